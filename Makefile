@@ -1,0 +1,68 @@
+# Two commands on a fresh machine: `make demo` and `make test`. Each sets up what it needs, once.
+#
+#   VENV=.venv        where the environment lives
+#   PYTHON=python3    what makes it (3.11 or newer)
+#   NO_INSTALL=1      use $(PYTHON) as it is and install nothing (a GPU machine whose image has everything)
+
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+MAKEFLAGS += --no-print-directory
+
+VENV ?= .venv
+PYTHON ?= python3
+ifdef NO_INSTALL
+PY := $(PYTHON)
+SETUP := true
+else
+PY := $(VENV)/bin/python
+SETUP := VENV=$(VENV) PYTHON=$(PYTHON) scripts/setup.sh
+endif
+export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
+
+PROBLEM ?= examples/problems/rmsnorm_residual.py
+SECONDS_TO_SEARCH ?= 65
+TESTS ?= tests
+JOBS ?= 2
+
+.PHONY: help setup demo serve check test test-gpu soak docs clean
+
+help:  ## this list
+	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## */  make \1\t/' | expand -t 20
+
+setup:  ## the environment alone
+	@$(SETUP)
+
+demo: setup  ## optimise a real op on this machine, from nothing to a proved kernel file
+	@mkdir -p out
+	$(PY) -m warpwright optimize $(PROBLEM) --seconds $(SECONDS_TO_SEARCH) -o out/$(basename $(notdir $(PROBLEM)))_best.py
+
+serve: setup  ## API, dashboard and workers on this machine
+	$(PY) -m warpwright serve
+
+check: setup  ## format, lint, types, import rules, the compose file (under a minute)
+	$(PY) -m ruff format --check .
+	$(PY) -m ruff check .
+	$(PY) -m mypy
+	$(PY) scripts/lint_imports.py
+	$(PY) scripts/check_compose.py docker-compose.yml
+
+test:  ## every test that this machine can run; what it cannot run says why
+	@$(SETUP) $(if $(NO_INSTALL),,--browser)
+	$(PY) -m pytest -n $(JOBS) --dist loadfile $(TESTS)
+
+test-gpu: setup  ## the tests that need an NVIDIA GPU
+	$(PY) -m pytest tests/gpu
+
+soak: setup  ## long soak, fuzz and load runs
+	$(PY) -m pytest -m soak --soak --timeout 3600 $(TESTS)
+
+bench-%: setup  ## one benchmark by its name, as in bench/NAME.py
+	$(PY) -m bench.$*
+
+docs: setup  ## write the generated pages of docs/guide again
+	$(PY) scripts/generate_docs.py
+
+clean:  ## remove the environment, caches and outputs (never your data folder)
+	rm -rf $(VENV) out build dist *.egg-info .setup-stamp .mypy_cache .ruff_cache .import_linter_cache .hypothesis .pytest_cache
+	find . -name __pycache__ -type d -prune -exec rm -rf {} +
