@@ -1,0 +1,196 @@
+"""One thread beside the judge that drains what children print and watches how much memory they hold.
+
+A child never blocks on its output and never fills a disk: everything is read, and only a head and a tail are kept.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import selectors
+import signal
+import threading
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass, field
+
+from evaluator.cage import freezer
+
+_WATCH_EVERY_S = 0.1
+
+
+class Capture:
+    """The head and the tail of a byte stream, within a fixed size."""
+
+    def __init__(self, limit_bytes: int) -> None:
+        self._half = max(limit_bytes // 2, 1)
+        self._head = bytearray()
+        self._tail = bytearray()
+        self.total_bytes = 0
+
+    def add(self, data: bytes) -> None:
+        self.total_bytes += len(data)
+        room = self._half - len(self._head)
+        self._head += data[: max(room, 0)]
+        self._tail += data[max(room, 0) :]
+        if len(self._tail) > 2 * self._half:
+            del self._tail[: -self._half]
+
+    def text(self) -> str:
+        """What was kept, undecodable bytes escaped, with a note where something is left out."""
+        tail = self._tail[-self._half :]
+        left_out = self.total_bytes - len(self._head) - len(tail)
+        middle = f"\n... {left_out} bytes left out ...\n".encode() if left_out else b""
+        return bytes(self._head + middle + tail).decode("utf-8", "backslashreplace")
+
+
+@dataclass(slots=True)
+class Ward:
+    """What the warden knows of one child. `root` is the first process of its namespace."""
+
+    output_fd: int
+    capture: Capture
+    root: int = 0
+    pidfd: int = -1
+    resident_limit: int | None = None
+    thread_limit: int = 0
+    over: str = ""
+    kill_signal: signal.Signals = signal.SIGKILL
+    gone: threading.Event = field(default_factory=threading.Event)
+
+    def watch(self, root: int, pidfd: int, resident_limit: int | None, thread_limit: int) -> None:
+        """Kill `pidfd`, the process `root`, once what is below it is too much; `over` then says of what."""
+        self.root = root
+        self.pidfd = pidfd
+        self.resident_limit = resident_limit
+        self.thread_limit = thread_limit
+
+
+class Warden:
+    """The thread. It sleeps in the kernel while no child prints; it polls memory only while children live."""
+
+    def __init__(self) -> None:
+        self._selector = selectors.DefaultSelector()
+        self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
+        self._selector.register(self._wake_read, selectors.EVENT_READ, None)
+        self._wards: set[int] = set()
+        self._pending: list[tuple[bool, Ward]] = []
+        self._all: list[Ward] = []
+        self._lock = threading.Lock()
+        self._quiet = 0
+        self._closing = False
+        self._thread = threading.Thread(target=self._run, name="cage-warden", daemon=True)
+        self._thread.start()
+
+    def add(self, ward: Ward) -> None:
+        """Start to drain and to watch."""
+        os.set_blocking(ward.output_fd, False)
+        self._tell(True, ward)
+
+    def remove(self, ward: Ward) -> None:
+        """Stop; what is already in the pipe is read, without waiting for its end. The descriptor is closed."""
+        self._tell(False, ward)
+        ward.gone.wait(5.0)
+
+    @contextlib.contextmanager
+    def quiet(self) -> Iterator[None]:
+        """Do not watch memory meanwhile. Output is still drained."""
+        with self._lock:
+            self._quiet += 1
+        try:
+            yield
+        finally:
+            with self._lock:
+                self._quiet -= 1
+            self._wake()
+
+    def close(self) -> None:
+        self._closing = True
+        self._wake()
+        self._thread.join(5.0)
+        self._selector.close()
+        os.close(self._wake_read)
+        os.close(self._wake_write)
+
+    def _tell(self, adding: bool, ward: Ward) -> None:
+        with self._lock:
+            self._pending.append((adding, ward))
+        self._wake()
+
+    def _wake(self) -> None:
+        with contextlib.suppress(BlockingIOError):
+            os.write(self._wake_write, b"x")
+
+    def _run(self) -> None:
+        next_watch = 0.0
+        while not self._closing:
+            watching = bool(self._all) and not self._quiet
+            for key, _ in self._selector.select(_WATCH_EVERY_S if watching else None):
+                if key.data is None:
+                    os.read(self._wake_read, 4096)
+                else:
+                    self._drain(key.data, 16)
+            self._take_orders()
+            now = time.monotonic()
+            if now >= next_watch and not self._quiet:
+                next_watch = now + _WATCH_EVERY_S
+                for ward in self._all:
+                    _watch_use(ward)
+        for ward in list(self._all):
+            self._drop(ward)
+
+    def _take_orders(self) -> None:
+        with self._lock:
+            orders, self._pending = self._pending, []
+        for adding, ward in orders:
+            if adding:
+                self._all.append(ward)
+                self._selector.register(ward.output_fd, selectors.EVENT_READ, ward)
+                self._wards.add(ward.output_fd)
+            elif ward in self._all:
+                self._drop(ward)
+            else:
+                ward.gone.set()
+
+    def _drop(self, ward: Ward) -> None:
+        self._all.remove(ward)
+        self._drain(ward, 64)
+        self._forget(ward)
+        os.close(ward.output_fd)
+        ward.gone.set()
+
+    def _drain(self, ward: Ward, rounds: int) -> None:
+        for _ in range(rounds):
+            try:
+                data = os.read(ward.output_fd, 1 << 18)
+            except BlockingIOError:
+                return
+            except OSError:
+                data = b""
+            if not data:
+                self._forget(ward)
+                return
+            ward.capture.add(data)
+
+    def _forget(self, ward: Ward) -> None:
+        if ward.output_fd in self._wards:
+            self._wards.remove(ward.output_fd)
+            self._selector.unregister(ward.output_fd)
+
+
+def _watch_use(ward: Ward) -> None:
+    if not ward.root or ward.over:
+        return
+    threads, resident = freezer.usage(ward.root)
+    if ward.resident_limit is not None and resident > ward.resident_limit:
+        ward.over = "memory"
+    elif threads > ward.thread_limit:  # the kernel's own limit does not bind root
+        ward.over = "processes"
+    if ward.over:
+        kill(ward.pidfd, ward.kill_signal)
+
+
+def kill(pidfd: int, number: signal.Signals = signal.SIGKILL) -> None:
+    """A signal to a process by descriptor; gone already is fine."""
+    with contextlib.suppress(ProcessLookupError):
+        signal.pidfd_send_signal(pidfd, number)

@@ -1,0 +1,74 @@
+"""What a caged child knows of compiled kernels: after importing the Candidate (build stage), or after running it."""
+
+from __future__ import annotations
+
+import gc
+import importlib
+import importlib.util
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+from typing import Any
+
+from evaluator.child.cubin import resource_usage
+from evaluator.child.wire import Operation
+
+_MAX_KERNELS = 64
+
+
+def build_imports(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+    """Execute the file at "path" (default: the job's candidate). Gives {"kernels": resources of each CUDA kernel}.
+
+    Raises what the Candidate raises; a compile error carries its own line.
+    """
+    native = importlib.import_module("evaluator.child.warpwright_native")
+    sys.modules.setdefault("warpwright_native", native)
+    own = Path(os.environ.get("WARP_JOB", "/job"), "candidate.py")
+    spec = importlib.util.spec_from_file_location("candidate", request.get("path", own))
+    assert spec is not None
+    assert spec.loader is not None  # a .py path always has one
+    module = importlib.util.module_from_spec(spec)
+    sys.modules["candidate"] = module
+    spec.loader.exec_module(module)
+    return kernels(request, fds)
+
+
+def kernels(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+    """{"kernels": [{name, registers, shared_bytes, ...}]} of every kernel that this process has compiled so far."""
+    del request, fds
+    found = [*_cuda_kernels(), *_triton_kernels()]
+    return {"kernels": found[:_MAX_KERNELS]}
+
+
+def _cuda_kernels() -> Iterator[dict[str, Any]]:
+    native = sys.modules.get("warpwright_native")
+    if native is None:
+        return
+    for made in gc.get_objects():
+        if type(made) is native.CudaModule:
+            yield from resource_usage(made.image)
+
+
+def _triton_kernels() -> Iterator[dict[str, Any]]:
+    compiler = sys.modules.get("triton.compiler.compiler")
+    if compiler is None:
+        return
+    for made in gc.get_objects():
+        if type(made) is compiler.CompiledKernel:
+            metadata = made.metadata
+            yield {
+                "name": str(getattr(metadata, "name", made.name)),
+                "registers": _count(getattr(made, "n_regs", None)),
+                "spills": _count(getattr(made, "n_spills", None)),
+                "shared_bytes": _count(getattr(metadata, "shared", None)),
+                "num_warps": _count(getattr(metadata, "num_warps", None)),
+                "num_stages": _count(getattr(metadata, "num_stages", None)),
+            }
+
+
+def _count(value: object) -> int | None:
+    return value if type(value) is int else None
+
+
+OPS: dict[str, Operation] = {"build_imports": build_imports, "kernels": kernels}

@@ -1,0 +1,52 @@
+"""What a compiled kernel needs: registers, shared memory and stack per thread, read from its cubin by cuobjdump.
+
+Runs in the caged child, since a cubin is a Candidate's. Triton's package brings cuobjdump; CUDA's toolkit does too.
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import re
+import shutil
+import subprocess
+import tempfile
+from pathlib import Path
+
+_LINE = re.compile(r"Function (?P<name>[^:\s]+):\s*\n\s*(?P<usage>REG:[^\n]*)")
+_FIELDS = {"REG": "registers", "STACK": "stack_bytes", "SHARED": "shared_bytes", "LOCAL": "local_bytes"}
+_TIMEOUT_S = 20
+
+
+def resource_usage(cubin: bytes) -> list[dict[str, int | str]]:
+    """Per kernel {name, registers, stack_bytes, shared_bytes, local_bytes}; empty where there is no cuobjdump.
+
+    Bytes are per thread (stack, local: spills and arrays) or per block (shared, without the dynamic part).
+    """
+    tool = _cuobjdump()
+    if tool is None:
+        return []
+    with tempfile.NamedTemporaryFile(suffix=".cubin") as file:
+        file.write(cubin)
+        file.flush()
+        done = subprocess.run(
+            [tool, "-res-usage", file.name], capture_output=True, text=True, timeout=_TIMEOUT_S, check=False
+        )
+    return parse_usage(done.stdout)
+
+
+def parse_usage(text: str) -> list[dict[str, int | str]]:
+    """The report of `cuobjdump -res-usage` as values."""
+    kernels: list[dict[str, int | str]] = []
+    for match in _LINE.finditer(text):
+        usage = dict(re.findall(r"(\w+)(?:\[\d+\])?:(\d+)", match["usage"]))
+        kernels.append({"name": match["name"], **{_FIELDS[key]: int(usage[key]) for key in _FIELDS if key in usage}})
+    return kernels
+
+
+def _cuobjdump() -> str | None:
+    spec = importlib.util.find_spec("triton")
+    for place in (spec.submodule_search_locations or []) if spec else []:
+        tool = Path(place) / "backends" / "nvidia" / "bin" / "cuobjdump"
+        if tool.exists():
+            return str(tool)
+    return shutil.which("cuobjdump") or shutil.which("cuobjdump", path="/usr/local/cuda/bin")

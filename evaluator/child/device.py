@@ -1,0 +1,34 @@
+"""What a device must offer inside the cage. One implementation each: `cpu_device`, `cuda_device`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, Protocol
+
+import torch
+
+
+class Mapped(Protocol):
+    """Judge-owned memory that this process can read now. Writing to it never changes the judge's copy.
+
+    `calls` holds the tensors of each granted set, in the order of the grant's layouts; memory stays mapped as long as a
+    tensor in it lives. `address` is where the block starts, for the judge to look whether it was written to.
+    """
+
+    calls: list[list[torch.Tensor]]
+    address: int | None
+
+
+class ChildDevice(Protocol):
+    """The child's side of a device."""
+
+    torch_device: torch.device
+
+    def open(self, grant: Mapping[str, Any], fds: list[int]) -> Mapped:
+        """Map what the judge granted: `grant` is what the backend's `Grant.fields` says, `fds` its descriptors."""
+
+    def claim(self, tensor: torch.Tensor) -> dict[str, Any]:
+        """Where a tensor lies, so that the judge can read it: its layout and an "address" (CPU) or "handle" (CUDA)."""
+
+    def finish(self) -> None:
+        """Return once everything that this process has issued to the device is complete."""

@@ -1,0 +1,83 @@
+"""Running a reference in float64: every floating tensor, cast and constant inside it is lifted by a dispatch mode.
+
+Inputs are lifted after rounding to their own dtype, so the result is what exact arithmetic makes of the same inputs.
+8-bit floating types are left as they are: a cast to them is a quantisation, which is meant.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+from torch.utils._pytree import tree_map
+
+_WIDE = {
+    torch.float16: torch.float64,
+    torch.bfloat16: torch.float64,
+    torch.float32: torch.float64,
+    torch.complex32: torch.complex128,
+    torch.complex64: torch.complex128,
+}
+
+
+def widened(tensor: torch.Tensor) -> torch.Tensor:
+    """A float64 (complex128) copy of a floating tensor; others as they are. Not to be called inside the mode."""
+    return tensor.detach().to(_WIDE[tensor.dtype]) if tensor.dtype in _WIDE else tensor
+
+
+class CannotLift(RuntimeError):
+    """The reference does something that has no float64 counterpart (it reinterprets bits, for example)."""
+
+
+class Lift(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Inside this mode all floating arithmetic is in float64.
+
+    A tensor from outside has one float64 twin, so that what is written to the tensor in place is seen later on;
+    `twins` is that relation and outlives a call only for what the caller puts there.
+    """
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        """Nothing is compiled under this mode; saying so spares the import of the compiler (two seconds)."""
+        return False
+
+    def __init__(self, twins: dict[int, tuple[torch.Tensor, torch.Tensor]]) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self._twins = twins
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = func.__name__
+        if name in ("view.dtype", "view_as_real", "frexp.Tensor"):
+            raise CannotLift(f"aten.{name}")
+        args = tree_map(self.lifted, args)
+        kwargs = tree_map(self.lifted, kwargs or {})
+        # Some factories get their result from outside float64 (a constant made before the mode); lifting it here
+        # keeps the rule that whatever leaves an operation is float64.
+        return tree_map(self.lifted, func(*args, **kwargs))
+
+    def lifted(self, value: Any) -> Any:
+        """The float64 twin of a floating tensor; a wide dtype for a floating dtype; anything else as it is."""
+        if isinstance(value, torch.dtype):
+            return _WIDE.get(value, value)
+        if not isinstance(value, torch.Tensor) or value.dtype not in _WIDE:
+            return value
+        known = self._twins.get(id(value))
+        if known is None:
+            known = value, widened(value)
+            self._twins[id(value)] = known
+        return known[1]
+
+
+@contextmanager
+def lifting(twins: dict[int, tuple[torch.Tensor, torch.Tensor]]) -> Iterator[Lift]:
+    """Lift everything inside the block, default dtype included."""
+    before = torch.get_default_dtype()
+    torch.set_default_dtype(torch.float64)
+    try:
+        with Lift(twins) as mode:
+            yield mode
+    finally:
+        torch.set_default_dtype(before)

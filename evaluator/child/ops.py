@@ -1,0 +1,36 @@
+"""What a caged child can be asked to do: `OPS` maps an operation's name to its function (contract: `wire`)."""
+
+from __future__ import annotations
+
+import os
+from typing import Any
+
+from evaluator.child import build_ops
+from evaluator.child.cuda_ops import CudaRounds
+from evaluator.child.session import Session
+from evaluator.child.wire import Operation
+
+_session = Session()  # of this child: it is forked or spawned with nothing in it, and serves one module
+
+
+def ping(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+    """Answers with the child's own view of itself."""
+    return {"pid": os.getpid(), "fds": len(fds)}
+
+
+OPS: dict[str, Operation] = {
+    "ping": ping,
+    "setup": _session.setup,
+    "load": _session.load,
+    "native_files": _session.native_files,
+    "recipe": _session.recipe,
+    "construct": _session.construct,
+    "compile": _session.compile,
+    "describe": _session.describe,
+    "state": _session.state,
+    "null": _session.null,
+    "run": _session.run,
+    "drop": _session.drop,
+    **build_ops.OPS,
+    **CudaRounds(_session).operations(),
+}

@@ -1,0 +1,253 @@
+"""What a child does for the judge: load a module, make inputs, construct, take state, run calls.
+
+One child serves one module (a reference, a Candidate, or our own null Candidate). Every answer is a claim: the judge
+checks it and reads tensors itself.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import importlib
+import importlib.util
+import inspect
+import os
+import random
+import sys
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from evaluator.child import warpwright_native
+from evaluator.child.device import ChildDevice, Mapped
+from evaluator.child.lift import lifting, widened
+from evaluator.child.spec import TensorSpec, read_tree, write_tree
+
+_MAX_LEAVES = 256
+_NATIVE_BYTES = 2 << 20
+_DEVICES = {"cpu": ("evaluator.child.cpu_device", "CpuDevice"), "cuda": ("evaluator.child.cuda_device", "CudaDevice")}
+
+
+class Unusable(Exception):
+    """The module lacks something that the convention asks for; the message says what."""
+
+
+class Session:
+    """The state of one child."""
+
+    def __init__(self) -> None:
+        self.device: ChildDevice | None = None
+        self.module: Any = None
+        self.model: Any = None
+        self.call: Any = None  # the model, or what torch.compile made of it
+        self.kept: dict[str, Any] = {}
+        self.parameter_twins: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+
+    # ------------------------------------------------------------ set-up
+
+    def setup(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Choose the device and pin what PyTorch ships with."""
+        kind, _, ordinal = request["device"].partition(":")
+        torch.set_num_threads(int(request.get("threads", 1)))
+        module, name = _DEVICES[kind]
+        factory = getattr(importlib.import_module(module), name)
+        self.device = factory(int(ordinal)) if ordinal else factory()
+        return {}
+
+    def load(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Execute the job's file at `path` as module `name`; `needs` are attributes that it must have."""
+        sys.modules.setdefault("warpwright_native", warpwright_native)
+        path = Path(os.environ.get("WARP_JOB", "/job"), request["path"])
+        spec = importlib.util.spec_from_file_location(request["name"], path)
+        assert spec is not None
+        assert spec.loader is not None
+        module = importlib.util.module_from_spec(spec)
+        sys.modules[request["name"]] = module
+        spec.loader.exec_module(module)
+        missing = [need for need in request["needs"] if not hasattr(module, need)]
+        if missing:
+            raise Unusable(f"the module has no {missing[0]}")
+        self.module = module
+        return {}
+
+    def native_files(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """What `load_cpp` compiled in this child, in base64, as far as it fits into a reply."""
+        files, room = {}, _NATIVE_BYTES
+        for path in sorted(Path("/tmp/native").glob("*.so")):
+            room -= path.stat().st_size
+            if room >= 0:
+                files[path.name] = base64.b64encode(path.read_bytes()).decode()
+        return {"files": files}
+
+    # ------------------------------------------------------------ recipes of the reference
+
+    def recipe(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Call get_inputs or get_init_inputs with the sizes that its signature names, under a seed."""
+        function = getattr(self.module, request["function"], None)
+        if function is None:
+            return {"tree": {"list": []}, "tensors": []}
+        value = self._recipe_value(function, _accepted(function, request["sizes"]), request["seed"])
+        if not isinstance(value, list | tuple):
+            raise Unusable(f"{request['function']}() returns a {type(value).__name__}, not a list")
+        tensors: list[torch.Tensor] = []
+        tree = write_tree(list(value), tensors)
+        self.kept["recipe"] = [tensor.detach().to(self._device().torch_device) for tensor in tensors]
+        return {"tree": tree, "tensors": [self._tensor(t) for t in self.kept["recipe"]]}
+
+    def _recipe_value(self, function: Any, sizes: dict[str, Any], seed: int) -> Any:
+        """On a GPU the recipe's tensors are made there, which is a hundred times as fast for large ones."""
+        device = self._device().torch_device
+        if device.type != "cpu":
+            _seed(seed)
+            # A recipe that needs the CPU (a generator, NumPy) is run there and its tensors are moved.
+            with contextlib.suppress(RuntimeError, TypeError), device:
+                return function(**sizes)
+        _seed(seed)
+        return function(**sizes)
+
+    # ------------------------------------------------------------ the model
+
+    def construct(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Build class `class` with the arguments in `tree` (its tensors are granted), in train or eval mode."""
+        tensors = [t.clone() for t in self._open(request, fds).calls[0]]
+        arguments = read_tree(request["tree"], tensors.__getitem__)
+        _seed(request["seed"])
+        made = getattr(self.module, request["class"])(*arguments)
+        if not isinstance(made, torch.nn.Module):
+            raise Unusable(f"{request['class']} is no torch.nn.Module")
+        self.model = made.to(self._device().torch_device).train(bool(request["train"]))
+        self.call = self.model
+        self.parameter_twins = {}
+        return self.describe(request, fds)
+
+    def compile(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Run the model through torch.compile from now on; a fixed shape, because a Baseline serves one Workload."""
+        self.call = torch.compile(self.model, mode=request["mode"], dynamic=False)
+        return {}
+
+    def describe(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Parameters and buffers in registration order, each with its name and where it lies."""
+        return {
+            "parameters": [[name, self._tensor(p.detach())] for name, p in self.model.named_parameters()],
+            "buffers": [[name, self._tensor(b)] for name, b in self.model.named_buffers()],
+        }
+
+    def state(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Copy granted tensors into the parameters and buffers named in `names`, in that order."""
+        mapped = self._open(request, fds)
+        own = {**dict(self.model.named_parameters()), **dict(self.model.named_buffers())}
+        with torch.no_grad():
+            for name, value in zip(request["names"], mapped.calls[0], strict=True):
+                own[name].copy_(value)
+        self.parameter_twins = {}
+        return {}
+
+    def null(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Become the null Candidate: a module that returns the same ready-made outputs whatever it is given."""
+        self.call = self.model = Null(_made(request["outputs"], self._device().torch_device))
+        return {}
+
+    # ------------------------------------------------------------ calls
+
+    def run(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Call the model once per granted input set; outputs are kept under `slot` until it is dropped.
+
+        One loop for correctness and for timing. `lift` runs the reference in float64.
+        """
+        mapped = self._open(request, fds)
+        tree, model = request["tree"], self.call
+        with torch.no_grad():
+            if request.get("lift"):
+                outputs = [self._lifted_call(tree, tensors) for tensors in mapped.calls]
+            else:
+                outputs = [model(*read_tree(tree, tensors.__getitem__)) for tensors in mapped.calls]
+        self._device().finish()
+        self.kept[request["slot"]] = [mapped, outputs]
+        return {"inputs": getattr(mapped, "address", None), "outputs": [self._output(value) for value in outputs]}
+
+    def drop(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Forget what `run` kept, so that its memory can be used again."""
+        self.kept.pop(request["slot"], None)
+        if self._device().torch_device.type == "cuda":
+            torch.cuda.empty_cache()  # the judge and its other children need the memory
+        return {}
+
+    def _lifted_call(self, tree: Any, tensors: list[torch.Tensor]) -> Any:
+        if not self.parameter_twins:
+            self.parameter_twins = {id(p): (p, widened(p)) for p in self.model.parameters()}
+        with lifting(dict(self.parameter_twins)):
+            return self.model(*read_tree(tree, tensors.__getitem__))
+
+    # ------------------------------------------------------------ helpers
+
+    def _device(self) -> ChildDevice:
+        assert self.device is not None
+        return self.device
+
+    def _open(self, request: dict[str, Any], fds: list[int]) -> Mapped:
+        return self._device().open(request["grant"], fds)
+
+    def _tensor(self, tensor: torch.Tensor) -> dict[str, Any]:
+        plain = type(tensor) is torch.Tensor or type(tensor) is torch.nn.Parameter
+        if not plain or tensor.layout is not torch.strided or tensor.device != self._device().torch_device:
+            return {
+                "type": "torch.Tensor" if plain else type(tensor).__name__[:80],
+                "device": str(tensor.device),
+                "layout": str(tensor.layout),
+                "shape": [int(n) for n in tensor.shape],
+                "dtype": str(tensor.dtype).removeprefix("torch."),
+            }
+        return self._device().claim(tensor)
+
+    def _output(self, value: Any) -> Any:
+        """A claim about one call's result: nested lists, tuples and dicts of tensors, or what it is instead."""
+        if isinstance(value, torch.Tensor):
+            return {"tensor": self._tensor(value)}
+        if type(value) in (list, tuple) and len(value) <= _MAX_LEAVES:
+            return {type(value).__name__: [self._output(item) for item in value]}
+        if type(value) is dict and len(value) <= _MAX_LEAVES:
+            return {"dict": [[str(key)[:80], self._output(item)] for key, item in value.items()]}
+        if value is None or type(value) in (bool, int, str):
+            return {"value": value}
+        if type(value) is float:
+            return {"value": value.hex()}
+        return {"other": type(value).__name__[:80]}
+
+
+class Null(torch.nn.Module):
+    """Does nothing, as fast as a module can: what it takes is the overhead of a call and of a round."""
+
+    def __init__(self, outputs: Any) -> None:
+        super().__init__()
+        self._outputs = outputs
+
+    def forward(self, *inputs: Any) -> Any:
+        return self._outputs
+
+
+def _made(reply: Any, device: torch.device) -> Any:
+    """Tensors like those that a result claims, in its structure."""
+    ((kind, body),) = reply.items()
+    if kind == "tensor":
+        spec = TensorSpec.from_json(body)
+        return torch.empty_strided(spec.shape, spec.stride, dtype=spec.torch_dtype, device=device)
+    if kind in ("list", "tuple"):
+        items = [_made(item, device) for item in body]
+        return items if kind == "list" else tuple(items)
+    if kind == "dict":
+        return {key: _made(item, device) for key, item in body}
+    return body
+
+
+def _accepted(function: Any, sizes: dict[str, Any]) -> dict[str, Any]:
+    """The sizes that a function's signature names; all of them where it takes **kwargs."""
+    parameters = inspect.signature(function).parameters.values()
+    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
+        return sizes
+    return {p.name: sizes[p.name] for p in parameters if p.name in sizes}
+
+
+def _seed(seed: int) -> None:
+    random.seed(seed)
+    torch.manual_seed(seed)

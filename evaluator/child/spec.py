@@ -1,0 +1,149 @@
+"""Where a tensor lies in memory and how it is laid out, in words that fit JSON. Used by judge and child alike.
+
+A *layout* is {"offset": bytes from the block's start, "shape": [...], "stride": [...], "dtype": "bfloat16"}; strides
+count elements. A *tree* writes a value made of lists, tuples, dicts, scalars, dtypes and tensors as JSON, with each
+tensor replaced by its position in a list that travels beside it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+ALIGNMENT = 64
+_MAX_ELEMENTS = 1 << 40
+_MAX_TREE = 10_000
+
+
+class LayoutError(ValueError):
+    """A layout or a tree that describes nothing sensible."""
+
+
+def dtype_named(name: str) -> torch.dtype:
+    """torch.bfloat16 for "bfloat16". Raises LayoutError for what is no dtype."""
+    dtype = getattr(torch, name, None) if isinstance(name, str) else None
+    if not isinstance(dtype, torch.dtype):
+        raise LayoutError(f"{str(name)[:40]!r} is no dtype")
+    return dtype
+
+
+def dtype_name(dtype: torch.dtype) -> str:
+    return str(dtype).removeprefix("torch.")
+
+
+@dataclass(frozen=True, slots=True)
+class TensorSpec:
+    """Layout of one strided tensor. `offset` is in bytes from the start of its block, `stride` in elements."""
+
+    shape: tuple[int, ...]
+    stride: tuple[int, ...]
+    dtype: str
+    offset: int = 0
+
+    @property
+    def torch_dtype(self) -> torch.dtype:
+        return dtype_named(self.dtype)
+
+    @property
+    def numel(self) -> int:
+        return math.prod(self.shape)
+
+    @property
+    def span_bytes(self) -> int:
+        """Bytes from the first to the last element, both included; 0 for an empty tensor."""
+        if 0 in self.shape:
+            return 0
+        steps = sum((size - 1) * step for size, step in zip(self.shape, self.stride, strict=True))
+        return (steps + 1) * self.torch_dtype.itemsize
+
+    @classmethod
+    def of(cls, tensor: torch.Tensor, offset: int = 0) -> TensorSpec:
+        return cls(tuple(tensor.shape), tuple(tensor.stride()), dtype_name(tensor.dtype), offset)
+
+    def to_json(self) -> dict[str, Any]:
+        return {"offset": self.offset, "shape": list(self.shape), "stride": list(self.stride), "dtype": self.dtype}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any]) -> TensorSpec:
+        """Read what another process says; raises LayoutError for anything but non-negative ints and a known dtype."""
+        shape, stride = _sizes(data.get("shape")), _sizes(data.get("stride"))
+        (offset,) = _sizes([data.get("offset", 0)])
+        if len(shape) != len(stride) or math.prod(shape) > _MAX_ELEMENTS:
+            raise LayoutError(f"shape {shape} with stride {stride}")
+        spec = cls(shape, stride, dtype_name(dtype_named(data.get("dtype", ""))), offset)
+        if spec.span_bytes > _MAX_ELEMENTS:
+            raise LayoutError(f"shape {shape} with stride {stride} spans more memory than there is")
+        return spec
+
+    def view(self, raw: torch.Tensor) -> torch.Tensor:
+        """This tensor inside `raw` (uint8, one axis, aligned). Raises LayoutError when it does not fit."""
+        if self.offset + self.span_bytes > raw.numel() or self.offset % self.torch_dtype.itemsize:
+            raise LayoutError(f"bytes {self.offset} to {self.offset + self.span_bytes} of a block of {raw.numel()}")
+        if self.numel == 0:
+            return torch.empty(self.shape, dtype=self.torch_dtype, device=raw.device)
+        return (
+            raw[self.offset : self.offset + self.span_bytes].view(self.torch_dtype).as_strided(self.shape, self.stride)
+        )
+
+
+def _sizes(value: Any) -> tuple[int, ...]:
+    if not isinstance(value, list | tuple) or len(value) > 64:
+        raise LayoutError("a shape is a short list")
+    if any(type(n) is not int or not 0 <= n <= _MAX_ELEMENTS for n in value):
+        raise LayoutError(f"sizes {str(value)[:80]}")
+    return tuple(value)
+
+
+def pack(tensors: Sequence[torch.Tensor], alignment: int = ALIGNMENT) -> tuple[list[TensorSpec], int]:
+    """Layouts that put tensors one after the other, strides kept, each aligned; and the bytes that they need."""
+    specs, end = [], 0
+    for tensor in tensors:
+        start = -(-end // alignment) * alignment
+        spec = TensorSpec.of(tensor, start)
+        specs.append(spec)
+        end = start + spec.span_bytes
+    return specs, max(end, 1)
+
+
+def write_tree(value: Any, tensors: list[torch.Tensor]) -> Any:
+    """JSON for `value`; its tensors are appended to `tensors`. Raises LayoutError for what has no JSON form here."""
+    if isinstance(value, torch.Tensor):
+        tensors.append(value)
+        return {"tensor": len(tensors) - 1}
+    if value is None or isinstance(value, bool | int | str):
+        return value
+    if isinstance(value, float):
+        return {"float": value.hex()}
+    if isinstance(value, torch.dtype):
+        return {"dtype": dtype_name(value)}
+    if isinstance(value, list | tuple):
+        name = "tuple" if isinstance(value, tuple) else "list"
+        return {name: [write_tree(item, tensors) for item in value]}
+    if isinstance(value, dict) and all(isinstance(key, str) for key in value):
+        return {"dict": {key: write_tree(item, tensors) for key, item in value.items()}}
+    raise LayoutError(f"a {type(value).__name__} cannot be handed over; use tensors, numbers, strings, lists, dicts")
+
+
+def read_tree(data: Any, tensor: Callable[[int], torch.Tensor]) -> Any:
+    """The value that `write_tree` wrote; `tensor(i)` gives tensor i. Raises LayoutError."""
+    if data is None or isinstance(data, bool | int | str):
+        return data
+    if not isinstance(data, dict) or len(data) != 1:
+        raise LayoutError("a tree that nobody wrote")
+    ((kind, body),) = data.items()
+    if kind == "tensor" and type(body) is int:
+        return tensor(body)
+    if kind == "float" and isinstance(body, str):
+        return float.fromhex(body)
+    if kind == "dtype":
+        return dtype_named(body)
+    if kind in ("list", "tuple") and isinstance(body, list) and len(body) <= _MAX_TREE:
+        items = [read_tree(item, tensor) for item in body]
+        return items if kind == "list" else tuple(items)
+    if kind == "dict" and isinstance(body, dict):
+        return {key: read_tree(item, tensor) for key, item in body.items()}
+    raise LayoutError("a tree that nobody wrote")

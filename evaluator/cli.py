@@ -1,0 +1,164 @@
+"""python -m evaluator: judge, admit, baseline, confirm, build, doctor, serve.
+
+Exit status: 0 PASSED, 1 any other Verdict, 2 INVALID_REFERENCE or bad usage, 3 INTERNAL_ERROR.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Sequence
+from dataclasses import replace
+from pathlib import Path
+
+from evaluator.admit import admit
+from evaluator.baselines import baseline
+from evaluator.build import build
+from evaluator.confirm import confirm
+from evaluator.doctor import examine, render
+from evaluator.errors import EvaluatorError, ProblemError
+from evaluator.judge import Judge
+from evaluator.languages import detect
+from evaluator.problem import read_problem
+from evaluator.report import report
+from evaluator.schema import SchemaError, from_json, to_json
+from evaluator.serve import make_backend, serve
+from evaluator.types import (
+    Admission,
+    BaselineReport,
+    BuildReport,
+    Candidate,
+    Domain,
+    Evaluation,
+    Problem,
+    Verdict,
+)
+
+Result = Evaluation | Admission | BaselineReport | BuildReport
+_USAGE, _INTERNAL = 2, 3
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    """Run one command; the exit status."""
+    parser = _parser()
+    arguments = parser.parse_args(argv)
+    if arguments.command == "serve":
+        return serve(arguments.device)
+    if arguments.command == "doctor":
+        return _doctor(arguments.json)
+    try:
+        problem = _read_problem(arguments.problem, arguments.domain)
+        candidate = _read_candidate(arguments.candidate)
+        champion = _read_candidate(arguments.champion)
+        known = _read_baseline(arguments.baseline)
+    except (OSError, ProblemError, SchemaError, ValueError) as error:
+        print(f"error: {error}", file=sys.stderr)
+        return _USAGE
+    if candidate is None and arguments.command in ("judge", "build", "confirm"):
+        parser.error(f"{arguments.command} needs --candidate")
+    try:
+        judge = Judge(make_backend(arguments.device))
+    except EvaluatorError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return _INTERNAL
+    try:
+        result = _run(judge, arguments.command, problem, candidate, champion, known)
+    except EvaluatorError as error:
+        print(f"error: {error}", file=sys.stderr)
+        return _INTERNAL
+    finally:
+        judge.close()
+    _print(result, arguments.json)
+    return exit_status(result)
+
+
+def exit_status(result: Result) -> int:
+    """What the process says about a result (DESIGN section 5)."""
+    if isinstance(result, BaselineReport):
+        return 0
+    if isinstance(result, BuildReport):
+        return 0 if result.evaluation is None else exit_status(result.evaluation)
+    return {Verdict.PASSED: 0, Verdict.INVALID_REFERENCE: 2, Verdict.INTERNAL_ERROR: 3}.get(result.verdict, 1)
+
+
+def _run(
+    judge: Judge,
+    command: str,
+    problem: Problem,
+    candidate: Candidate | None,
+    champion: Candidate | None,
+    known: BaselineReport | None,
+) -> Result:
+    if command == "admit":
+        return admit(judge, problem)
+    if command == "baseline":
+        return baseline(judge, problem)
+    assert candidate is not None  # checked by the caller
+    if command == "build":
+        return build(judge, problem, candidate)
+    if command == "confirm":
+        return confirm(judge, problem, candidate, champion, known)
+    return judge.judge(problem, candidate, known)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m evaluator", description=__doc__)
+    commands = parser.add_subparsers(dest="command", required=True)
+    for name, words in (
+        ("judge", "check and time one candidate"),
+        ("admit", "try a problem: is its reference fit to be worked on?"),
+        ("baseline", "time every baseline of a problem"),
+        ("build", "screen and build a candidate without timing it"),
+        ("confirm", "re-time a candidate in fresh processes against the champion and the baselines"),
+    ):
+        one = commands.add_parser(name, help=words, description=words)
+        one.add_argument("--problem", required=True, metavar="P.py")
+        one.add_argument("--candidate", metavar="C.py")
+        one.add_argument("--champion", metavar="K.py")
+        one.add_argument(
+            "--baseline", metavar="B.json", help="a report of `baseline --json`, to spare timing all modes"
+        )
+        one.add_argument("--device", default="cpu", metavar="cpu|cuda:N")
+        one.add_argument("--domain", choices=[d.value for d in Domain])
+        one.add_argument("--json", metavar="FILE", help="write the result as JSON; - for standard output alone")
+    one = commands.add_parser("doctor", help="what this machine can isolate and time, and what is missing")
+    one.add_argument("--json", metavar="FILE", help="write the findings as JSON; - for standard output alone")
+    one = commands.add_parser("serve", help="answer JSON requests, one a line, until standard input ends")
+    one.add_argument("--device", default="cpu", metavar="cpu|cuda:N")
+    return parser
+
+
+def _doctor(target: str | None) -> int:
+    found = examine()
+    text = json.dumps(to_json(found), indent=2)
+    if target not in (None, "-"):
+        Path(str(target)).write_text(text + "\n", encoding="utf-8")
+    print(text if target == "-" else render(found))
+    return 0
+
+
+def _read_problem(path: str, domain: str | None) -> Problem:
+    problem = read_problem(Path(path).read_bytes(), Path(path).stem)
+    return replace(problem, domain=Domain(domain)) if domain else problem
+
+
+def _read_candidate(path: str | None) -> Candidate | None:
+    if path is None:
+        return None
+    text = Path(path).read_bytes().decode("utf-8", "surrogateescape")
+    return Candidate(source=text, language=detect(text), proposer="file")
+
+
+def _read_baseline(path: str | None) -> BaselineReport | None:
+    return None if path is None else from_json(BaselineReport, json.loads(Path(path).read_text(encoding="utf-8")))
+
+
+def _print(result: Result, target: str | None) -> None:
+    text = json.dumps(to_json(result), indent=2)
+    if target == "-":
+        print(text)
+        return
+    if target is not None:
+        Path(target).write_text(text + "\n", encoding="utf-8")
+    print(report(result))

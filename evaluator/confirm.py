@@ -1,0 +1,286 @@
+"""Confirming a Candidate: fresh processes, fresh seeds, held-out Workloads, fixed length, side by side with the
+Champion and the Baselines. Nothing here stops early, so that luck has no say in when to look."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from contextlib import ExitStack
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+import torch
+
+from evaluator import stats
+from evaluator.child.spec import LayoutError
+from evaluator.contender import Contender
+from evaluator.correctness import Checker, sizes_to_check
+from evaluator.errors import ChildFault, EvaluatorError, Rejection
+from evaluator.judge import LOCK_S, Clockwork, Judge, first_call_limit_s, secret_generator
+from evaluator.languages import adapter
+from evaluator.lock import device_lock
+from evaluator.oracle import Oracle, candidate_state
+from evaluator.screen import Screened, screen
+from evaluator.state import match_names
+from evaluator.subject import Subject, rejection
+from evaluator.timing import Bench, Rules
+from evaluator.types import (
+    BaselineReport,
+    Candidate,
+    Evaluation,
+    Interval,
+    Measurement,
+    Problem,
+    Stage,
+    Verdict,
+    Workload,
+)
+
+PROCESS_PAIRS = 8
+_RULES = Rules(least_pairs=3, most_pairs=3, racing=False)
+_LEAST_GAIN = 0.01
+_CONFIDENCE = 0.999
+_WORST_WORKLOAD = 0.98
+
+
+@dataclass(slots=True)
+class _Times:
+    """What one Workload's repetitions gave: a log ratio per repetition and comparator, and samples to show."""
+
+    workload: Workload
+    log_ratios: dict[str, list[float]] = field(default_factory=dict)
+    rounds: dict[str, list[float]] = field(default_factory=dict)
+    measurements: list[Measurement] = field(default_factory=list)
+
+
+def confirm(
+    judge: Judge,
+    problem: Problem,
+    candidate: Candidate,
+    champion: Candidate | None = None,
+    baseline: BaselineReport | None = None,
+) -> Evaluation:
+    """Judge anew in fresh processes and say whether to promote. Never raises for anything that a Candidate does.
+
+    `evidence["promote"]` says it; `evidence["confirm"]` has the `bound` (one-sided 99.9 %), `threshold`, `against` and
+    the A/A spread.
+    """
+    clock = Clockwork()
+    try:
+        return _confirm(judge, problem, candidate, champion, baseline, clock)
+    except Rejection as found:
+        return judge.refusal(problem, candidate, found, clock)
+    except EvaluatorError as error:
+        return judge.internal_error(problem, candidate, error, clock)
+
+
+def _confirm(
+    judge: Judge,
+    problem: Problem,
+    candidate: Candidate,
+    champion: Candidate | None,
+    baseline: BaselineReport | None,
+    clock: Clockwork,
+) -> Evaluation:
+    with clock.during(Stage.SCREEN):
+        screened = screen(problem, candidate)
+    generator = secret_generator()
+    workloads = problem.workloads_for(judge.backend.kind)
+    with clock.during(Stage.CONFIRM), judge.room.reference(problem) as reference:
+        evidence = _check(judge, problem, candidate, reference, generator, workloads)
+        if not adapter(candidate.language).timed_on(judge.backend.kind):
+            raise Rejection(Verdict.INVALID_SUBMISSION, Stage.CONFIRM, "this language is not timed on this device")
+        found = [
+            _time(judge, problem, candidate, champion, baseline, reference, workload, generator)
+            for workload in workloads
+            if not workload.held_out
+        ]
+    return _result(judge, problem, candidate, champion, screened, clock, found, evidence)
+
+
+def _check(
+    judge: Judge,
+    problem: Problem,
+    candidate: Candidate,
+    reference: Subject,
+    generator: torch.Generator,
+    workloads: Sequence[Workload],
+) -> dict[str, Any]:
+    """All of correctness again, on seeds of its own, held-out Workloads included."""
+    with (
+        judge.start_candidate(candidate, Stage.CONFIRM) as subject,
+        device_lock(judge.device.uuid, exclusive=False, timeout_s=LOCK_S),
+    ):
+        checker = Checker(problem, subject, reference, generator, first_call_limit_s(candidate))
+        for sizes in sizes_to_check(problem, workloads):
+            checker.check(sizes)
+    return {"correctness": checker.report.evidence()}
+
+
+def _time(
+    judge: Judge,
+    problem: Problem,
+    candidate: Candidate,
+    champion: Candidate | None,
+    baseline: BaselineReport | None,
+    reference: Subject,
+    workload: Workload,
+    generator: torch.Generator,
+) -> _Times:
+    modes = list(judge.room.modes())
+    if baseline is not None:
+        modes = list(dict.fromkeys(["eager", baseline.fastest(workload.name).mode]))
+    times = _Times(workload)
+    oracle = Oracle(problem, reference, workload.sizes, generator)
+    bench = Bench(judge.room, workload, oracle, [], first_call_s=first_call_limit_s(candidate))
+    try:
+        with device_lock(judge.device.uuid, exclusive=True, timeout_s=LOCK_S):
+            for _ in range(PROCESS_PAIRS):
+                with ExitStack() as fresh:
+                    bench.replace(_contenders(judge, problem, candidate, champion, modes, oracle, workload, fresh))
+                    bench.run(_RULES)
+                    _note(times, bench, modes, champion is not None)
+                    times.measurements.append(bench.measurement("candidate", modes, judge.floor_us(bench)))
+                    bench.replace([])
+    finally:
+        bench.close()
+    return times
+
+
+def _contenders(
+    judge: Judge,
+    problem: Problem,
+    candidate: Candidate,
+    champion: Candidate | None,
+    modes: Sequence[str],
+    oracle: Oracle,
+    workload: Workload,
+    fresh: ExitStack,
+) -> list[Contender]:
+    """Fresh processes for everything but compiled Baselines, whose compiled code stays with their process.
+
+    "again" is the Candidate once more, in another process: how far it is from itself is the A/A spread.
+    """
+    contenders: list[Contender] = []
+
+    def add(name: str, one: Candidate) -> None:
+        subject = fresh.enter_context(judge.start_candidate(one, Stage.CONFIRM))
+        try:
+            names = subject.construct("ModelNew", oracle.init, train=problem.train, seed=7)
+            subject.load_state(candidate_state(oracle, match_names(oracle.names, names)))
+        except (ChildFault, LayoutError) as fault:
+            raise rejection(fault, Stage.CONFIRM, "constructing ModelNew") from fault
+        contenders.append(Contender(name, subject, suspect=True))
+
+    add("candidate", candidate)
+    add("again", candidate)
+    if champion is not None:
+        add("champion", champion)
+    for mode in modes:
+        if mode == "eager":
+            subject = fresh.enter_context(judge.room.fresh_comparator(problem, mode, oracle))
+        else:
+            subject = judge.room.comparator(problem, workload, mode, oracle)
+        contenders.append(Contender(mode, subject, suspect=False))
+    return contenders
+
+
+def _note(times: _Times, bench: Bench, modes: Sequence[str], champion: bool) -> None:
+    names = ["again", *modes, *(["champion"] if champion else [])]
+    for name in names:
+        times.log_ratios.setdefault(name, []).append(statistics.median(bench.log_ratios(name, "candidate")))
+    for contender in bench.contenders:
+        times.rounds.setdefault(contender.name, []).append(contender.official_us())
+
+
+def _result(
+    judge: Judge,
+    problem: Problem,
+    candidate: Candidate,
+    champion: Candidate | None,
+    screened: Screened,
+    clock: Clockwork,
+    found: Sequence[_Times],
+    evidence: dict[str, Any],
+) -> Evaluation:
+    logs: dict[str, list[tuple[Workload, list[float]]]] = {}
+    for times in found:
+        modes = [name for name in times.rounds if name not in ("candidate", "again", "champion")]
+        fastest = min(modes, key=lambda mode: statistics.median(times.rounds[mode]))
+        for against in [*modes, "fastest", *(["champion"] if champion is not None else [])]:
+            source = fastest if against == "fastest" else against
+            logs.setdefault(against, []).append((times.workload, times.log_ratios[source]))
+    against = "champion" if champion is not None else "fastest"
+    verdict = _promotion(logs[against], [(t.workload, t.log_ratios["again"]) for t in found])
+    evidence["promote"] = verdict.pop("promote")
+    evidence["confirm"] = {**verdict, "against": against, "process_pairs": PROCESS_PAIRS}
+    return judge.passed(
+        problem,
+        candidate,
+        screened,
+        clock,
+        evidence,
+        [_merged(times) for times in found],
+        judge.ratios(logs, len(found)),
+    )
+
+
+def _promotion(
+    against: Sequence[tuple[Workload, list[float]]], again: Sequence[tuple[Workload, list[float]]]
+) -> dict[str, Any]:
+    """Promote, or not: the bound must pass 1 + the larger of 1 % and what the device does to equal kernels."""
+    bound = stats.lower_bound(_headline(against), _CONFIDENCE)
+    spread = _spread(_headline(again))
+    threshold = 1 + max(_LEAST_GAIN, spread)
+    worst = [w.name for w, logs in against if stats.ratio_interval(logs)[1].high < _WORST_WORKLOAD]
+    return {
+        "promote": bound > threshold and not worst,
+        "bound": round(bound, 5),
+        "threshold": round(threshold, 5),
+        "aa_spread": round(spread, 5),
+        "worse_workloads": worst,
+    }
+
+
+def _headline(parts: Sequence[tuple[Workload, list[float]]]) -> list[float]:
+    """Per repetition the weighted mean of log ratios over Workloads."""
+    total = sum(workload.weight for workload, _ in parts)
+    repetitions = min(len(logs) for _, logs in parts)
+    return [sum(w.weight * logs[i] for w, logs in parts) / total for i in range(repetitions)]
+
+
+def _spread(logs: Sequence[float]) -> float:
+    """How far equal kernels seem to be apart here: their mean difference, or twice its standard error."""
+    error = statistics.stdev(logs) / math.sqrt(len(logs))
+    return math.expm1(max(abs(statistics.fmean(logs)), 2 * error))
+
+
+def _merged(times: _Times) -> Measurement:
+    """One Measurement over all repetitions; Baselines likewise."""
+    parts = times.measurements
+    median, interval = _centre(times.rounds["candidate"])
+    first = parts[0]
+    baselines = []
+    for index, one in enumerate(first.baselines):
+        centre, reach = _centre(times.rounds[one.mode])
+        samples = tuple(us for part in parts for us in part.baselines[index].samples_us)
+        baselines.append(replace(one, median_us=centre, interval_us=reach, samples_us=samples))
+    return replace(
+        first,
+        samples_us=tuple(us for part in parts for us in part.samples_us),
+        median_us=median,
+        interval_us=interval,
+        baselines=tuple(baselines),
+        diagnostics={"process_pairs": len(parts), **_last(parts)},
+    )
+
+
+def _last(parts: Sequence[Measurement]) -> Mapping[str, Any]:
+    return parts[-1].diagnostics
+
+
+def _centre(samples: Sequence[float]) -> tuple[float, Interval]:
+    median = statistics.median(samples)
+    _, interval = stats.ratio_interval([math.log(us) for us in samples])
+    return median, Interval(low=min(interval.low, median), high=max(interval.high, median))

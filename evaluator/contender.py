@@ -1,0 +1,57 @@
+"""What is timed: a child with a name, and the times that its rounds gave."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from dataclasses import dataclass, field
+
+from evaluator import stats
+from evaluator.errors import EvaluatorError
+from evaluator.subject import Subject
+from evaluator.types import BaselineTime, Clock, Interval
+
+
+@dataclass(slots=True)
+class Contender:
+    """One child that is timed. `suspect` says that every one of its outputs is checked (Candidates, Champions)."""
+
+    name: str
+    subject: Subject
+    suspect: bool
+    clock: Clock = Clock.CALLS
+    samples: dict[int, list[float]] = field(default_factory=dict)  # executions a round -> microseconds a call
+
+    def all_samples(self) -> list[float]:
+        return [us for samples in self.samples.values() for us in samples]
+
+    def official_us(self) -> float:
+        """The largest over round sizes of the median."""
+        return max(statistics.median(samples) for samples in self.samples.values())
+
+    def interval_us(self) -> Interval:
+        """Of the mean of logarithms of all samples, moved so that it holds the official time."""
+        logs = [math.log(us) for us in self.all_samples()]
+        official = self.official_us()
+        if len(logs) < 2:
+            return Interval(low=official, high=official)
+        _, interval = stats.ratio_interval(logs)
+        return Interval(low=min(interval.low, official), high=max(interval.high, official))
+
+    def baseline_time(self, workload: str) -> BaselineTime:
+        return BaselineTime(
+            mode=self.name,
+            workload=workload,
+            clock=self.clock,
+            median_us=self.official_us(),
+            interval_us=self.interval_us(),
+            samples_us=tuple(round(us, 4) for us in self.all_samples()),
+        )
+
+
+class ComparatorFailed(EvaluatorError):
+    """The Baseline or Champion `name` failed while timed: our set-up or the reference, never the Candidate."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(f"{name}: {message}")
+        self.name = name

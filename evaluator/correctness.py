@@ -1,0 +1,343 @@
+"""Is a Candidate right? One loop of calls per set of sizes, every output compared with the oracle's."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
+from itertools import pairwise
+from typing import Any
+
+import torch
+
+from evaluator import values
+from evaluator.child.spec import LayoutError, TensorSpec
+from evaluator.claims import leaves, structure, tensor_claims
+from evaluator.errors import ChildFault, Rejection
+from evaluator.oracle import Expected, Oracle, candidate_state
+from evaluator.state import match_names
+from evaluator.subject import RunReply, Subject, rejection
+from evaluator.types import Domain, Problem, Stage, Verdict, Workload
+
+STAGE = Stage.CORRECTNESS
+_SEEDS = 2
+_CASE_BYTES = 30  # of device memory per byte of a case's inputs: float64 expectations, their scales, work space
+_ADVERSARIAL_ULPS = 3
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One call that a Candidate is tried on. Cases with the same `twin_of` have equal inputs."""
+
+    name: str
+    tensors: values.Tensors
+    expected: Expected
+    same: int
+
+
+@dataclass(slots=True)
+class Report:
+    """What was checked, for the evidence: calls per set of sizes, and the worst error as a share of its limit."""
+
+    checked: dict[str, int] = field(default_factory=dict)
+    skipped: list[str] = field(default_factory=list)
+    worst_share: float = 0.0
+    oracle: str = "float64"
+
+    def evidence(self) -> dict[str, Any]:
+        return {
+            "checked_calls": self.checked,
+            "worst_error_share": round(self.worst_share, 3),
+            "oracle": self.oracle,
+            "skipped": self.skipped,
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """One set of sizes to be checked. `hidden` ones tell a Candidate nothing but the class of its failure."""
+
+    label: str
+    sizes: Mapping[str, Any]
+    hidden: bool = False
+    adversarial: bool = True
+
+
+def sizes_to_check(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Sizes]:
+    """Shown Workloads, then varied sizes, then held-out Workloads: cheap and telling failures first."""
+    for workload in workloads:
+        if not workload.held_out:
+            yield Sizes(workload.name, workload.sizes)
+    yield from varied_sizes(problem, workloads)
+    for workload in workloads:
+        if workload.held_out:
+            yield Sizes(workload.name, workload.sizes, hidden=True)
+
+
+def varied_sizes(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Sizes]:
+    """Whole-number sizes that differ between Workloads, one at a time set to 1, n-1 and n+1 (one of them odd).
+
+    In a `general` domain also those that are equal in all Workloads, and twice the size. Sizes that the reference
+    refuses are skipped by whoever runs this.
+    """
+    shown = [w for w in workloads if not w.held_out]
+    if not shown:
+        return
+    base = min(shown, key=lambda w: sum(v for v in w.sizes.values() if type(v) is int))
+    for key, value in base.sizes.items():
+        if type(value) is not int or value < 1:
+            continue
+        differs = len({w.sizes.get(key) for w in workloads}) > 1
+        if not differs and problem.domain is not Domain.GENERAL:
+            continue
+        wanted = [1, value - 1, value + 1, *([2 * value] if problem.domain is Domain.GENERAL else [])]
+        for other in dict.fromkeys(n for n in wanted if n >= 1 and n != value):
+            yield Sizes(f"{key}={other}", {**base.sizes, key: other}, adversarial=False)
+
+
+class Checker:
+    """Checks one Candidate child against one reference child. Raises Rejection with the Verdict."""
+
+    def __init__(
+        self, problem: Problem, candidate: Subject, reference: Subject, generator: torch.Generator, first_call_s: float
+    ) -> None:
+        self.problem, self.candidate, self.reference, self.generator = problem, candidate, reference, generator
+        self.first_call_s = first_call_s
+        self.report = Report()
+
+    def check(self, sizes: Sizes) -> None:
+        """Everything about one set of sizes. Returns quietly when the reference itself refuses varied sizes."""
+        try:
+            self._check(sizes)
+        except Rejection as found:
+            raise _veiled(found, sizes) from found
+
+    def _check(self, sizes: Sizes) -> None:
+        varied = not sizes.adversarial
+        try:
+            oracle = Oracle(self.problem, self.reference, sizes.sizes, self.generator)
+            cases, tree = self._cases(oracle, sizes)
+        except (ChildFault, LayoutError) as fault:
+            if varied and self.reference.child.alive:
+                self.report.skipped.append(sizes.label)
+                return
+            raise Rejection(
+                Verdict.INVALID_REFERENCE, STAGE, f"the reference fails on {sizes.label}: {fault}"
+            ) from fault
+        if not oracle.lifts:
+            self.report.oracle = oracle.precision
+        try:
+            self._try(oracle, tree, cases, sizes)
+        except (ChildFault, LayoutError) as fault:
+            raise rejection(fault, STAGE, f"checking {sizes.label}") from fault
+        self.report.checked[sizes.label] = self.report.checked.get(sizes.label, 0) + len(cases)
+
+    def _cases(self, oracle: Oracle, sizes: Sizes) -> tuple[list[Case], Any]:
+        made = [oracle.inputs() for _ in range(_SEEDS if sizes.adversarial else 1)]
+        tree = made[0].tree
+        named = [(f"seed {index}", arguments.tensors) for index, arguments in enumerate(made)]
+        if sizes.adversarial:
+            first = made[0].tensors
+            named.append(("one element changed", values.twin(first, [True] * len(first), self.generator)))
+            sets = values.ADVERSARIAL if not sizes.hidden else (values.LARGE, values.OFFSET)
+            named += [(s.name, values.apply(s, first, self.generator)) for s in self._affordable(sets, first, sizes)]
+        # Rounding errors of an honest sum are systematic on constant rows, so there it may seem to move inputs more.
+        ulps = [1 if name.startswith(("seed", "one element")) else _ADVERSARIAL_ULPS for name, _ in named]
+        found = oracle.expect(tree, [tensors for _, tensors in named], ulps)
+        cases = [Case(n, t, e, i) for i, ((n, t), e) in enumerate(zip(named, found, strict=True)) if e.informative]
+        # The first case comes three times in all, at secret places: equal inputs must give equal answers.
+        cases += [Case("repeated", cases[0].tensors, cases[0].expected, cases[0].same)] * 2 if cases else []
+        order = torch.randperm(len(cases), generator=self.generator).tolist()
+        return [cases[i] for i in order], tree
+
+    def _affordable(
+        self, sets: Sequence[values.ValueSet], tensors: values.Tensors, sizes: Sizes
+    ) -> list[values.ValueSet]:
+        """As many of the value sets, picked at random, as the device has memory for; smaller sizes get all of them."""
+        spare = self.candidate.backend.spare_bytes()
+        if spare is None:
+            return list(sets)
+        case_bytes = _CASE_BYTES * sum(t.numel() * t.element_size() for t in tensors)
+        room = max(1, spare // 2 // max(1, case_bytes) - _SEEDS - 1)
+        if room < len(sets):
+            self.report.skipped.append(f"{sizes.label}: {len(sets) - room} value sets, for want of device memory")
+        picked = torch.randperm(len(sets), generator=self.generator).tolist()[:room]
+        return [sets[i] for i in sorted(picked)]
+
+    def _try(self, oracle: Oracle, tree: Any, cases: Sequence[Case], sizes: Sizes) -> None:
+        candidate = self.candidate
+        names = candidate.construct("ModelNew", oracle.init, train=self.problem.train, seed=7)
+        matched = match_names(oracle.names, names)
+        candidate.load_state(candidate_state(oracle, matched))
+        limit_s = self.first_call_s
+        reply = candidate.run(tree, [case.tensors for case in cases], slot="first", timeout_s=limit_s)
+        try:
+            snapshot = self._compare(cases, reply, sizes)
+        finally:
+            candidate.finish(reply)
+        self._again(oracle, tree, matched, sizes)
+        self._unchanged(reply, snapshot)
+        candidate.drop("first")
+
+    def _again(self, oracle: Oracle, tree: Any, matched: Mapping[str, str], sizes: Sizes) -> None:
+        """New parameters into the same module: weights folded at construction or at the first call are stale now."""
+        oracle.reload()
+        self.candidate.load_state(candidate_state(oracle, matched))
+        tensors = oracle.inputs().tensors
+        cases = [Case("new parameters", tensors, e, 0) for e in oracle.expect(tree, [tensors])]
+        reply = self.candidate.run(tree, [tensors], slot="second", timeout_s=self.first_call_s)
+        try:
+            self._compare([case for case in cases if case.expected.informative], reply, sizes)
+        finally:
+            self.candidate.finish(reply)
+        self.candidate.drop("second")
+
+    def _unchanged(self, reply: RunReply, snapshot: Sequence[Sequence[torch.Tensor]]) -> None:
+        self.candidate.child.freeze()
+        try:
+            for item, before in zip(reply.replies, snapshot, strict=True):
+                after = self.candidate.backend.fetch(self.candidate.child, tensor_claims(item))
+                if any(not _same_bits(a, b) for a, b in zip(after, before, strict=True)):
+                    raise Rejection(
+                        Verdict.INCORRECT_VALUES,
+                        STAGE,
+                        "an output was changed after it was returned",
+                        check="changed_later",
+                    )
+        finally:
+            self.candidate.child.thaw()
+
+    def _compare(self, cases: Sequence[Case], reply: RunReply, sizes: Sizes) -> list[list[torch.Tensor]]:
+        for case, item in zip(cases, reply.replies, strict=True):
+            check_reply(case.expected, item)
+        _check_apart(reply.replies)
+        backend, child = self.candidate.backend, self.candidate.child
+        outputs = [backend.fetch(child, tensor_claims(item)) for item in reply.replies]
+        findings = [self._finding(case, tensors) for case, tensors in zip(cases, outputs, strict=True)]
+        # What `get_inputs` makes is the plainest thing to be wrong on, so it is told first.
+        for case, finding in sorted(zip(cases, findings, strict=True), key=lambda pair: pair[0].same):
+            if finding is None:
+                continue
+            passed = any(f is None and c.same == case.same for c, f in zip(cases, findings, strict=True))
+            verdict = Verdict.NONDETERMINISTIC if passed else Verdict.INCORRECT_VALUES
+            also = " (equal inputs gave a right answer before or after)" if passed else ""
+            reason = f"{finding['reason']}{also}, on {sizes.label}, inputs: {case.name}"
+            raise Rejection(verdict, STAGE, reason, workload=sizes.label, inputs=case.name, **finding["evidence"])
+        self._check_repeats(cases, outputs, sizes)
+        self._check_inputs(cases, reply, sizes)
+        return outputs
+
+    def _finding(self, case: Case, outputs: Sequence[torch.Tensor]) -> dict[str, Any] | None:
+        expected = case.expected
+        for index, (target, limit, actual) in enumerate(zip(expected.targets, expected.limits, outputs, strict=True)):
+            found = target.judge(actual, limit, bitwise=self.problem.bitwise)
+            if found is not None:
+                return {"reason": found.reason, "evidence": {"check": found.check, "output": index, **found.detail}}
+            if not target.integral:
+                norm, element = target.errors(actual)
+                share = max(norm / limit.norm, element / limit.element)
+                self.report.worst_share = max(self.report.worst_share, share)
+        return None
+
+    def _check_repeats(self, cases: Sequence[Case], outputs: Sequence[Sequence[torch.Tensor]], sizes: Sizes) -> None:
+        """Bit for bit, where the Problem asks for it."""
+        if not self.problem.bitwise:
+            return
+        first: dict[int, Sequence[torch.Tensor]] = {}
+        for case, tensors in zip(cases, outputs, strict=True):
+            before = first.setdefault(case.same, tensors)
+            if any(not _same_bits(a, b) for a, b in zip(before, tensors, strict=True)):
+                raise Rejection(
+                    Verdict.NONDETERMINISTIC,
+                    STAGE,
+                    f"equal inputs gave different bits on {sizes.label}",
+                    check="bitwise",
+                )
+
+    def _check_inputs(self, cases: Sequence[Case], reply: RunReply, sizes: Sizes) -> None:
+        after = reply.grant.read_back(self.candidate.child, reply.address)
+        for case, tensors in zip(cases, after, strict=True):
+            for index, (before, now) in enumerate(zip(case.tensors, tensors, strict=True)):
+                if index not in self.problem.mutates and not _same_bits(before, now):
+                    raise Rejection(
+                        Verdict.INCORRECT_VALUES,
+                        STAGE,
+                        f"forward changes its input {index}, on {sizes.label}",
+                        check="input_changed",
+                        input=index,
+                    )
+
+
+def check_reply(expected: Expected, reply: Any) -> None:
+    """Structure, type, device, layout, shape and dtype of one call's claims, before anything is read."""
+    want, got = expected.structure, structure(reply)
+    if want != got:
+        reason = f"forward returns {got[:200]}; the reference returns {want[:200]} (T: a tensor)"
+        raise Rejection(
+            Verdict.INCORRECT_SHAPE, STAGE, reason, check="structure", expected=want[:500], actual=got[:500]
+        )
+    pairs = zip(leaves(expected.reply), leaves(reply), strict=True)
+    for (path, mine), (_, theirs) in pairs:
+        if "tensor" in mine:
+            _check_tensor(path, mine["tensor"], theirs["tensor"])
+
+
+def _check_tensor(path: str, want: Mapping[str, Any], got: Mapping[str, Any]) -> None:
+    if "type" in got:
+        kind, where, layout = (str(got.get(key))[:80] for key in ("type", "device", "layout"))
+        if kind != "torch.Tensor":
+            raise Rejection(
+                Verdict.REWARD_HACK, STAGE, f"{path} is a {kind}, not a plain torch.Tensor", check="plain_tensor"
+            )
+        reason = f"{path} is on {where} with layout {layout}"
+        raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="device", actual=where)
+    spec, asked = TensorSpec.from_json({**got, "offset": 0}), TensorSpec.from_json({**want, "offset": 0})
+    if spec.shape != asked.shape:
+        reason = f"{path} has shape {list(spec.shape)}; the reference's has {list(asked.shape)}"
+        evidence = {"check": "shape", "expected": list(asked.shape), "actual": list(spec.shape)}
+        raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, **evidence)
+    if spec.dtype != asked.dtype:
+        reason = f"{path} is {spec.dtype}; the reference's is {asked.dtype}"
+        evidence = {"check": "dtype", "expected": asked.dtype, "actual": spec.dtype}
+        raise Rejection(Verdict.INCORRECT_DTYPE, STAGE, reason, **evidence)
+    if _overlaps_itself(spec) and not _overlaps_itself(asked):
+        reason = f"{path} is an expanded view: several of its elements are one in memory"
+        raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="layout", stride=list(spec.stride))
+
+
+def _overlaps_itself(spec: TensorSpec) -> bool:
+    return any(size > 1 and step == 0 for size, step in zip(spec.shape, spec.stride, strict=True))
+
+
+def _check_apart(replies: Sequence[Any]) -> None:
+    """Outputs of different calls lie in different memory; one that is handed out again is overwritten later."""
+    places = []
+    for call, reply in enumerate(replies):
+        for claim in tensor_claims(reply):
+            spec = TensorSpec.from_json(claim)
+            start = claim.get("address", spec.offset)
+            if spec.span_bytes and type(start) is int:
+                places.append((str(claim.get("handle", ""))[:200], start, start + spec.span_bytes, call))
+    places.sort()
+    for (handle, _, end, call), (other, start, _, later) in pairwise(places):
+        if handle == other and start < end and call != later:
+            raise Rejection(
+                Verdict.INCORRECT_VALUES,
+                STAGE,
+                "two calls returned the same memory: every call must return fresh tensors",
+                check="reused_output",
+            )
+
+
+def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    if torch.equal(a, b):
+        return True
+    a, b = a.contiguous(), b.contiguous()
+    return torch.equal(a.flatten().view(torch.uint8), b.flatten().view(torch.uint8))
+
+
+def _veiled(found: Rejection, sizes: Sizes) -> Rejection:
+    """A failure on held-out data reveals only its class."""
+    if not sizes.hidden or found.verdict is Verdict.INVALID_REFERENCE:
+        return found
+    evidence = {"check": found.evidence.get("check", ""), "held_out": True}
+    return Rejection(found.verdict, found.stage, f"fails on a held-out workload ({found.verdict})", **evidence)

@@ -1,0 +1,140 @@
+"""What a device backend is to the judge: how memory is granted to a child, how results are read, how rounds are timed.
+
+A new device is one new file here and one in `evaluator/child/`. Everything above (oracle, limits, statistics, verdicts)
+is written against this protocol alone and works on plain torch tensors in the judge's own memory (`torch_device`).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import Any, Protocol
+
+import torch
+
+from evaluator.pool import ChildPool
+from evaluator.process import ChildProcess
+from evaluator.types import Clock, Device, DeviceKind, Environment
+
+
+class Grant(Protocol):
+    """Judge-owned memory made ready for one child, not yet visible to it: sending `fields` and `fds` makes it so."""
+
+    @property
+    def fields(self) -> Mapping[str, Any]:
+        """What the child is told."""
+
+    @property
+    def fds(self) -> Sequence[int]:
+        """Descriptors that travel beside it."""
+
+    def read_back(self, child: ChildProcess, address: int | None) -> list[list[torch.Tensor]]:
+        """What lies in the inputs after a run, per call, as the child sees them; `address` is where it says they are.
+        Raises `child.spec.LayoutError`."""
+
+    def close(self) -> None:
+        """Free the judge's side, possibly twice. The child's mapping lives until the child drops it or ends."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundPlan:
+    """`calls` distinct input sets a round; a device that replays a captured graph runs them `replays` times over.
+    `instances` copies of the module take turns where its weights would stay in a cache otherwise."""
+
+    calls: int
+    replays: int = 1
+    instances: int = 1
+
+    @property
+    def executions(self) -> int:
+        return self.calls * self.replays
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Round:
+    """One timed round. `wall_us` is the judge's clock: from before any input byte was visible to the child until its
+    outputs could no longer change. `replies` holds, per call, what the child says it returned (see `child.ops`);
+    `outputs` the snapshot of every tensor leaf, per call that was read, in the judge's memory."""
+
+    plan: RoundPlan
+    wall_us: float
+    replies: Sequence[Any]
+    outputs: Sequence[Sequence[torch.Tensor]]
+    clock: Clock = Clock.CALLS
+    diagnostics: Mapping[str, Any] = field(default_factory=dict)
+
+
+class DeviceBackend(Protocol):
+    """The judge's side of one device."""
+
+    kind: DeviceKind
+    torch_device: torch.device
+
+    def describe(self) -> Device:
+        """Name, uuid (keys the lock) and facts."""
+
+    def environment(self) -> Environment:
+        """The versions that a result on this device depends on."""
+
+    def pool(self, environment: Mapping[str, str] | None = None, *, compiler: bool = False) -> ChildPool:
+        """A new pool of caged children for this device, pinned where timing wants them. With `compiler` they may have
+        torch's compiler loaded when they start. The caller closes it."""
+
+    def grant(self, tensors: Sequence[torch.Tensor]) -> Grant:
+        """Copy tensors into fresh memory that can be shown to a child."""
+
+    def grant_calls(self, calls: Sequence[Sequence[torch.Tensor]], *, ours: bool = False) -> Grant:
+        """Copy the input tensors of several calls, all of one layout, into fresh memory. With `ours` only children
+        that run nothing of a Candidate's will see it, so that it may be one that such a child was shown before."""
+
+    def fetch(self, child: ChildProcess, claims: Sequence[Mapping[str, Any]]) -> list[torch.Tensor]:
+        """Snapshot the tensors that a child claims to have. Raises `child.spec.LayoutError` for false claims."""
+
+    def plan(
+        self, call_us: float, call_bytes: int, output_bytes: int, round_us: float, parameter_bytes: int = 0
+    ) -> RoundPlan:
+        """How many distinct calls (of `call_bytes` fresh input each) make a round of at least `round_us`."""
+
+    def prepare(
+        self,
+        child: ChildProcess,
+        calls: Sequence[Sequence[torch.Tensor]],
+        *,
+        tree: Any,
+        timeout_s: float,
+        graph: bool = True,
+    ) -> Clock:
+        """Bring a constructed child to where it is timed from: warm-up, and capture where the device has graphs and
+        `graph` allows it."""
+
+    def run_round(
+        self,
+        child: ChildProcess,
+        calls: Sequence[Sequence[torch.Tensor]],
+        plan: RoundPlan,
+        *,
+        tree: Any,
+        check: Callable[[Sequence[Any]], None],
+        timeout_s: float,
+        read: int | None = None,
+    ) -> Round:
+        """One round on the judge's clock. `calls` are the input tensors of each distinct call, of one layout; `tree`
+        says where they go among the arguments (`child.spec.write_tree`). `check` is given the replies before any
+        output is read, and raises when they are not what a call may return. The outputs of the first `read` calls are
+        wanted (None: of all); a device may give more."""
+
+    def release(self, child: ChildProcess) -> None:
+        """Forget what `prepare` made for a child; it may be prepared again."""
+
+    def spare_bytes(self) -> int | None:
+        """Device memory that is free now; None where memory is no concern."""
+
+    def least_us(self, written_bytes: int, plan: RoundPlan) -> float | None:
+        """Less than this per call is impossible for calls that write so many bytes each; None where nothing is known.
+        Only what cannot have stayed in a cache counts, at the speed that the datasheet promises."""
+
+    def copy_rate_gbs(self) -> float | None:
+        """What a plain streaming copy attains here, in GB/s (read plus write): for reports, never for refusals."""
+
+    def close(self) -> None:
+        """Free what the backend holds."""

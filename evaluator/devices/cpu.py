@@ -1,0 +1,302 @@
+"""The CPU: one reserved core, memory files that are shown to a child, results read out of the frozen child."""
+
+from __future__ import annotations
+
+import ctypes
+import fcntl
+import math
+import os
+import platform
+import shutil
+import subprocess
+import time
+from collections.abc import Callable, Mapping, Sequence
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from evaluator.cage.policy import CagePolicy
+from evaluator.child.spec import LayoutError, TensorSpec, pack
+from evaluator.claims import replies_of, tensor_claims
+from evaluator.devices.base import Round, RoundPlan
+from evaluator.lock import reserve_core
+from evaluator.pool import ChildPool
+from evaluator.process import ChildProcess
+from evaluator.types import Clock, Device, DeviceKind, Environment
+
+_MAX_ROUND_BYTES = 96 << 20
+_PRELOAD = ("torch", "evaluator.child.ops", "evaluator.child.cpu_device")
+# What torch.compile imports at its first call, which takes several seconds.
+_COMPILER = (
+    "torch._dynamo.backends.inductor",
+    "torch._inductor.codegen.cpp",
+    "torch._inductor.compile_fx",
+    "torch.utils.cpp_extension",
+)
+# Where `load_cpp` looks: libraries that an earlier child of the same Candidate compiled, then its own folder.
+_ENVIRONMENT = {"WARPWRIGHT_NATIVE_CACHE": "/job/native:/tmp/native"}
+_MAX_TENSOR_BYTES = 2 << 30
+_MAX_CALLS = 200
+_COPY_BYTES = 64 << 20
+_MALLOC = {-1: 1 << 30, -2: 64 << 20, -3: 32 << 20}  # M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD of malloc.h
+
+
+class CpuGrant:
+    """A memory file that holds `count` sets of tensors, `pitch` bytes apart; sealed against being resized."""
+
+    def __init__(self, calls: Sequence[Sequence[torch.Tensor]]) -> None:
+        specs, size = pack(calls[0] if calls else [])
+        self.pitch = -(-size // 4096) * 4096
+        self.specs = specs
+        total = self.pitch * max(1, len(calls))
+        self._fd = os.memfd_create("inputs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
+        os.ftruncate(self._fd, total)
+        for index, tensors in enumerate(calls):
+            _write(self._fd, index * self.pitch, specs, tensors)
+        _seal(self._fd)
+        self.fds = (self._fd,)
+        self.fields: dict[str, Any] = {
+            "bytes": total,
+            "layouts": [spec.to_json() for spec in specs],
+            "pitch": self.pitch,
+            "count": len(calls),
+        }
+
+    def read_back(self, child: ChildProcess, address: int | None) -> list[list[torch.Tensor]]:
+        if address is None:
+            raise LayoutError("the child does not say where its inputs are")
+        places = [address + index * self.pitch for index in range(self.fields["count"])]
+        return [
+            [_read(child, {**spec.to_json(), "address": place + spec.offset}) for spec in self.specs]
+            for place in places
+        ]
+
+    def close(self) -> None:
+        if self._fd >= 0:
+            os.close(self._fd)
+            self._fd = -1
+
+
+class SharedGrant(CpuGrant):
+    """One that is kept for the next child that is shown the very same calls; never for one that runs a Candidate."""
+
+    def __init__(self, calls: Sequence[Sequence[torch.Tensor]]) -> None:
+        super().__init__(calls)
+        self.calls = calls
+
+    def close(self) -> None:
+        """Stays open until `free`."""
+
+    def free(self) -> None:
+        super().close()
+
+
+def _write(fd: int, start: int, specs: Sequence[TensorSpec], tensors: Sequence[torch.Tensor]) -> None:
+    """Written through the descriptor: cheaper than faulting every page of a mapping in."""
+    for spec, tensor in zip(specs, tensors, strict=True):
+        if (spec.shape, spec.stride) != (tuple(tensor.shape), tuple(tensor.stride())):
+            raise LayoutError("the calls of a round have equal layouts")
+        if spec.span_bytes == 0:
+            continue
+        span = tensor.as_strided((spec.span_bytes // tensor.element_size(),), (1,))
+        data = memoryview(span.view(torch.uint8).numpy().data)
+        done = 0
+        while done < len(data):
+            done += os.pwrite(fd, data[done:], start + spec.offset + done)
+
+
+def _seal(fd: int) -> None:
+    # A write seal still allows private (copy-on-write) mappings, which is how children map it.
+    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
+
+
+class CpuBackend:
+    """See `evaluator.devices.base.DeviceBackend`."""
+
+    kind = DeviceKind.CPU
+    torch_device = torch.device("cpu")
+
+    def __init__(self) -> None:
+        _keep_freed_memory()
+        self.core, self.others = reserve_core(os.sched_getaffinity(0))
+        self._copy_rate_gbs: float | None = None
+        self._shared: SharedGrant | None = None
+
+    def step_aside(self) -> None:
+        """Keep the judge itself off the reserved core. Threads and processes started later inherit this."""
+        os.sched_setaffinity(0, self.others)
+
+    def describe(self) -> Device:
+        facts = {"cores": len(self.others | {self.core}), "reserved_core": self.core, "flags": _vector_flags()}
+        name = _cpu_name()
+        return Device(kind=self.kind, name=name, uuid=f"cpu-{platform.node()}-{self.core}", facts=facts)
+
+    def environment(self) -> Environment:
+        return Environment(
+            python=platform.python_version(), torch=str(torch.__version__), triton=None, compiler=_compiler_version()
+        )
+
+    def pool(self, environment: Mapping[str, str] | None = None, *, compiler: bool = False) -> ChildPool:
+        """Children on the reserved core, forked from a process that has torch's compiler loaded where they need it."""
+        preload = (*_PRELOAD, *_COMPILER) if compiler else _PRELOAD
+        policy = CagePolicy(environment={**_ENVIRONMENT, **(environment or {})}, preload=preload)
+        return ChildPool(self.kind, cpus=frozenset({self.core}), policy=policy)
+
+    def grant(self, tensors: Sequence[torch.Tensor]) -> CpuGrant:
+        return CpuGrant([tensors])
+
+    def grant_calls(self, calls: Sequence[Sequence[torch.Tensor]], *, ours: bool = False) -> CpuGrant:
+        if not ours:
+            return CpuGrant(calls)
+        if self._shared is None or self._shared.calls is not calls:
+            self._share(SharedGrant(calls))
+        assert self._shared is not None
+        return self._shared
+
+    def _share(self, grant: SharedGrant | None) -> None:
+        if self._shared is not None:
+            self._shared.free()
+        self._shared = grant
+
+    def fetch(self, child: ChildProcess, claims: Sequence[Mapping[str, Any]]) -> list[torch.Tensor]:
+        return [_read(child, claim) for claim in claims]
+
+    def plan(
+        self, call_us: float, call_bytes: int, output_bytes: int, round_us: float, parameter_bytes: int = 0
+    ) -> RoundPlan:
+        wanted = math.ceil(round_us / max(call_us, 0.1))
+        affordable = max(1, _MAX_ROUND_BYTES // max(1, call_bytes + output_bytes))
+        return RoundPlan(calls=max(1, min(wanted, affordable, _MAX_CALLS)))
+
+    def prepare(
+        self,
+        child: ChildProcess,
+        calls: Sequence[Sequence[torch.Tensor]],
+        *,
+        tree: Any,
+        timeout_s: float,
+        graph: bool = True,
+    ) -> Clock:
+        """A CPU has no graphs, and warming up is a round that does not count."""
+        return Clock.CALLS
+
+    def run_round(
+        self,
+        child: ChildProcess,
+        calls: Sequence[Sequence[torch.Tensor]],
+        plan: RoundPlan,
+        *,
+        tree: Any,
+        check: Callable[[Sequence[Any]], None],
+        timeout_s: float,
+        read: int | None = None,
+    ) -> Round:
+        grant = self._round_grant(child, calls)
+        try:
+            fields = {"slot": "round", "tree": tree, "grant": grant.fields}
+            start = time.perf_counter_ns()
+            reply = child.request("run", timeout_s=timeout_s, fds=grant.fds, **fields)
+            child.freeze()
+            wall_us = (time.perf_counter_ns() - start) / 1000
+        finally:
+            grant.close()
+        try:
+            replies = replies_of(reply, len(calls))
+            check(replies)
+            outputs = [self.fetch(child, tensor_claims(item)) for item in replies[:read]]
+        finally:
+            child.thaw()
+        child.request("drop", timeout_s=timeout_s, slot="round")
+        return Round(plan=plan, wall_us=wall_us, replies=replies, outputs=outputs)
+
+    def _round_grant(self, child: ChildProcess, calls: Sequence[Sequence[torch.Tensor]]) -> CpuGrant:
+        """Fresh pages for whoever is compared, so that nobody finds them in a cache; the null child reads none."""
+        if child.name == "null":
+            return self.grant_calls(calls, ours=True)
+        if child.name != "reference":
+            return CpuGrant(calls)
+        self._share(None)
+        return self.grant_calls(calls, ours=True)
+
+    def release(self, child: ChildProcess) -> None:
+        """Nothing is kept between rounds."""
+
+    def spare_bytes(self) -> int | None:
+        return None
+
+    def least_us(self, written_bytes: int, plan: RoundPlan) -> float | None:
+        """Nobody knows a CPU's caches and memory from a table."""
+        return None
+
+    def copy_rate_gbs(self) -> float | None:
+        if self._copy_rate_gbs is None:
+            self._copy_rate_gbs = _copy_rate_gbs()
+        return self._copy_rate_gbs
+
+    def close(self) -> None:
+        self._share(None)
+
+
+def _keep_freed_memory() -> None:
+    """Have malloc use freed memory again instead of giving it back: the judge compares thousands of tensors of a
+    megabyte, and touching new pages takes several times as long as that. glibc's; elsewhere nothing changes."""
+    mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
+    if mallopt is not None:
+        for option, value in _MALLOC.items():
+            mallopt(option, value)
+
+
+def _copy_rate_gbs() -> float:
+    """A copy of 64 MiB on one core, best of four: bytes read and written per nanosecond."""
+    source, target = torch.ones(_COPY_BYTES, dtype=torch.uint8), torch.empty(_COPY_BYTES, dtype=torch.uint8)
+    best = math.inf
+    for _ in range(4):
+        start = time.perf_counter_ns()
+        target.copy_(source)
+        best = min(best, time.perf_counter_ns() - start)
+    return 2 * _COPY_BYTES / best
+
+
+def _read(child: ChildProcess, claim: Mapping[str, Any]) -> torch.Tensor:
+    """A private copy of a claimed tensor. Its address may be anything: only the child's own memory is read."""
+    spec = TensorSpec.from_json({**claim, "offset": 0})
+    address = claim.get("address")
+    if spec.span_bytes > _MAX_TENSOR_BYTES:
+        raise LayoutError(f"a tensor of {spec.span_bytes} bytes")
+    if type(address) is not int or not 0 <= address < 1 << 63:
+        raise LayoutError("a claim without an address")
+    raw = torch.empty(max(1, spec.span_bytes), dtype=torch.uint8)
+    if spec.span_bytes:
+        try:
+            child.read_memory(address, memoryview(raw.numpy().data)[: spec.span_bytes])
+        except OSError as error:
+            raise LayoutError(f"no memory at the claimed address: {error}") from error
+    return spec.view(raw)
+
+
+@cache
+def _compiler_version() -> str | None:
+    compiler = shutil.which("g++")
+    if compiler is None:
+        return None
+    done = subprocess.run([compiler, "--version"], capture_output=True, timeout=10, check=False)
+    lines = done.stdout.decode(errors="replace").splitlines()
+    return lines[0][:100] if lines else None
+
+
+@cache
+def _cpu_info() -> Mapping[str, str]:
+    text = Path("/proc/cpuinfo").read_text(encoding="utf-8", errors="replace").split("\n\n")[0]
+    pairs = (line.partition(":") for line in text.splitlines())
+    return {key.strip(): value.strip() for key, _, value in pairs}
+
+
+def _cpu_name() -> str:
+    return _cpu_info().get("model name") or platform.machine()
+
+
+def _vector_flags() -> list[str]:
+    flags = _cpu_info().get("flags", "").split()
+    return [flag for flag in ("avx2", "fma", "avx512f", "avx512_bf16", "amx_tile") if flag in flags]

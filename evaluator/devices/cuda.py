@@ -1,0 +1,372 @@
+"""The judge's side of one NVIDIA GPU.
+
+Inputs lie in exported blocks, expected values and snapshots in the judge's ordinary torch memory, outputs where the
+Candidate put them; the judge opens those by handle and copies them device to device. A round's clock runs from before
+the fresh inputs are copied into the child's block until the snapshot of its outputs is complete.
+
+What a repeat of one graph over the same inputs can hide is told in `evaluator.child.cuda_round`; a round's overhead is
+measured on a null Candidate with `replays=1`, because launching an empty graph costs CPU time that a busy GPU hides.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import platform
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import asdict
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from evaluator.cage.policy import CagePolicy
+from evaluator.child import cuda_driver
+from evaluator.child.cuda_driver import Driver, DriverError
+from evaluator.claims import replies_of, tensor_claims
+from evaluator.devices.base import Round, RoundPlan
+from evaluator.devices.cuda_facts import Nvml, NvmlMissing, bandwidth_of, floor_us
+from evaluator.devices.cuda_memory import Block, Peer, Retired, Snapshot, fill
+from evaluator.devices.cuda_plan import CallSize, plan_replays, plan_rotation
+from evaluator.errors import CageError, ChildFault
+from evaluator.pool import ChildPool
+from evaluator.process import ChildProcess
+from evaluator.types import Clock, Device, DeviceKind, Environment
+
+_RELEASE_S = 20.0
+_HOARD_BYTES = 8 * 1024**3  # of torch's freed memory that the judge keeps for itself; children need the rest
+
+
+class CudaGrant:
+    """A block with copies of some tensors; sending `fields` shows it to a child."""
+
+    fds: Sequence[int] = ()
+
+    def __init__(self, block: Block, retired: Retired) -> None:
+        self.fields: Mapping[str, Any] = block.fields()
+        self._block: Block | None = block
+        self._retired = retired
+
+    def read_back(self, child: ChildProcess, address: int | None) -> list[list[torch.Tensor]]:
+        """The granted tensors as they are now: it is the judge's own block that the child wrote to, if it did."""
+        del child, address
+        if self._block is None:
+            raise ValueError("a grant that was closed")
+        copies = [[clone(tensor) for tensor in call] for call in self._block.calls]
+        torch.cuda.synchronize(self._block.raw.device)
+        return copies
+
+    def close(self) -> None:
+        """Give the block up. May be called twice."""
+        if self._block is not None:
+            self._retired.add(self._block)
+            self._block = None
+
+
+class _Timed:
+    """What the judge keeps of one child that is being timed: its exported inputs, a staging copy, its outputs."""
+
+    def __init__(self, block: Block, staging: torch.Tensor, peer: Peer, instances: int, graph: bool) -> None:
+        self.block, self.staging, self.peer = block, staging, peer
+        self.instances, self.graph = instances, graph
+        self.staged = block.views(staging)
+        self.clock = Clock.CALLS
+        self.why_not = ""
+        self.copies: float | None = None
+        self.replies: Sequence[Any] = ()
+        self.claims: list[list[Mapping[str, Any]]] = []
+        self.snapshot: Snapshot
+
+
+class CudaBackend:
+    """One GPU, by its ordinal among the visible ones. Not for two threads at once. Raises CageError without one."""
+
+    kind = DeviceKind.CUDA
+
+    def __init__(self, ordinal: int = 0, *, cpus: frozenset[int] | None = None) -> None:
+        why = cuda_driver.available()
+        if why or not torch.cuda.is_available():
+            raise CageError(f"no CUDA device can be used: {why or 'this PyTorch has no CUDA'}")
+        self.torch_device = torch.device("cuda", ordinal)
+        torch.cuda.set_device(self.torch_device)
+        torch.cuda.current_stream().synchronize()  # makes the primary context
+        self._ordinal, self._cpus = ordinal, cpus
+        self._driver = Driver(ordinal)
+        self._forbid_persisting_l2()
+        self._properties = torch.cuda.get_device_properties(ordinal)
+        self._uuid = f"GPU-{self._properties.uuid}"
+        self._nvml = _nvml(self._uuid)
+        self._retired = Retired()
+        self._timed: dict[ChildProcess, _Timed] = {}
+        self._copy_rate_gbs: float | None = None
+
+    def describe(self) -> Device:
+        """The GPU's name, UUID and facts (NVML's where it answers)."""
+        properties = self._properties
+        name = str(properties.name)
+        facts: dict[str, Any] = {
+            "ordinal": self._ordinal,
+            "capability": f"{properties.major}.{properties.minor}",
+            "sms": properties.multi_processor_count,
+            "memory_bytes": properties.total_memory,
+            "l2_bytes": properties.L2_cache_size,
+            "bandwidth_bytes_per_s": bandwidth_of(name),
+            **(self._nvml.facts() if self._nvml else {"nvml": "does not answer"}),
+        }
+        return Device(kind=self.kind, name=name, uuid=self._uuid, facts=facts)
+
+    def environment(self) -> Environment:
+        return Environment(
+            python=platform.python_version(),
+            torch=torch.__version__,
+            triton=_triton_version(),
+            cuda=torch.version.cuda,
+            driver=self._nvml.facts()["driver"] if self._nvml else None,
+        )
+
+    def pool(self, environment: Mapping[str, str] | None = None, *, compiler: bool = False) -> ChildPool:
+        """Caged children that see this GPU alone. They load torch's compiler themselves, lest it touch CUDA before
+        they are forked."""
+        del compiler
+        shown = {**cuda_environment(self._uuid), **(environment or {})}
+        policy = CagePolicy(environment=shown)
+        return ChildPool(self.kind, cpus=self._cpus, policy=policy)
+
+    def grant(self, tensors: Sequence[torch.Tensor]) -> CudaGrant:
+        return self.grant_calls([tensors])
+
+    def grant_calls(self, calls: Sequence[Sequence[torch.Tensor]], *, ours: bool = False) -> CudaGrant:
+        block = self._block(calls)
+        fill(block.calls, calls)
+        torch.cuda.synchronize(self.torch_device)
+        return CudaGrant(block, self._retired)
+
+    def fetch(self, child: ChildProcess, claims: Sequence[Mapping[str, Any]]) -> list[torch.Tensor]:
+        del child
+        peer = Peer(self._driver)
+        try:
+            copies = [clone(peer.tensor(claim)) for claim in claims]
+            torch.cuda.synchronize(self.torch_device)
+        finally:
+            peer.close()  # what stays open here cannot be freed there
+        return copies
+
+    def plan(
+        self, call_us: float, call_bytes: int, output_bytes: int, round_us: float, parameter_bytes: int = 0
+    ) -> RoundPlan:
+        """`output_bytes` counts the float64 expectation, of which a half-precision output is a quarter."""
+        size = CallSize(inputs=call_bytes, outputs=output_bytes // 4, parameters=parameter_bytes)
+        rotation = plan_rotation(size, int(self._properties.L2_cache_size))
+        replays = plan_replays(rotation.calls * call_us, round_us)
+        return RoundPlan(calls=rotation.calls, replays=replays, instances=rotation.instances)
+
+    def prepare(
+        self,
+        child: ChildProcess,
+        calls: Sequence[Sequence[torch.Tensor]],
+        *,
+        tree: Any,
+        timeout_s: float,
+        graph: bool = True,
+        instances: int = 1,
+    ) -> Clock:
+        """Map the inputs of all calls into the child, let it warm up and capture. `Clock.CALLS` where it cannot, and
+        with `graph` false. The values of `calls` are seen by the child here; timed rounds bring others.
+        """
+        self.release(child)
+        block = self._block(calls)
+        fill(block.calls, calls)
+        torch.cuda.synchronize(self.torch_device)
+        staging = torch.empty(block.size, dtype=torch.uint8, device=self.torch_device)
+        timed = _Timed(block, staging, Peer(self._driver), instances, graph)
+        self._timed[child] = timed
+        child.add_cleanup(lambda: self._forget_timed(child))
+        asked = {"grant": block.fields(), "tree": tree, "instances": instances, "graph": graph}
+        reply = child.request("cuda_prepare", timeout_s=timeout_s, **asked)
+        timed.clock = Clock.GRAPH if graph and reply.get("captured") is True else Clock.CALLS
+        timed.why_not = str(reply.get("why_not") or "")[:500]
+        timed.copies = _number(reply.get("instances"))
+        timed.replies = replies_of(reply, timed.block.count)
+        self._take_claims(timed)
+        return timed.clock
+
+    def run_round(
+        self,
+        child: ChildProcess,
+        calls: Sequence[Sequence[torch.Tensor]],
+        plan: RoundPlan,
+        *,
+        tree: Any,
+        check: Callable[[Sequence[Any]], None],
+        timeout_s: float,
+        read: int | None = None,
+    ) -> Round:
+        """One round, all of its outputs read. Captured outputs are poisoned first. The snapshot in `outputs` is
+        overwritten by this child's next round. A child that was prepared for another number of calls is prepared
+        again, on the inputs given here: so the first round after a change of plan does not count."""
+        timed = self._timed.get(child)
+        if timed is None or (timed.block.count, timed.instances) != (len(calls), plan.instances):
+            graph = timed is None or timed.graph
+            self.prepare(child, calls, tree=tree, timeout_s=timeout_s, graph=graph, instances=plan.instances)
+            timed = self._timed[child]
+        fill(timed.staged, calls)
+        if timed.clock is Clock.GRAPH:
+            timed.snapshot.poison()
+        torch.cuda.synchronize(self.torch_device)
+        before = time.perf_counter_ns()
+        timed.block.raw.copy_(timed.staging)
+        torch.cuda.synchronize(self.torch_device)
+        asked = time.perf_counter_ns()
+        reply = child.request("cuda_round", timeout_s=timeout_s, replays=plan.replays)
+        answered = time.perf_counter_ns()
+        if timed.clock is Clock.CALLS:
+            timed.replies = replies_of(reply, timed.block.count)
+        check(timed.replies)
+        if timed.clock is Clock.CALLS:
+            self._take_claims(timed)
+        timed.snapshot.take()
+        torch.cuda.synchronize(self.torch_device)
+        after = time.perf_counter_ns()
+        diagnostics = {
+            "write_us": (asked - before) / 1e3,
+            "child_us": (answered - asked) / 1e3,
+            "snapshot_us": (after - answered) / 1e3,
+            "device_us": _number(reply.get("device_us")),
+            "instances": timed.copies,
+            "not_captured": timed.why_not,
+            **self._clocks(),
+        }
+        return Round(
+            plan=plan,
+            wall_us=(after - before) / 1e3,
+            replies=timed.replies,
+            outputs=self._per_call(timed),
+            clock=timed.clock,
+            diagnostics=diagnostics,
+        )
+
+    def release(self, child: ChildProcess) -> None:
+        """Also in the child: its graph, its outputs and its mapping of the inputs."""
+        if child not in self._timed:
+            return
+        self._forget_timed(child)
+        with contextlib.suppress(ChildFault):  # it is gone, or will say so when it is asked next
+            child.request("cuda_release", timeout_s=_RELEASE_S)
+
+    def spare_bytes(self) -> int | None:
+        free, _ = self._driver.memory()
+        return free + torch.cuda.memory_reserved(self.torch_device) - torch.cuda.memory_allocated(self.torch_device)
+
+    def least_us(self, written_bytes: int, plan: RoundPlan) -> float | None:
+        name, l2_bytes = str(self._properties.name), int(self._properties.L2_cache_size)
+        return floor_us(written_bytes, plan.calls, l2_bytes, bandwidth_of(name))
+
+    def copy_rate_gbs(self) -> float | None:
+        if self._copy_rate_gbs is None:
+            self._copy_rate_gbs = _copy_rate_gbs(self.torch_device)
+        return self._copy_rate_gbs
+
+    def close(self) -> None:
+        for child in list(self._timed):
+            self._forget_timed(child)
+        self._retired.close()
+
+    def _block(self, calls: Sequence[Sequence[torch.Tensor]]) -> Block:
+        """A block for these tensors; what was kept for later is given up when memory is short."""
+        spare = torch.cuda.memory_reserved(self.torch_device) - torch.cuda.memory_allocated(self.torch_device)
+        if spare > _HOARD_BYTES:
+            torch.cuda.empty_cache()
+        try:
+            return Block(self._driver, calls)
+        except CageError:
+            self._retired.close()
+            torch.cuda.empty_cache()
+            return Block(self._driver, calls)
+
+    def _forget_timed(self, child: ChildProcess) -> None:
+        timed = self._timed.pop(child, None)
+        if timed is not None:
+            torch.cuda.synchronize(self.torch_device)
+            timed.peer.close()
+            self._retired.add(timed.block)
+
+    @staticmethod
+    def _take_claims(timed: _Timed) -> None:
+        """Plan the snapshot of what each call is said to have returned. Raises LayoutError for false claims."""
+        timed.claims = [tensor_claims(value) for value in timed.replies]
+        timed.snapshot = Snapshot(timed.peer, [claim for call in timed.claims for claim in call])
+
+    @staticmethod
+    def _per_call(timed: _Timed) -> list[list[torch.Tensor]]:
+        tensors = iter(timed.snapshot.tensors)
+        return [[next(tensors) for _ in call] for call in timed.claims]
+
+    def _clocks(self) -> dict[str, Any]:
+        return {"clocks": asdict(self._nvml.clocks())} if self._nvml else {}
+
+    def _forbid_persisting_l2(self) -> None:
+        try:
+            self._driver.forbid_persisting_l2()
+        except DriverError:  # before Ampere there is none
+            return
+
+
+def clone(tensor: torch.Tensor) -> torch.Tensor:
+    """A private copy with the same strides."""
+    copy = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+    return copy.copy_(tensor)
+
+
+def cuda_environment(uuid: str) -> dict[str, str]:
+    """Variables that a caged CUDA child needs: its one GPU, where the driver lies, memory that can be exported."""
+    folder = _driver_folder()
+    return {
+        "CUDA_VISIBLE_DEVICES": uuid,
+        "CUDA_MODULE_LOADING": "LAZY",
+        "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:False",
+        **({"LD_LIBRARY_PATH": folder, "TRITON_LIBCUDA_PATH": folder} if folder else {}),
+    }
+
+
+def _driver_folder() -> str | None:
+    """Where the libcuda that this process uses lies."""
+    for line in Path("/proc/self/maps").read_text().splitlines():
+        path = line.partition("/")[1] + line.partition("/")[2]
+        if Path(path).name.startswith("libcuda.so"):
+            return str(Path(path).parent)
+    return None
+
+
+def _nvml(uuid: str) -> Nvml | None:
+    try:
+        return Nvml(uuid)
+    except NvmlMissing:
+        return None
+
+
+def _triton_version() -> str | None:
+    try:
+        import triton  # noqa: PLC0415  Triton is optional, and slow to import
+    except ImportError:
+        return None
+    return str(triton.__version__)
+
+
+def _number(value: object) -> float | None:
+    return float(value) if isinstance(value, int | float) else None
+
+
+def _copy_rate_gbs(device: torch.device) -> float:
+    """A device-to-device copy of 1 GiB, best of ten: GB/s read plus written."""
+    source = torch.empty(1 << 30, dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+    best = 0.0
+    for _ in range(10):
+        start = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        start.record()
+        target.copy_(source)
+        end.record()
+        end.synchronize()
+        best = max(best, 2 * source.numel() / (start.elapsed_time(end) * 1e-3) / 1e9)
+    return best

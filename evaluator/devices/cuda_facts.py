@@ -1,0 +1,122 @@
+"""What an NVIDIA GPU is (facts), what it is doing (clocks, throttling), and the least time its memory allows."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import pynvml
+
+# Datasheet memory bandwidth in bytes per second, by the name that NVML gives. Only for floors, so never optimistic.
+DATASHEET_BANDWIDTH: dict[str, float] = {
+    "NVIDIA B200": 8.0e12,
+    "NVIDIA H200": 4.8e12,
+    "NVIDIA H200 NVL": 4.8e12,
+    "NVIDIA GH200 480GB": 4.9e12,
+    "NVIDIA H100 80GB HBM3": 3.35e12,
+    "NVIDIA H100 NVL": 3.94e12,
+    "NVIDIA H100 PCIe": 2.04e12,
+    "NVIDIA A100-SXM4-80GB": 2.04e12,
+    "NVIDIA A100 80GB PCIe": 1.94e12,
+    "NVIDIA A100-SXM4-40GB": 1.56e12,
+    "NVIDIA A100-PCIE-40GB": 1.56e12,
+    "NVIDIA L40S": 0.864e12,
+    "NVIDIA L4": 0.3e12,
+    "NVIDIA A10": 0.6e12,
+    "NVIDIA A10G": 0.6e12,
+    "Tesla T4": 0.32e12,
+    "Tesla V100-SXM2-16GB": 0.9e12,
+    "Tesla V100-SXM2-32GB": 0.9e12,
+    "NVIDIA GeForce RTX 5090": 1.79e12,
+    "NVIDIA GeForce RTX 4090": 1.01e12,
+    "NVIDIA GeForce RTX 3090": 0.936e12,
+}
+
+# NVML's bit names for why the clocks are held down; "idle" and applications settings are no fault.
+_THROTTLE_BITS = {
+    0x4: "software power cap",
+    0x8: "hardware slowdown",
+    0x10: "sync boost",
+    0x20: "software thermal slowdown",
+    0x40: "hardware thermal slowdown",
+    0x80: "hardware power brake",
+}
+
+
+@dataclass(frozen=True, slots=True)
+class ClockReading:
+    """One look at the GPU: SM and memory clock in MHz, what holds the clocks down, temperature, power."""
+
+    sm_mhz: int | None
+    memory_mhz: int | None
+    throttle: tuple[str, ...]
+    temperature_c: int | None
+    power_w: float | None
+
+
+def throttle_reasons(bits: int) -> tuple[str, ...]:
+    """NVML's clock event bits in words, without those that are harmless (idle, application settings)."""
+    return tuple(words for bit, words in _THROTTLE_BITS.items() if bits & bit)
+
+
+def bandwidth_of(name: str) -> float | None:
+    """Datasheet memory bandwidth in bytes/s of a GPU by its NVML name; None when it is not in the table."""
+    return DATASHEET_BANDWIDTH.get(name)
+
+
+def floor_us(bytes_per_call: int, calls: int, l2_bytes: int, bandwidth: float | None) -> float | None:
+    """The least microseconds per call that `calls` rotating calls can take, each moving `bytes_per_call`.
+
+    Of all the bytes of one rotation only as many as the L2 holds can have stayed there; the rest crosses the memory
+    bus at datasheet speed at best. None when the bandwidth is unknown, 0.0 when everything may sit in the L2.
+    """
+    if bandwidth is None or calls < 1:
+        return None
+    return max(0, bytes_per_call * calls - l2_bytes) / calls / bandwidth * 1e6
+
+
+class Nvml:
+    """NVML for one GPU. Opened for the process's life; raises NvmlMissing where NVML does not answer."""
+
+    def __init__(self, uuid: str) -> None:
+        try:
+            pynvml.nvmlInit()
+            self._handle = pynvml.nvmlDeviceGetHandleByUUID(uuid)
+        except pynvml.NVMLError as error:
+            raise NvmlMissing(f"NVML does not answer for {uuid}: {error}") from error
+
+    def facts(self) -> dict[str, Any]:
+        """Name, driver version, memory and limits, as plain JSON values."""
+        return {
+            "driver": str(pynvml.nvmlSystemGetDriverVersion()),
+            "name": str(pynvml.nvmlDeviceGetName(self._handle)),
+            "power_limit_w": _or_none(lambda: pynvml.nvmlDeviceGetEnforcedPowerLimit(self._handle) / 1000),
+            "max_sm_mhz": _or_none(
+                lambda: pynvml.nvmlDeviceGetMaxClockInfo(self._handle, pynvml.NVML_CLOCK_SM),
+            ),
+            "compute_mode": _or_none(lambda: pynvml.nvmlDeviceGetComputeMode(self._handle)),
+        }
+
+    def clocks(self) -> ClockReading:
+        """Clocks, throttle reasons, temperature and power as they are now; None for what the GPU does not tell."""
+        handle = self._handle
+        bits = _or_none(lambda: pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle)) or 0
+        power = _or_none(lambda: pynvml.nvmlDeviceGetPowerUsage(handle))
+        return ClockReading(
+            sm_mhz=_or_none(lambda: pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_SM)),
+            memory_mhz=_or_none(lambda: pynvml.nvmlDeviceGetClockInfo(handle, pynvml.NVML_CLOCK_MEM)),
+            throttle=throttle_reasons(bits),
+            temperature_c=_or_none(lambda: pynvml.nvmlDeviceGetTemperature(handle, pynvml.NVML_TEMPERATURE_GPU)),
+            power_w=None if power is None else power / 1000,
+        )
+
+
+class NvmlMissing(RuntimeError):
+    """NVML is not there or does not know this GPU; facts and clocks are then unknown, which is said, not guessed."""
+
+
+def _or_none(ask: Any) -> Any:
+    try:
+        return ask()
+    except pynvml.NVMLError:
+        return None

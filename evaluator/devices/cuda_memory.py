@@ -1,0 +1,177 @@
+"""Device memory that the judge owns and shows to children, and children's memory that the judge looks into.
+
+What must stay private (expected values, snapshots) lies in the judge's ordinary torch tensors: no handle of theirs is
+ever made, and exported blocks are whole 2 MiB blocks of their own, so a handle never shows a neighbour.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import torch
+
+from evaluator.child.cuda_driver import DeviceBytes, Driver, DriverError, round_to_blocks
+from evaluator.child.spec import LayoutError, TensorSpec, pack
+from evaluator.errors import CageError
+
+ALIGNMENT = 256  # what cudaMalloc aligns to, so every tensor is as aligned as a fresh one
+_RETIRED_LIMIT_BYTES = 4 * 1024**3
+
+
+class Block:
+    """One allocation of whole 2 MiB blocks that holds equal sets of tensors, `pitch` bytes apart."""
+
+    def __init__(self, driver: Driver, calls: Sequence[Sequence[torch.Tensor]]) -> None:
+        self._driver = driver
+        self.specs, size = pack(calls[0] if calls else [], ALIGNMENT)
+        self.pitch = -(-size // ALIGNMENT) * ALIGNMENT
+        self.count = len(calls)
+        self.size = round_to_blocks(self.pitch * max(1, self.count))
+        try:
+            self.address = driver.allocate(self.size)
+        except DriverError as error:
+            raise CageError(f"{self.size} bytes of device memory cannot be had: {error}") from error
+        self.raw = torch.as_tensor(DeviceBytes(self.address, self.size), device=torch.device("cuda", driver.ordinal))
+        self.calls = self.views(self.raw)
+
+    def views(self, raw: torch.Tensor) -> list[list[torch.Tensor]]:
+        """The sets of tensors in `raw`, which is laid out like this block."""
+        return [[spec.view(raw[i * self.pitch :]) for spec in self.specs] for i in range(self.count)]
+
+    def fields(self) -> dict[str, Any]:
+        """What a child needs to open it: telling these makes the block visible."""
+        layouts = [spec.to_json() for spec in self.specs]
+        handle = self._driver.export(self.address)
+        return {"handle": handle, "layouts": layouts, "pitch": self.pitch, "count": self.count}
+
+    def close(self) -> None:
+        """Free it; tensors in it must not be used again."""
+        if self.address:
+            self._driver.free(self.address)
+            self.address = 0
+
+
+def fill(targets: Sequence[Sequence[torch.Tensor]], sources: Sequence[Sequence[torch.Tensor]]) -> None:
+    """Copy contents (asynchronously, on the current stream). Raises LayoutError where the sets are not alike."""
+    for ours, theirs in zip(targets, sources, strict=True):
+        for target, source in zip(ours, theirs, strict=True):
+            if target.shape != source.shape or target.dtype != source.dtype:
+                raise LayoutError("the calls of a round have equal layouts")
+            target.copy_(source)
+
+
+class Retired:
+    """Blocks that are no longer needed but that a child may still map: freed oldest first, once there are many.
+
+    CUDA leaves it undefined to free memory that another process has open. By the time a block's turn comes, the
+    child has long dropped it or is gone.
+    """
+
+    def __init__(self) -> None:
+        self._blocks: list[Block] = []
+
+    def add(self, block: Block) -> None:
+        self._blocks.append(block)
+        while len(self._blocks) > 1 and sum(b.size for b in self._blocks) > _RETIRED_LIMIT_BYTES:
+            self._blocks.pop(0).close()
+
+    def close(self) -> None:
+        while self._blocks:
+            self._blocks.pop().close()
+
+
+class Peer:
+    """One child's memory, opened by the handles that it claims; each handle is opened once, and read only by us."""
+
+    def __init__(self, driver: Driver) -> None:
+        self._driver = driver
+        self._blocks: dict[str, tuple[int, torch.Tensor]] = {}
+
+    def raw(self, handle: object) -> torch.Tensor:
+        """The whole block as uint8: its size is what the driver says. Raises LayoutError for a handle of nothing."""
+        if not isinstance(handle, str):
+            raise LayoutError("a tensor without a handle")
+        if handle not in self._blocks:
+            try:
+                address = self._driver.open(handle)
+                _, size = self._driver.address_range(address)
+            except (DriverError, ValueError) as error:
+                raise LayoutError(f"a handle that opens nothing: {error}") from error
+            raw = torch.as_tensor(DeviceBytes(address, size), device=torch.device("cuda", self._driver.ordinal))
+            self._blocks[handle] = address, raw
+        return self._blocks[handle][1]
+
+    def tensor(self, claim: Mapping[str, Any]) -> torch.Tensor:
+        """The tensor that a child claims to have, where it lies. Raises LayoutError for a false claim."""
+        spec = TensorSpec.from_json(claim)
+        if spec.numel == 0:
+            return torch.empty(spec.shape, dtype=spec.torch_dtype, device=torch.device("cuda", self._driver.ordinal))
+        return spec.view(self.raw(claim.get("handle")))
+
+    def close(self) -> None:
+        """Unmap everything."""
+        for address, _ in self._blocks.values():
+            self._driver.close(address)
+        self._blocks.clear()
+
+
+class Snapshot:
+    """Private copies of many claimed tensors, taken with as few device copies as possible.
+
+    Per claimed block one copy of the range that its tensors span, so K outputs of one segment cost one launch; where
+    tensors lie further apart than they are large, each group of neighbours is copied by itself.
+    """
+
+    def __init__(self, peer: Peer, claims: Sequence[Mapping[str, Any]]) -> None:
+        self.live = [peer.tensor(claim) for claim in claims]
+        specs = [TensorSpec.from_json(claim) for claim in claims]
+        self._copies: list[tuple[torch.Tensor, torch.Tensor]] = []
+        self.tensors: list[torch.Tensor] = list(self.live)
+        members: dict[str, list[int]] = {}
+        for index, (claim, spec) in enumerate(zip(claims, specs, strict=True)):
+            if spec.numel:
+                members.setdefault(str(claim["handle"]), []).append(index)
+        for handle, indices in members.items():
+            for group in copy_groups([(specs[i].offset, specs[i].span_bytes) for i in indices]):
+                self._plan(peer.raw(handle), [(indices[i], specs[indices[i]]) for i in group])
+
+    def _plan(self, raw: torch.Tensor, group: list[tuple[int, TensorSpec]]) -> None:
+        start = min(spec.offset for _, spec in group) // ALIGNMENT * ALIGNMENT
+        end = max(spec.offset + spec.span_bytes for _, spec in group)
+        copy = torch.empty(end - start, dtype=torch.uint8, device=raw.device)
+        self._copies.append((copy, raw[start:end]))
+        for index, spec in group:
+            self.tensors[index] = TensorSpec(spec.shape, spec.stride, spec.dtype, spec.offset - start).view(copy)
+
+    def take(self) -> None:
+        """Copy now (asynchronously, on the current stream)."""
+        for copy, source in self._copies:
+            copy.copy_(source)
+
+    def poison(self) -> None:
+        """Overwrite the child's live outputs: NaN in every floating dtype, -1 in integers, true in booleans."""
+        for tensor in self.live:
+            if tensor.dtype is torch.bool:
+                tensor.fill_(True)
+            elif tensor.dtype.is_floating_point or tensor.dtype.is_complex:
+                tensor.fill_(float("nan"))
+            elif tensor.dtype.is_signed:
+                tensor.fill_(-1)
+            else:
+                tensor.fill_(torch.iinfo(tensor.dtype).max)
+
+
+def copy_groups(ranges: Sequence[tuple[int, int]]) -> list[list[int]]:
+    """Indices of (offset, size) ranges that are best copied together: neighbours whose gaps stay under their bytes."""
+    groups: list[list[int]] = []
+    end = own = 0
+    for index in sorted(range(len(ranges)), key=lambda i: ranges[i]):
+        offset, size = ranges[index]
+        if groups and offset - end <= own:
+            groups[-1].append(index)
+            end, own = max(end, offset + size), own + size
+        else:
+            groups.append([index])
+            end, own = offset + size, size
+    return groups

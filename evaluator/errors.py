@@ -1,0 +1,129 @@
+"""Every error that the judge raises on purpose.
+
+EvaluatorError
+├── ProblemError              a Problem's source cannot be read as one; says where and what to do
+├── Rejection                 a Candidate (or reference) is judged: ends an Evaluation with a Verdict
+├── LockTimeout               the device stayed in somebody else's hands
+├── CageError                 this machine or our own set-up failed; never the Candidate's fault
+└── ChildFault                something that a caged child did; says enough for a Verdict
+    ├── ChildError            an operation raised inside the child; the child lives on
+    ├── ChildTimeout          no reply in time; the child has been killed
+    ├── ChildCrashed          the child's process ended (signal or exit status)
+    └── ChildProtocolError    the child's reply was garbage, too large or out of turn; it has been killed
+"""
+
+from __future__ import annotations
+
+import signal
+from typing import Any
+
+from evaluator.types import Stage, Verdict
+
+
+class EvaluatorError(Exception):
+    """Root of the judge's errors."""
+
+
+class ProblemError(EvaluatorError):
+    """A Problem's source cannot be read as one. `line` counts from 1; the message says what to do."""
+
+    def __init__(self, message: str, *, line: int | None = None) -> None:
+        super().__init__(f"line {line}: {message}" if line is not None else message)
+        self.line = line
+
+
+class Rejection(EvaluatorError):
+    """Ends an Evaluation: its Verdict, the Stage, a one-line reason for a person and evidence for a Proposer."""
+
+    def __init__(self, verdict: Verdict, stage: Stage, reason: str, **evidence: Any) -> None:
+        super().__init__(f"{verdict} in {stage}: {reason}")
+        self.verdict = verdict
+        self.stage = stage
+        self.reason = reason
+        self.evidence = evidence
+
+
+class LockTimeout(EvaluatorError):
+    """A device could not be had in time."""
+
+
+class CageError(EvaluatorError):
+    """The cage could not be built or a child could not be started: our machine, not the Candidate."""
+
+
+class ChildFault(EvaluatorError):
+    """A caged child misbehaved. `output` is the tail of what it printed."""
+
+    def __init__(self, message: str, *, output: str = "") -> None:
+        super().__init__(message)
+        self.output = output
+
+
+class ChildError(ChildFault):
+    """An operation raised inside the child. All texts come from the child, length-limited: claims, not facts.
+
+    `kind` is the exception's class name, `message` its text, `trace` the last frames, a line each:
+    "file:line in function: text".
+    """
+
+    def __init__(self, kind: str, message: str, trace: str = "", *, output: str = "") -> None:
+        super().__init__(f"{kind}: {message}" if message else kind, output=output)
+        self.kind = kind
+        self.message = message
+        self.trace = trace
+
+    @property
+    def oom(self) -> bool:
+        """Whether the child ran into its memory limit (Python's MemoryError, or torch's allocators saying so)."""
+        text = self.message.lower()
+        return (
+            self.kind in ("MemoryError", "OutOfMemoryError")
+            or "can't allocate memory" in text
+            or "out of memory" in text
+        )
+
+
+class ChildTimeout(ChildFault):
+    """No reply within the time limit."""
+
+    def __init__(self, op: str, timeout_s: float, *, output: str = "") -> None:
+        super().__init__(f"{op}: no reply within {timeout_s:g} s", output=output)
+        self.op = op
+        self.timeout_s = timeout_s
+
+
+class ChildCrashed(ChildFault):
+    """The child's process ended. `signal` or `exit_code` is set where known.
+
+    `over` is "memory" or "processes" when we ended it for using too much of that.
+    """
+
+    def __init__(
+        self, *, exit_code: int | None = None, signal: int | None = None, over: str = "", output: str = ""
+    ) -> None:
+        super().__init__(_how_it_ended(exit_code, signal, over), output=output)
+        self.exit_code = exit_code
+        self.signal = signal
+        self.over = over
+
+    @property
+    def oom(self) -> bool:
+        """Whether memory was the cause."""
+        return self.over == "memory"
+
+
+class ChildProtocolError(ChildFault):
+    """The child's bytes were not one well-formed reply to the request."""
+
+
+def _how_it_ended(exit_code: int | None, number: int | None, over: str) -> str:
+    if over:
+        return f"ended: more {over} than allowed"
+    if number is not None:
+        try:
+            return f"ended by {signal.Signals(number).name}"
+        except ValueError:
+            return f"ended by signal {number}"
+    if exit_code is not None:
+        return f"exited with status {exit_code} instead of replying"
+    return "ended without a reply"

@@ -1,0 +1,300 @@
+"""The judge on one device: Problems are admitted, Baselines timed, Candidates built, judged and confirmed here."""
+
+from __future__ import annotations
+
+import secrets
+import time
+from collections import OrderedDict
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from types import MappingProxyType
+from typing import Any
+
+import torch
+
+from evaluator import stats
+from evaluator.child.spec import LayoutError
+from evaluator.contender import ComparatorFailed, Contender
+from evaluator.correctness import Checker, sizes_to_check
+from evaluator.devices.base import DeviceBackend
+from evaluator.errors import ChildFault, EvaluatorError, Rejection
+from evaluator.languages import adapter
+from evaluator.lock import device_lock
+from evaluator.oracle import Oracle, candidate_state
+from evaluator.room import Room
+from evaluator.screen import Screened, screen
+from evaluator.state import match_names
+from evaluator.subject import Subject, rejection
+from evaluator.timing import Bench, Rules
+from evaluator.types import (
+    BaselineReport,
+    Candidate,
+    Evaluation,
+    Measurement,
+    Problem,
+    Ratio,
+    Stage,
+    Verdict,
+    Workload,
+)
+
+LOCK_S = 600.0
+_JUDGE_RULES = Rules()
+_KEPT_LIBRARIES = 64
+
+
+def secret_generator() -> torch.Generator:
+    """Randomness that no child can guess."""
+    return torch.Generator().manual_seed(secrets.randbits(63))
+
+
+class Clockwork:
+    """Seconds by stage, and the stage that is going on."""
+
+    def __init__(self) -> None:
+        self.duration_s: dict[str, float] = {}
+        self.stage = Stage.SCREEN
+
+    @contextmanager
+    def during(self, stage: Stage) -> Iterator[None]:
+        self.stage = stage
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            spent = self.duration_s.get(str(stage), 0.0) + time.perf_counter() - start
+            self.duration_s[str(stage)] = round(spent, 4)
+
+
+class Judge:
+    """Judges on one device, one request at a time. Close it: every child ends with it."""
+
+    def __init__(self, backend: DeviceBackend, room: Room | None = None) -> None:
+        torch.set_num_threads(1)
+        self.backend = backend
+        self.room = room or Room(backend)
+        self.device = backend.describe()
+        self.environment = backend.environment()
+        self._libraries: OrderedDict[str, dict[str, bytes]] = OrderedDict()
+
+    def close(self) -> None:
+        self.room.close()
+        self.backend.close()
+
+    def isolation(self) -> tuple[str, ...]:
+        """What this machine cannot enforce, in words."""
+        self.room.pool()
+        return self.room.isolation
+
+    # ------------------------------------------------------------ judge
+
+    def judge(self, problem: Problem, candidate: Candidate, baseline: BaselineReport | None = None) -> Evaluation:
+        """Screen, build, check and time one Candidate. Never raises for anything that a Candidate does.
+
+        `baseline` chooses the comparator of each Workload; without it all Baselines of the device are timed beside.
+        """
+        clock = Clockwork()
+        try:
+            return self._judge(problem, candidate, baseline, clock)
+        except Rejection as found:
+            return self.refusal(problem, candidate, found, clock)
+        except (ComparatorFailed, EvaluatorError) as error:
+            return self.internal_error(problem, candidate, error, clock)
+        except torch.OutOfMemoryError as error:  # ours: what a Candidate runs out of is told by its child
+            return self.internal_error(problem, candidate, EvaluatorError(str(error)[:300]), clock)
+
+    def _judge(
+        self, problem: Problem, candidate: Candidate, baseline: BaselineReport | None, clock: Clockwork
+    ) -> Evaluation:
+        with clock.during(Stage.SCREEN):
+            screened = screen(problem, candidate)
+        workloads = problem.workloads_for(self.backend.kind)
+        if not workloads:
+            raise Rejection(Verdict.INVALID_REFERENCE, Stage.SCREEN, f"no workload applies to {self.backend.kind}")
+        refused = adapter(candidate.language).refuses(self.backend.kind, named_dtypes(workloads))
+        if refused is not None:
+            raise Rejection(Verdict.INVALID_SUBMISSION, Stage.SCREEN, refused, check="device")
+        generator = secret_generator()
+        with clock.during(Stage.BUILD):
+            subject = self.start_candidate(candidate, Stage.BUILD)
+        timed = adapter(candidate.language).timed_on(self.backend.kind)
+        with subject, self._reference(problem) as reference:
+            with clock.during(Stage.CORRECTNESS), device_lock(self.device.uuid, exclusive=False, timeout_s=LOCK_S):
+                checker = Checker(problem, subject, reference, generator, first_call_limit_s(candidate))
+                for sizes in sizes_to_check(problem, workloads):
+                    checker.check(sizes)
+            evidence: dict[str, Any] = {"correctness": checker.report.evidence()}
+            if not timed:
+                return self.passed(problem, candidate, screened, clock, evidence, (), (), timed=False)
+            resources = {"kernels": subject.kernels()}
+            with clock.during(Stage.TIMING):
+                benches = self._time(problem, candidate, subject, reference, baseline, workloads, generator)
+        measurements, ratios = benches
+        return self.passed(problem, candidate, screened, clock, evidence, measurements, ratios, resources=resources)
+
+    def _time(
+        self,
+        problem: Problem,
+        candidate: Candidate,
+        subject: Subject,
+        reference: Subject,
+        baseline: BaselineReport | None,
+        workloads: Sequence[Workload],
+        generator: torch.Generator,
+    ) -> tuple[list[Measurement], list[Ratio]]:
+        measurements: list[Measurement] = []
+        logs: dict[str, list[tuple[Workload, list[float]]]] = {}
+        for workload in (w for w in workloads if not w.held_out):
+            modes = [baseline.fastest(workload.name).mode] if baseline is not None else list(self.room.modes())
+            oracle = Oracle(problem, reference, workload.sizes, generator)
+            self._construct(subject, oracle, problem)
+            contenders = [Contender("candidate", subject, suspect=True)]
+            contenders += [
+                Contender(mode, self.room.comparator(problem, workload, mode, oracle), suspect=False) for mode in modes
+            ]
+            with device_lock(self.device.uuid, exclusive=True, timeout_s=LOCK_S):
+                first_s = first_call_limit_s(candidate)
+                bench = Bench(self.room, workload, oracle, contenders, first_call_s=first_s)
+                try:
+                    bench.run(_JUDGE_RULES)
+                finally:
+                    bench.close()
+            fastest = min(modes, key=lambda mode: bench.baseline_time(mode).median_us)
+            measurements.append(bench.measurement("candidate", modes, self.floor_us(bench)))
+            for against in dict.fromkeys([*modes, "fastest"]):
+                over = fastest if against == "fastest" else against
+                logs.setdefault(against, []).append((workload, bench.official_log_ratios(over, "candidate")))
+        return measurements, self.ratios(logs, len(measurements))
+
+    def _construct(self, subject: Subject, oracle: Oracle, problem: Problem) -> None:
+        try:
+            names = subject.construct("ModelNew", oracle.init, train=problem.train, seed=7)
+            subject.load_state(candidate_state(oracle, match_names(oracle.names, names)))
+        except (ChildFault, LayoutError) as fault:
+            raise rejection(fault, Stage.TIMING, "constructing ModelNew") from fault
+
+    # ------------------------------------------------------------ shared with confirm and admit
+
+    def start_candidate(self, candidate: Candidate, stage: Stage) -> Subject:
+        """A fresh child with the Candidate loaded, given what an earlier child of it compiled. Raises Rejection."""
+        pool = self.room.candidate_pool(adapter(candidate.language))
+        known = self._libraries.get(candidate.hash)
+        try:
+            subject = Subject.start(
+                pool, self.backend, candidate.source, "candidate",
+                files=known or {}, load_s=load_limit_s(candidate),
+            )  # fmt: skip
+        except ChildFault as fault:
+            raise rejection(fault, stage, "loading the module") from fault
+        if known is None:
+            try:
+                self._libraries[candidate.hash] = subject.native_files()
+            except ChildFault as fault:
+                subject.close()
+                raise rejection(fault, stage, "loading the module") from fault
+            while len(self._libraries) > _KEPT_LIBRARIES:
+                self._libraries.popitem(last=False)
+        return subject
+
+    def _reference(self, problem: Problem) -> Subject:
+        try:
+            return self.room.reference(problem)
+        except ChildFault as fault:
+            raise Rejection(
+                Verdict.INVALID_REFERENCE, Stage.CORRECTNESS, f"the reference does not load: {fault}"
+            ) from fault
+
+    def floor_us(self, bench: Bench) -> float | None:
+        """Compulsory bytes of one call at the rate that a plain copy attains: for reports, never for refusals."""
+        rate = self.backend.copy_rate_gbs()
+        return None if rate is None else bench.bytes_moved / (rate * 1000)
+
+    @staticmethod
+    def ratios(logs: Mapping[str, Sequence[tuple[Workload, list[float]]]], workloads: int) -> list[Ratio]:
+        """Per Workload, and over all of them where every Workload was timed against that comparator."""
+        found: list[Ratio] = []
+        for against, parts in logs.items():
+            for workload, samples in parts:
+                value, interval = stats.ratio_interval(samples)
+                found.append(Ratio(against=against, value=value, interval=interval, workload=workload.name))
+            if len(parts) == workloads:
+                value, interval = stats.combine([s for _, s in parts], [w.weight for w, _ in parts])
+                found.append(Ratio(against=against, value=value, interval=interval))
+        return found
+
+    def passed(
+        self,
+        problem: Problem,
+        candidate: Candidate,
+        screened: Screened,
+        clock: Clockwork,
+        evidence: Mapping[str, Any],
+        measurements: Sequence[Measurement],
+        ratios: Sequence[Ratio],
+        *,
+        timed: bool = True,
+        resources: Mapping[str, Any] = MappingProxyType({}),
+    ) -> Evaluation:
+        """The Evaluation of a Candidate that is right, with its times."""
+        headline = next((r for r in ratios if r.against == "fastest" and r.workload is None), None)
+        if headline is None:
+            reason = "right on every check; not timed, because this device only interprets the language"
+        else:
+            reason = f"right on every check; {headline.value:.2f}x the fastest baseline"
+        return Evaluation(
+            verdict=Verdict.PASSED,
+            stage=clock.stage,
+            reason=reason,
+            problem_hash=problem.hash,
+            candidate_hash=candidate.hash,
+            evidence=evidence,
+            measurements=tuple(measurements),
+            speedups=tuple(ratios),
+            isolation=self.room.isolation,
+            device=self.device,
+            environment=self.environment,
+            libraries=screened.libraries,
+            resources=resources,
+            timed=timed,
+            duration_s=clock.duration_s,
+        )
+
+    def refusal(self, problem: Problem, candidate: Candidate, found: Rejection, clock: Clockwork) -> Evaluation:
+        """The Evaluation of a Candidate that is refused."""
+        return Evaluation(
+            verdict=found.verdict,
+            stage=found.stage,
+            reason=found.reason,
+            problem_hash=problem.hash,
+            candidate_hash=candidate.hash,
+            evidence={key: value for key, value in found.evidence.items() if value is not None},
+            isolation=self.room.isolation,
+            device=self.device,
+            environment=self.environment,
+            duration_s=clock.duration_s,
+        )
+
+    def internal_error(
+        self, problem: Problem, candidate: Candidate, error: EvaluatorError, clock: Clockwork
+    ) -> Evaluation:
+        """The Evaluation when this machine or our own set-up failed."""
+        found = Rejection(Verdict.INTERNAL_ERROR, clock.stage, f"{type(error).__name__}: {error}"[:1000])
+        return self.refusal(problem, candidate, found, clock)
+
+
+def named_dtypes(workloads: Sequence[Workload]) -> tuple[str, ...]:
+    """The sizes of Workloads that are texts: dtypes, by convention."""
+    return tuple(v for workload in workloads for v in workload.sizes.values() if isinstance(v, str))
+
+
+def first_call_limit_s(candidate: Candidate) -> float:
+    """How long the first calls may take: compilers run in them where a Candidate uses one."""
+    compiles = candidate.language in ("triton", "cuda") or "torch.compile" in candidate.source
+    return 60.0 if compiles else 10.0
+
+
+def load_limit_s(candidate: Candidate) -> float:
+    """How long importing the module may take."""
+    if "cpp_extension" in candidate.source:
+        return 120.0
+    return 10.0 if candidate.language == "torch" else 60.0

@@ -1,0 +1,28 @@
+"""PyTorch alone: nothing to compile before it runs."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Mapping
+
+from evaluator.languages.base import BuildFacts, build_by_importing
+from evaluator.process import ChildProcess
+from evaluator.types import DeviceKind, Language
+
+
+class TorchAdapter:
+    """Candidates that rearrange PyTorch's own operations."""
+
+    language = Language.TORCH
+
+    def timed_on(self, kind: DeviceKind) -> bool:
+        return True
+
+    def child_environment(self, kind: DeviceKind) -> Mapping[str, str]:
+        return {}
+
+    def refuses(self, kind: DeviceKind, dtypes: Iterable[str]) -> str | None:
+        return None
+
+    def build(self, child: ChildProcess, kind: DeviceKind) -> BuildFacts:
+        """Import the Candidate; there is nothing to compile."""
+        return build_by_importing(child)

@@ -1,0 +1,282 @@
+"""How far from the oracle an output may lie, and whether it does.
+
+Two errors are limited, each by a small multiple of what a good implementation at the reference's precision makes: the
+relative Frobenius norm (which hides one bad element) and the largest scaled element (which is noise near zero, hence
+the scale of its row). The "good implementation" is the worse of the reference itself, run at its own precision, and
+the float64 oracle run on inputs moved by one unit in the last place: a lucky summation order of the reference does not
+narrow the limit below what a good parallel order makes. Factors for float32 are those that accepted 22 honest kernels
+and refused split-bf16 products; those for half precisions leave room for one more rounding of an intermediate.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from evaluator.types import Precision
+
+_SQUARES = (1e-140, 1e140)  # a norm in between was computed without overflow or underflow that matters
+_UNINFORMATIVE = 0.05  # where the reference itself is off by 5 % in norm, a comparison says nothing
+
+
+@dataclass(frozen=True, slots=True)
+class Rule:
+    """Multiples of a good implementation's error, and what is always allowed: in norm, and per element."""
+
+    norm_factor: float
+    norm_floor: float
+    element_factor: float
+    element_floor: float
+
+
+_RULES = {
+    torch.float64: Rule(4, 1e-15, 8, 1e-14),
+    torch.float32: Rule(4, 3e-7, 8, 1e-6),
+    torch.float16: Rule(2, 2.5e-4, 4, 1e-3),
+    torch.bfloat16: Rule(2, 2e-3, 4, 8e-3),
+}
+_EIGHT_BIT = Rule(2, 2e-2, 4, 1e-1)
+_AT_LEAST = {Precision.TF32: (5e-4, 4e-3), Precision.HALF_ACCUMULATE: (2e-3, 2e-2)}
+
+
+def rule_for(dtype: torch.dtype) -> Rule:
+    """The rule for outputs of a floating dtype (complex: that of its parts)."""
+    if dtype.is_complex:
+        dtype = torch.float64 if dtype is torch.complex128 else torch.float32
+    return _RULES.get(dtype, _EIGHT_BIT)
+
+
+@dataclass(frozen=True, slots=True)
+class Limit:
+    """What is allowed for one output: relative error in norm, and largest scaled element error."""
+
+    norm: float
+    element: float
+
+    def widest(self, other: Limit) -> Limit:
+        return Limit(max(self.norm, other.norm), max(self.element, other.element))
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """What is wrong with an output. `check` names the test that fired; `detail` goes into the evidence."""
+
+    check: str
+    reason: str
+    detail: dict[str, Any]
+
+
+class Target:
+    """What one output tensor should be. `oracle` is float64 (complex128) or integral; `reference` is what the
+    reference returned at its own precision (None: not run, the oracle stands in for it)."""
+
+    def __init__(self, oracle: torch.Tensor, reference: torch.Tensor | None) -> None:
+        self.integral = not (oracle.is_floating_point() or oracle.is_complex())
+        self.reference = oracle if reference is None else reference
+        self.oracle = oracle
+        if self.integral:
+            return
+        wide = _real(oracle)
+        self.finite = _all_finite(wide) and (reference is None or _all_finite(self.reference))
+        # Where the reference overflows or the oracle does, the other one stands in.
+        self.values = wide if self.finite else torch.where(torch.isfinite(wide), wide, self._own())
+        self.norm, self._floor = _norm_and_floor(self._known())
+
+    def errors(self, actual: torch.Tensor) -> tuple[float, float]:
+        """Relative error in norm, and the largest scaled element error.
+
+        Elements that are not finite in the target are left out; NaN in `actual` elsewhere gives infinite errors.
+        """
+        difference = self._difference(actual).abs_()
+        if difference.numel() == 0:
+            return 0.0, 0.0
+        norm = float(torch.linalg.vector_norm(difference))
+        if not math.isfinite(norm):
+            torch.nan_to_num_(difference, nan=math.inf, posinf=math.inf)
+            norm = float(torch.linalg.vector_norm(difference))
+        return norm / self.norm, float(difference.div_(self._scale()).max())
+
+    def limit(
+        self, good: float, good_element: float, dtype: torch.dtype, policy: Precision, budget: float | None
+    ) -> Limit:
+        """The limit from a good implementation's two errors."""
+        rule = rule_for(dtype)
+        norm, element = (
+            rule.norm_factor * good + rule.norm_floor,
+            rule.element_factor * good_element + rule.element_floor,
+        )
+        least = (budget, 8 * budget) if budget is not None else _AT_LEAST.get(policy, (0.0, 0.0))
+        return Limit(max(norm, least[0]), max(element, least[1]))
+
+    def own_error(self) -> tuple[float, float]:
+        """The errors of the reference at its own precision, where both are finite."""
+        if self.integral or self.reference is self.oracle:
+            return 0.0, 0.0
+        if self.finite:
+            return self.errors(self.reference)
+        own = self._own()
+        return self.errors(torch.where(torch.isfinite(own), own, self.values))
+
+    def judge(self, actual: torch.Tensor, limit: Limit, *, bitwise: bool = False) -> Finding | None:
+        """What is wrong with `actual` (of the right shape and dtype), or None."""
+        if bitwise and self.reference is not self.oracle:
+            return self._equal(actual, self.reference)
+        if self.integral:
+            return self._equal(actual, self.reference, self.oracle)
+        if not self.finite:
+            wrong = self._wrong_kind(_real(actual))
+            if wrong is not None:
+                return wrong
+            # An overflow that the reference has too is right; it takes no part in the errors.
+            actual = torch.where(_same_kind(_real(actual), self._own()), self.values, _real(actual))
+        if self._plainly_right(actual, limit):
+            return None
+        norm, element = self.errors(actual)
+        if norm <= limit.norm and element <= limit.element:
+            return None
+        flat = _real(actual).flatten()
+        worst = self._worst(actual)
+        if not math.isfinite(float(flat[worst])):
+            reason = f"{_number(flat[worst])} where {_number(self.values.flatten()[worst])} is right"
+        elif not element <= limit.element:
+            reason = f"an element is off by {element:.2g} of its scale; {limit.element:.2g} is allowed"
+        else:
+            reason = f"relative error {norm:.2g} in norm; {limit.norm:.2g} is allowed"
+        detail = {
+            "error_norm": norm,
+            "limit_norm": limit.norm,
+            "error_element": element,
+            "limit_element": limit.element,
+            "wrong_elements": self._count_wrong(actual, limit),
+            **self._element(worst, flat),
+        }
+        return Finding("values", reason, detail)
+
+    def uninformative(self, limit: Limit) -> bool:
+        return not self.integral and not limit.norm < _UNINFORMATIVE
+
+    def _own(self) -> torch.Tensor:
+        return _real(self.reference)
+
+    def _scale(self) -> torch.Tensor:
+        """What an element's error is measured by: its own size, or that of its row if that is larger."""
+        return torch.maximum(self._known().abs(), self._floor)
+
+    def _known(self) -> torch.Tensor:
+        """The values, 0 where they are not finite."""
+        if self.finite:
+            return self.values
+        return torch.nan_to_num(self.values, nan=0.0, posinf=0.0, neginf=0.0)
+
+    def _difference(self, actual: torch.Tensor) -> torch.Tensor:
+        """Fresh, in float64; 0 where the target is not finite."""
+        mixes = actual.dtype in (torch.float32, torch.float64)
+        difference = torch.sub(self.values, actual if mixes else _real(actual))
+        return difference if self.finite else difference.masked_fill_(~torch.isfinite(self.values), 0.0)
+
+    def _plainly_right(self, actual: torch.Tensor, limit: Limit) -> bool:
+        """Whether both errors are allowed even by the least scale of each row: most right answers are told so, in a
+        third of the time of the exact errors. NaN and infinities fail every comparison."""
+        difference = self._difference(actual)
+        if difference.numel() == 0:
+            return True
+        near = torch.linalg.vector_norm(difference) <= limit.norm * self.norm
+        most = difference.abs_().amax(dim=-1, keepdim=True) if difference.ndim else difference
+        return bool(near & (most <= limit.element * self._floor).all())
+
+    def _worst(self, actual: torch.Tensor) -> int:
+        """The flat index of the element with the largest scaled error."""
+        difference = torch.nan_to_num_(self._difference(actual).abs_(), nan=math.inf, posinf=math.inf)
+        return int(difference.div_(self._scale()).argmax())
+
+    def _count_wrong(self, actual: torch.Tensor, limit: Limit) -> int:
+        difference = torch.nan_to_num_(self._difference(actual).abs_(), nan=math.inf, posinf=math.inf)
+        return int((difference > limit.element * self._scale()).sum())
+
+    def _wrong_kind(self, actual: torch.Tensor) -> Finding | None:
+        """NaN and infinities: where the reference has one, so must the output, unless it gives the oracle's value."""
+        own, wide = self._own(), _real(self.oracle)
+        same = _same_kind(actual, own) | _same_kind(actual, wide)
+        wrong = ~(same | (torch.isfinite(self.values) & torch.isfinite(actual)))
+        if not bool(wrong.any()):
+            return None
+        worst = int(wrong.flatten().to(torch.uint8).argmax())
+        flat = actual.flatten()
+        reason = f"{_number(flat[worst])} where the reference has {_number(own.flatten()[worst])}"
+        return Finding("non_finite", reason, {"wrong_elements": int(wrong.sum()), **self._element(worst, flat)})
+
+    def _equal(self, actual: torch.Tensor, *allowed: torch.Tensor) -> Finding | None:
+        right = torch.zeros(actual.shape, dtype=torch.bool, device=actual.device)
+        for value in allowed:
+            right |= (actual == value) | ((actual != actual) & (value != value))  # NaN equals NaN
+        if bool(right.all()):
+            return None
+        worst = int((~right).flatten().to(torch.uint8).argmax())
+        got, want = actual.flatten()[worst], allowed[0].flatten()[worst]
+        detail = {
+            "index": _index(worst, tuple(actual.shape)),
+            "actual": _number(got),
+            "expected": _number(want),
+            "wrong_elements": int((~right).sum()),
+        }
+        return Finding("equal", f"{_number(got)} where {_number(want)} is right", detail)
+
+    def _element(self, worst: int, flat: torch.Tensor) -> dict[str, Any]:
+        shape = tuple(self.values.shape)
+        expected = self.values.flatten()[worst]
+        return {"index": _index(worst, shape), "actual": _number(flat[worst]), "expected": _number(expected)}
+
+
+def _same_kind(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
+    return (torch.isnan(a) & torch.isnan(b)) | (torch.isinf(b) & (a == b))
+
+
+def _real(tensor: torch.Tensor) -> torch.Tensor:
+    """As float64; complex numbers as pairs along a last axis."""
+    if tensor.is_complex():
+        tensor = torch.view_as_real(tensor.resolve_conj())
+    return tensor.to(torch.float64)
+
+
+def _all_finite(tensor: torch.Tensor) -> bool:
+    """A finite norm says so in a tenth of the time; one that is not may just have overflowed."""
+    narrow = tensor.dtype not in (torch.float32, torch.float64)
+    norm = torch.linalg.vector_norm(_real(tensor) if narrow else tensor)
+    return math.isfinite(float(norm)) or bool(torch.isfinite(tensor).all())
+
+
+def _norm_and_floor(values: torch.Tensor) -> tuple[float, torch.Tensor]:
+    """The norm that errors are related to, and the least that an element's error is measured by: the root mean square
+    of its row, never less than a thousandth of the whole tensor's; 1 where everything is zero."""
+    norm = float(torch.linalg.vector_norm(values))
+    if _SQUARES[0] < norm < _SQUARES[1]:
+        return norm, _floor(values, norm)
+    largest = float(values.abs().max()) if values.numel() else 0.0
+    if largest == 0.0:
+        return math.sqrt(max(1, values.numel())), torch.ones((), dtype=values.dtype, device=values.device)
+    norm = float(torch.linalg.vector_norm(values / largest))
+    return largest * norm, largest * _floor(values / largest, norm)
+
+
+def _floor(values: torch.Tensor, norm: float) -> torch.Tensor:
+    whole = norm / math.sqrt(values.numel())
+    if values.ndim < 2 or values.shape[-1] < 8:
+        return torch.tensor(whole, dtype=values.dtype, device=values.device)
+    rows: torch.Tensor = torch.linalg.vector_norm(values, dim=-1, keepdim=True) / math.sqrt(values.shape[-1])
+    return rows.clamp_min_(1e-3 * whole)
+
+
+def _index(flat: int, shape: tuple[int, ...]) -> list[int]:
+    index = []
+    for size in reversed(shape):
+        index.append(flat % size)
+        flat //= size
+    return index[::-1]
+
+
+def _number(value: torch.Tensor) -> str:
+    item = value.item()
+    return f"{item:.9g}" if isinstance(item, float) else str(item)

@@ -1,0 +1,140 @@
+"""What is right: the reference in its own caged child, at its own precision and lifted to float64."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from evaluator import values
+from evaluator.claims import structure, tensor_claims
+from evaluator.errors import ChildError
+from evaluator.limits import Limit, Target
+from evaluator.state import random_parameters
+from evaluator.subject import Arguments, Subject
+from evaluator.types import Problem
+
+_CALL_S = 30.0
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What one call must return: its structure, one target and limit per tensor; `informative` is False where the
+    reference itself is so far from the oracle that comparing says nothing."""
+
+    reply: Any
+    targets: tuple[Target, ...]
+    limits: tuple[Limit, ...]
+    dtypes: tuple[str, ...]
+    informative: bool = True
+
+    @property
+    def structure(self) -> str:
+        return structure(self.reply)
+
+
+class Oracle:
+    """One reference child, with one Model constructed for one set of sizes. Raises ChildFault where it fails."""
+
+    def __init__(
+        self, problem: Problem, subject: Subject, sizes: Mapping[str, Any], generator: torch.Generator
+    ) -> None:
+        self.problem, self.subject, self.sizes, self.generator = problem, subject, dict(sizes), generator
+        self.lifts = True
+        self.init = subject.recipe("get_init_inputs", sizes, self._seed())
+        self.names = subject.construct("Model", self.init, train=problem.train, seed=self._seed())
+        backend, child = subject.backend, subject.child
+        self._made = dict(
+            zip(
+                [p.name for p in self.names.parameters],
+                backend.fetch(child, [p.claim for p in self.names.parameters]),
+                strict=True,
+            )
+        )
+        self.buffers = dict(
+            zip(
+                [b.name for b in self.names.buffers],
+                backend.fetch(child, [b.claim for b in self.names.buffers]),
+                strict=True,
+            )
+        )
+        self.parameters: dict[str, torch.Tensor] = {}
+        self.reload()
+
+    @property
+    def precision(self) -> str:
+        """What the oracle computes in, for the evidence; known after the first call."""
+        if self.lifts:
+            return "float64"
+        return "the reference at its own precision: it does something that has no float64 counterpart"
+
+    def reload(self) -> None:
+        """New random parameters; buffers as the reference made them."""
+        self.parameters = random_parameters(self._made, self.generator)
+        self.subject.load_state({**self.parameters, **self.buffers})
+
+    def inputs(self) -> Arguments:
+        """Fresh inputs as the recipe makes them."""
+        return self.subject.recipe("get_inputs", self.sizes, self._seed())
+
+    def expect(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], ulps: Sequence[int] = ()) -> list[Expected]:
+        """What each call must return, its limits from the reference's own error and the task's conditioning.
+
+        `ulps` says per call by how many units in the last place a good implementation may seem to move its inputs.
+        """
+        steps = ulps or [1] * len(calls)
+        own = self.subject.results(tree, calls, timeout_s=_CALL_S)
+        wide = self._wide(tree, calls) or own
+        moved = (
+            self._wide(tree, [values.nudged(c, self.generator, n) for c, n in zip(calls, steps, strict=True)]) or wide
+        )
+        return [self._expected(*three) for three in zip(own, wide, moved, strict=True)]
+
+    def targets(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], like: Expected) -> list[Expected]:
+        """The same, with the limits of an earlier call of equal sizes: one run of the reference instead of three."""
+        wide = self._wide(tree, calls) or self.subject.results(tree, calls, timeout_s=_CALL_S)
+        return [
+            Expected(like.reply, tuple(Target(t, None) for t in tensors), like.limits, like.dtypes, like.informative)
+            for _, tensors in wide
+        ]
+
+    def _wide(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[tuple[Any, list[torch.Tensor]]] | None:
+        if not self.lifts:
+            return None
+        try:
+            return self.subject.results(tree, calls, timeout_s=_CALL_S, lift=True)
+        except ChildError:
+            self.lifts = False  # the reference, as it is, becomes the oracle
+            return None
+
+    def _expected(
+        self,
+        own: tuple[Any, list[torch.Tensor]],
+        wide: tuple[Any, list[torch.Tensor]],
+        moved: tuple[Any, list[torch.Tensor]],
+    ) -> Expected:
+        targets, limits, informative = [], [], True
+        for mine, oracle, near in zip(own[1], wide[1], moved[1], strict=True):
+            target = Target(oracle, mine)
+            limit = Limit(0.0, 0.0)
+            if not target.integral:
+                norm, element = target.own_error()
+                near_norm, near_element = target.errors(near)
+                policy, budget = self.problem.precision, self.problem.error_budget
+                limit = target.limit(max(norm, near_norm), max(element, near_element), mine.dtype, policy, budget)
+                informative = informative and not target.uninformative(limit)
+            targets.append(target)
+            limits.append(limit)
+        dtypes = tuple(str(claim.get("dtype")) for claim in tensor_claims(own[0]))
+        return Expected(own[0], tuple(targets), tuple(limits), dtypes, informative)
+
+    def _seed(self) -> int:
+        return int(torch.randint(1 << 31, (1,), generator=self.generator))
+
+
+def candidate_state(oracle: Oracle, names: Mapping[str, str]) -> dict[str, torch.Tensor]:
+    """The oracle's parameters and buffers under the Candidate's own names."""
+    everything = {**oracle.parameters, **oracle.buffers}
+    return {names[name]: value for name, value in everything.items() if name in names}

@@ -1,0 +1,190 @@
+"""Reading a Problem from its source text, statically: nothing in it is executed here.
+
+What may be declared at the top level, all optional and all literals: WORKLOADS, DOMAIN, PRECISION, ALLOW_LIBRARY,
+TRAIN, BITWISE, MUTATES. A plain function `reference` in place of `class Model` is normalised to a Model.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Mapping
+from typing import Any
+
+from evaluator.errors import ProblemError
+from evaluator.types import DeviceKind, Domain, LibraryPolicy, Precision, Problem, Workload
+
+MAX_SOURCE_BYTES = 1 << 20
+_SETTINGS = ("WORKLOADS", "DOMAIN", "PRECISION", "ALLOW_LIBRARY", "TRAIN", "BITWISE", "MUTATES")
+_RESERVED = ("name", "weight", "device", "held_out")
+
+# Appended to a reference that is a plain function; the names are ours, so nothing in the module can clash by accident.
+_MODEL_OF_FUNCTION = '''
+
+import torch as _warpwright_torch
+
+
+class Model(_warpwright_torch.nn.Module):
+    """The plain function `reference`, as a Module."""
+
+    def forward(self, *inputs):
+        return reference(*inputs)
+'''
+
+
+def read_problem(source: str | bytes, name: str) -> Problem:
+    """The Problem that `source` describes. Raises ProblemError with the line and what to do about it."""
+    text = decode_source(source)
+    tree = _parse(text)
+    functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
+    classes = {node.name: node for node in tree.body if isinstance(node, ast.ClassDef)}
+    if "get_inputs" not in functions:
+        raise ProblemError("there is no function get_inputs(): write one that returns a list of input tensors")
+    if "Model" not in classes:
+        if "reference" not in functions:
+            raise ProblemError("there is neither `class Model(nn.Module)` nor a function `reference(...)`: write one")
+        text += _MODEL_OF_FUNCTION
+    settings = _settings(tree)
+    precision, budget = _precision(settings)
+    try:
+        return Problem(
+            name=name,
+            source=text,
+            workloads=_workloads(settings),
+            domain=Domain(_choice(settings, "DOMAIN", [d.value for d in Domain], Domain.DECLARED.value)),
+            precision=precision,
+            error_budget=budget,
+            allow_library=LibraryPolicy.ALLOWED if _flag(settings, "ALLOW_LIBRARY", True) else LibraryPolicy.FORBIDDEN,
+            train=_flag(settings, "TRAIN", False),
+            bitwise=_flag(settings, "BITWISE", False),
+            mutates=_mutates(settings),
+        )
+    except ValueError as error:
+        raise ProblemError(str(error)) from error
+
+
+def describe_problem(source: str | bytes) -> str:
+    """The module's docstring, which describes the Problem to people; "" where there is none."""
+    return ast.get_docstring(_parse(decode_source(source))) or ""
+
+
+def decode_source(source: str | bytes) -> str:
+    """Source text with LF line ends and without a byte order mark. Raises ProblemError for what is no UTF-8 text."""
+    if isinstance(source, bytes):
+        try:
+            source = source.decode("utf-8")
+        except UnicodeDecodeError as error:
+            raise ProblemError(f"not UTF-8 text (byte {error.start}): save the file as UTF-8") from error
+    text = source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
+    if "\0" in text:
+        raise ProblemError(
+            "there is a NUL character: this is no Python source", line=text[: text.index("\0")].count("\n") + 1
+        )
+    if len(text.encode("utf-8", "surrogatepass")) > MAX_SOURCE_BYTES:
+        raise ProblemError(f"longer than {MAX_SOURCE_BYTES >> 20} MiB")
+    return text
+
+
+def _parse(text: str) -> ast.Module:
+    try:
+        return ast.parse(text)
+    except SyntaxError as error:
+        raise ProblemError(f"does not parse: {error.msg}", line=error.lineno) from error
+    except (RecursionError, MemoryError, ValueError) as error:
+        raise ProblemError(f"does not parse: {type(error).__name__}") from error
+
+
+class _Setting:
+    def __init__(self, value: Any, line: int) -> None:
+        self.value, self.line = value, line
+
+
+def _settings(tree: ast.Module) -> dict[str, _Setting]:
+    found: dict[str, _Setting] = {}
+    for node in tree.body:
+        targets = (
+            node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
+        )
+        value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
+        for target in targets:
+            if not (isinstance(target, ast.Name) and target.id in _SETTINGS and value is not None):
+                continue
+            try:
+                found[target.id] = _Setting(ast.literal_eval(value), node.lineno)
+            except (ValueError, TypeError, SyntaxError, RecursionError, MemoryError) as error:
+                raise ProblemError(
+                    f"{target.id} must be a literal (numbers, strings, lists, dicts): it is read, never run",
+                    line=node.lineno,
+                ) from error
+    return found
+
+
+def _choice(settings: Mapping[str, _Setting], name: str, values: list[str], default: str) -> str:
+    setting = settings.get(name)
+    if setting is None:
+        return default
+    if setting.value not in values:
+        raise ProblemError(f"{name} is one of {', '.join(map(repr, values))}, not {setting.value!r}", line=setting.line)
+    return str(setting.value)
+
+
+def _flag(settings: Mapping[str, _Setting], name: str, default: bool) -> bool:
+    setting = settings.get(name)
+    if setting is None:
+        return default
+    if not isinstance(setting.value, bool):
+        raise ProblemError(f"{name} is True or False, not {setting.value!r}", line=setting.line)
+    return setting.value
+
+
+def _precision(settings: Mapping[str, _Setting]) -> tuple[Precision, float | None]:
+    setting = settings.get("PRECISION")
+    if setting is not None and isinstance(setting.value, dict):
+        budget = setting.value.get("budget")
+        good = isinstance(budget, int | float) and not isinstance(budget, bool) and 0 < budget < 1
+        if set(setting.value) != {"budget"} or not good:
+            raise ProblemError('PRECISION as a dict is {"budget": relative error between 0 and 1}', line=setting.line)
+        return Precision.BUDGET, float(budget or 0)
+    names = [p.value for p in Precision if p is not Precision.BUDGET]
+    return Precision(_choice(settings, "PRECISION", names, Precision.EXACT.value)), None
+
+
+def _mutates(settings: Mapping[str, _Setting]) -> tuple[int, ...]:
+    setting = settings.get("MUTATES")
+    if setting is None:
+        return ()
+    value = setting.value
+    if not isinstance(value, list | tuple) or any(type(n) is not int or n < 0 for n in value):
+        raise ProblemError("MUTATES is a list of positions of inputs, counted from 0", line=setting.line)
+    return tuple(value)
+
+
+def _workloads(settings: Mapping[str, _Setting]) -> tuple[Workload, ...]:
+    setting = settings.get("WORKLOADS")
+    if setting is None:
+        return (Workload(name="default"),)
+    entries = setting.value
+    if not isinstance(entries, list | tuple) or not entries or not all(isinstance(entry, dict) for entry in entries):
+        raise ProblemError('WORKLOADS is a list of dicts such as {"name": "decode", "rows": 16}', line=setting.line)
+    try:
+        return tuple(_workload(entry) for entry in entries)
+    except (ValueError, TypeError) as error:
+        raise ProblemError(f"WORKLOADS: {error}", line=setting.line) from error
+
+
+def _workload(entry: dict[Any, Any]) -> Workload:
+    sizes = {key: value for key, value in entry.items() if key not in _RESERVED}
+    if not all(isinstance(key, str) and key.isidentifier() for key in entry):
+        raise ValueError(f"names of sizes are identifiers: {entry!r}")
+    held_out, weight, device = entry.get("held_out", False), entry.get("weight", 1.0), entry.get("device")
+    if not isinstance(held_out, bool):
+        raise ValueError(f"held_out is True or False, not {held_out!r}")
+    if not isinstance(weight, int | float) or isinstance(weight, bool):
+        raise ValueError(f"weight is a number, not {weight!r}")
+    if device not in (None, *(kind.value for kind in DeviceKind)):
+        raise ValueError(f'device is "cpu" or "cuda", not {device!r}')
+    name = entry.get("name") or (", ".join(f"{key}={value}" for key, value in sizes.items()) or "default")
+    if not isinstance(name, str):
+        raise ValueError(f"name is a string, not {name!r}")
+    return Workload(
+        name=name, sizes=sizes, weight=float(weight), device=DeviceKind(device) if device else None, held_out=held_out
+    )

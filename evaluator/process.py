@@ -1,0 +1,262 @@
+"""The judge's handle on one caged process: ask it, freeze it, read its memory, end it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import select
+import socket
+import time
+from collections.abc import Callable, Sequence
+from types import TracebackType
+from typing import Any, Self
+
+from evaluator.cage import freezer, warden
+from evaluator.cage.memory import read_process_memory
+from evaluator.child import wire
+from evaluator.errors import CageError, ChildCrashed, ChildError, ChildFault, ChildProtocolError, ChildTimeout
+
+_CHUNK_BYTES = 32 * 1024  # more would be mapped and unmapped by the allocator at every reply
+_GRACE_S = 1.0  # for the news of an end to arrive, once its signs are there
+
+
+class ChildProcess:
+    """One job in its cage. Made by `ChildPool.start`; a context manager. Not for two threads at once.
+
+    `pid` is the job's main process in the judge's pid namespace; `isolation` says in words what could not be enforced.
+    After a ChildTimeout, ChildCrashed or ChildProtocolError the child is dead and further requests raise the same.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        pid: int,
+        root: int,
+        root_pidfd: int,
+        channel: socket.socket,
+        status: socket.socket,
+        ward: warden.Ward,
+        watch: warden.Warden,
+        isolation: tuple[str, ...],
+        on_close: Callable[[ChildProcess], None],
+    ) -> None:
+        self.name = name
+        self.pid = pid
+        self.isolation = isolation
+        self._root = root
+        self._root_pidfd = root_pidfd
+        self._channel = channel
+        self._status = status
+        self._ward = ward
+        self._watch = watch
+        self._on_close = on_close
+        self._cleanups: list[Callable[[], None]] = []
+        self._frozen: list[int] = []
+        self._fault: ChildFault | None = None
+        self._closed = False
+        channel.setblocking(False)
+        self._poll = select.poll()
+        self._poll.register(channel, select.POLLIN)
+        self._poll.register(status, select.POLLIN)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def alive(self) -> bool:
+        """Whether requests can still be made."""
+        return not self._closed and self._fault is None
+
+    def output(self) -> str:
+        """What the child printed so far (head and tail)."""
+        return self._ward.capture.text()
+
+    def request(self, op: str, *, timeout_s: float, fds: Sequence[int] = (), **fields: Any) -> dict[str, Any]:
+        """Have the child run operation `op` and return its result.
+
+        `fds` are duplicated into the child. Raises ChildError when the operation raised (the child lives on), else
+        ChildTimeout, ChildCrashed or ChildProtocolError (the child is dead by then).
+        """
+        if self._closed:
+            raise CageError(f"{self.name}: closed")
+        if self._fault is not None:
+            raise self._fault
+        deadline = time.monotonic() + timeout_s
+        ident = secrets.token_hex(8)
+        data = wire.encode({"id": ident, "op": op, **fields}, wire.MAX_REQUEST_BYTES)
+        try:
+            self._refuse_unasked_bytes()
+            self._send(data, fds, deadline)
+            reply = self._receive(deadline)
+            return self._result(reply, ident)
+        except _OutOfTime:
+            raise self._die(lambda output: ChildTimeout(op, timeout_s, output=output)) from None
+        except _Ended:
+            raise self._die_crashed() from None
+        except wire.WireError as error:
+            reason = str(error)
+            raise self._die(lambda output: ChildProtocolError(f"{op}: {reason}", output=output)) from None
+
+    def freeze(self) -> None:
+        """Stop every thread of the child's namespace; returns once all are. Raises CageError if they do not stop."""
+        self._frozen = freezer.freeze(self._root)
+
+    def thaw(self) -> None:
+        """Let a frozen child run again."""
+        freezer.thaw(self._frozen)
+        self._frozen = []
+
+    def read_memory(self, address: int, into: memoryview) -> None:
+        """Copy memory of the child's main process into `into` (writable, contiguous). OSError where there is none."""
+        read_process_memory(self.pid, address, into)
+
+    def add_cleanup(self, action: Callable[[], None]) -> None:
+        """Have `action` called when the child is closed."""
+        self._cleanups.append(action)
+
+    def close(self) -> None:
+        """Kill the whole namespace, wait until it is gone, free everything. May be called twice."""
+        if self._closed:
+            return
+        self._closed = True
+        self._kill_and_wait()
+        self._on_close(self)
+        for action in self._cleanups:
+            action()
+        self._channel.close()
+        self._status.close()
+        os.close(self._root_pidfd)
+
+    def _refuse_unasked_bytes(self) -> None:
+        with contextlib.suppress(BlockingIOError, ConnectionError):
+            if self._channel.recv(1, socket.MSG_PEEK):
+                raise wire.WireError("the child spoke without being asked")
+
+    def _send(self, data: bytes, fds: Sequence[int], deadline: float) -> None:
+        view = memoryview(data)
+        try:
+            view = view[socket.send_fds(self._channel, [view], list(fds)) if fds else self._channel.send(view) :]
+            while view:
+                self._wait_writable(deadline)
+                with contextlib.suppress(BlockingIOError):
+                    view = view[self._channel.send(view) :]
+        except BlockingIOError:
+            raise _OutOfTime from None
+        except (BrokenPipeError, ConnectionResetError):
+            raise _Ended from None
+
+    def _wait_writable(self, deadline: float) -> None:
+        poll = select.poll()
+        poll.register(self._channel, select.POLLOUT)
+        poll.register(self._status, select.POLLIN)
+        events = dict(poll.poll(_milliseconds(deadline)))
+        if self._status.fileno() in events:
+            raise _Ended
+        if not events:
+            raise _OutOfTime
+
+    def _receive(self, deadline: float) -> dict[str, Any]:
+        data = bytearray()
+        channel = self._channel.fileno()
+        while True:
+            events = dict(self._poll.poll(_milliseconds(deadline)))
+            if not events:
+                raise _OutOfTime
+            if channel in events:
+                ended = self._read_available(data)
+                if _is_complete(data):
+                    return wire.decode(bytes(data[wire.HEADER.size :]))
+                if ended:
+                    raise _Ended
+            elif self._status.fileno() in events:
+                raise _Ended
+
+    def _read_available(self, data: bytearray) -> bool:
+        """Append what is there; whether the channel has ended."""
+        try:
+            chunk = self._channel.recv(_CHUNK_BYTES)
+        except BlockingIOError:
+            return False
+        except ConnectionResetError:
+            return True
+        data += chunk
+        return not chunk
+
+    def _result(self, reply: dict[str, Any], ident: str) -> dict[str, Any]:
+        if reply.get("id") != ident:
+            raise wire.WireError("a reply to another request")
+        error, result = reply.get("error"), reply.get("ok")
+        if isinstance(error, dict):
+            kind, message, trace = (str(error.get(key, ""))[:8000] for key in ("kind", "message", "trace"))
+            raise ChildError(kind, message, trace, output=self.output())
+        if not isinstance(result, dict):
+            raise wire.WireError("a reply without a result")
+        return result
+
+    def _die_crashed(self) -> ChildFault:
+        """The child's end, as its supervisor tells it; a child that only closed its channel is ended here."""
+        ends = select.poll()
+        ends.register(self._status, select.POLLIN)
+        ends.register(self._root_pidfd, select.POLLIN)
+        if not ends.poll(int(_GRACE_S * 1000)):
+            return self._die(lambda output: ChildProtocolError("the child closed its channel", output=output))
+        report = self._end_report()
+        over = self._ward.over
+        return self._die(
+            lambda output: ChildCrashed(
+                exit_code=report.get("exit"), signal=report.get("signal"), over=over, output=output
+            )
+        )
+
+    def _end_report(self) -> dict[str, int]:
+        try:
+            data = self._status.recv(4096, socket.MSG_DONTWAIT)
+            value = json.loads(data) if data else {}
+        except (OSError, ValueError):
+            return {}
+        return value if isinstance(value, dict) else {}
+
+    def _die(self, make: Callable[[str], ChildFault]) -> ChildFault:
+        self._kill_and_wait()
+        self._fault = make(self.output())
+        return self._fault
+
+    def _kill_and_wait(self) -> None:
+        warden.kill(self._root_pidfd, self._ward.kill_signal)
+        gone = select.poll()
+        gone.register(self._root_pidfd, select.POLLIN)
+        if not gone.poll(10_000):
+            raise CageError(f"{self.name}: process {self._root} does not die")
+        self._watch.remove(self._ward)  # reads the rest of what was printed
+
+
+class _OutOfTime(Exception):
+    """The deadline has passed."""
+
+
+class _Ended(Exception):
+    """The other side is gone, or says so."""
+
+
+def _milliseconds(deadline: float) -> int:
+    # Rounded up, so that a poll never returns a moment before the deadline and spins.
+    return max(0, int((deadline - time.monotonic()) * 1000) + 1)
+
+
+def _is_complete(data: bytearray) -> bool:
+    if len(data) < wire.HEADER.size:
+        return False
+    length = int(wire.HEADER.unpack_from(data)[0])
+    if length > wire.MAX_REPLY_BYTES:
+        raise wire.WireError(f"a reply of {length} bytes; the limit is {wire.MAX_REPLY_BYTES}")
+    if len(data) > wire.HEADER.size + length:
+        raise wire.WireError("more bytes than one reply")
+    return len(data) == wire.HEADER.size + length

@@ -1,0 +1,72 @@
+"""Results in words, for a terminal."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from evaluator.types import Admission, BaselineReport, BuildReport, Evaluation, Ratio, Verdict
+
+_SHOWN_EVIDENCE = ("line", "index", "actual", "expected", "wrong_elements", "message", "log", "trace")
+
+
+def report(result: Evaluation | Admission | BaselineReport | BuildReport) -> str:
+    """A short report for a person."""
+    if isinstance(result, Evaluation):
+        return "\n".join(_evaluation(result))
+    if isinstance(result, Admission):
+        return "\n".join(_admission(result))
+    if isinstance(result, BaselineReport):
+        return "\n".join(_baselines(result))
+    return "\n".join(_build(result))
+
+
+def _evaluation(result: Evaluation) -> Iterator[str]:
+    yield f"{result.verdict} in stage {result.stage}: {result.reason}"
+    if result.verdict is not Verdict.PASSED:
+        for key in _SHOWN_EVIDENCE:
+            if key in result.evidence:
+                yield f"  {key}: {str(result.evidence[key])[:1500]}"
+    for measurement in result.measurements:
+        baselines = ", ".join(f"{b.mode} {b.median_us:.1f} us" for b in measurement.baselines)
+        yield f"  {measurement.workload}: {measurement.median_us:.1f} us a call ({baselines})"
+    for ratio in result.speedups:
+        if ratio.workload is None:
+            yield f"  {_ratio(ratio)} against {ratio.against}"
+    promotion = result.evidence.get("confirm")
+    if isinstance(promotion, dict):
+        word = "promote" if result.evidence.get("promote") else "do not promote"
+        yield f"  {word}: bound {promotion.get('bound')} against threshold {promotion.get('threshold')}"
+    for line in result.isolation:
+        yield f"  not isolated: {line}"
+    yield f"  took {sum(result.duration_s.values()):.2f} s"
+
+
+def _ratio(ratio: Ratio) -> str:
+    percent = round(ratio.interval.confidence * 100, 1)
+    return f"{ratio.value:.3f}x ({percent:g} %: {ratio.interval.low:.3f} to {ratio.interval.high:.3f})"
+
+
+def _admission(result: Admission) -> Iterator[str]:
+    yield f"{result.verdict}: {result.reason}"
+    for fact in result.facts:
+        floor = "" if fact.floor_us is None else f", at least {fact.floor_us:.1f} us at copy speed"
+        shapes = f"{', '.join(fact.inputs)} -> {', '.join(fact.outputs)}"
+        yield f"  {fact.workload}: {shapes}; {fact.bytes_moved} bytes{floor}"
+
+
+def _baselines(result: BaselineReport) -> Iterator[str]:
+    for time in result.times:
+        low, high = time.interval_us.low, time.interval_us.high
+        yield f"  {time.workload}: {time.mode} {time.median_us:.1f} us ({low:.1f} to {high:.1f})"
+    for mode, reason in result.skipped.items():
+        yield f"  {mode} skipped: {reason}"
+    yield f"  took {result.duration_s:.1f} s"
+
+
+def _build(result: BuildReport) -> Iterator[str]:
+    if result.evaluation is not None:
+        yield from _evaluation(result.evaluation)
+        return
+    yield f"builds; signature {result.signature[:16]}"
+    for name, value in result.resources.items():
+        yield f"  {name}: {value}"

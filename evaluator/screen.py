@@ -1,0 +1,186 @@
+"""What can be said about a Candidate from its text alone, in milliseconds: refusals, libraries, a signature.
+
+Reading source text proves nothing about what it does; the cage, the oracle and the judge's clock do that. This stage
+saves their time, gives the clearest messages, and refuses attempts at tampering that leave no doubt.
+"""
+
+from __future__ import annotations
+
+import ast
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from evaluator.errors import ProblemError, Rejection
+from evaluator.problem import decode_source
+from evaluator.types import Candidate, LibraryPolicy, Problem, Stage, Verdict, content_hash
+
+STAGE = Stage.SCREEN
+_LIBRARY_CALLS = frozenset(
+    (
+        "matmul",
+        "mm",
+        "bmm",
+        "addmm",
+        "addmv",
+        "baddbmm",
+        "linear",
+        "einsum",
+        "conv1d",
+        "conv2d",
+        "conv3d",
+        "scaled_dot_product_attention",
+        "softmax",
+        "log_softmax",
+        "layer_norm",
+        "rms_norm",
+        "group_norm",
+        "batch_norm",
+        "cross_entropy",
+        "sort",
+        "topk",
+        "cumsum",
+    )
+)
+_CPP_LIBRARY = re.compile(r"\b(?:at|torch)::(\w+)\s*\(|\b(cublas\w+|cudnn\w+|cblas_\w+|mkldnn\w*|dnnl_\w+)\b")
+# Switches of PyTorch that are there to be set.
+_SETTABLE = ("torch.backends", "torch._inductor.config", "torch._dynamo.config", "os.environ")
+
+
+@dataclass(frozen=True, slots=True)
+class Screened:
+    """`signature` hashes the source without comments, docstrings and layout; `libraries` are calls found."""
+
+    signature: str
+    libraries: tuple[str, ...]
+
+
+def screen(problem: Problem, candidate: Candidate) -> Screened:
+    """Refuse what cannot be a Candidate. Raises Rejection."""
+    try:
+        text = decode_source(candidate.source)
+    except ProblemError as error:
+        raise _invalid(str(error), error.line) from error
+    tree = _parse(text)
+    _check_model(tree)
+    _check_tampering(tree)
+    libraries = tuple(sorted(set(_libraries(tree))))
+    if libraries and problem.allow_library is LibraryPolicy.FORBIDDEN:
+        named = ", ".join(libraries)
+        raise Rejection(
+            Verdict.POLICY_VIOLATION, STAGE, f"the problem forbids library calls; found {named}", check="library",
+            libraries=list(libraries),
+        )  # fmt: skip
+    return Screened(signature(tree), libraries)
+
+
+def signature(tree: ast.Module) -> str:
+    """Equal for sources that differ only in comments, docstrings and layout, those of embedded C++ included."""
+    normal = _Normalise().visit(tree)
+    return content_hash("signature", ast.dump(normal))
+
+
+def _invalid(reason: str, line: int | None = None) -> Rejection:
+    return Rejection(Verdict.INVALID_SUBMISSION, STAGE, reason, check="source", line=line)
+
+
+def _parse(text: str) -> ast.Module:
+    if not text.strip():
+        raise _invalid("the file is empty")
+    try:
+        tree = ast.parse(text)
+    except SyntaxError as error:
+        fenced = next((i for i, line in enumerate(text.splitlines(), 1) if line.startswith("```")), None)
+        if fenced is not None:
+            raise _invalid("Markdown fences are in the file: send the code alone", fenced) from error
+        source = (error.text or "").strip()[:200]
+        raise _invalid(f"line {error.lineno}: does not parse: {error.msg}: {source}", error.lineno) from error
+    except (RecursionError, MemoryError, ValueError) as error:
+        raise _invalid(f"does not parse: {type(error).__name__}") from error
+    if not tree.body:
+        raise _invalid("the file holds nothing but comments")
+    return tree
+
+
+def _check_model(tree: ast.Module) -> None:
+    if any(isinstance(node, ast.ClassDef) and node.name == "ModelNew" for node in ast.walk(tree)):
+        return
+    names = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    imported = {a.asname or a.name for n in ast.walk(tree) if isinstance(n, ast.ImportFrom) for a in n.names}
+    if "ModelNew" in names or "ModelNew" in imported:
+        return
+    raise _invalid("there is no class ModelNew(nn.Module)")
+
+
+def _check_tampering(tree: ast.Module) -> None:
+    """Assigning into an imported module changes what everybody else in the process uses."""
+    modules = _imported_modules(tree)
+    for node in ast.walk(tree):
+        for target in _targets(node):
+            name = _dotted(target)
+            if name and name.split(".")[0] in modules and not name.startswith(_SETTABLE):
+                raise _tampering(name, target.lineno)
+        if isinstance(node, ast.Call) and _dotted(node.func) == "setattr" and node.args:
+            name = _dotted(node.args[0])
+            if name and name.split(".")[0] in modules and not name.startswith(_SETTABLE):
+                raise _tampering(name, node.lineno)
+
+
+def _tampering(name: str, line: int) -> Rejection:
+    reason = f"line {line}: replaces {name}, which belongs to a library: a Candidate changes nothing but its own module"
+    return Rejection(Verdict.REWARD_HACK, STAGE, reason, check="tampering", line=line, name=name)
+
+
+def _targets(node: ast.AST) -> Iterator[ast.Attribute]:
+    """Attributes that a statement assigns to (`a.b.c = ...`)."""
+    places: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        places = node.targets
+    elif isinstance(node, ast.AugAssign | ast.AnnAssign):
+        places = [node.target]
+    for place in places:
+        parts = place.elts if isinstance(place, ast.Tuple | ast.List) else [place]
+        yield from (part for part in parts if isinstance(part, ast.Attribute))
+
+
+def _imported_modules(tree: ast.Module) -> frozenset[str]:
+    names: set[str] = set()
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names.update(alias.asname or alias.name.split(".")[0] for alias in node.names)
+        elif isinstance(node, ast.ImportFrom):
+            names.update(alias.asname or alias.name for alias in node.names)
+    return frozenset(names)
+
+
+def _dotted(node: ast.expr) -> str:
+    parts: list[str] = []
+    while isinstance(node, ast.Attribute):
+        parts.append(node.attr)
+        node = node.value
+    return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
+
+
+def _libraries(tree: ast.Module) -> Iterator[str]:
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _LIBRARY_CALLS:
+            root = _dotted(node.func).split(".")[0]
+            if root in ("torch", "F", "nn", "functional", "aten", "ops"):
+                yield _dotted(node.func)
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+            yield "torch.matmul (@)"
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "(" in node.value:
+            yield from (found.group(0).rstrip("( \t\n") for found in _CPP_LIBRARY.finditer(node.value))
+
+
+class _Normalise(ast.NodeTransformer):
+    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
+        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+            return ast.Pass()  # a docstring, or a string that does nothing
+        return self.generic_visit(node)
+
+    def visit_Constant(self, node: ast.Constant) -> ast.Constant:
+        if isinstance(node.value, str) and "\n" in node.value:
+            text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", node.value, flags=re.DOTALL)
+            return ast.Constant(" ".join(text.split()))
+        return node

@@ -1,0 +1,102 @@
+"""A long-lived judge behind standard input and output: one JSON request a line, one JSON reply a line.
+
+Request: {"id", "op": admit|baseline|build|judge|confirm|describe|ping, "problem", "candidate", "champion", "baseline"}.
+Reply: {"id", "ok": true, "result": ...} or {"id", "ok": false, "error": "..."}. The end of standard input ends the
+judge and every child.
+"""
+
+from __future__ import annotations
+
+import json
+import logging
+import os
+import sys
+from collections.abc import Mapping
+from typing import Any, cast
+
+from evaluator.admit import admit
+from evaluator.baselines import baseline
+from evaluator.build import build
+from evaluator.confirm import confirm
+from evaluator.devices.base import DeviceBackend
+from evaluator.devices.cpu import CpuBackend
+from evaluator.errors import EvaluatorError
+from evaluator.judge import Judge
+from evaluator.schema import SchemaError, from_json, to_json
+from evaluator.types import BaselineReport, Candidate, Problem
+
+log = logging.getLogger("evaluator.serve")
+
+
+def make_backend(device: str) -> DeviceBackend:
+    """The backend for "cpu" or "cuda:N". Raises CageError where the device cannot be used, ValueError for others."""
+    kind, _, ordinal = device.partition(":")
+    if kind == "cpu" and not ordinal:
+        cpu = CpuBackend()
+        cpu.step_aside()
+        return cpu
+    if kind == "cuda" and (not ordinal or ordinal.isdigit()):
+        from evaluator.devices.cuda import CudaBackend  # noqa: PLC0415  needs a driver
+
+        return cast(DeviceBackend, CudaBackend(int(ordinal or 0)))
+    raise ValueError(f"device {device!r}: say cpu or cuda:N")
+
+
+def serve(device: str) -> int:
+    """Answer requests until standard input ends; the exit status."""
+    logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s %(message)s")
+    # Nothing but replies may reach standard output: whatever else prints goes to standard error.
+    channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
+    os.dup2(2, 1)
+    try:
+        judge = Judge(make_backend(device))
+    except (EvaluatorError, ValueError) as error:
+        log.error("%s", error)
+        return 3
+    try:
+        for line in sys.stdin:
+            if line.strip():
+                channel.write(json.dumps(answer(judge, line), separators=(",", ":"), allow_nan=False) + "\n")
+                channel.flush()
+    except BrokenPipeError:
+        return 0
+    finally:
+        judge.close()
+    return 0
+
+
+def answer(judge: Judge, line: str) -> dict[str, Any]:
+    """The reply to one request. An unforeseen fault of ours ends the process, whose parent starts another."""
+    ident: object = None
+    try:
+        request = json.loads(line)
+        if not isinstance(request, dict):
+            raise SchemaError("a request is an object")
+        ident = request.get("id")
+        return {"id": ident, "ok": True, "result": _perform(judge, request)}
+    except (EvaluatorError, ValueError, RecursionError) as error:
+        return {"id": ident, "ok": False, "error": f"{type(error).__name__}: {error}"[:4000]}
+
+
+def _perform(judge: Judge, request: Mapping[str, Any]) -> Any:
+    op = request.get("op")
+    if op == "ping":
+        return {}
+    if op == "describe":
+        parts = {"device": judge.device, "environment": judge.environment, "isolation": judge.isolation()}
+        return {key: to_json(value) for key, value in parts.items()}
+    problem = from_json(Problem, request.get("problem"))
+    if op == "admit":
+        return to_json(admit(judge, problem))
+    if op == "baseline":
+        return to_json(baseline(judge, problem))
+    candidate = from_json(Candidate, request.get("candidate"))
+    if op == "build":
+        return to_json(build(judge, problem, candidate))
+    known = None if request.get("baseline") is None else from_json(BaselineReport, request["baseline"])
+    if op == "judge":
+        return to_json(judge.judge(problem, candidate, known))
+    if op == "confirm":
+        champion = None if request.get("champion") is None else from_json(Candidate, request["champion"])
+        return to_json(confirm(judge, problem, candidate, champion, known))
+    raise SchemaError(f"unknown op {str(op)[:40]!r}")

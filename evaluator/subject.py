@@ -1,0 +1,256 @@
+"""The judge's handle on a child that serves one module: a reference, a Candidate, or a Baseline."""
+
+from __future__ import annotations
+
+import base64
+import re
+import time
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Self
+
+import torch
+
+from evaluator.cage.policy import Limits
+from evaluator.child.spec import LayoutError
+from evaluator.claims import replies_of, tensor_claims
+from evaluator.devices.base import DeviceBackend, Grant
+from evaluator.errors import ChildCrashed, ChildError, ChildFault, ChildTimeout, Rejection
+from evaluator.languages.base import line_in_candidate
+from evaluator.pool import ChildPool
+from evaluator.process import ChildProcess
+from evaluator.types import Stage, Verdict
+
+_CANDIDATE_FILE = "candidate.py"
+_LOAD_S, _CONSTRUCT_S, _STATE_S = 60.0, 20.0, 20.0
+
+
+@dataclass(frozen=True, slots=True)
+class Arguments:
+    """What a recipe made: `tree` says where each of `tensors` goes (`child.spec.write_tree`)."""
+
+    tree: Any
+    tensors: tuple[torch.Tensor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Named:
+    """A parameter or buffer as a child describes it."""
+
+    name: str
+    claim: Mapping[str, Any]
+
+    @property
+    def shape(self) -> tuple[int, ...]:
+        return tuple(self.claim.get("shape", ()))
+
+
+@dataclass(frozen=True, slots=True)
+class StateNames:
+    """Parameters and buffers in registration order."""
+
+    parameters: tuple[Named, ...]
+    buffers: tuple[Named, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class RunReply:
+    """What a run returned: one entry per call, and where the child mapped the inputs."""
+
+    replies: Sequence[Any]
+    address: int | None
+    grant: Grant
+    wall_us: float
+
+
+class Subject:
+    """One child with one module in it. A context manager; closing ends the child."""
+
+    def __init__(self, child: ChildProcess, backend: DeviceBackend, kind: str) -> None:
+        self.child, self.backend, self.kind = child, backend, kind
+
+    @classmethod
+    def start(
+        cls,
+        pool: ChildPool,
+        backend: DeviceBackend,
+        source: str,
+        kind: str,
+        *,
+        files: Mapping[str, bytes] | None = None,
+        limits: Limits | None = None,
+        load_s: float = _LOAD_S,
+    ) -> Self:
+        """A fresh child that has loaded `source`. `kind` is "reference" or "candidate"; raises ChildFault."""
+        needs = {"reference": ["Model", "get_inputs"], "candidate": ["ModelNew"], "null": []}[kind]
+        content = {_CANDIDATE_FILE: source.encode("utf-8", "surrogatepass"), **(files or {})}
+        child = pool.start(name=kind, files=content, limits=limits)
+        subject = cls(child, backend, kind)
+        try:
+            child.request("setup", timeout_s=30.0, device=str(backend.torch_device), threads=1)
+            if kind != "null":
+                child.request("load", timeout_s=load_s, path=_CANDIDATE_FILE, name="candidate", needs=needs)
+        except BaseException:
+            child.close()
+            raise
+        return subject
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def close(self) -> None:
+        self.child.close()
+
+    def native_files(self) -> dict[str, bytes]:
+        """Libraries that the module compiled for itself, by their path in the job folder of a later child."""
+        found = self.child.request("native_files", timeout_s=20.0).get("files")
+        if not isinstance(found, dict):
+            return {}
+        return {
+            f"native/{name}": base64.b64decode(data)
+            for name, data in found.items()
+            if isinstance(data, str) and re.fullmatch(r"[0-9a-f]{32}\.so", name)
+        }
+
+    def kernels(self) -> list[dict[str, Any]]:
+        """Registers, shared memory and spills of the kernels that the module compiled so far: claims, for reports."""
+        found = _list(self.child.request("kernels", timeout_s=20.0).get("kernels"))
+        return [kernel for kernel in found if isinstance(kernel, dict)]
+
+    def recipe(self, function: str, sizes: Mapping[str, Any], seed: int, *, timeout_s: float = 20.0) -> Arguments:
+        """What the reference's `get_inputs` or `get_init_inputs` makes under a seed."""
+        reply = self.child.request("recipe", timeout_s=timeout_s, function=function, sizes=dict(sizes), seed=seed)
+        return Arguments(reply.get("tree"), tuple(self.backend.fetch(self.child, _list(reply.get("tensors")))))
+
+    def construct(self, kind: str, init: Arguments, *, train: bool, seed: int) -> StateNames:
+        """Build class `kind` with `init`, and say what state it has."""
+        grant = self.backend.grant(init.tensors)
+        try:
+            fields = {"class": kind, "tree": init.tree, "train": train, "seed": seed, "grant": grant.fields}
+            reply = self.child.request("construct", timeout_s=_CONSTRUCT_S, fds=grant.fds, **fields)
+        finally:
+            grant.close()
+        return StateNames(_named(reply.get("parameters")), _named(reply.get("buffers")))
+
+    def compile(self, mode: str) -> None:
+        """Wrap the constructed model in torch.compile; it is compiled at its first call."""
+        self.child.request("compile", timeout_s=120.0, mode=mode)
+
+    def load_state(self, values: Mapping[str, torch.Tensor]) -> None:
+        """Set parameters and buffers by their names in this child."""
+        if not values:
+            return
+        grant = self.backend.grant(list(values.values()))
+        try:
+            fields = {"names": list(values), "grant": grant.fields}
+            self.child.request("state", timeout_s=_STATE_S, fds=grant.fds, **fields)
+        finally:
+            grant.close()
+
+    def describe(self) -> StateNames:
+        """The state as it is now."""
+        reply = self.child.request("describe", timeout_s=_STATE_S)
+        return StateNames(_named(reply.get("parameters")), _named(reply.get("buffers")))
+
+    def null(self, outputs: Any) -> None:
+        """Turn a null child into a module that returns these (claimed) outputs, made once."""
+        self.child.request("null", timeout_s=_STATE_S, outputs=outputs)
+
+    def run(
+        self,
+        tree: Any,
+        calls: Sequence[Sequence[torch.Tensor]],
+        *,
+        slot: str,
+        timeout_s: float,
+        lift: bool = False,
+    ) -> RunReply:
+        """One call per input set, untimed. The child is frozen afterwards, its outputs kept under `slot`: the caller
+        reads what it needs and calls `finish`."""
+        grant = self.backend.grant_calls(calls, ours=self.kind != "candidate")
+        try:
+            start = time.perf_counter_ns()
+            reply = self.child.request(
+                "run", timeout_s=timeout_s, fds=grant.fds, slot=slot, tree=tree, grant=grant.fields, lift=lift
+            )
+            self.child.freeze()
+            wall_us = (time.perf_counter_ns() - start) / 1000
+            address = reply.get("inputs")
+            replies = replies_of(reply, len(calls))
+        except BaseException:
+            grant.close()
+            raise
+        return RunReply(replies, address if type(address) is int else None, grant, wall_us)
+
+    def finish(self, reply: RunReply) -> None:
+        """Let the child go on after `run`."""
+        self.child.thaw()
+        reply.grant.close()
+
+    def results(
+        self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], *, timeout_s: float, lift: bool = False
+    ) -> list[tuple[Any, list[torch.Tensor]]]:
+        """Replies with their tensors of a child that is not hostile to itself (a reference); nothing is kept."""
+        reply = self.run(tree, calls, slot="results", timeout_s=timeout_s, lift=lift)
+        try:
+            found = [(item, self.backend.fetch(self.child, tensor_claims(item))) for item in reply.replies]
+        finally:
+            self.finish(reply)
+        self.drop("results")
+        return found
+
+    def drop(self, slot: str) -> None:
+        self.child.request("drop", timeout_s=_STATE_S, slot=slot)
+
+
+def _list(value: Any) -> list[Any]:
+    if not isinstance(value, list):
+        raise LayoutError("not a list")
+    return value
+
+
+def _named(value: Any) -> tuple[Named, ...]:
+    entries = _list(value)
+    if any(not isinstance(e, list) or len(e) != 2 or not isinstance(e[1], dict) for e in entries):
+        raise LayoutError("state that nobody wrote")
+    return tuple(Named(str(name), claim) for name, claim in entries)
+
+
+def rejection(fault: ChildFault | LayoutError, stage: Stage, doing: str) -> Rejection:
+    """The Verdict on a Candidate whose child failed while `doing`."""
+    if isinstance(fault, LayoutError):
+        return Rejection(Verdict.RUNTIME_ERROR, stage, f"{doing}: what it returned cannot be read: {fault}")
+    evidence: dict[str, Any] = {"check": "runs", "doing": doing, "output": fault.output[-2000:]}
+    if isinstance(fault, ChildTimeout):
+        evidence["limit_s"] = fault.timeout_s
+        return Rejection(Verdict.TIMEOUT, stage, f"{doing}: not done within {fault.timeout_s:g} s", **evidence)
+    if isinstance(fault, ChildError):
+        evidence |= {"error": fault.kind, "message": fault.message, "trace": fault.trace}
+        line = _first_line(fault.message) if fault.kind == "CompileError" else None
+        evidence["line"] = line or line_in_candidate(fault.trace)
+        first = (fault.message.splitlines() or [""])[0][:300]
+        return Rejection(_verdict_of_error(fault), stage, f"{doing}: {fault.kind}: {first}", **evidence)
+    if isinstance(fault, ChildCrashed):
+        evidence |= {"signal": fault.signal, "exit_code": fault.exit_code}
+        verdict = Verdict.OUT_OF_MEMORY if fault.oom else Verdict.RUNTIME_ERROR
+        return Rejection(verdict, stage, f"{doing}: its process {fault}", **evidence)
+    return Rejection(Verdict.RUNTIME_ERROR, stage, f"{doing}: {fault}", **evidence)
+
+
+def _first_line(log: str) -> int | None:
+    """The line of the first error in a compiler's log."""
+    head = log.splitlines()[0] if log else ""
+    return line_in_candidate(head)
+
+
+def _verdict_of_error(fault: ChildError) -> Verdict:
+    if fault.oom:
+        return Verdict.OUT_OF_MEMORY
+    if fault.kind in ("CompileError", "CompilationError"):
+        return Verdict.BUILD_ERROR
+    if fault.kind in ("Unusable", "SyntaxError", "IndentationError"):
+        return Verdict.INVALID_SUBMISSION
+    return Verdict.RUNTIME_ERROR

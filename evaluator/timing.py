@@ -1,0 +1,294 @@
+"""How long a call takes, on the judge's clock.
+
+A round is n calls over n input sets that nobody has seen before. Its wall time, less the least that a null child
+(which returns ready-made outputs) took for a round of the same shape, divided by n, is one sample. Everything that is
+compared runs side by side: one round each on the same inputs, in alternating order, and ratios come from such pairs.
+The official time is the largest over the round sizes of the median sample, so padding one size does not help. Every
+output of a Candidate's timed calls is compared with the oracle's; of a Baseline's, one call per round.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+
+from evaluator import stats
+from evaluator.contender import Contender
+from evaluator.devices.base import RoundPlan
+from evaluator.errors import Rejection
+from evaluator.oracle import Oracle
+from evaluator.room import Room
+from evaluator.rounds import STAGE, Rounds, to_read
+from evaluator.types import BaselineTime, Clock, Measurement, Verdict, Workload
+
+ROUND_US = 10_000.0
+_SIZES = (1.0, 1.6)  # of a round, in units of the plan
+_NULL_ROUNDS = 4
+_NULL_ROUNDS_IN_DOUBT = 20
+_REFINEMENTS = 3
+_FIRST_REPLAY_ROUNDS = 5
+_FIRST_REPLAY_CALLS = 8  # times as many calls as a usual round holds, so that a single replay can be told from noise
+_FIRST_REPLAY_US = 100.0
+_FIRST_REPLAY_BYTES = 2 << 30
+_WARM_UP_ROUNDS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """When to stop. `pairs` are rounds of every contender; racing stops early, `confirm` sets least = most."""
+
+    least_pairs: int = 4
+    most_pairs: int = 10
+    narrow: float = 0.03
+    racing: bool = True
+    budget_s: float = 1.5  # of a Workload; racing alone may stop for it, after the least pairs
+    round_us: float = ROUND_US
+
+
+class Bench:
+    """Times several children on one Workload. All have been constructed, and share the oracle's parameters."""
+
+    def __init__(
+        self,
+        room: Room,
+        workload: Workload,
+        oracle: Oracle,
+        contenders: Sequence[Contender],
+        *,
+        first_call_s: float = 60.0,
+    ) -> None:
+        self.workload = workload
+        self.contenders = list(contenders)
+        self._rounds = Rounds(room, workload, oracle, first_call_s)
+        self._plans: list[RoundPlan] = []
+        self._graph = False
+        self._warm = False
+        self.pairs = 0
+
+    @property
+    def bytes_moved(self) -> int:
+        """What one call must at least read and write: its inputs, its parameters, its outputs."""
+        return self._rounds.bytes_moved
+
+    def close(self) -> None:
+        self._rounds.close()
+        self._release()
+
+    def run(self, rules: Rules) -> None:
+        """Rounds until the rules are satisfied. Raises Rejection, ComparatorFailed."""
+        if not self.contenders:
+            return
+        self._warm_up(rules)
+        end = time.monotonic() + rules.budget_s
+        while self.pairs < rules.most_pairs:
+            self.pair()
+            if self.pairs >= rules.least_pairs and (not rules.racing or self._enough(rules) or time.monotonic() > end):
+                break
+        self._check_first_replays()
+        self._check_least()
+
+    def leave_out(self, name: str) -> None:
+        """Time the others alone, from the start."""
+        self._plans.clear()
+        self.replace([c for c in self.contenders if c.name != name])
+
+    def replace(self, contenders: Sequence[Contender]) -> None:
+        """Time other children from now on, in rounds of the same sizes; earlier samples are forgotten."""
+        self._release()
+        self.contenders = list(contenders)
+        for contender in self.contenders:
+            contender.samples.clear()
+        self._warm = False
+        self.pairs = 0
+
+    def log_ratios(self, over: str, under: str) -> list[float]:
+        """Logarithms of (time of `over` / time of `under`), per pair."""
+        a, b = self._contender(over), self._contender(under)
+        return [math.log(x / y) for n in a.samples for x, y in zip(a.samples[n], b.samples[n], strict=True)]
+
+    def official_log_ratios(self, over: str, under: str) -> list[float]:
+        """As `log_ratios`, of one round size alone where the two sizes disagree beyond their noise, the worse one."""
+        a, b = self._contender(over), self._contender(under)
+        every = self.log_ratios(over, under)
+        if len(every) < 4:
+            return every
+        _, interval = stats.mean_interval(every)
+        found = every
+        for n in a.samples:
+            one = [math.log(x / y) for x, y in zip(a.samples[n], b.samples[n], strict=True)]
+            if len(one) >= 2 and statistics.fmean(one) < interval.low:
+                found = one
+        return found
+
+    def pair(self) -> None:
+        """One round of every contender on the same fresh inputs, then the checks."""
+        plan, rounds = self._plans[self.pairs % len(self._plans)], self._rounds
+        calls = rounds.fresh(plan.calls)
+        order = list(self.contenders) if self.pairs % 2 == 0 else list(reversed(self.contenders))
+        found = {c.name: rounds.run(c, calls, plan, read=to_read(c, len(calls))) for c in order}
+        rounds.measure_null(calls, plan, 1)
+        expected = rounds.oracle.targets(rounds.tree, calls, rounds.like)
+        for contender in self.contenders:
+            done = found[contender.name]
+            rounds.verify(contender, expected, done)
+            if done.wall_us <= rounds.overhead_us[plan.executions]:
+                rounds.measure_null(calls, plan, _NULL_ROUNDS_IN_DOUBT)  # it may have been disturbed so far
+            sample = (done.wall_us - rounds.overhead_us[plan.executions]) / plan.executions
+            if not sample > 0:
+                raise Rejection(
+                    Verdict.REWARD_HACK, STAGE, "faster than a module that does nothing", check="faster_than_null"
+                )
+            contender.samples.setdefault(plan.executions, []).append(sample)
+        self.pairs += 1
+
+    def _check_first_replays(self) -> None:
+        """A graph's first replay must take as long as the others: a kernel that leaves a mark and skips its work the
+        next time is caught here, since its inputs are new in the first one. Comparators are timed beside it, so what
+        the device itself does to short rounds is taken off."""
+        plan = self._plans[0]
+        if plan.replays == 1:
+            return
+        affordable = min(_FIRST_REPLAY_CALLS * plan.calls, _FIRST_REPLAY_BYTES // max(1, self._rounds.input_bytes))
+        once = replace(plan, calls=max(plan.calls, affordable), replays=1)
+        excess_us: dict[str, list[float]] = {}
+        for turn in range(_FIRST_REPLAY_ROUNDS + 1):
+            calls = self._rounds.fresh(once.calls)
+            for contender in self.contenders:
+                done = self._rounds.run(contender, calls, once)
+                if turn:  # the first round prepares the child
+                    usual_us = once.calls * contender.official_us()
+                    excess_us.setdefault(contender.name, []).append(done.wall_us - usual_us)
+        # Skipped work is missing in every later replay, so even a suspect's best round shows it; a disturbed round,
+        # which an honest kernel may meet, does not count.
+        found = {c.name: (min if c.suspect else statistics.median)(excess_us[c.name]) for c in self.contenders}
+        others = [us for c in self.contenders if not c.suspect for us in [found[c.name]]]
+        common_us = max([0.0, *others])
+        for contender in (c for c in self.contenders if c.suspect):
+            over_us = found[contender.name] - common_us
+            if over_us > max(_FIRST_REPLAY_US, 0.5 * once.calls * contender.official_us()):
+                raise Rejection(
+                    Verdict.REWARD_HACK,
+                    STAGE,
+                    "the first replay of a graph takes longer than later ones on the same inputs: work is skipped",
+                    check="first_replay",
+                    excess_us=round(over_us, 1),
+                    calls=once.calls,
+                )
+
+    def _check_least(self) -> None:
+        """Nobody writes faster than the memory does."""
+        written = self._rounds.output_bytes
+        for contender in (c for c in self.contenders if c.suspect):
+            least_us = self._rounds.backend.least_us(written, self._plans[0])
+            if least_us is not None and contender.official_us() < least_us:
+                raise Rejection(
+                    Verdict.REWARD_HACK,
+                    STAGE,
+                    f"{contender.official_us():.2f} us a call; its outputs alone need {least_us:.2f} us at the memory's"
+                    " datasheet speed",
+                    check="floor",
+                )
+
+    def measurement(self, name: str, baselines: Sequence[str], floor_us: float | None) -> Measurement:
+        """The Measurement of one contender beside others."""
+        one = self._contender(name)
+        return Measurement(
+            workload=self.workload.name,
+            clock=one.clock,
+            samples_us=tuple(round(us, 4) for us in one.all_samples()),
+            median_us=one.official_us(),
+            interval_us=one.interval_us(),
+            baselines=tuple(self.baseline_time(b) for b in baselines),
+            floor_us=floor_us,
+            diagnostics={
+                "pairs": self.pairs,
+                "round_calls": [plan.executions for plan in self._plans],
+                "null_overhead_us": {str(n): round(us, 2) for n, us in self._rounds.overhead_us.items()},
+                "median_us_by_round": {str(n): statistics.median(s) for n, s in one.samples.items()},
+            },
+        )
+
+    def baseline_time(self, name: str) -> BaselineTime:
+        return self._contender(name).baseline_time(self.workload.name)
+
+    # ------------------------------------------------------------ inside
+
+    def _contender(self, name: str) -> Contender:
+        return next(c for c in self.contenders if c.name == name)
+
+    def _release(self) -> None:
+        for contender in self.contenders:
+            self._rounds.backend.release(contender.subject.child)
+
+    def _warm_up(self, rules: Rules) -> None:
+        """Bring every child to where it is timed from, and choose the sizes of rounds unless they are known."""
+        if self._warm:
+            return
+        rounds = self._rounds
+        graph = self._prepare()
+        if not self._plans or graph is not self._graph:
+            self._graph = graph
+            self._plan(rules)
+            for plan in self._plans:
+                rounds.measure_null(rounds.fresh(plan.calls), plan, _NULL_ROUNDS)
+        largest = self._plans[-1]
+        calls = rounds.fresh(largest.calls)
+        for contender in self.contenders:  # memory for a whole round is touched once before anything counts
+            rounds.run(contender, calls, largest)
+        self._warm = True
+
+    def _prepare(self) -> bool:
+        """Whether everybody's calls are captured as a graph: one clock for all."""
+        for contender in self.contenders:
+            contender.clock = self._rounds.prepare(contender)
+        if len({contender.clock for contender in self.contenders}) > 1:
+            for contender in self.contenders:
+                contender.clock = self._rounds.prepare(contender, graph=False)
+        return all(contender.clock is Clock.GRAPH for contender in self.contenders)
+
+    def _plan(self, rules: Rules) -> None:
+        """Choose the rounds by the fastest contender."""
+        rounds, small = self._rounds, RoundPlan(calls=4)
+        fastest = math.inf
+        for contender in self.contenders:
+            for _ in range(_WARM_UP_ROUNDS):
+                done = rounds.run(contender, rounds.fresh(small.calls), small)
+                fastest = min(fastest, done.wall_us / small.executions)
+        calls = rounds.fresh(small.calls)
+        rounds.prepare_null(calls, graph=self._graph)
+        rounds.measure_null(calls, small, 2)
+        call_us = max(fastest - rounds.overhead_us[small.executions] / small.executions, 0.02 * fastest)
+        if self._graph:
+            call_us = self._refined_us(call_us, rules)
+        sizes = [rounds.planned(call_us, rules.round_us * factor) for factor in _SIZES]
+        self._plans = list(dict.fromkeys(sizes))
+
+    def _refined_us(self, call_us: float, rules: Rules) -> float:
+        """The fastest contender's time of a call, from rounds that grow until they last: in a short one it drowns."""
+        tried: RoundPlan | None = None
+        for _ in range(_REFINEMENTS):
+            plan = self._rounds.planned(call_us, rules.round_us)
+            if plan == tried:
+                break
+            tried, calls = plan, self._rounds.fresh(plan.calls)
+            wall_us = min(self._rounds.run(contender, calls, plan).wall_us for contender in self.contenders)
+            self._rounds.measure_null(calls, plan, 1)
+            net_us = wall_us - self._rounds.overhead_us[plan.executions]
+            call_us = max(net_us, 0.02 * wall_us) / plan.executions
+            if net_us > 0.8 * rules.round_us:
+                break
+        return call_us
+
+    def _enough(self, rules: Rules) -> bool:
+        """Narrow enough, or clearly worse than what it is compared with."""
+        first, *others = [c.name for c in self.contenders]
+        for other in others:
+            value, interval = stats.ratio_interval(self.log_ratios(other, first))
+            if interval.high < 0.95:
+                return True
+            if (interval.high - interval.low) / 2 > rules.narrow * value:
+                return False
+        return True

@@ -1,0 +1,139 @@
+"""Inputs that a Candidate is tried on: what `get_inputs` makes, and what a careless kernel gets wrong.
+
+Everything is derived from the reference's own inputs by the judge, with the judge's own randomness. Integer tensors
+(indices, labels, masks) keep values that the recipe made, because nothing else is known to be valid.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import torch
+
+Tensors = tuple[torch.Tensor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class ValueSet:
+    """A named way to change floating inputs: `change(tensor, generator)` returns a tensor of the same layout."""
+
+    name: str
+    change: Callable[[torch.Tensor, torch.Generator], torch.Tensor]
+
+
+def apply(value_set: ValueSet, tensors: Sequence[torch.Tensor], generator: torch.Generator) -> Tensors:
+    """Changed copies of the floating tensors, the others as they are; layouts stay."""
+    changed = []
+    for tensor in tensors:
+        copy = clone(tensor)
+        if tensor.is_floating_point() and tensor.numel():
+            copy.copy_(value_set.change(tensor, generator))
+        changed.append(copy)
+    return tuple(changed)
+
+
+def clone(tensor: torch.Tensor) -> torch.Tensor:
+    """A copy with the same strides, overlapping ones too."""
+    copy = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+    return copy.copy_(tensor)
+
+
+def _scaled(factor: float) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
+    return lambda tensor, generator: (tensor.double() * factor).to(tensor.dtype)
+
+
+def _offset(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    wide = tensor.double()
+    spread = float(wide[torch.isfinite(wide)].std()) if tensor.numel() > 1 else 1.0
+    return (wide + 30 * (spread if math.isfinite(spread) else 1.0)).to(tensor.dtype)
+
+
+def _flat_rows(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Some rows zero, some of one value."""
+    changed = tensor.clone()
+    if tensor.ndim == 0:
+        return changed.zero_()
+    rows = changed.reshape(-1, tensor.shape[-1]) if tensor.ndim > 1 else changed.reshape(1, -1)
+    rows[:: max(2, len(rows) // 4)] = 0
+    rows[1 :: max(2, len(rows) // 3)] = 0.7310585
+    return rows.reshape(tensor.shape)
+
+
+def _equal(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    return torch.full_like(tensor, 1.375)
+
+
+def _with(values: Sequence[float]) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
+    def change(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        changed = tensor.clone().reshape(-1)
+        where = torch.randint(tensor.numel(), (len(values),), generator=generator, device=generator.device)
+        changed[where.to(tensor.device)] = torch.tensor(values, dtype=tensor.dtype, device=tensor.device)
+        return changed.reshape(tensor.shape)
+
+    return change
+
+
+NORMAL = ValueSet("as made", lambda tensor, generator: tensor)
+LARGE = ValueSet("100 times larger", _scaled(100.0))
+SMALL = ValueSet("10000 times smaller", _scaled(1e-4))
+OFFSET = ValueSet("far from zero", _offset)
+FLAT_ROWS = ValueSet("zero and constant rows", _flat_rows)
+EQUAL = ValueSet("all equal", _equal)
+WITH_NAN = ValueSet("a NaN", _with([math.nan]))
+WITH_INF = ValueSet("infinities", _with([math.inf, -math.inf]))
+
+ADVERSARIAL = (LARGE, SMALL, OFFSET, FLAT_ROWS, EQUAL, WITH_NAN, WITH_INF)
+
+
+def nudged(tensors: Sequence[torch.Tensor], generator: torch.Generator, ulps: int = 1) -> Tensors:
+    """float32 and float64 tensors with every element moved by `ulps` units in the last place, up or down at random.
+
+    What the oracle makes of them shows how well the task is conditioned. Half precisions are left alone: one unit of
+    theirs is what an output is rounded to anyway.
+    """
+    moved = []
+    for tensor in tensors:
+        copy = clone(tensor)
+        if tensor.dtype in (torch.float32, torch.float64) and tensor.numel():
+            up = torch.randint(2, tensor.shape, generator=generator, device=generator.device, dtype=torch.int8)
+            step = (up.to(tensor.device, tensor.dtype) * 2 - 1) * (ulps * torch.finfo(tensor.dtype).eps)
+            copy.copy_(torch.where(torch.isfinite(tensor), tensor * (1 + step), tensor))
+        moved.append(copy)
+    return tuple(moved)
+
+
+def rolled(tensors: Sequence[torch.Tensor], varies: Sequence[bool], generator: torch.Generator) -> Tensors:
+    """Fresh content from old at the speed of a copy: each tensor that the recipe makes at random is rotated by a
+    secret amount, so every element's value changes place. Tensors that the recipe always makes alike are the same."""
+    fresh = []
+    for tensor, change in zip(tensors, varies, strict=True):
+        if change and tensor.numel() > 1:
+            shift = int(torch.randint(1, tensor.numel(), (1,), generator=generator, device=generator.device))
+            moved = tensor.reshape(-1).roll(shift).reshape(tensor.shape)
+            fresh.append(moved if tensor.is_contiguous() else clone(tensor).copy_(moved))
+        else:
+            fresh.append(tensor)
+    return tuple(fresh)
+
+
+def twin(tensors: Sequence[torch.Tensor], varies: Sequence[bool], generator: torch.Generator) -> Tensors:
+    """The same content but for one element of each random floating tensor: what a memo by samples takes for equal."""
+    changed = []
+    for tensor, change in zip(tensors, varies, strict=True):
+        copy = clone(tensor)
+        if change and tensor.is_floating_point() and tensor.numel():
+            where = int(torch.randint(tensor.numel(), (1,), generator=generator, device=generator.device))
+            index = _index(where, tuple(tensor.shape))
+            copy[index] = copy[index] * -1.5 + 1.0
+        changed.append(copy)
+    return tuple(changed)
+
+
+def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+    index = []
+    for size in reversed(shape):
+        index.append(flat % size)
+        flat //= size
+    return tuple(index[::-1])
