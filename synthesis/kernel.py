@@ -1,0 +1,168 @@
+"""One fused kernel: loops, what it loads, what it stores. Both languages are written from this."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from synthesis.errors import Unsupported
+from synthesis.expr import INNER, Expr, Table
+from synthesis.nodes import Formula, Node
+from synthesis.sizes import Affine, Size
+
+
+@dataclass(slots=True)
+class Store:
+    """One output of a kernel. A row-level value is stored once per row."""
+
+    node: Node
+    value: Expr
+    offset: Affine
+
+    @property
+    def full(self) -> bool:
+        return self.offset.coefficient(INNER) is not None
+
+
+@dataclass(slots=True)
+class Kernel:
+    """`outer` loops (variable, extent) around a row of `length` elements with variable `j`."""
+
+    name: str
+    outer: tuple[tuple[str, Size], ...]
+    length: Size
+    stores: list[Store]
+    one: Size
+
+    def exprs(self) -> list[Expr]:
+        """Every expression needed, arguments before users."""
+        found: dict[int, Expr] = {}
+
+        def visit(expr: Expr) -> None:
+            if expr.number not in found:
+                for arg in expr.args:
+                    visit(arg)
+                found[expr.number] = expr
+
+        for store in self.stores:
+            visit(store.value)
+        return list(found.values())
+
+    def loads(self) -> list[Node]:
+        """The tensors read, each once."""
+        nodes = {id(e.data[0]): e.data[0] for e in self.exprs() if e.op == "load"}
+        return list(nodes.values())
+
+    def symbols(self) -> list[str]:
+        """The sizes that the kernel must be given, in a stable order."""
+        used: set[str] = set(self.length.symbols())
+        for _, extent in self.outer:
+            used |= extent.symbols()
+        for size in _sizes([s.offset for s in self.stores] + [e.data for e in self.exprs()]):
+            used |= size.symbols()
+        return sorted(used)
+
+    @property
+    def passes(self) -> int:
+        """How often a row is gone over: one more than the deepest chain of reductions that full stores depend on."""
+        phases = [e.phase for e in self.exprs() if e.op == "reduce"]
+        return max(max(phases, default=0), max((s.value.phase for s in self.stores if s.full), default=0) + 1)
+
+
+def _sizes(values: Sequence[Any]) -> Iterator[Size]:
+    for value in values:
+        if isinstance(value, Size):
+            yield value
+        elif isinstance(value, Formula):
+            yield value.size
+        elif isinstance(value, Affine):
+            yield value.const
+            yield from (c for _, c in value.terms)
+        elif isinstance(value, tuple):
+            yield from _sizes(value)
+
+
+def rebuild(value: Expr, table: Table, change: Callable[[Affine], Affine], memo: dict[int, Expr]) -> Expr:
+    """The same expression over other loop variables."""
+    if value.number in memo:
+        return memo[value.number]
+    args = tuple(rebuild(a, table, change, memo) for a in value.args)
+    if value.op == "load":
+        result = table.load(value.data[0], change(value.data[1]), value.data[2], args)
+    elif value.op == "const":
+        result = table.const(value.data, value.type)
+    elif value.op == "iota":
+        result = table.iota(change(value.data))
+    elif value.op == "cat":
+        result = table.cat(change(value.data[0]), value.data[1], args)
+    elif value.op == "reduce":
+        result = table.reduce(value.data, args[0], value.hint)
+    else:
+        result = table.pointwise(value.op, args, value.type, value.hint)
+    memo[value.number] = result
+    return result
+
+
+def _affines(stores: Sequence[Store], exprs: Sequence[Expr]) -> list[Affine]:
+    found = [s.offset for s in stores]
+    for expr in exprs:
+        data = expr.data if isinstance(expr.data, tuple) else (expr.data,)
+        found += [d for d in data if isinstance(d, Affine)]
+    return found
+
+
+def collapse(
+    name: str, outer: list[tuple[str, Size]], inner: list[tuple[str, Size]], stores: list[Store], one: Size
+) -> Kernel:
+    """Merge neighbouring loops that every access walks as one; without `inner`, the last loop becomes the row.
+
+    Raises Unsupported where the row would still have more than one variable.
+    """
+    draft = Kernel(name, tuple(outer), one, stores, one)
+    affines = _affines(stores, draft.exprs())
+    if not inner and outer:
+        merged = _merge(outer, affines, one)
+        outer_groups, inner_groups = merged[:-1], merged[-1:]
+    else:
+        outer_groups, inner_groups = _merge(outer, affines, one), _merge(inner, affines, one)
+    if len(inner_groups) > 1:
+        raise Unsupported("a row that is not one run of elements")
+    names = {group[-1][0]: f"o{i}" for i, group in enumerate(outer_groups)}
+    names |= {group[-1][0]: INNER for group in inner_groups}
+    merged_away = {v for v, _ in [*outer, *inner]}
+
+    def change(affine: Affine) -> Affine:
+        return Affine.of(
+            affine.const, {names.get(v, v): c for v, c in affine.terms if v in names or v not in merged_away}
+        )
+
+    table, memo = Table(), dict[int, Expr]()
+    changed = [Store(s.node, rebuild(s.value, table, change, memo), change(s.offset)) for s in stores]
+    loops = tuple((names[g[-1][0]], _extent(g, one)) for g in outer_groups)
+    length = _extent(inner_groups[0], one) if inner_groups else one
+    return Kernel(name, loops, length, changed, one)
+
+
+def _extent(group: list[tuple[str, Size]], one: Size) -> Size:
+    total = one
+    for _, size in group:
+        total = total * size
+    return total
+
+
+def _merge(loops: list[tuple[str, Size]], affines: list[Affine], one: Size) -> list[list[tuple[str, Size]]]:
+    """Groups of neighbours that collapse into one loop, whose variable is the last of the group."""
+    zero = one - 1
+    groups: list[list[tuple[str, Size]]] = []
+    for variable, extent in reversed(loops):
+        if groups:
+            inner_variable = groups[0][-1][0]
+            span = _extent(groups[0], one)
+            if all(
+                (a.coefficient(variable) or zero) == (a.coefficient(inner_variable) or zero) * span for a in affines
+            ):
+                groups[0].insert(0, (variable, extent))
+                continue
+        groups.insert(0, [(variable, extent)])
+    return groups

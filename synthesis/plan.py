@@ -1,0 +1,204 @@
+"""Which nodes are fused into which kernels, and in which order kernels and library calls run.
+
+Only what must be in memory is stored: outputs, arguments of library calls, and reductions whose loops do not fit the
+kernel that needs them. Everything else is computed inside the kernels that use it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from synthesis.errors import Unsupported
+from synthesis.expr import INNER, Table
+from synthesis.index import Cut, Evaluator, Index, Space, linear
+from synthesis.kernel import Kernel, Store, collapse
+from synthesis.nodes import FLOATS, HEADS, Node, Program
+from synthesis.sizes import Affine
+
+MAX_ROUNDS = 60
+LIBRARY = ("library", "item")
+
+
+@dataclass(slots=True)
+class Plan:
+    """Steps in order: a Kernel, or a Node that is a library call (or a `cat` or view left to the library)."""
+
+    steps: list[Kernel | Node]
+    program: Program
+
+
+@dataclass(slots=True)
+class _Root:
+    node: Node
+    space: Space
+
+
+class Planner:
+    def __init__(self, program: Program) -> None:
+        self.program = program
+        self.one = program.one
+        self.barriers: set[int] = set()
+
+    def run(self) -> Plan:
+        """Plan; where a kernel turns out impossible, cut there and plan again. Raises Unsupported."""
+        for _ in range(MAX_ROUNDS):
+            try:
+                return self._attempt()
+            except Cut as cut:
+                if id(cut.node) in self.barriers:
+                    raise Unsupported(f"{cut.node.name} cannot be computed alone") from cut
+                self.barriers.add(id(cut.node))
+        raise Unsupported("the reference falls into too many pieces")
+
+    def _attempt(self) -> Plan:
+        self._stages: dict[int, int] = {}
+        self.required: dict[int, Node] = {}
+        calls: dict[int, Node] = {}
+        for output in self.program.outputs:
+            self._require(output, calls)
+        stages: dict[int, list[Node]] = {}
+        for node in [*self.required.values(), *calls.values()]:
+            stages.setdefault(self.stage(node), []).append(node)
+        steps: list[Kernel | Node] = []
+        for stage in sorted(stages):
+            steps += self._kernels([n for n in stages[stage] if n.kind not in LIBRARY])
+            steps += [n for n in stages[stage] if n.kind == "library"]
+            steps += [n for n in stages[stage] if n.kind == "item"]
+        return Plan(steps, self.program)
+
+    def base(self, node: Node) -> Node:
+        """What a host view is taken of."""
+        while node.kind == "view" and id(node) not in self.barriers:
+            node = node.inputs[0]
+        return node
+
+    def _require(self, node: Node, calls: dict[int, Node]) -> None:
+        """Note everything that must be in memory for `node` to be there."""
+        node = self.base(node)
+        if node.kind in HEADS or id(node) in self.required or id(node) in calls:
+            return
+        if node.kind in LIBRARY:
+            calls[id(node)] = node
+            for argument in node.inputs:
+                self._require(argument, calls)
+            return
+        self.required[id(node)] = node
+        self._inside(node, calls, set())
+
+    def _inside(self, node: Node, calls: dict[int, Node], seen: set[int]) -> None:
+        for child in node.inputs:
+            if id(child) in seen:
+                continue
+            seen.add(id(child))
+            if child.kind in LIBRARY or id(child) in self.barriers:
+                self._require(child, calls)
+            elif child.kind not in HEADS:
+                self._inside(child, calls, seen)
+
+    def stage(self, node: Node) -> int:
+        """How many library calls or barriers lie before a node."""
+        if id(node) not in self._stages:
+            level = 0
+            for child in node.inputs:
+                apart = self.base(child).kind in LIBRARY or id(self.base(child)) in self.barriers
+                apart = apart and node.kind != "item" and not (node.kind == "view" and id(node) not in self.barriers)
+                level = max(level, self.stage(child) + (1 if apart else 0))
+            self._stages[id(node)] = level
+        return self._stages[id(node)]
+
+    # ---- kernels of one stage
+
+    def _kernels(self, nodes: list[Node]) -> list[Kernel]:
+        roots = [_Root(node, self._space(node)) for node in nodes]
+        roots.sort(key=lambda r: not r.space.inner)
+        groups: list[list[_Root]] = []
+        for root in roots:
+            shape = [s.values for s in root.space.outer + root.space.inner]
+            for group in groups:
+                space = group[0].space
+                same = root.space.key == space.key
+                fits = not root.space.inner and [s.values for s in space.outer + space.inner] == shape
+                if same or fits:
+                    group.append(root)
+                    break
+            else:
+                groups.append([root])
+        return [self._kernel(group) for group in groups]
+
+    def _kernel(self, group: list[_Root]) -> Kernel:
+        space = group[0].space
+        stage = self.stage(group[0].node)
+        inside = {id(r.node) for r in group}
+
+        def stored(node: Node) -> bool:
+            ready = id(node) in self.required and id(node) not in inside
+            return ready and (id(node) in self.barriers or self.stage(node) < stage)
+
+        evaluator = Evaluator(space, Table(), stored)
+        stores = []
+        for root in group:
+            try:
+                index = self._index(root.node, space)
+                value = evaluator.at(root.node, index)
+            except Cut as cut:
+                node = cut.node if id(cut.node) in self.barriers else evaluator.widest(cut.node)
+                raise Cut(node if id(node) not in self.barriers | inside else cut.node) from cut
+            stores.append(Store(root.node, value, linear(index, root.node.shape, self.one)))
+        loops = [(v, s) for v, s in space.extents.items() if v[0] == "o"]
+        row = [(v, s) for v, s in space.extents.items() if v[0] == INNER]
+        name = "_".join(dict.fromkeys(r.node.name for r in group[:2]))
+        return collapse(f"fused_{name}", loops, row, stores, self.one)
+
+    def _space(self, node: Node) -> Space:
+        """The loops for a root: those of the nearest reduction inside it, else one per dimension."""
+        reduction = self._nearest_reduction(node)
+        if reduction is None:
+            return Space(node.shape, (), self.one)
+        shape = reduction.inputs[0].shape
+        split = len(shape) - reduction.data
+        space = Space(shape[:split], shape[split:], self.one)
+        try:
+            self._index(node, space)
+        except Unsupported:
+            if reduction is node:
+                raise
+            raise Cut(reduction) from None
+        return space
+
+    def _nearest_reduction(self, root: Node) -> Node | None:
+        queue, seen = [root], {id(root)}
+        while queue:
+            node = queue.pop(0)
+            if node.kind == "reduce":
+                return node
+            for child in node.inputs:
+                crossing = child.kind in (*HEADS, *LIBRARY) or id(child) in self.barriers
+                crossing = crossing or (id(child) in self.required and self.stage(child) < self.stage(root))
+                if not crossing and id(child) not in seen:
+                    seen.add(id(child))
+                    queue.append(child)
+        return None
+
+    def _index(self, node: Node, space: Space) -> Index:
+        """Where in the loops a root's elements are. Raises Unsupported."""
+        for shape, index in ((space.outer + space.inner, space.index), (space.outer, space.outer_index)):
+            if node.shape == shape:
+                return index
+        zero = Affine.of(space.zero)
+        outer = [(s, p) for s, p in zip(space.outer, space.outer_index, strict=True) if not s.equals(1)]
+        if [s for s in node.shape if not s.equals(1)] == [s for s, _ in outer]:
+            rest = iter(p for _, p in outer)
+            return tuple(zero if s.equals(1) else next(rest) for s in node.shape)
+        raise Unsupported(f"{node.name} does not fit the loops of its reduction")
+
+
+def make_plan(program: Program) -> tuple[Plan, Planner]:
+    """The plan of a program, and the planner that knows what is in memory.
+
+    Raises Unsupported where something can neither be fused nor called.
+    """
+    for node in program.outputs:
+        if node.dtype not in (*FLOATS, "bool", "int64", "int32", "uint8", "int8", "int16"):
+            raise Unsupported(f"outputs of dtype {node.dtype}")
+    planner = Planner(program)
+    return planner.run(), planner

@@ -1,0 +1,80 @@
+"""What a Candidate takes over from the reference's source: the constructor, and the definitions that it needs."""
+
+from __future__ import annotations
+
+import ast
+import textwrap
+
+from synthesis.errors import Unsupported
+
+
+def model_parts(source: str) -> tuple[str, list[str]]:
+    """(body of ModelNew without forward, top-level statements it needs). The source is read, never run.
+
+    Raises Unsupported where the reference's class cannot be found.
+    """
+    tree = ast.parse(source)
+    model = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Model"), None)
+    if model is None:
+        if any(isinstance(n, ast.FunctionDef) and n.name == "reference" for n in tree.body):
+            return "", []
+        raise Unsupported("the reference has neither a class Model nor a function reference")
+    bases = [ast.unparse(b) for b in model.bases]
+    if len(bases) != 1 or bases[0].split(".")[-1] != "Module":
+        raise Unsupported(f"class Model derives from {', '.join(bases) or 'object'}")
+    kept = [n for n in model.body if not _dropped(n)]
+    needed = _closure(tree, kept)
+    body = "\n\n".join(_text(source, n) for n in kept)
+    return body.replace("super(Model, self)", "super()"), [_text(source, n) for n in needed]
+
+
+def _dropped(node: ast.stmt) -> bool:
+    if isinstance(node, ast.FunctionDef):
+        return node.name == "forward"
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant)
+
+
+def _text(source: str, node: ast.stmt) -> str:
+    """The statement as written, decorators included, without the indentation it stands at."""
+    decorators = getattr(node, "decorator_list", [])
+    first = min([node.lineno, *(d.lineno for d in decorators)])
+    lines = source.splitlines()[first - 1 : node.end_lineno]
+    return textwrap.dedent("\n".join(lines))
+
+
+def _defined(node: ast.stmt) -> set[str]:
+    if isinstance(node, ast.FunctionDef | ast.ClassDef):
+        return {node.name}
+    if isinstance(node, ast.Import | ast.ImportFrom):
+        return {(a.asname or a.name).split(".")[0] for a in node.names}
+    if isinstance(node, ast.Assign | ast.AnnAssign):
+        targets = node.targets if isinstance(node, ast.Assign) else [node.target]
+        return {n.id for t in targets for n in ast.walk(t) if isinstance(n, ast.Name)}
+    return set()
+
+
+def _closure(tree: ast.Module, kept: list[ast.stmt]) -> list[ast.stmt]:
+    """The top-level statements that define the names used in `kept`, and in what they use, in order."""
+    wanted = {n.id for k in kept for n in ast.walk(k) if isinstance(n, ast.Name)}
+    chosen: set[int] = set()
+    grew = True
+    while grew:
+        grew = False
+        for position, node in enumerate(tree.body):
+            future = isinstance(node, ast.ImportFrom) and node.module == "__future__"
+            if position in chosen or future or not _defined(node) & wanted:
+                continue
+            chosen.add(position)
+            wanted |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
+            grew = True
+    return [n for n in (tree.body[p] for p in sorted(chosen)) if ast.unparse(n) not in _OURS]
+
+
+_OURS = (
+    "import torch",
+    "import torch.nn as nn",
+    "from torch import nn",
+    "import torch, torch.nn as nn",
+    "import torch.nn.functional as F",
+    "from torch.nn import functional as F",
+)

@@ -1,0 +1,131 @@
+"""Rules for reductions, softmax and normalisation."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from synthesis.decompose import MISSING, Decomposer
+from synthesis.errors import Unsupported
+from synthesis.nodes import Node
+from synthesis.rules.book import Calls, rule
+
+
+def _dims(x: Node, dims: Any) -> list[int]:
+    if dims is None or dims == []:
+        return list(range(x.rank))
+    return [dims] if isinstance(dims, int) else list(dims)
+
+
+@rule("sum", "mean", "amax", "amin")
+def _reduction(
+    d: Decomposer, calls: Calls, x: Node, dims: Any = None, keepdim: bool = False, dtype: Any = None
+) -> Node:
+    op, wanted = calls[0].op.split(".")[1], _dims(x, dims)
+    if op == "mean":
+        result = d.build.mean(x, wanted, keep=keepdim)
+    else:
+        result = d.build.reduce({"sum": "sum", "amax": "max", "amin": "min"}[op], x, wanted, keep=keepdim)
+    if result.kind != "view":
+        result.dtype = d.dtype(calls)
+    return result
+
+
+@rule("max", "min")
+def _extremum(d: Decomposer, calls: Calls, x: Node, other: Any = None, keepdim: bool = False) -> Any:
+    fn = calls[0].op.split(".")[1]
+    if isinstance(other, Node):
+        return d.build.pointwise(fn + "imum", x, other, dtype=d.dtype(calls))
+    result = d.build.reduce(fn, x, _dims(x, other), keep=keepdim)
+    return result if other is None else [result, MISSING]
+
+
+@rule("var", "std", "var_mean")
+def _variance(
+    d: Decomposer, calls: Calls, x: Node, dims: Any = None, unbiased: bool = True, keepdim: bool = False, **named: Any
+) -> Any:
+    op, b = calls[0].op, d.build
+    wanted = _dims(x, None if isinstance(dims, bool) else dims)
+    correction = float(unbiased if not isinstance(dims, bool) else dims)
+    if "correction" in op:
+        correction = 1.0 if named.get("correction") is None else float(named["correction"])
+    keep = bool(named.get("keepdim", keepdim))
+    variance = b.variance(x, wanted, correction, keep=keep)
+    if "std" in op:
+        return b.pointwise("sqrt", variance, dtype=d.dtype(calls))
+    return [variance, b.mean(x, wanted, keep=keep)] if "var_mean" in op else variance
+
+
+@rule("linalg_vector_norm", "norm")
+def _norm(
+    d: Decomposer, calls: Calls, x: Node, order: Any = 2, dims: Any = None, keepdim: bool = False, **named: Any
+) -> Node:
+    if order not in (1, 2, None) or named.get("dtype") is not None:
+        raise Unsupported("this norm")
+    terms = d.build.pointwise("abs", x) if order == 1 else d.build.pointwise("mul", x, x)
+    total = d.build.reduce("sum", terms, _dims(x, dims), keep=keepdim)
+    return total if order == 1 else d.build.pointwise("sqrt", total, dtype=d.dtype(calls))
+
+
+@rule("softmax", "_softmax", "log_softmax", "_log_softmax")
+def _softmax(d: Decomposer, calls: Calls, x: Node, dimension: int, rest: Any = None) -> Node:
+    return d.build.softmax(x, dimension, log="log" in calls[0].op, dtype=d.dtype(calls))
+
+
+@rule("logsumexp")
+def _logsumexp(d: Decomposer, calls: Calls, x: Node, dims: Any, keepdim: bool = False) -> Node:
+    return d.build.logsumexp(x, _dims(x, dims), keep=keepdim)
+
+
+@rule("layer_norm")
+def _layer_norm(
+    d: Decomposer,
+    calls: Calls,
+    x: Node,
+    shape: list[Any],
+    weight: Node | None = None,
+    bias: Node | None = None,
+    eps: float = 1e-5,
+    cudnn: bool = True,
+) -> Node:
+    return d.build.norm_layer(x, len(shape), weight, bias, eps, centre=True, dtype=d.dtype(calls))[0]
+
+
+@rule("native_layer_norm")
+def _native_layer_norm(
+    d: Decomposer, calls: Calls, x: Node, shape: list[Any], weight: Node | None, bias: Node | None, eps: float
+) -> list[Node]:
+    return list(d.build.norm_layer(x, len(shape), weight, bias, eps, centre=True, dtype=d.dtype(calls)))
+
+
+@rule("rms_norm")
+def _rms_norm(
+    d: Decomposer, calls: Calls, x: Node, shape: list[Any], weight: Node | None = None, eps: float | None = None
+) -> Node:
+    return d.build.norm_layer(
+        x, len(shape), weight, None, 2.0**-23 if eps is None else eps, centre=False, dtype=d.dtype(calls)
+    )[0]
+
+
+@rule("batch_norm", "_native_batch_norm_legit_no_training")
+def _batch_norm(
+    d: Decomposer,
+    calls: Calls,
+    x: Node,
+    weight: Node | None,
+    bias: Node | None,
+    mean: Node,
+    variance: Node,
+    train: bool,
+    momentum: float,
+    eps: float,
+    cudnn: bool = True,
+) -> Node:
+    if train:
+        raise Unsupported("batch normalisation in training")
+    b = d.build
+    column = [x.shape[1]] + [b.one] * (x.rank - 2)
+    scale = b.pointwise("rsqrt", b.pointwise("add", b.reshape(variance, column), eps))
+    result = b.pointwise("mul", b.pointwise("sub", x, b.reshape(mean, column)), scale)
+    if weight is not None:
+        result = b.pointwise("mul", result, b.reshape(weight, column))
+    return result if bias is None else b.pointwise("add", result, b.reshape(bias, column), dtype=d.dtype(calls))

@@ -1,0 +1,174 @@
+"""Which Candidates are proposed, in which order: first each strategy as it is best guessed, then Tunables varied."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterator, Mapping
+from dataclasses import dataclass
+
+from evaluator.types import DeviceKind, Language
+from synthesis.cpp_module import write_module as write_cpp
+from synthesis.draft import Draft
+from synthesis.errors import Unsupported
+from synthesis.graph import Graph
+from synthesis.kernel import Kernel
+from synthesis.plan import make_plan
+from synthesis.program import GIVEN_UP, read_program
+from synthesis.triton_module import LONGEST_HELD
+from synthesis.triton_module import write_module as write_triton
+from synthesis.tuning import Configuration, configure, neighbours, read_tunables, scattered
+
+Write = Callable[[Mapping[str, Graph], frozenset[str]], str]
+
+
+@dataclass(frozen=True, slots=True)
+class Strategy:
+    """A way to write a Candidate: `write` makes its source, `first` lists the Configurations to begin with."""
+
+    name: str
+    notes: str
+    language: Language
+    write: Write
+    first: tuple[Configuration, ...] = ({},)
+
+
+def _cpp(keep: bool, title: str) -> Write:
+    def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
+        plan, planner = make_plan(read_program(graphs, without))
+        return write_cpp(plan, planner, keep=keep, title=title)
+
+    return write
+
+
+def _write(strategy: Strategy, graphs: Mapping[str, Graph]) -> str:
+    """The strategy's source, with as many operations fused as it can. Raises Unsupported."""
+    for without in GIVEN_UP[:-1]:
+        try:
+            return strategy.write(graphs, without)
+        except Unsupported:
+            continue
+    return strategy.write(graphs, GIVEN_UP[-1])
+
+
+CPU = (
+    Strategy(
+        "fused rows, costly values kept",
+        "Each row is gone over in cached passes; exponentials and the like are computed once and kept.",
+        Language.CPP,
+        _cpp(True, "Fused rows in C++ for one thread; what a later pass needs is kept in the cache."),
+        ({}, {"UNROLL": 2}, {"STREAM_STORES": 1}, {"PREFETCH": 2048}, {"VECTOR": 16}),
+    ),
+    Strategy(
+        "fused rows, recomputed",
+        "As above, but every pass computes what it needs from the inputs again.",
+        Language.CPP,
+        _cpp(False, "Fused rows in C++ for one thread; each pass computes what it needs from its inputs."),
+        ({}, {"STREAM_STORES": 1}),
+    ),
+)
+
+
+def _triton(modes: tuple[str, ...], title: str) -> Write:
+    def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
+        plan, planner = make_plan(read_program(graphs, without))
+        lengths = [n for s in plan.steps if isinstance(s, Kernel) for n in s.length.values]
+        if modes == ("held",) and max(lengths, default=0) > 2 * LONGEST_HELD:
+            raise Unsupported("rows too long for registers")
+        return write_triton(plan, planner, modes=modes, title=title)
+
+    return write
+
+
+CUDA = (
+    Strategy(
+        "rows in registers",
+        "Each program loads whole rows once and keeps them in registers.",
+        Language.TRITON,
+        _triton(("held",), "Fused rows in Triton, each held in the registers of one program."),
+        ({}, {"ELEMENTS": 32}, {"BLOCK": 2048}, {"TILE": 4096}, {"ELEMENTS": 8}, {"EVICT": "evict_first"}),
+    ),
+    Strategy(
+        "rows streamed",
+        "Each program goes over its row block by block, once per pass; a softmax's peak and total in one pass.",
+        Language.TRITON,
+        _triton(("streamed",), "Fused rows in Triton, each streamed block by block."),
+        ({}, {"ELEMENTS": 32}, {"BLOCK": 2048}, {"BLOCK": 8192}, {"STAGES": 3}),
+    ),
+    Strategy(
+        "rows in registers or streamed",
+        "Rows up to MAX_ROW are held in registers, longer ones streamed.",
+        Language.TRITON,
+        _triton(("held", "streamed"), "Fused rows in Triton: held in registers up to MAX_ROW, else streamed."),
+    ),
+)
+
+
+def strategies(kind: DeviceKind) -> tuple[Strategy, ...]:
+    return CPU if kind is DeviceKind.CPU else CUDA
+
+
+def sequence(graphs: Mapping[str, Graph], kind: DeviceKind, seed: int) -> Iterator[Draft]:
+    """Every Draft in the order of proposing, without repetitions."""
+    seen: set[str] = set()
+    written: list[tuple[Strategy, str]] = []
+    for strategy in strategies(kind):
+        try:
+            source = _write(strategy, graphs)
+        except Unsupported:
+            continue
+        if source.split("\n", 1)[1] not in {s.split("\n", 1)[1] for _, s in written}:
+            written.append((strategy, source))
+    for draft in _ordered(written, seed):
+        if draft.source not in seen:
+            seen.add(draft.source)
+            yield draft
+
+
+def _ordered(written: list[tuple[Strategy, str]], seed: int) -> Iterator[Draft]:
+    for round_number in range(max((len(s.first) for s, _ in written), default=0)):
+        for strategy, source in written:
+            if round_number < len(strategy.first):
+                yield from _configured(strategy, source, strategy.first[round_number])
+    for strategy, source in written:
+        for configuration in neighbours(*read_tunables(source)):
+            yield from _configured(strategy, source, configuration)
+    for strategy, source in written:
+        for configuration in scattered(read_tunables(source)[0], seed):
+            yield from _configured(strategy, source, configuration)
+
+
+def _configured(strategy: Strategy, source: str, change: Configuration) -> Iterator[Draft]:
+    """The Draft with some Tunables changed; nothing where the source has no such Tunable."""
+    tunables, configuration = read_tunables(source)
+    if any(value not in tunables.get(name, ()) for name, value in change.items()):
+        return
+    merged = {**configuration, **change}
+    yield Draft(
+        source=configure(source, merged) if merged != configuration else source,
+        language=strategy.language,
+        strategy=strategy.name,
+        notes=strategy.notes,
+        configuration=merged,
+    )
+
+
+def propose(
+    graphs: Mapping[str, Graph],
+    device_kind: DeviceKind | str,
+    *,
+    number: int,
+    seed: int = 0,
+    tried: Collection[str] = (),
+) -> Draft | None:
+    """The Draft for attempt `number` (from 0) of a Run; the same arguments give the same Draft.
+
+    `tried` holds sources or Candidate hashes that are not to be proposed again. None when there is nothing left.
+    Raises Unsupported where the reference is beyond the synthesiser altogether.
+    """
+    kind = DeviceKind(device_kind)
+    drafts = list(sequence(graphs, kind, seed))
+    if not drafts:
+        read_program(graphs)
+        raise Unsupported("no strategy fits this reference")
+    known = set(tried)
+    left = [d for d in drafts[min(number, len(drafts)) :] if d.source not in known and d.hash not in known]
+    return left[0] if left else None
