@@ -1,0 +1,48 @@
+"""The arms of a Run: which Proposer can be asked for what, and which of them can be asked now."""
+
+from __future__ import annotations
+
+from evolution.state import ArmStats, SearchState
+from evolution.types import Arm, Operator
+
+SEED = Arm(proposer="seed", operator=Operator.CREATE)
+TUNER = Arm(proposer="tuner", operator=Operator.TUNE)
+DOWN_AFTER = 3
+"""An arm whose endpoint failed this many times in a row is not asked again in this Run."""
+
+_ENUMERATING = ("synthesiser", "replay", "external")
+_MODEL_OPERATORS = (Operator.CREATE, Operator.REWRITE, Operator.DIFF, Operator.CROSSOVER, Operator.REPAIR)
+
+
+def is_free(arm: Arm) -> bool:
+    """Whether an arm never uses tokens or dollars."""
+    return arm.proposer in (SEED.proposer, TUNER.proposer) or arm.proposer.split(":", 1)[0] in _ENUMERATING
+
+
+def arms_of(proposers: tuple[str, ...]) -> tuple[Arm, ...]:
+    """Every arm of these Proposers. Synthesiser, replay and external ones enumerate Candidates; the rest are models.
+
+    The inner search over Tunables costs no model call and belongs to every Run.
+    """
+    arms: list[Arm] = []
+    for name in dict.fromkeys(proposers):
+        enumerates = name.split(":", 1)[0] in _ENUMERATING
+        operators = (Operator.CREATE,) if enumerates else _MODEL_OPERATORS
+        arms += [Arm(proposer=name, operator=operator) for operator in operators]
+    return (*arms, TUNER) if arms else ()
+
+
+def stats_of(state: SearchState) -> list[ArmStats]:
+    """The counters of every arm of the Run, zeros for one that was never asked; the seed arm is not among them."""
+    known = {stats.arm: stats for stats in state.arms}
+    return [known.get(arm, ArmStats(arm=arm)) for arm in arms_of(state.config.proposers)]
+
+
+def is_up(stats: ArmStats) -> bool:
+    """Whether an arm still answers: neither exhausted nor failing over and over."""
+    return not stats.exhausted and stats.errors_in_row < DOWN_AFTER
+
+
+def seeds_asked(state: SearchState) -> int:
+    """How many seeds were already opened."""
+    return next((stats.asked for stats in state.arms if stats.arm == SEED), 0)

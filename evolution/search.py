@@ -1,0 +1,189 @@
+"""`decide`: what to do next for a Run. Steady state: called when something settled, it tops up the work in flight."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from random import Random
+
+from evolution import bandit, spending
+from evolution.arms import SEED, is_free, is_up, seeds_asked, stats_of
+from evolution.confirming import contender
+from evolution.ending import finish, target_reached
+from evolution.parents import islanders, sample, sample_broken, sample_pair
+from evolution.state import ArmStats, Elite, SearchState
+from evolution.tunables import key_of, next_configuration
+from evolution.types import Arm, Confirm, Decision, EndReason, Finish, Operator, Propose, Remeasure
+
+MAX_TUNED = 4
+"""How many of an island's fastest tunable elites the inner search looks at."""
+
+
+@dataclass(slots=True)
+class _Plan:
+    """The decisions of one call, and what they have used up that the state does not know of yet."""
+
+    decisions: list[Decision] = field(default_factory=list)
+    proposals: int = 0
+    paid: int = 0
+    asked: dict[int, int] = field(default_factory=dict)
+    repaired: set[str] = field(default_factory=set)
+    remeasured: set[str] = field(default_factory=set)
+    tried: dict[str, set[str]] = field(default_factory=dict)
+
+
+def decide(state: SearchState, rng: Random) -> list[Decision]:
+    """The next decisions for a Run; equal state and generator give equal decisions.
+
+    Returns nothing only while something is in flight, and `Finish` alone. Never proposes beyond a budget: see
+    `evolution.spending` for how what is in flight counts. A confirmation that was started in time is waited for.
+    """
+    if spending.wall_over(state):
+        return [] if state.open_confirms else [finish(state, EndReason.BUDGET, "The wall budget is used up.")]
+    reached = target_reached(state)
+    if reached is not None:
+        return [reached]
+    plan = _Plan()
+    over = _over(state)
+    if over is None:
+        _top_up(state, plan, rng)
+        if not plan.decisions and state.in_flight == 0:
+            over = _spent(state)
+    quiet = over is not None and state.in_flight == 0
+    best = contender(state, final=quiet or spending.last_call(state))
+    if best is not None and best.candidate_id not in plan.remeasured:
+        plan.decisions.append(Confirm(candidate_id=best.candidate_id))
+    if not plan.decisions and state.idle:
+        return [over or _spent(state)]
+    return plan.decisions
+
+
+def _over(state: SearchState) -> Finish | None:
+    """Why nothing more is to be proposed, or None."""
+    limit = state.budget.candidates
+    if limit is not None and state.spend.candidates >= limit:
+        return finish(state, EndReason.BUDGET, f"All {limit} candidates have been tried.")
+    if not spending.may_judge(state) and state.in_flight == 0:
+        return finish(state, EndReason.BUDGET, "What is left of the time budget is too little for another candidate.")
+    if state.since_best >= state.config.stagnation_candidates:
+        return finish(state, EndReason.STAGNATED, f"The last {state.since_best} candidates brought nothing faster.")
+    return None
+
+
+def _spent(state: SearchState) -> Finish:
+    """The end of a Run that has budget left and nobody left to ask."""
+    arms = [arm for arm in stats_of(state) if arm.arm.operator is not Operator.TUNE]
+    up = [arm for arm in arms if is_up(arm)]
+    if any(not is_free(arm.arm) for arm in up) and not spending.may_pay(state):
+        return finish(state, EndReason.BUDGET, "The budget for model calls is used up.")
+    if not any(arm.candidates for arm in state.arms):
+        names = ", ".join(state.config.proposers) or "none was named"
+        return finish(state, EndReason.NO_PROPOSER, f"No proposer gave a candidate ({names}).")
+    return finish(state, EndReason.STAGNATED, "Every proposer has given what it has.")
+
+
+def _top_up(state: SearchState, plan: _Plan, rng: Random) -> None:
+    stats = stats_of(state)
+    room = state.config.in_flight - state.in_flight
+    seeds = list(range(seeds_asked(state), len(state.config.seed_sources) + len(state.warm)))
+    while len(plan.decisions) < room:
+        judgements = len(plan.remeasured)
+        if not spending.may_propose(state, plan.proposals, judgements):
+            return
+        island = (state.proposals + plan.proposals) % state.config.islands
+        decision = _seed(state, seeds.pop(0), island) if seeds else _next(state, plan, stats, island, rng)
+        if decision is None:
+            return
+        plan.decisions.append(decision)
+        if isinstance(decision, Propose):
+            plan.proposals += 1
+
+
+def _seed(state: SearchState, index: int, island: int) -> Propose:
+    given = len(state.config.seed_sources)
+    hint = {"seed": index} if index < given else {"candidate_id": state.warm[index - given]}
+    return Propose(arm=SEED, island=island, hint=hint)
+
+
+def _next(state: SearchState, plan: _Plan, stats: list[ArmStats], island: int, rng: Random) -> Decision | None:
+    """One more step on an island: the bandit's arm, or the second best where the first has nothing to work on."""
+    breeders = islanders(state.elites, island, rng)
+    left = [i for i, arm in enumerate(stats) if _usable(state, plan, arm)]
+    while left:
+        index = left[
+            bandit.choose([stats[i] for i in left], {k: plan.asked.get(i, 0) for k, i in enumerate(left)}, rng)
+        ]
+        decision = _step(state, plan, stats[index].arm, island, breeders, rng)
+        if decision is not None:
+            if isinstance(decision, Propose):
+                plan.asked[index] = plan.asked.get(index, 0) + 1
+                plan.paid += not is_free(decision.arm)
+            return decision
+        left.remove(index)
+    return None
+
+
+def _usable(state: SearchState, plan: _Plan, arm: ArmStats) -> bool:
+    return is_up(arm) and (is_free(arm.arm) or spending.may_pay(state, plan.paid))
+
+
+def _step(
+    state: SearchState, plan: _Plan, arm: Arm, island: int, breeders: list[Elite], rng: Random
+) -> Decision | None:
+    match arm.operator:
+        case Operator.CREATE:
+            return Propose(arm=arm, island=island)
+        case Operator.TUNE:
+            return _tune(state, plan, arm, island, breeders, rng)
+        case Operator.REPAIR:
+            broken = sample_broken(state.broken, frozenset(plan.repaired))
+            if broken is None:
+                return None
+            plan.repaired.add(broken.candidate_id)
+            return Propose(arm=arm, island=island, parents=(broken.candidate_id,))
+        case Operator.CROSSOVER:
+            if len(breeders) < 2:
+                return None
+            pair = sample_pair(breeders, rng)
+            return _bred(plan, arm, island, pair)
+        case Operator.REWRITE | Operator.DIFF:
+            return _bred(plan, arm, island, (sample(breeders, rng),)) if breeders else None
+
+
+def _bred(plan: _Plan, arm: Arm, island: int, parents: tuple[Elite, ...]) -> Decision | None:
+    """Ask for a child; but a parent that was judged once is judged again first, so that luck does not breed."""
+    once = [parent for parent in parents if parent.times_judged < 2]
+    if any(parent.pending or parent.candidate_id in plan.remeasured for parent in once):
+        return None
+    if once:
+        plan.remeasured.add(once[0].candidate_id)
+        return Remeasure(candidate_id=once[0].candidate_id)
+    return Propose(arm=arm, island=island, parents=tuple(parent.candidate_id for parent in parents))
+
+
+def tuned_families(elites: Sequence[Elite]) -> set[str]:
+    """The families that the inner search may look at: those of each island's fastest tunable elites."""
+    families: set[str] = set()
+    for island in {elite.island for elite in elites}:
+        families |= {e.family for e in _tunable([e for e in elites if e.island == island]) if e.family is not None}
+    return families
+
+
+def _tunable(elites: Sequence[Elite]) -> list[Elite]:
+    able = [elite for elite in elites if elite.tunables and elite.family]
+    return sorted(able, key=lambda elite: (-elite.speedup, elite.candidate_id))[:MAX_TUNED]
+
+
+def _tune(
+    state: SearchState, plan: _Plan, arm: Arm, island: int, breeders: list[Elite], rng: Random
+) -> Decision | None:
+    """An untried Configuration of one of the fastest tunable elites."""
+    for elite in _tunable(breeders):
+        assert elite.family is not None
+        done = plan.tried.setdefault(elite.family, {*state.tried.get(elite.family, ()), key_of(elite.configuration)})
+        found = next_configuration(elite.tunables, elite.configuration, frozenset(done), rng)
+        if found is not None:
+            done.add(key_of(found))
+            hint = {"configuration": found}
+            return Propose(arm=arm, island=island, parents=(elite.candidate_id,), hint=hint)
+    return None

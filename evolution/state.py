@@ -1,0 +1,110 @@
+"""What the search sees of a Run: plain values, small enough to load for every decision."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+
+from evaluator.types import Language, Verdict
+from evolution.tunables import Scalar
+from evolution.types import Arm, Budget, RunConfig, Spend
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Elite:
+    """The fastest passed Candidate of one cell (island, niche). Ratios are against the fastest Baseline.
+
+    `pending`: an Evaluation of it is open. `confirms`: how often it went to confirm. `confirmed`: it was promoted.
+    """
+
+    candidate_id: str
+    number: int
+    island: int
+    niche: str
+    language: Language
+    speedup: float
+    low: float
+    times_judged: int = 1
+    pending: bool = False
+    confirms: int = 0
+    confirmed: bool = False
+    hash: str = ""
+    family: str | None = None
+    tunables: Mapping[str, tuple[Scalar, ...]] = field(default_factory=dict)
+    configuration: Mapping[str, Scalar] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Broken:
+    """A Candidate that failed in a way that a Proposer may mend."""
+
+    candidate_id: str
+    island: int
+    verdict: Verdict
+    repairs: int = 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmStats:
+    """What an arm has cost and brought in this Run. `asked - settled` are in flight."""
+
+    arm: Arm
+    asked: int = 0
+    settled: int = 0
+    candidates: int = 0
+    judged: int = 0
+    passed: int = 0
+    reward: float = 0.0
+    tokens: int = 0
+    usd: float = 0.0
+    propose_s: float = 0.0
+    device_s: float = 0.0
+    errors_in_row: int = 0
+    exhausted: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Standing:
+    """The Champion that stands. `own`: this Run promoted it. `speedup` was confirmed against the fastest Baseline."""
+
+    candidate_id: str
+    hash: str
+    speedup: float
+    own: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SearchState:
+    """A Run, as `decide` is told about it.
+
+    `proposals` counts all that were opened; `open_*` what is in flight. `warm` are Candidates of other Runs to try.
+    `tried` maps a family to the Configurations (`tunables.key_of`) that have been tried. Times are seconds of device
+    work a step; 0.0 where none has been seen. `baseline` says in words what the fastest Baseline is.
+    """
+
+    config: RunConfig
+    budget: Budget
+    spend: Spend
+    proposals: int = 0
+    open_proposals: int = 0
+    open_judgements: int = 0
+    open_confirms: int = 0
+    elites: tuple[Elite, ...] = ()
+    broken: tuple[Broken, ...] = ()
+    arms: tuple[ArmStats, ...] = ()
+    tried: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    warm: tuple[str, ...] = ()
+    champion: Standing | None = None
+    since_best: int = 0
+    judged_any: bool = False
+    judge_s: float = 0.0
+    confirm_s: float = 0.0
+    baseline: str = ""
+
+    @property
+    def in_flight(self) -> int:
+        return self.open_proposals + self.open_judgements
+
+    @property
+    def idle(self) -> bool:
+        return self.in_flight + self.open_confirms == 0

@@ -1,0 +1,208 @@
+"""The schema of Run, Budget, Proposal and Decision: frozen dataclasses of the standard library alone."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from enum import StrEnum
+from typing import Any
+
+from evaluator.types import DeviceKind
+
+
+class RunStatus(StrEnum):
+    QUEUED = "queued"
+    ADMITTING = "admitting"
+    RUNNING = "running"
+    PAUSED = "paused"
+    FINISHED = "finished"
+    CANCELLED = "cancelled"
+    FAILED = "failed"
+
+    @property
+    def ended(self) -> bool:
+        return self in (RunStatus.FINISHED, RunStatus.CANCELLED, RunStatus.FAILED)
+
+
+class EndReason(StrEnum):
+    """Why a Run ended."""
+
+    BUDGET = "budget"
+    TARGET_REACHED = "target_reached"
+    STAGNATED = "stagnated"
+    NO_IMPROVEMENT = "no_improvement"
+    PROBLEM_REFUSED = "problem_refused"
+    NO_PROPOSER = "no_proposer"
+    CANCELLED = "cancelled"
+    INTERNAL_ERROR = "internal_error"
+
+
+class Operator(StrEnum):
+    """How a parent is changed; `create` makes a Candidate from the reference alone."""
+
+    CREATE = "create"
+    REWRITE = "rewrite"
+    DIFF = "diff"
+    CROSSOVER = "crossover"
+    REPAIR = "repair"
+    TUNE = "tune"
+
+
+class ProposalOutcome(StrEnum):
+    """What became of one attempt to make a Candidate."""
+
+    CANDIDATE = "candidate"
+    DUPLICATE = "duplicate"
+    MALFORMED = "malformed"
+    REFUSED = "refused"
+    ENDPOINT_ERROR = "endpoint_error"
+    DEADLINE = "deadline"
+    EXHAUSTED = "exhausted"
+    CANCELLED = "cancelled"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Budget:
+    """Hard limits of a Run; None means no limit of that kind. Checked before spending."""
+
+    candidates: int | None = None
+    tokens: int | None = None
+    usd: float | None = None
+    device_s: float | None = None
+    wall_s: float | None = None
+
+    def __post_init__(self) -> None:
+        for name in ("candidates", "tokens", "usd", "device_s", "wall_s"):
+            value = getattr(self, name)
+            if value is not None and not (math.isfinite(value) and value > 0):
+                raise ValueError(f"budget {name} must be a positive number")
+        if all(getattr(self, name) is None for name in ("candidates", "tokens", "usd", "device_s", "wall_s")):
+            raise ValueError("a Budget sets at least one limit")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spend:
+    """What a Run has used so far. Queue waiting is not charged to `device_s`."""
+
+    candidates: int = 0
+    tokens: int = 0
+    usd: float = 0.0
+    device_s: float = 0.0
+    wall_s: float = 0.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunConfig:
+    """How a Run searches. `proposers` are names from the operator's settings, "synthesiser" and "replay:FILE" included.
+
+    `seed` drives every random choice. `target_speedup` ends the Run once a confirmed Champion reaches it.
+    """
+
+    proposers: tuple[str, ...] = ("synthesiser",)
+    seed: int = 0
+    islands: int = 2
+    in_flight: int = 4
+    target_speedup: float | None = None
+    stagnation_candidates: int = 40
+    seed_sources: tuple[str, ...] = ()
+
+    def __post_init__(self) -> None:
+        if not 1 <= self.islands <= 64:
+            raise ValueError("islands lies between 1 and 64")
+        if not 1 <= self.in_flight <= 256:
+            raise ValueError("in_flight lies between 1 and 256")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Run:
+    """One optimisation of a Problem on a Device kind. Champion and best Candidate are ids."""
+
+    id: str
+    project_id: str
+    problem_id: str
+    device_kind: DeviceKind
+    status: RunStatus
+    budget: Budget
+    config: RunConfig
+    spend: Spend
+    end_reason: EndReason | None = None
+    message: str = ""
+    champion_id: str | None = None
+    best_id: str | None = None
+    last_seq: int = 0
+    created_at: str = ""
+    started_at: str | None = None
+    ended_at: str | None = None
+
+    def __post_init__(self) -> None:
+        if self.status.ended != (self.end_reason is not None):
+            raise ValueError("a Run says why it ended exactly when it has ended")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Arm:
+    """What the bandit chooses between: who is asked, with which model, to do what, with which prompt variant."""
+
+    proposer: str
+    operator: Operator
+    model: str = ""
+    variant: str = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Proposal:
+    """One attempt to make a Candidate: prompt, reply, tokens, cost, outcome. `outcome` is None while it is open."""
+
+    id: str
+    run_id: str
+    number: int
+    arm: Arm
+    island: int
+    parents: tuple[str, ...] = ()
+    outcome: ProposalOutcome | None = None
+    candidate_id: str | None = None
+    prompt: str = ""
+    prompt_template: str = ""
+    reply: str = ""
+    detail: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+    duration_s: float = 0.0
+    created_at: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Propose:
+    """Decision: ask `arm` for a Candidate from `parents` (candidate ids) on `island`."""
+
+    arm: Arm
+    island: int
+    parents: tuple[str, ...] = ()
+    hint: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remeasure:
+    """Decision: judge an elite again before it breeds."""
+
+    candidate_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Confirm:
+    """Decision: confirm a Candidate (fresh processes, fresh seeds, held-out Workloads, against the Champion)."""
+
+    candidate_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Finish:
+    """Decision: end the Run."""
+
+    reason: EndReason
+    message: str
+
+
+Decision = Propose | Remeasure | Confirm | Finish

@@ -1,0 +1,21 @@
+"""What we say to a model and how we read its answer: `render(material)` and `read_reply(reply, ...)`."""
+
+from __future__ import annotations
+
+from prompts.errors import PromptError, PromptTooLarge, ReplyError
+from prompts.material import LessonNote, Material, ParentNote
+from prompts.render import Prompt, follow_up, render
+from prompts.reply import read_reply
+
+__all__ = [
+    "LessonNote",
+    "Material",
+    "ParentNote",
+    "Prompt",
+    "PromptError",
+    "PromptTooLarge",
+    "ReplyError",
+    "follow_up",
+    "read_reply",
+    "render",
+]

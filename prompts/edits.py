@@ -1,0 +1,75 @@
+"""Search/replace edits, as a model writes them, applied to a source with errors that it can act on."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import dataclass
+
+from prompts.errors import ReplyError
+
+_START = re.compile(r"^<{5,9} ?SEARCH\s*$")
+_MIDDLE = re.compile(r"^={5,9}\s*$")
+_END = re.compile(r"^>{5,9} ?REPLACE\s*$")
+
+
+@dataclass(frozen=True, slots=True)
+class Edit:
+    """Replace the lines `search`, which occur once, by `replace`."""
+
+    search: tuple[str, ...]
+    replace: tuple[str, ...]
+
+
+def find_edits(reply: str) -> list[Edit]:
+    """Every SEARCH/REPLACE block of a reply, in order. Raises ReplyError for a block that is not closed."""
+    edits: list[Edit] = []
+    search: list[str] | None = None
+    replace: list[str] | None = None
+    for line in reply.splitlines():
+        if search is None:
+            search = [] if _START.match(line) else None
+        elif replace is None:
+            if _MIDDLE.match(line):
+                replace = []
+            elif _START.match(line):
+                raise ReplyError("an edit block starts inside another one: close each with >>>>>>> REPLACE")
+            else:
+                search.append(line)
+        elif _END.match(line):
+            edits.append(Edit(tuple(search), tuple(replace)))
+            search = replace = None
+        else:
+            replace.append(line)
+    if search is not None:
+        raise ReplyError("the last edit block is cut off: end it with >>>>>>> REPLACE, or send the whole file")
+    return edits
+
+
+def apply_edits(source: str, edits: list[Edit]) -> str:
+    """The source with all edits made, one after the other.
+
+    Lines match exactly, or else with trailing blanks ignored. Raises ReplyError naming the edit that does not fit.
+    """
+    lines = source.splitlines()
+    for number, edit in enumerate(edits, 1):
+        at = _locate(lines, edit, number)
+        lines[at : at + len(edit.search)] = edit.replace
+    return "\n".join(lines) + "\n"
+
+
+def _locate(lines: list[str], edit: Edit, number: int) -> int:
+    if not any(line.strip() for line in edit.search):
+        raise ReplyError(f"edit {number} searches for nothing: quote the lines that it replaces")
+    for same in (str.__str__, str.rstrip):
+        wanted = [same(line) for line in edit.search]
+        have = [same(line) for line in lines]
+        places = [i for i in range(len(have) - len(wanted) + 1) if have[i : i + len(wanted)] == wanted]
+        if len(places) == 1:
+            return places[0]
+        if places:
+            shown = ", ".join(str(place + 1) for place in places[:5])
+            raise ReplyError(
+                f"the lines that edit {number} searches for occur at lines {shown}: quote more lines around"
+            )
+    first = next(line for line in edit.search if line.strip()).strip()
+    raise ReplyError(f"the lines that edit {number} searches for are not in the file (they start with {first[:80]!r})")

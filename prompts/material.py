@@ -1,0 +1,66 @@
+"""What a prompt is made of: plain values, held-out Workloads already left out by `render`."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evaluator.types import BaselineReport, DeviceKind, Language, Problem, WorkloadFacts
+from evolution.types import Operator
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParentNote:
+    """A parent: its source, what the judge found, and how fast it is. `times_us` is by Workload."""
+
+    source: str
+    language: Language
+    verdict: str = ""
+    stage: str = ""
+    reason: str = ""
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    resources: Mapping[str, Any] = field(default_factory=dict)
+    speedup: float | None = None
+    speedup_low: float | None = None
+    times_us: Mapping[str, float] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LessonNote:
+    """One way in which earlier Candidates failed, and how many did."""
+
+    verdict: str
+    stage: str
+    reason: str
+    language: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Material:
+    """All that a prompt may say. `notes` are refusals of earlier replies, newest first.
+
+    `variant` is "default", or the Language to ask for ("triton", "cuda", "cpp").
+    """
+
+    problem: Problem
+    device_kind: DeviceKind
+    operator: Operator
+    device_name: str = ""
+    device_facts: Mapping[str, Any] = field(default_factory=dict)
+    facts: tuple[WorkloadFacts, ...] = ()
+    baseline: BaselineReport | None = None
+    parents: tuple[ParentNote, ...] = ()
+    lessons: tuple[LessonNote, ...] = ()
+    notes: tuple[str, ...] = ()
+    variant: str = "default"
+
+    @property
+    def language(self) -> Language:
+        """The Language to answer in: the variant's, else the first parent's native one, else the device's usual one."""
+        if self.variant in {language.value for language in Language}:
+            return Language(self.variant)
+        if self.parents and self.parents[0].language is not Language.TORCH:
+            return self.parents[0].language
+        return Language.CPP if self.device_kind is DeviceKind.CPU else Language.TRITON

@@ -1,0 +1,50 @@
+"""Leaving held-out Workloads out of what a model reads, the reference's own text included."""
+
+from __future__ import annotations
+
+import ast
+
+
+def without_held_out(source: str) -> str:
+    """The reference with the held-out entries of its WORKLOADS literal removed, comments inside it too.
+
+    A source without such a literal comes back unchanged.
+    """
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError):
+        return source
+    lines = source.encode().splitlines(keepends=True)
+    for node in reversed(tree.body):
+        value = _workloads(node)
+        if value is None or not any(_is_held_out(item) for item in value.elts):
+            continue
+        kept = [f"    {ast.unparse(item)},\n" for item in value.elts if not _is_held_out(item)]
+        text = f"WORKLOADS = [\n{''.join(kept)}]\n".encode()
+        end = node.end_lineno or node.lineno
+        lines[node.lineno - 1 : end] = [text]
+    return b"".join(lines).decode()
+
+
+def _workloads(node: ast.stmt) -> ast.List | ast.Tuple | None:
+    targets: list[ast.expr] = []
+    if isinstance(node, ast.Assign):
+        targets = node.targets
+    elif isinstance(node, ast.AnnAssign):
+        targets = [node.target]
+    named = any(isinstance(target, ast.Name) and target.id == "WORKLOADS" for target in targets)
+    value = getattr(node, "value", None)
+    return value if named and isinstance(value, ast.List | ast.Tuple) else None
+
+
+def _is_held_out(item: ast.expr) -> bool:
+    if not isinstance(item, ast.Dict):
+        return False
+    return any(
+        isinstance(key, ast.Constant) and key.value == "held_out" and not _is_false(value)
+        for key, value in zip(item.keys, item.values, strict=True)
+    )
+
+
+def _is_false(value: ast.expr) -> bool:
+    return isinstance(value, ast.Constant) and value.value is False

@@ -1,0 +1,156 @@
+"""From Material to the messages that a model gets."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from evaluator.schema import to_json
+from evaluator.types import Language, Workload
+from evolution.types import Operator
+from prompts.budget import Section, clip, estimate_tokens, fit
+from prompts.library import fill, identity
+from prompts.material import Material, ParentNote
+from prompts.redact import without_held_out
+
+EVIDENCE_CHARACTERS = 3000
+TEXT_CHARACTERS = 1500
+MAX_LESSONS = 12
+MAX_NOTES = 3
+OPERATORS = (Operator.CREATE, Operator.REWRITE, Operator.DIFF, Operator.CROSSOVER, Operator.REPAIR)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Prompt:
+    """What is sent. `template` names and hashes what it was made from; `shortened` lists what did not fit."""
+
+    system: str
+    user: str
+    template: str
+    tokens: int
+    shortened: tuple[str, ...] = ()
+
+    @property
+    def text(self) -> str:
+        """Both messages as one text, as it is stored with the Proposal."""
+        return f"[system]\n{self.system}\n\n[user]\n{self.user}"
+
+
+def render(material: Material, *, tokens: int) -> Prompt:
+    """The messages for one Proposal within about `tokens` tokens.
+
+    Raises PromptTooLarge where the reference and the parents alone are longer, ValueError for an Operator that
+    asks no model.
+    """
+    if material.operator not in OPERATORS:
+        raise ValueError(f"no model is asked to {material.operator}")
+    guide = f"guide_{material.language.value if material.language is not Language.TORCH else 'cpp'}"
+    names = (material.operator.value, "system", "workloads", "device", "parent", "lessons", "notes", guide)
+    system = fill("system", problem=material.problem, edits=material.operator in (Operator.DIFF, Operator.REPAIR))
+    user, shortened = fit(_sections(material, guide), tokens - estimate_tokens(system))
+    return Prompt(
+        system=system,
+        user=user,
+        template=identity(names),
+        tokens=estimate_tokens(system) + estimate_tokens(user),
+        shortened=shortened,
+    )
+
+
+def follow_up(reason: str) -> str:
+    """What is said to a model whose reply could not be used."""
+    return fill("follow_up", reason=reason.rstrip("."))
+
+
+def _sections(material: Material, guide: str) -> list[Section]:
+    shown = [w for w in material.problem.workloads_for(material.device_kind) if not w.held_out]
+    names = {w.name for w in shown}
+    reference = f"## The reference\n\n```python\n{without_held_out(material.problem.source).strip()}\n```"
+    device = fill("device", name=material.device_name, kind=material.device_kind, facts=_facts(material))
+    parents = [_parent(material, parent, number, names) for number, parent in enumerate(material.parents, 1)]
+    lessons = [
+        fill("lessons", lessons=material.lessons[:count]) if count else ""
+        for count in dict.fromkeys(min(limit, len(material.lessons)) for limit in (MAX_LESSONS, 6, 3, 0))
+    ]
+    notes = (
+        [fill("notes", notes=[clip(note, 600) for note in material.notes[:MAX_NOTES]]), ""] if material.notes else []
+    )
+    return [
+        Section("reference", 100, (reference,)),
+        Section("workloads", 80, (_workloads(material, shown), "")),
+        Section("device", 50, (device, "")),
+        *parents,
+        Section("lessons", 40, tuple(lessons) or ("",)),
+        Section("notes", 70, tuple(notes) or ("",)),
+        Section("guide", 90, (fill(guide, brief=False), fill(guide, brief=True))),
+        Section("ask", 100, (fill(material.operator.value, language=_language_name(material.language)),)),
+    ]
+
+
+def _workloads(material: Material, shown: list[Workload]) -> str:
+    facts = {fact.workload: fact for fact in material.facts}
+    rows = [
+        {
+            "name": workload.name,
+            "sizes": dict(workload.sizes),
+            "weight": workload.weight,
+            "facts": facts.get(workload.name),
+            "baselines": sorted(
+                (
+                    time
+                    for time in (material.baseline.times if material.baseline else ())
+                    if time.workload == workload.name
+                ),
+                key=lambda time: time.median_us,
+            ),
+        }
+        for workload in shown
+    ]
+    return fill("workloads", rows=rows)
+
+
+def _facts(material: Material) -> dict[str, str]:
+    return {
+        key: clip(value if isinstance(value, str) else json.dumps(to_json(value)), 200)
+        for key, value in sorted(material.device_facts.items())
+        if value is not None
+    }
+
+
+def _parent(material: Material, parent: ParentNote, number: int, names: set[str]) -> Section:
+    values = {
+        "parent": parent,
+        "number": number if len(material.parents) > 1 else None,
+        "times": {name: time for name, time in parent.times_us.items() if name in names},
+    }
+    whole = fill("parent", evidence=_evidence(parent.evidence), resources=_evidence(parent.resources), **values)
+    short = fill("parent", evidence="", resources="", **values)
+    return Section(f"parent {number}", 60, (whole, short))
+
+
+def _evidence(value: Mapping[str, Any]) -> str:
+    """Evidence as indented JSON, long texts cut in their middle."""
+    if not value:
+        return ""
+    return clip(json.dumps(_clipped(to_json(value)), indent=1, ensure_ascii=False), EVIDENCE_CHARACTERS)
+
+
+def _clipped(value: Any) -> Any:
+    if isinstance(value, str):
+        return clip(value, TEXT_CHARACTERS)
+    if isinstance(value, dict):
+        return {key: _clipped(item) for key, item in value.items()}
+    if isinstance(value, list):
+        return [_clipped(item) for item in value[:20]]
+    return value
+
+
+def _language_name(language: Language) -> str:
+    return {
+        Language.CPP: "C++ through load_cpp",
+        Language.TRITON: "Triton",
+        Language.CUDA: "CUDA C++ through load_cuda",
+        Language.TORCH: "PyTorch with native code where it pays",
+    }[language]
