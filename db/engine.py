@@ -1,0 +1,95 @@
+"""Engines, sessions and migrations."""
+
+from __future__ import annotations
+
+import sqlite3
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, create_engine, event, text
+from sqlalchemy.engine import make_url
+from sqlalchemy.engine.interfaces import DBAPIConnection
+from sqlalchemy.orm import Session
+from sqlalchemy.pool import ConnectionPoolEntry
+
+from db.errors import SchemaMismatch
+
+BUSY_TIMEOUT_S = 10.0
+_MIGRATION_LOCK = 7_713_001
+
+
+def make_engine(url: str) -> Engine:
+    """An engine for `sqlite:////abs/path.db` or `postgresql+psycopg://...`, set up as this room needs it.
+
+    SQLite: WAL, foreign keys, a busy timeout, and no implicit BEGIN of the driver: see `write_session`.
+    PostgreSQL: READ COMMITTED, connections checked before use.
+    """
+    if make_url(url).get_backend_name() != "sqlite":
+        return create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
+    engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S})
+    event.listen(engine, "connect", _prepare_sqlite)
+    event.listen(engine, "begin", _begin)
+    return engine
+
+
+def _begin(connection: Connection) -> None:
+    """Write transactions take SQLite's write lock at once: a read lock upgraded later loses updates or fails."""
+    connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("writes") else "BEGIN")
+
+
+def _prepare_sqlite(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None:
+    assert isinstance(connection, sqlite3.Connection)
+    connection.isolation_level = None
+    for pragma in (
+        f"busy_timeout={int(BUSY_TIMEOUT_S * 1000)}",
+        "journal_mode=WAL",
+        "synchronous=NORMAL",
+        "foreign_keys=ON",
+    ):
+        connection.execute(f"PRAGMA {pragma}")
+
+
+@contextmanager
+def read_session(engine: Engine) -> Iterator[Session]:
+    """A session for reading: one snapshot on SQLite; ends with a rollback."""
+    with Session(engine, autoflush=False) as s:
+        yield s
+
+
+@contextmanager
+def write_session(engine: Engine) -> Iterator[Session]:
+    """One write transaction: commits at the end, rolls back on an error. Keep model calls and processes out of it."""
+    with Session(engine.execution_options(writes=True)) as s, s.begin():
+        yield s
+
+
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    return config
+
+
+def migrate(engine: Engine) -> None:
+    """Bring the database to the newest revision. Safe to call from several processes at once."""
+    with engine.execution_options(writes=True).begin() as connection:
+        if connection.dialect.name == "postgresql":
+            connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+        config = _config()
+        config.attributes["connection"] = connection
+        command.upgrade(config, "head")
+
+
+def check(engine: Engine) -> None:
+    """Raise SchemaMismatch unless the database is at the newest revision."""
+    newest = ScriptDirectory.from_config(_config()).get_current_head()
+    with engine.connect() as connection:
+        found = MigrationContext.configure(connection).get_current_revision()
+    if found != newest:
+        raise SchemaMismatch(
+            f"the database is at revision {found}, the code needs {newest}: run `python -m db migrate`"
+        )

@@ -1,0 +1,28 @@
+"""Names of the queues and of the kinds of Job on them. A nudge is the name of a queue with new work."""
+
+from __future__ import annotations
+
+from enum import StrEnum
+
+from evaluator.types import DeviceKind
+
+Nudge = str
+
+CONTROL = "control"
+PROPOSE = "propose"
+BUILD = "build"
+
+
+class JobKind(StrEnum):
+    ADMIT = "admit"
+    BASELINE = "baseline"
+    ADVANCE = "advance"
+    PROPOSE = "propose"
+    BUILD = "build"
+    JUDGE = "judge"
+    CONFIRM = "confirm"
+
+
+def device_queue(kind: DeviceKind) -> str:
+    """The queue of a device kind: "cpu", or "gpu.cuda"."""
+    return "cpu" if kind is DeviceKind.CPU else f"gpu.{kind.value}"

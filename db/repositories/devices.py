@@ -1,0 +1,26 @@
+"""Reads of devices."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from db.clock import iso
+from db.tables import DeviceRow
+from db.views import DeviceView
+from evaluator.schema import from_json
+from evaluator.types import Device, DeviceKind, Environment
+
+
+def list(s: Session) -> tuple[DeviceView, ...]:
+    """Every device that ever registered, newest seen first."""
+    return tuple(
+        DeviceView(
+            device=Device(kind=DeviceKind(row.kind), name=row.name, uuid=row.uuid, facts=row.facts),
+            environment=from_json(Environment, row.environment),
+            queue=row.queue,
+            isolation=tuple(row.isolation),
+            seen_at=iso(row.seen_at) or "",
+        )
+        for row in s.scalars(select(DeviceRow).order_by(DeviceRow.seen_at.desc()))
+    )

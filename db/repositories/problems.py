@@ -1,0 +1,57 @@
+"""Reads of Problems."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from db.clock import iso
+from db.errors import NotFound
+from db.tables import AdmissionRow, ProblemRow
+from db.views import ProblemView
+from evaluator.schema import from_json
+from evaluator.types import Admission, DeviceKind, Problem, WorkloadFacts
+
+
+def view(row: ProblemRow) -> ProblemView:
+    """The picture of a row."""
+    return ProblemView(
+        id=row.id,
+        project_id=row.project_id,
+        name=row.name,
+        description=row.description,
+        hash=row.hash,
+        problem=from_json(Problem, row.body),
+        created_at=iso(row.created_at) or "",
+    )
+
+
+def get(s: Session, problem_id: str, *, project_id: str | None = None) -> ProblemView:
+    """Raises NotFound."""
+    row = s.get(ProblemRow, problem_id)
+    if row is None or (project_id is not None and row.project_id != project_id):
+        raise NotFound("problem", problem_id)
+    return view(row)
+
+
+def facts(s: Session, problem_id: str, device_kind: DeviceKind) -> tuple[WorkloadFacts, ...]:
+    """What the newest accepted Admission learned about every Workload; none where there is no such Admission."""
+    row = s.scalars(
+        select(AdmissionRow)
+        .where(
+            AdmissionRow.problem_id == problem_id,
+            AdmissionRow.device_kind == device_kind,
+            AdmissionRow.state == "accepted",
+        )
+        .order_by(AdmissionRow.id.desc())
+        .limit(1)
+    ).one_or_none()
+    return () if row is None or row.body is None else from_json(Admission, row.body).facts
+
+
+def list(s: Session, project_id: str, *, limit: int = 50, after: str | None = None) -> tuple[ProblemView, ...]:
+    """Newest first; `after` is the last id of the page before."""
+    query = select(ProblemRow).where(ProblemRow.project_id == project_id)
+    if after is not None:
+        query = query.where(ProblemRow.id < after)
+    return tuple(view(row) for row in s.scalars(query.order_by(ProblemRow.id.desc()).limit(limit)))

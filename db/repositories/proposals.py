@@ -1,0 +1,59 @@
+"""Reads of Proposals."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session, defer
+
+from db.clock import iso
+from db.errors import NotFound
+from db.tables import ProposalRow, RunRow
+from evolution.types import Arm, Operator, Proposal, ProposalOutcome
+
+
+def view(row: ProposalRow, *, texts: bool) -> Proposal:
+    """The picture of a row, with or without prompt and reply."""
+    return Proposal(
+        id=row.id,
+        run_id=row.run_id,
+        number=row.number,
+        arm=Arm(
+            proposer=row.proposer,
+            operator=Operator(row.operator),
+            model=row.answered_by or row.model,
+            variant=row.variant,
+        ),
+        island=row.island,
+        parents=tuple(row.parents),
+        outcome=None if row.outcome is None else ProposalOutcome(row.outcome),
+        candidate_id=row.candidate_id,
+        prompt=row.prompt if texts else "",
+        prompt_template=row.prompt_template,
+        reply=row.reply if texts else "",
+        detail=row.detail,
+        input_tokens=row.input_tokens,
+        output_tokens=row.output_tokens,
+        usd=row.usd,
+        duration_s=row.duration_s,
+        created_at=iso(row.created_at) or "",
+    )
+
+
+def get(s: Session, proposal_id: str, *, project_id: str | None = None) -> Proposal:
+    """With prompt and reply. Raises NotFound."""
+    query = select(ProposalRow).where(ProposalRow.id == proposal_id)
+    if project_id is not None:
+        query = query.join(RunRow, RunRow.id == ProposalRow.run_id).where(RunRow.project_id == project_id)
+    row = s.scalars(query).one_or_none()
+    if row is None:
+        raise NotFound("proposal", proposal_id)
+    return view(row, texts=True)
+
+
+def list(s: Session, run_id: str, *, limit: int = 50, after: str | None = None) -> tuple[Proposal, ...]:
+    """Newest first, without prompts and replies; `after` is the last id of the page before."""
+    query = select(ProposalRow).where(ProposalRow.run_id == run_id)
+    if after is not None:
+        query = query.where(ProposalRow.id < after)
+    query = query.options(defer(ProposalRow.prompt), defer(ProposalRow.reply)).order_by(ProposalRow.number.desc())
+    return tuple(view(row, texts=False) for row in s.scalars(query.limit(limit)))

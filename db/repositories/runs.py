@@ -1,0 +1,78 @@
+"""Reads of Runs."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from db.clock import iso, now
+from db.errors import NotFound
+from db.tables import RunRow
+from evaluator.schema import from_json
+from evaluator.types import DeviceKind
+from evolution.types import Budget, EndReason, Run, RunConfig, RunStatus, Spend
+
+
+def wall_s(row: RunRow, moment: datetime) -> float:
+    """Seconds since the search started, pauses left out; it stands still once the Run has ended."""
+    if row.started_at is None:
+        return 0.0
+    until = row.ended_at or row.paused_at or moment
+    return max(0.0, (until - row.started_at).total_seconds() - row.paused_s)
+
+
+def spend(row: RunRow, moment: datetime) -> Spend:
+    """What a Run has used so far."""
+    return Spend(
+        candidates=row.spent_candidates,
+        tokens=row.spent_tokens,
+        usd=row.spent_usd,
+        device_s=row.spent_device_s,
+        wall_s=wall_s(row, moment),
+    )
+
+
+def view(row: RunRow, moment: datetime) -> Run:
+    """The picture of a row at a moment."""
+    return Run(
+        id=row.id,
+        project_id=row.project_id,
+        problem_id=row.problem_id,
+        device_kind=DeviceKind(row.device_kind),
+        status=RunStatus(row.status),
+        budget=from_json(Budget, row.budget),
+        config=from_json(RunConfig, row.config),
+        spend=spend(row, moment),
+        end_reason=None if row.end_reason is None else EndReason(row.end_reason),
+        message=row.message,
+        champion_id=row.champion_id,
+        best_id=row.best_id,
+        last_seq=row.last_seq,
+        created_at=iso(row.created_at) or "",
+        started_at=iso(row.started_at),
+        ended_at=iso(row.ended_at),
+    )
+
+
+def get(s: Session, run_id: str, *, project_id: str | None = None) -> Run:
+    """Raises NotFound."""
+    s.flush()
+    row = s.get(RunRow, run_id, populate_existing=True)
+    if row is None or (project_id is not None and row.project_id != project_id):
+        raise NotFound("run", run_id)
+    return view(row, now(s))
+
+
+def list(
+    s: Session, project_id: str, *, limit: int = 50, after: str | None = None, problem_id: str | None = None
+) -> tuple[Run, ...]:
+    """Newest first; `after` is the last id of the page before."""
+    query = select(RunRow).where(RunRow.project_id == project_id)
+    if problem_id is not None:
+        query = query.where(RunRow.problem_id == problem_id)
+    if after is not None:
+        query = query.where(RunRow.id < after)
+    moment = now(s)
+    return tuple(view(row, moment) for row in s.scalars(query.order_by(RunRow.id.desc()).limit(limit)))

@@ -1,0 +1,102 @@
+"""Settling Admissions and Baselines: every Run that waits for one goes on."""
+
+from __future__ import annotations
+
+from sqlalchemy.orm import Session
+
+from db.clock import now
+from db.packing import store_baseline
+from db.queues import Nudge
+from db.tables import AdmissionRow, BaselineRow, JobRow, RunRow
+from db.transitions.begin import seek_baseline, start
+from db.transitions.events import emit
+from db.transitions.locks import lock_problem, lock_runs, take
+from db.transitions.orders import end_run, finish_job, retry_job
+from db.views import Job
+from evaluator.schema import to_json
+from evaluator.types import Admission, BaselineReport, Verdict
+from evolution.types import EndReason, RunStatus
+
+ATTEMPTS = 3
+_LIVE = (RunStatus.QUEUED, RunStatus.ADMITTING, RunStatus.PAUSED)
+
+
+def settle_admission(s: Session, job: Job, admission: Admission) -> list[Nudge]:
+    """Store an Admission; the Runs that wait for it go on, or end as problem_refused."""
+    row = take(s, job)
+    if row is None:
+        return []
+    if admission.verdict is Verdict.INTERNAL_ERROR and row.attempts < ATTEMPTS:
+        return retry_job(s, row, admission.reason)
+    found = s.get_one(AdmissionRow, row.subject_id)
+    lock_problem(s, found.problem_id)
+    finish_job(s, row)
+    found.body, found.settled_at = to_json(admission), now(s)
+    found.environment_key = admission.environment.key if admission.environment is not None else None
+    if admission.verdict is Verdict.INTERNAL_ERROR:
+        return abandon_admission(s, found, f"The Problem could not be tried: {admission.reason}")
+    found.state = "accepted" if admission.accepted else "refused"
+    nudges: list[Nudge] = []
+    for run in _waiting(s, RunRow.admission_id == found.id, RunRow.baseline_id.is_(None)):
+        if admission.accepted:
+            emit(s, run.id, "problem.admitted", problem_id=run.problem_id, admission_id=found.id, cached=False)
+            nudges += seek_baseline(s, run)
+        else:
+            emit(s, run.id, "problem.refused", problem_id=run.problem_id, reason=admission.reason)
+            end_run(s, run, RunStatus.FAILED, EndReason.PROBLEM_REFUSED, admission.reason)
+    return nudges
+
+
+def settle_baseline(s: Session, job: Job, report: BaselineReport) -> list[Nudge]:
+    """Store a BaselineReport; the Runs that wait for it start."""
+    row = take(s, job)
+    if row is None:
+        return []
+    found = s.get_one(BaselineRow, row.subject_id)
+    lock_problem(s, found.problem_id)
+    finish_job(s, row)
+    found.state, found.settled_at = "timed", now(s)
+    found.device_name, found.environment_key = report.device.name, report.environment.key
+    found.body = store_baseline(s, found.id, report)
+    nudges: list[Nudge] = []
+    for run in _waiting(s, RunRow.baseline_id == found.id):
+        emit(s, run.id, "baseline.timed", baseline_id=found.id, device=report.device.name, fastest=_fastest(report))
+        nudges += start(s, run)
+    return nudges
+
+
+def _fastest(report: BaselineReport) -> dict[str, dict[str, object]]:
+    names = sorted({t.workload for t in report.times})
+    best = {name: report.fastest(name) for name in names}
+    return {name: {"mode": time.mode, "median_us": time.median_us} for name, time in best.items()}
+
+
+def _waiting(s: Session, *conditions: object) -> list[RunRow]:
+    return list(lock_runs(s, *conditions, RunRow.status.in_(_LIVE), RunRow.started_at.is_(None)))
+
+
+def abandon_admission(s: Session, found: AdmissionRow, message: str) -> list[Nudge]:
+    """It could not be tried at all, which is our fault: the Runs that wait for it fail."""
+    found.state, found.settled_at = "failed", now(s)
+    for run in _waiting(s, RunRow.admission_id == found.id, RunRow.baseline_id.is_(None)):
+        end_run(s, run, RunStatus.FAILED, EndReason.INTERNAL_ERROR, message)
+    return []
+
+
+def abandon_baseline(s: Session, found: BaselineRow, message: str) -> list[Nudge]:
+    """No Baseline could be timed, which is our fault: the Runs that wait for it fail."""
+    found.state, found.settled_at = "failed", now(s)
+    for run in _waiting(s, RunRow.baseline_id == found.id):
+        end_run(s, run, RunStatus.FAILED, EndReason.INTERNAL_ERROR, message)
+    return []
+
+
+def give_up_admitting(s: Session, row: JobRow, message: str) -> list[Nudge]:
+    """An admit or baseline Job failed for good."""
+    admission = s.get(AdmissionRow, row.subject_id)
+    if admission is not None:
+        lock_problem(s, admission.problem_id)
+        return abandon_admission(s, admission, message)
+    baseline = s.get_one(BaselineRow, row.subject_id)
+    lock_problem(s, baseline.problem_id)
+    return abandon_baseline(s, baseline, message)

@@ -1,0 +1,118 @@
+"""What next: the search's decisions become rows."""
+
+from __future__ import annotations
+
+from random import Random
+
+from sqlalchemy import update
+from sqlalchemy.orm import Session
+
+from db.clock import now
+from db.ids import new_id
+from db.queues import JobKind, Nudge
+from db.repositories import search
+from db.tables import CandidateRow, ProposalRow, RunRow
+from db.transitions.arms import arm_stat
+from db.transitions.events import emit
+from db.transitions.judging import add_evaluation, order_confirm
+from db.transitions.locks import lock_run, take
+from db.transitions.orders import end_run, finish_job, order_job
+from db.views import Job
+from evaluator.schema import to_json
+from evaluator.types import DeviceKind, content_hash
+from evolution.search import decide
+from evolution.state import SearchState
+from evolution.types import Confirm, EndReason, Finish, Operator, Propose, Remeasure, RunStatus
+
+
+def generator(seed: int, decision: int) -> Random:
+    """The random generator of one decision: the same for the same Run seed and decision number, on every machine."""
+    return Random(int(content_hash("decision", str(seed), str(decision)), 16))
+
+
+def advance(s: Session, job: Job) -> list[Nudge]:
+    """Load the Run's state, ask evolution.decide, write Proposals, Evaluations, Jobs and events; settles the Job.
+
+    Serialised by the Run's row, which stays locked throughout.
+    """
+    row = take(s, job)
+    if row is None:
+        return []
+    run = lock_run(s, row.subject_id)
+    finish_job(s, row)
+    if run.status != RunStatus.RUNNING:
+        return []
+    state = search.load(s, run)
+    decisions = decide(state, generator(state.config.seed, run.decisions))
+    run.decisions += 1
+    nudges: list[Nudge] = []
+    for decision in decisions:
+        match decision:
+            case Propose():
+                nudges += _propose(s, run, decision)
+            case Remeasure():
+                nudges += _remeasure(s, run, decision)
+            case Confirm():
+                nudges += _confirm(s, run, decision, state)
+            case Finish():
+                status = RunStatus.FAILED if decision.reason is EndReason.NO_PROPOSER else RunStatus.FINISHED
+                end_run(s, run, status, decision.reason, decision.message)
+    return sorted(set(nudges))
+
+
+def _propose(s: Session, run: RunRow, decision: Propose) -> list[Nudge]:
+    stat = arm_stat(s, run.id, decision.arm)
+    row = ProposalRow(
+        id=new_id("prop"),
+        run_id=run.id,
+        number=run.proposals,
+        proposer=decision.arm.proposer,
+        operator=decision.arm.operator,
+        model=decision.arm.model,
+        variant=decision.arm.variant,
+        arm_number=stat.asked,
+        island=decision.island,
+        parents=list(decision.parents),
+        hint=to_json(decision.hint),
+        created_at=now(s),
+    )
+    s.add(row)
+    stat.asked += 1
+    run.proposals += 1
+    run.spent_candidates += 1
+    if decision.arm.operator is Operator.REPAIR:
+        s.execute(
+            update(CandidateRow)
+            .where(CandidateRow.id.in_(decision.parents))
+            .values(repairs=CandidateRow.repairs + 1)
+            .execution_options(synchronize_session="fetch")
+        )
+    emit(
+        s,
+        run.id,
+        "proposal.opened",
+        proposal_id=row.id,
+        number=row.number,
+        proposer=row.proposer,
+        operator=row.operator,
+        island=row.island,
+        parents=row.parents,
+    )
+    return order_job(
+        s, JobKind.PROPOSE, row.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind), run=run
+    )
+
+
+def _remeasure(s: Session, run: RunRow, decision: Remeasure) -> list[Nudge]:
+    candidate = s.get_one(CandidateRow, decision.candidate_id)
+    row = add_evaluation(s, run, candidate, kind="judge", state="judging")
+    return order_job(
+        s, JobKind.JUDGE, row.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind), run=run
+    )
+
+
+def _confirm(s: Session, run: RunRow, decision: Confirm, state: SearchState) -> list[Nudge]:
+    candidate = s.get_one(CandidateRow, decision.candidate_id)
+    emit(s, run.id, "candidate.confirming", candidate_id=candidate.id, number=candidate.number)
+    against = state.champion.candidate_id if state.champion is not None else None
+    return order_confirm(s, run, candidate, against)

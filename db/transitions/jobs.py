@@ -1,0 +1,170 @@
+"""The queue: claim, heartbeat, sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+
+from sqlalchemy import ScalarSelect, and_, func, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.engine import CursorResult
+from sqlalchemy.orm import Session
+
+from db.clock import now
+from db.ids import new_id
+from db.queues import JobKind, Nudge
+from db.tables import JobRow, Project, RunRow, ShareRow
+from db.transitions.admission import ATTEMPTS
+from db.transitions.begin import progress
+from db.transitions.failures import BROKEN_OFF, cancelled, drop, give_up
+from db.transitions.locks import lock_run, lock_runs
+from db.transitions.orders import order_advance, retry_job
+from db.views import Job
+from evolution.types import RunStatus
+
+RENUDGE_S = 5.0
+_SWEEP_LOCK = 7_713_002
+_SWEEP_BATCH = 200
+
+
+def claim(s: Session, queues: Sequence[str], worker: str, lease_s: float) -> Job | None:
+    """Take the next ready Job of these queues for `lease_s` seconds; None where there is none.
+
+    Fair over projects (start-time fair queueing, weighted by `projects.weight`); within one, confirmations first (a
+    Run's budget keeps time for them, and what follows is measured against their outcome), then the oldest. One
+    conditional UPDATE, so that two workers never get the same Job. Commit before working on it.
+    """
+    moment = now(s)
+    row = s.execute(
+        update(JobRow)
+        .where(JobRow.id == _next(s, queues), JobRow.state == "ready")
+        .values(
+            state="claimed",
+            attempts=JobRow.attempts + 1,
+            lease=new_id("lease"),
+            lease_until=moment + timedelta(seconds=lease_s),
+            worker=worker,
+            claimed_at=moment,
+        )
+        .returning(
+            JobRow.id, JobRow.kind, JobRow.queue, JobRow.run_id, JobRow.subject_id, JobRow.project_id, JobRow.attempts,
+            JobRow.lease,
+        )
+        .execution_options(synchronize_session=False)
+    ).one_or_none()  # fmt: skip
+    if row is None:
+        return None
+    _serve(s, row.queue, row.project_id)
+    if row.kind == JobKind.ADMIT:
+        for run in lock_runs(s, RunRow.admission_id == row.subject_id, RunRow.status == RunStatus.QUEUED):
+            progress(s, run, RunStatus.ADMITTING)
+    return Job(
+        id=row.id,
+        kind=row.kind,
+        queue=row.queue,
+        run_id=row.run_id,
+        subject_id=row.subject_id,
+        project_id=row.project_id,
+        attempt=row.attempts,
+        lease=row.lease or "",
+    )
+
+
+def _next(s: Session, queues: Sequence[str]) -> ScalarSelect[str]:
+    pick = (
+        select(JobRow.id)
+        .outerjoin(ShareRow, and_(ShareRow.queue == JobRow.queue, ShareRow.project_id == JobRow.project_id))
+        .where(JobRow.queue.in_(queues), JobRow.state == "ready")
+        .order_by(func.coalesce(ShareRow.finish, 0.0), JobRow.kind != JobKind.CONFIRM, JobRow.id)
+        .limit(1)
+    )
+    if s.get_bind().dialect.name == "postgresql":
+        pick = pick.with_for_update(of=JobRow, skip_locked=True)
+    return pick.scalar_subquery()
+
+
+def _serve(s: Session, queue: str, project_id: str) -> None:
+    """Charge a project for one service. An idle project's credit ends with the queue's virtual time: no bursts."""
+    shares = {row.project_id: row for row in s.scalars(select(ShareRow).where(ShareRow.queue == queue))}
+    virtual = max((row.start for row in shares.values()), default=0.0)
+    own = shares.get(project_id)
+    start = max(virtual, own.finish if own is not None else 0.0)
+    weight = s.scalars(select(Project.weight).where(Project.id == project_id)).one()
+    insert = postgresql.insert if s.get_bind().dialect.name == "postgresql" else sqlite.insert
+    values = {"start": start, "finish": start + 1.0 / weight}
+    s.execute(
+        insert(ShareRow)
+        .values(queue=queue, project_id=project_id, **values)
+        .on_conflict_do_update(index_elements=["queue", "project_id"], set_=values)
+    )
+
+
+def heartbeat(s: Session, job: Job, lease_s: float) -> bool:
+    """Extend the lease to `lease_s` seconds from now. False: it was lost, or the Run cancelled: stop working on it.
+
+    A Proposal of a cancelled Run is kept to its end, since its answer may have been paid for.
+    """
+    run_cancelled = select(RunRow.id).where(RunRow.id == JobRow.run_id, RunRow.status == RunStatus.CANCELLED).exists()
+    changed = s.execute(
+        update(JobRow)
+        .where(JobRow.id == job.id, JobRow.lease == job.lease, JobRow.state == "claimed")
+        .where(JobRow.kind.not_in(BROKEN_OFF) | ~run_cancelled)
+        .values(lease_until=now(s) + timedelta(seconds=lease_s))
+        .execution_options(synchronize_session=False)
+    )
+    assert isinstance(changed, CursorResult)
+    return changed.rowcount == 1
+
+
+def sweep(s: Session) -> list[Nudge]:
+    """Re-drive expired leases, re-nudge what is ready and unclaimed for 5 s, wake Runs that need a look.
+
+    An expired Job is ready again, or dead after its third attempt. A Run needs a look when its wall budget has ended,
+    or when it is running and no Job of it is left (a crash of ours). Call it every few seconds, from anywhere.
+    """
+    if s.get_bind().dialect.name == "postgresql" and not s.scalar(select(func.pg_try_advisory_xact_lock(_SWEEP_LOCK))):
+        return []
+    nudges = _expired(s) + _wake(s)
+    moment = now(s)
+    stale = s.scalars(
+        update(JobRow)
+        .where(JobRow.state == "ready", JobRow.nudged_at < moment - timedelta(seconds=RENUDGE_S))
+        .values(nudged_at=moment)
+        .returning(JobRow.queue)
+        .execution_options(synchronize_session=False)
+    )
+    return sorted({*nudges, *stale})
+
+
+def _expired(s: Session) -> list[Nudge]:
+    rows = s.scalars(
+        select(JobRow)
+        .where(JobRow.state == "claimed", JobRow.lease_until < now(s))
+        .order_by(JobRow.run_id, JobRow.id)
+        .limit(_SWEEP_BATCH)
+        .with_for_update(skip_locked=True)
+        .execution_options(populate_existing=True)
+    ).all()
+    nudges: list[Nudge] = []
+    for row in rows:
+        if cancelled(s, row):
+            drop(s, row)
+            continue
+        message = f"worker {row.worker} went silent on attempt {row.attempts}"
+        ended = row.run_id is not None and RunStatus(lock_run(s, row.run_id).status).ended
+        again = row.attempts < ATTEMPTS and not ended
+        nudges += retry_job(s, row, message) if again else give_up(s, row, message)
+    return nudges
+
+
+def _wake(s: Session) -> list[Nudge]:
+    busy = select(JobRow.id).where(JobRow.run_id == RunRow.id, JobRow.state.in_(("ready", "claimed"))).exists()
+    ids = s.scalars(
+        select(RunRow.id)
+        .where(RunRow.status == RunStatus.RUNNING, (RunRow.deadline_at < now(s)) | ~busy)
+        .order_by(RunRow.id)
+    ).all()
+    nudges: list[Nudge] = []
+    for run_id in ids:
+        nudges += order_advance(s, lock_run(s, run_id))
+    return nudges

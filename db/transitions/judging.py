@@ -1,0 +1,275 @@
+"""Settling Evaluations: what a Candidate is worth, the archive, and who becomes Champion."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from db.clock import now
+from db.ids import new_id
+from db.packing import clean, store_evaluation
+from db.queues import JobKind, Nudge
+from db.repositories import champions
+from db.tables import CandidateRow, ChampionRow, EvaluationRow, JobRow, RunRow
+from db.transitions.admission import ATTEMPTS
+from db.transitions.archive import IMPROVEMENT, refresh_best, refresh_cell
+from db.transitions.arms import stat_of
+from db.transitions.events import emit
+from db.transitions.locks import lock_problem, lock_run, take
+from db.transitions.orders import end_run, finish_job, order_advance, order_job, retry_job
+from db.views import Job
+from evaluator.schema import to_json
+from evaluator.types import SCHEMA_VERSION, DeviceKind, Evaluation, Verdict
+from evolution.bandit import confirmed_reward, judged_reward
+from evolution.types import EndReason, RunStatus
+
+FAULTS = 5
+"""This many Evaluations in a row that failed by our fault end a Run: a broken judge must not eat a night."""
+
+
+def add_evaluation(
+    s: Session, run: RunRow, candidate: CandidateRow, *, kind: str, state: str, against_id: str | None = None
+) -> EvaluationRow:
+    """A new open Evaluation of a Candidate, numbered after its last."""
+    last = s.scalars(
+        select(EvaluationRow.ordinal)
+        .where(EvaluationRow.candidate_id == candidate.id)
+        .order_by(EvaluationRow.ordinal.desc())
+        .limit(1)
+    ).one_or_none()
+    row = EvaluationRow(
+        id=new_id("eval"),
+        candidate_id=candidate.id,
+        run_id=run.id,
+        ordinal=(last or 0) + 1,
+        kind=kind,
+        state=state,
+        against_id=against_id,
+        schema_version=SCHEMA_VERSION,
+        created_at=now(s),
+    )
+    s.add(row)
+    s.flush()
+    return row
+
+
+def retry_internal(row: JobRow) -> bool:
+    """Whether a fault of ours is worth another attempt."""
+    return row.attempts < ATTEMPTS
+
+
+def settle_judge(s: Session, job: Job, evaluation: Evaluation) -> list[Nudge]:
+    """Store the Evaluation and its samples, update the archive. INTERNAL_ERROR is retried up to the cap."""
+    row = take(s, job)
+    if row is None:
+        return []
+    if evaluation.verdict is Verdict.INTERNAL_ERROR and retry_internal(row):
+        return retry_job(s, row, evaluation.reason)
+    return close_evaluation(s, row, evaluation)
+
+
+def settle_confirm(s: Session, job: Job, evaluation: Evaluation) -> list[Nudge]:
+    """Store the Evaluation; a Champion is promoted where evidence['promote'] is true."""
+    return settle_judge(s, job, evaluation)
+
+
+def close_evaluation(s: Session, row: JobRow, evaluation: Evaluation) -> list[Nudge]:
+    """Settle the Evaluation of a locked, claimed Job, whatever the verdict."""
+    found = s.get_one(EvaluationRow, row.subject_id)
+    candidate = s.get_one(CandidateRow, found.candidate_id)
+    if found.kind == "confirm":
+        lock_problem(s, candidate.problem_id)
+    run = lock_run(s, found.run_id)
+    finish_job(s, row)
+    if found.state not in ("building", "judging"):
+        return []
+    if found.kind == "confirm":
+        return _confirmed(s, run, candidate, found, evaluation)
+    return store_verdict(s, run, candidate, found, evaluation, first=candidate.times_judged == 0)
+
+
+def _store(s: Session, found: EvaluationRow, evaluation: Evaluation) -> float:
+    """Fill the row; returns the device seconds to charge (none for a fault of ours)."""
+    found.state, found.settled_at = "settled", now(s)
+    found.verdict, found.stage, found.reason = evaluation.verdict, evaluation.stage, clean(evaluation.reason)
+    found.device_name = evaluation.device.name if evaluation.device is not None else None
+    found.environment_key = evaluation.environment.key if evaluation.environment is not None else None
+    found.body = store_evaluation(s, found.id, evaluation)
+    found.schema_version = evaluation.schema_version
+    ours = evaluation.verdict is Verdict.INTERNAL_ERROR
+    found.device_s = 0.0 if ours else sum(evaluation.duration_s.values())
+    return found.device_s
+
+
+def store_verdict(
+    s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow, evaluation: Evaluation, *, first: bool
+) -> list[Nudge]:
+    """Store what the build or the judge said of a Candidate. `first`: it had not been judged before."""
+    device_s = _store(s, found, evaluation)
+    passed = evaluation.verdict is Verdict.PASSED
+    best_before = run.best_speedup
+    run.spent_device_s += device_s
+    if evaluation.verdict is Verdict.INTERNAL_ERROR:
+        return _our_fault(s, run, candidate, found, first=first)
+    run.faults = 0
+    _describe(candidate, evaluation)
+    refresh_cell(s, candidate)
+    refresh_best(s, run)
+    if passed:
+        run.judged += 1
+        run.judged_s += device_s
+    stat = stat_of(s, candidate)
+    stat.device_s += device_s
+    if first:
+        improved = passed and candidate.speedup is not None and candidate.speedup > (best_before or 0.0) * IMPROVEMENT
+        run.since_best = 0 if improved else run.since_best + 1
+        stat.judged += 1
+        stat.passed += passed
+        stat.reward += judged_reward(candidate.speedup, best_before) if passed else 0.0
+    _tell(s, run, candidate, found)
+    return order_advance(s, run)
+
+
+def _describe(candidate: CandidateRow, evaluation: Evaluation) -> None:
+    candidate.verdict, candidate.stage, candidate.reason = (
+        evaluation.verdict,
+        evaluation.stage,
+        clean(evaluation.reason),
+    )
+    candidate.times_judged += 1
+    ratio = evaluation.speedup("fastest") if evaluation.verdict is Verdict.PASSED else None
+    candidate.speedup = ratio.value if ratio is not None else None
+    candidate.speedup_low = ratio.interval.low if ratio is not None else None
+    candidate.speedup_high = ratio.interval.high if ratio is not None else None
+    candidate.confidence = ratio.interval.confidence if ratio is not None else None
+
+
+def _our_fault(s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow, *, first: bool) -> list[Nudge]:
+    """The Candidate is not charged; a Run whose judge keeps failing ends, and says so."""
+    run.faults += 1
+    if first:
+        candidate.verdict, candidate.stage, candidate.reason = Verdict.INTERNAL_ERROR, found.stage, found.reason
+        run.spent_candidates -= 1
+    _tell(s, run, candidate, found)
+    if run.faults >= FAULTS and not RunStatus(run.status).ended:
+        message = f"The judge failed {FAULTS} times in a row, by its own fault: {found.reason}"
+        end_run(s, run, RunStatus.FAILED, EndReason.INTERNAL_ERROR, message)
+    return order_advance(s, run)
+
+
+def _tell(s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow) -> None:
+    emit(
+        s,
+        run.id,
+        "evaluation.settled",
+        evaluation_id=found.id,
+        candidate_id=candidate.id,
+        number=candidate.number,
+        kind=found.kind,
+        verdict=found.verdict,
+        stage=found.stage,
+        reason=found.reason,
+        speedup=candidate.speedup,
+        elite=candidate.elite,
+    )
+
+
+def _confirmed(
+    s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow, evaluation: Evaluation
+) -> list[Nudge]:
+    device_s = _store(s, found, evaluation)
+    run.spent_device_s += device_s
+    if evaluation.verdict is Verdict.INTERNAL_ERROR:
+        return _our_fault(s, run, candidate, found, first=False)
+    run.faults = 0
+    run.confirmed += 1
+    run.confirmed_s += device_s
+    stat_of(s, candidate).device_s += device_s
+    if evaluation.verdict is not Verdict.PASSED:
+        _describe(candidate, evaluation)
+        refresh_cell(s, candidate)
+        refresh_best(s, run)
+    elif evaluation.evidence.get("promote") is True and evaluation.speedup("fastest") is not None:
+        return _promote(s, run, candidate, found, evaluation)
+    _tell(s, run, candidate, found)
+    return order_advance(s, run)
+
+
+def _promote(
+    s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow, evaluation: Evaluation
+) -> list[Nudge]:
+    """Crown the Candidate, unless another was crowned since this was ordered: then it is confirmed against that one."""
+    _tell(s, run, candidate, found)
+    standing = champions.standing(s, run.problem_id, DeviceKind(run.device_kind))
+    if (standing.candidate_id if standing is not None else None) != found.against_id:
+        if RunStatus(run.status).ended:
+            return []
+        assert standing is not None
+        return order_confirm(s, run, candidate, standing.candidate_id)
+    crown(s, run, candidate, found, evaluation)
+    return order_advance(s, run)
+
+
+def order_confirm(s: Session, run: RunRow, candidate: CandidateRow, against_id: str | None) -> list[Nudge]:
+    """Have a Candidate confirmed against a Champion (None: there is none)."""
+    candidate.confirms += 1
+    again = add_evaluation(s, run, candidate, kind="confirm", state="judging", against_id=against_id)
+    return order_job(
+        s, JobKind.CONFIRM, again.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind), run=run
+    )
+
+
+def crown(s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow, evaluation: Evaluation) -> None:
+    """Make a confirmed Candidate the standing Champion of its Problem on its device. The Problem is locked."""
+    assert evaluation.device is not None
+    ratio, eager = evaluation.speedup("fastest"), evaluation.speedup("eager")
+    assert ratio is not None
+    standing = s.scalars(
+        select(ChampionRow).where(
+            ChampionRow.problem_id == run.problem_id,
+            ChampionRow.device_kind == run.device_kind,
+            ChampionRow.device_name == evaluation.device.name,
+            ChampionRow.standing,
+        )
+    ).one_or_none()
+    if standing is not None:
+        standing.standing = False
+        s.flush()
+    stat_of(s, candidate).reward += confirmed_reward(ratio.value, standing.speedup if standing is not None else None)
+    candidate.confirmed = True
+    run.champion_id = candidate.id
+    s.add(
+        ChampionRow(
+            id=new_id("champ"),
+            project_id=run.project_id,
+            problem_id=run.problem_id,
+            run_id=run.id,
+            candidate_id=candidate.id,
+            evaluation_id=found.id,
+            device_kind=run.device_kind,
+            device_name=evaluation.device.name,
+            standing=True,
+            speedup=ratio.value,
+            against_fastest=to_json(ratio),
+            against_eager=to_json(eager) if eager is not None else None,
+            fastest_baseline=_comparator(evaluation),
+            promoted_at=now(s),
+        )
+    )
+    emit(
+        s,
+        run.id,
+        "champion.promoted",
+        candidate_id=candidate.id,
+        number=candidate.number,
+        evaluation_id=found.id,
+        speedup=ratio.value,
+        low=ratio.interval.low,
+        device=evaluation.device.name,
+    )
+
+
+def _comparator(evaluation: Evaluation) -> str:
+    """The fastest Baselines' modes, one name where they agree over the Workloads."""
+    modes = {min(m.baselines, key=lambda t: t.median_us).mode: None for m in evaluation.measurements if m.baselines}
+    return ", ".join(modes) or "unknown"

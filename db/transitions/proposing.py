@@ -1,0 +1,229 @@
+"""Settling Proposals and builds: Candidates come to be, and duplicates are turned away before any device time."""
+
+from __future__ import annotations
+
+from sqlalchemy import or_, select
+from sqlalchemy.orm import Session
+
+from db.clock import now
+from db.ids import new_id
+from db.packing import clean
+from db.queues import JobKind, Nudge
+from db.tables import CandidateRow, EvaluationRow, JobRow, ProposalRow, RunRow
+from db.transitions.arms import stat_of
+from db.transitions.events import emit
+from db.transitions.judging import add_evaluation, retry_internal, store_verdict
+from db.transitions.locks import lock_run, take
+from db.transitions.orders import finish_job, order_advance, order_job, retry_job
+from db.views import Job
+from db.work import ProposalResult
+from evaluator.schema import to_json
+from evaluator.types import BuildReport, Candidate, DeviceKind, Verdict
+from evolution.niche import niche_of
+from evolution.tunables import Scalar, TunablesError, family_of, key_of, read_tunables
+from evolution.types import ProposalOutcome, RunStatus
+
+UNCHARGED = frozenset(
+    {
+        ProposalOutcome.ENDPOINT_ERROR,
+        ProposalOutcome.DEADLINE,
+        ProposalOutcome.EXHAUSTED,
+        ProposalOutcome.CANCELLED,
+    }
+)
+"""Outcomes that made no attempt at a Candidate: they do not use up `budget.candidates`."""
+
+
+def settle_proposal(s: Session, job: Job, result: ProposalResult) -> list[Nudge]:
+    """Store the answer and its Candidate, with an Evaluation and its build Job; a duplicate is refused here."""
+    row = take(s, job)
+    return [] if row is None else close_proposal(s, row, result)
+
+
+def close_proposal(s: Session, row: JobRow, result: ProposalResult) -> list[Nudge]:
+    """Settle the Proposal of a locked, claimed Job."""
+    proposal = s.get_one(ProposalRow, row.subject_id)
+    run = lock_run(s, proposal.run_id)
+    finish_job(s, row)
+    if proposal.outcome is not None:
+        return []
+    _fill(proposal, result, calls=row.attempts)
+    proposal.settled_at = now(s)
+    run.spent_tokens += result.input_tokens + result.output_tokens
+    run.spent_usd += result.usd
+    outcome, nudges = result.outcome, list[Nudge]()
+    if outcome is ProposalOutcome.CANDIDATE:
+        assert result.source is not None
+        assert result.language is not None
+        candidate = Candidate(
+            source=clean(result.source),
+            language=result.language,
+            parents=tuple(proposal.parents),
+            proposer=proposal.proposer,
+        )
+        twin = s.scalars(
+            select(CandidateRow.id).where(CandidateRow.run_id == run.id, CandidateRow.hash == candidate.hash)
+        ).one_or_none()
+        if twin is None:
+            nudges = _create_candidate(s, run, proposal, candidate)
+        else:
+            outcome = ProposalOutcome.DUPLICATE
+            proposal.candidate_id = twin
+            proposal.detail = f"the same source as {twin}"
+    proposal.outcome = outcome
+    if outcome in UNCHARGED:
+        run.spent_candidates -= 1
+    if outcome is ProposalOutcome.DUPLICATE:
+        run.since_best += 1
+    _count(s, proposal, outcome)
+    emit(
+        s,
+        run.id,
+        "proposal.settled",
+        proposal_id=proposal.id,
+        number=proposal.number,
+        outcome=outcome.value,
+        candidate_id=proposal.candidate_id,
+        detail=proposal.detail,
+        usd=proposal.usd,
+    )
+    return nudges or order_advance(s, run)
+
+
+def _fill(proposal: ProposalRow, result: ProposalResult, *, calls: int) -> None:
+    proposal.prompt, proposal.prompt_template = clean(result.prompt), result.prompt_template
+    proposal.reply, proposal.detail = clean(result.reply), clean(result.detail)
+    proposal.answered_by = result.model
+    proposal.input_tokens, proposal.output_tokens = result.input_tokens, result.output_tokens
+    proposal.usd, proposal.duration_s = result.usd, result.duration_s
+    if calls > 1:
+        lost = f"begun {calls} times: {calls - 1} earlier answer(s) were lost and may have been paid for"
+        proposal.detail = f"{proposal.detail} ({lost})" if proposal.detail else lost
+
+
+def _count(s: Session, proposal: ProposalRow, outcome: ProposalOutcome) -> None:
+    stat = stat_of(s, proposal)
+    stat.settled += 1
+    stat.candidates += outcome is ProposalOutcome.CANDIDATE
+    stat.tokens += proposal.input_tokens + proposal.output_tokens
+    stat.usd += proposal.usd
+    stat.propose_s += proposal.duration_s
+    stat.exhausted = stat.exhausted or outcome is ProposalOutcome.EXHAUSTED
+    failed = outcome in (ProposalOutcome.ENDPOINT_ERROR, ProposalOutcome.DEADLINE)
+    stat.errors_in_row = stat.errors_in_row + 1 if failed else 0
+
+
+def _create_candidate(s: Session, run: RunRow, proposal: ProposalRow, candidate: Candidate) -> list[Nudge]:
+    run.candidates += 1
+    tunables, configuration, family = _tunables(candidate.source)
+    row = CandidateRow(
+        id=new_id("cand"),
+        run_id=run.id,
+        problem_id=run.problem_id,
+        proposal_id=proposal.id,
+        number=run.candidates,
+        hash=candidate.hash,
+        language=candidate.language,
+        source=candidate.source,
+        proposer=proposal.proposer,
+        operator=proposal.operator,
+        model=proposal.model,
+        variant=proposal.variant,
+        island=proposal.island,
+        parents=list(proposal.parents),
+        family=family,
+        tunables=tunables,
+        configuration=configuration,
+        configuration_key=key_of(configuration) if family is not None else None,
+        niche=str(niche_of(candidate.source, candidate.language)),
+        created_at=now(s),
+    )
+    s.add(row)
+    s.flush()
+    proposal.candidate_id = row.id
+    emit(
+        s,
+        run.id,
+        "candidate.created",
+        candidate_id=row.id,
+        number=row.number,
+        language=row.language,
+        proposer=row.proposer,
+        operator=row.operator,
+        island=row.island,
+    )
+    if RunStatus(run.status).ended:
+        return []
+    evaluation = add_evaluation(s, run, row, kind="judge", state="building")
+    return order_job(
+        s, JobKind.BUILD, evaluation.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind), run=run
+    )
+
+
+def _tunables(source: str) -> tuple[dict[str, list[Scalar]], dict[str, Scalar], str | None]:
+    """Tunables as JSON, the Configuration in force, and the family; empty where none can be read."""
+    try:
+        tunables, configuration = read_tunables(source)
+        family = family_of(source) if tunables else None
+    except TunablesError:
+        return {}, {}, None
+    return {name: list(values) for name, values in tunables.items()}, configuration, family
+
+
+def settle_build(s: Session, job: Job, report: BuildReport) -> list[Nudge]:
+    """Refused: the Evaluation is stored. A duplicate by signature: dropped. Else its judge Job is ready."""
+    row = take(s, job)
+    if row is None:
+        return []
+    found = s.get_one(EvaluationRow, row.subject_id)
+    run = lock_run(s, found.run_id)
+    candidate = s.get_one(CandidateRow, found.candidate_id)
+    refused = report.evaluation
+    if refused is not None and refused.verdict is Verdict.INTERNAL_ERROR and retry_internal(row):
+        return retry_job(s, row, refused.reason)
+    finish_job(s, row)
+    if found.state != "building":
+        return []
+    candidate.build = to_json(report)
+    candidate.signature, candidate.launches = report.signature, report.launches
+    if refused is not None:
+        return store_verdict(s, run, candidate, found, refused, first=True)
+    twin = _twin(s, candidate)
+    if twin is not None:
+        return _drop_duplicate(s, run, candidate, found, twin)
+    if RunStatus(run.status).ended:
+        found.state, found.settled_at = "cancelled", now(s)
+        return []
+    found.state = "judging"
+    return order_job(
+        s, JobKind.JUDGE, found.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind), run=run
+    )
+
+
+def _twin(s: Session, candidate: CandidateRow) -> str | None:
+    """Another Candidate of this Run that is the same program, and was not lost to a fault of ours."""
+    s.flush()
+    same = [CandidateRow.signature == candidate.signature]
+    if candidate.launches is not None:
+        same.append(CandidateRow.launches == candidate.launches)
+    return s.scalars(
+        select(CandidateRow.id)
+        .where(
+            CandidateRow.run_id == candidate.run_id,
+            or_(*same),
+            CandidateRow.id != candidate.id,
+            or_(CandidateRow.verdict.is_(None), CandidateRow.verdict != Verdict.INTERNAL_ERROR),
+        )
+        .order_by(CandidateRow.number)
+        .limit(1)
+    ).one_or_none()
+
+
+def _drop_duplicate(s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow, twin: str) -> list[Nudge]:
+    found.state, found.settled_at, found.reason = "duplicate", now(s), f"the same program as {twin}"
+    candidate.reason = found.reason
+    proposal = s.get_one(ProposalRow, candidate.proposal_id)
+    proposal.outcome, proposal.detail = ProposalOutcome.DUPLICATE, found.reason
+    run.since_best += 1
+    emit(s, run.id, "candidate.duplicate", candidate_id=candidate.id, number=candidate.number, of=twin)
+    return order_advance(s, run)

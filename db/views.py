@@ -1,0 +1,125 @@
+"""What the repositories return: frozen, read-only pictures of rows. Timestamps are ISO 8601 in UTC."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evaluator.types import Device, DeviceKind, Environment, Evaluation, Language, Problem, Ratio, Stage, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemView:
+    """A stored Problem. `problem` carries the source and the Workloads."""
+
+    id: str
+    project_id: str
+    name: str
+    description: str
+    hash: str
+    problem: Problem
+    created_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidateView:
+    """A stored Candidate without its source. `speedup` is the newest judged headline against the fastest Baseline."""
+
+    id: str
+    run_id: str
+    problem_id: str
+    number: int
+    hash: str
+    language: Language
+    proposer: str
+    model: str
+    operator: str
+    island: int
+    parents: tuple[str, ...]
+    verdict: Verdict | None
+    stage: Stage | None
+    reason: str
+    speedup: Ratio | None
+    confirmed: bool
+    created_at: str
+    niche: str = ""
+    elite: bool = False
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderboardEntry:
+    """The Champion of a Problem on a Device kind, with the confirmed speedups that made it one."""
+
+    problem_id: str
+    problem_name: str
+    device_kind: DeviceKind
+    device_name: str
+    run_id: str
+    candidate_id: str
+    language: Language
+    proposer: str
+    model: str
+    fastest_baseline: str
+    against_fastest: Ratio
+    against_eager: Ratio | None
+    confirmed_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventView:
+    """One event of a Run. `seq` is gap-free per Run and in commit order; it is the SSE id."""
+
+    run_id: str
+    seq: int
+    kind: str
+    created_at: str
+    data: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Job:
+    """One claimed row of work. `lease` identifies this claim: a settlement under another lease changes nothing."""
+
+    id: str
+    kind: str
+    queue: str
+    run_id: str | None
+    subject_id: str
+    project_id: str
+    attempt: int
+    lease: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceView:
+    """A device that a worker registered. `isolation` lists what its machine cannot enforce."""
+
+    device: Device
+    environment: Environment
+    queue: str
+    isolation: tuple[str, ...]
+    seen_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationView:
+    """A settled Evaluation with its id. `kind` is judge or confirm; Measurements carry their median as only sample."""
+
+    id: str
+    candidate_id: str
+    kind: str
+    evaluation: Evaluation
+    created_at: str
+    settled_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class StoredAnswer:
+    """What a POST with an Idempotency-Key was answered. `fingerprint` hashes the request that it belongs to."""
+
+    fingerprint: str
+    status: int
+    location: str | None
+    body: str

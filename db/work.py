@@ -1,0 +1,174 @@
+"""What a worker is handed for a claimed Job, and what it hands back: frozen dataclasses, complete and self-contained.
+
+`db.repositories.jobs.payload(s, job)` makes one of these inside a short read transaction; the worker then works
+without the database and settles through `db.transitions.settle` in another transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evaluator.types import (
+    BaselineReport,
+    BuildReport,
+    Candidate,
+    DeviceKind,
+    Language,
+    Problem,
+    Ratio,
+    Stage,
+    Verdict,
+    WorkloadFacts,
+)
+from evolution.types import Arm, ProposalOutcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmitWork:
+    """Try the reference: `evaluator serve` op `admit`."""
+
+    problem: Problem
+    device_kind: DeviceKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineWork:
+    """Time every Baseline of an admitted Problem: op `baseline`."""
+
+    problem: Problem
+    device_kind: DeviceKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildWork:
+    """Screen and compile a Candidate without a device: op `build`."""
+
+    evaluation_id: str
+    candidate_id: str
+    problem: Problem
+    candidate: Candidate
+    device_kind: DeviceKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeWork:
+    """Judge a Candidate against the fastest Baseline: op `judge`. `build` is what the build stage found, if it ran."""
+
+    evaluation_id: str
+    candidate_id: str
+    problem: Problem
+    candidate: Candidate
+    device_kind: DeviceKind
+    baseline: BaselineReport | None
+    build: BuildReport | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmWork:
+    """Confirm a Candidate against the Champion that stood when this was ordered (None: there was none)."""
+
+    evaluation_id: str
+    candidate_id: str
+    problem: Problem
+    candidate: Candidate
+    device_kind: DeviceKind
+    baseline: BaselineReport | None
+    champion_id: str | None
+    champion: Candidate | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParentView:
+    """A parent as a Proposer sees it: source, what the judge said about it, and how fast it is."""
+
+    candidate_id: str
+    source: str
+    language: Language
+    verdict: Verdict | None
+    stage: Stage | None
+    reason: str
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    resources: Mapping[str, Any] = field(default_factory=dict)
+    speedup: Ratio | None = None
+    workload_us: Mapping[str, float] = field(default_factory=dict)
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """One way in which earlier Candidates of this Run failed; `count` is how many did (same verdict and reason)."""
+
+    verdict: Verdict
+    stage: Stage
+    reason: str
+    language: Language
+    candidate_id: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposeWork:
+    """Make one Candidate.
+
+    `arm` says who is asked and what for. `arm_number` counts this arm's Proposals in this Run from 0, so an arm that
+    enumerates designs (the synthesiser, a replay) answers with design `arm_number` and EXHAUSTED beyond its last.
+    `hint` is what the search adds: {"configuration": {...}} for TUNE (apply it to `parents[0].source` with
+    `evolution.tunables.apply_configuration`). `given` is a source to take as it is (arm.proposer == "seed").
+    `tried` holds the source hashes (`Candidate.hash`) and build signatures of this Run's newest Candidates.
+    `calls` is how many times this Proposal has been begun, this time included: above 1, an earlier answer was lost.
+    `problem` is whole; a Proposer's prompt must leave out held-out Workloads.
+    """
+
+    proposal_id: str
+    run_id: str
+    number: int
+    arm: Arm
+    arm_number: int
+    island: int
+    run_seed: int
+    problem: Problem
+    device_kind: DeviceKind
+    device_name: str
+    device_facts: Mapping[str, Any]
+    facts: tuple[WorkloadFacts, ...]
+    baseline: BaselineReport | None
+    parents: tuple[ParentView, ...]
+    lessons: tuple[Lesson, ...]
+    tried: tuple[str, ...]
+    hint: Mapping[str, Any] = field(default_factory=dict)
+    given: str | None = None
+    calls: int = 1
+    tokens_left: int | None = None
+    usd_left: float | None = None
+
+
+WorkItem = AdmitWork | BaselineWork | BuildWork | JudgeWork | ConfirmWork | ProposeWork
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposalResult:
+    """What a Proposer answered. `source` and `language` are given exactly when `outcome` is CANDIDATE.
+
+    `model` is what the endpoint says answered; `detail` is one line for a person (why malformed, which error).
+    `usd` and the token counts are what this Proposal cost in all, lost calls included where known.
+    """
+
+    outcome: ProposalOutcome
+    source: str | None = None
+    language: Language | None = None
+    prompt: str = ""
+    prompt_template: str = ""
+    reply: str = ""
+    detail: str = ""
+    model: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+    duration_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        given = self.source is not None and self.language is not None
+        if given != (self.outcome is ProposalOutcome.CANDIDATE):
+            raise ValueError("a ProposalResult has a source and a language exactly when its outcome is CANDIDATE")

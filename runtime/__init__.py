@@ -1,0 +1,1 @@
+"""What service and workers share, without logic: settings, logging, queue names, nudges."""

@@ -1,0 +1,28 @@
+"""Names of queues and of the one task. A message says "there is work on queue Q"; the work itself is a database row."""
+
+from __future__ import annotations
+
+from evaluator.types import DeviceKind
+
+TASK_WORK = "warpwright.work"
+"""The Celery task `work(queue)`: claim rows of that queue until none is left."""
+
+CONTROL = "control"
+PROPOSE = "propose"
+BUILD = "build"
+CPU = "cpu"
+GPU_PREFIX = "gpu."
+CUDA = GPU_PREFIX + DeviceKind.CUDA.value
+
+QUEUES = (CONTROL, PROPOSE, BUILD, CPU, CUDA)
+
+
+def device_queue(kind: DeviceKind | str) -> str:
+    """The queue of jobs that need a device of this kind: "cpu", or "gpu.<kind>"."""
+    kind = DeviceKind(kind)
+    return CPU if kind is DeviceKind.CPU else GPU_PREFIX + kind.value
+
+
+def device_kind(queue: str) -> DeviceKind:
+    """The device kind that a device queue serves. Raises ValueError for a queue without a device."""
+    return DeviceKind(queue.removeprefix(GPU_PREFIX))

@@ -1,0 +1,149 @@
+"""Every setting of service and workers: read from WARPWRIGHT_* variables, each with its meaning."""
+
+from __future__ import annotations
+
+import shlex
+from functools import cache
+from pathlib import Path
+from typing import Annotated, Literal
+
+from pydantic import Field, ValidationError, field_validator
+from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
+
+from runtime.errors import SettingsError
+from runtime.models import ModelEndpoint, read_endpoints
+
+PREFIX = "WARPWRIGHT_"
+
+
+class Settings(BaseSettings):
+    """The whole configuration. Unknown WARPWRIGHT_* variables are ignored; wrong values are refused at start."""
+
+    model_config = SettingsConfigDict(env_prefix=PREFIX, extra="ignore", frozen=True, hide_input_in_errors=True)
+
+    # Where state lives
+    database_url: str = Field(
+        default="sqlite:///warpwright-data/warpwright.db",
+        description="SQLAlchemy URL: sqlite:////absolute/path.db, or postgresql+psycopg://user:password@host/name.",
+    )
+    redis_url: str = Field(
+        default="redis://127.0.0.1:6379/0", description="Redis or Valkey that carries nudges; it holds no state."
+    )
+    data_dir: Path = Field(
+        default=Path("warpwright-data"), description="Folder for what is not in the database: logs, replay files."
+    )
+
+    # Service
+    host: str = Field(default="127.0.0.1", description="Address that the service listens on.")
+    port: int = Field(default=8000, ge=0, le=65535, description="Port that the service listens on.")
+    allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=("127.0.0.1", "localhost", "[::1]"),
+        description="Host headers that are answered, separated by commas; a port is ignored.",
+    )
+    max_request_bytes: int = Field(default=2 * 2**20, ge=1024, description="Largest accepted HTTP request body.")
+    api_key: str | None = Field(
+        default=None, repr=False, description="Key that clients must send as a bearer token; needed beyond loopback."
+    )
+    event_poll_s: float = Field(default=0.2, gt=0, description="How often the event tailer looks for new events.")
+
+    # Logging
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(default="INFO", description="Least level logged.")
+    log_format: Literal["console", "json"] = Field(default="console", description="One line per event, for whom.")
+
+    # Queue
+    lease_s: float = Field(default=15.0, gt=0, description="How long a claim lasts without a heartbeat.")
+    heartbeat_s: float = Field(default=3.0, gt=0, description="How often a worker renews the lease of its job.")
+    sweep_interval_s: float = Field(default=2.0, gt=0, description="How often the sweeper looks for stuck work.")
+    nudge_expires_s: float = Field(default=30.0, gt=0, description="A nudge older than this is dropped unread.")
+
+    # Proposers
+    models: Annotated[tuple[ModelEndpoint, ...], NoDecode] = Field(
+        default=(), description="Model endpoints: a JSON list, or the path of a JSON file that holds one."
+    )
+    propose_threads: int = Field(default=4, ge=1, le=256, description="Proposals made at once by a propose worker.")
+    proposal_deadline_s: float = Field(default=600.0, gt=0, description="Total time of one proposal, retries included.")
+    synthesis_deadline_s: float = Field(default=120.0, gt=0, description="Total time of one synthesised proposal.")
+    prompt_tokens: int = Field(default=24000, ge=1000, description="Largest prompt; the least useful parts go first.")
+    max_reply_bytes: int = Field(default=2**20, ge=1024, description="A longer reply is cut off and refused.")
+    replay_dir: Path | None = Field(
+        default=None, description="Folder of recorded proposals; `replay:NAME` is read from here alone. Unset: none."
+    )
+
+    # Judge
+    judge_command: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(), description="Program that judges, called with `--device D`; unset: this Python's evaluator room."
+    )
+    gpu_device: str = Field(default="cuda:0", pattern=r"^cuda:\d+$", description="The device of a `gpu` worker.")
+    admit_deadline_s: float = Field(default=180.0, gt=0, description="Total time of one admission.")
+    baseline_deadline_s: float = Field(default=600.0, gt=0, description="Total time of timing all Baselines once.")
+    build_deadline_s: float = Field(default=180.0, gt=0, description="Total time of one build.")
+    judge_deadline_s: float = Field(default=300.0, gt=0, description="Total time of judging one Candidate.")
+    confirm_deadline_s: float = Field(default=600.0, gt=0, description="Total time of confirming one Candidate.")
+
+    @field_validator("allowed_hosts", mode="before")
+    @classmethod
+    def _split(cls, value: object) -> object:
+        return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value
+
+    @field_validator("judge_command", mode="before")
+    @classmethod
+    def _words(cls, value: object) -> object:
+        return tuple(shlex.split(value)) if isinstance(value, str) else value
+
+    @field_validator("models", mode="before")
+    @classmethod
+    def _endpoints(cls, value: object) -> tuple[ModelEndpoint, ...]:
+        try:
+            return read_endpoints(value)
+        except SettingsError as error:
+            raise ValueError(str(error)) from error
+
+    def endpoint(self, name: str) -> ModelEndpoint | None:
+        """The endpoint of that name, or None."""
+        return next((endpoint for endpoint in self.models if endpoint.name == name), None)
+
+    @property
+    def proposer_names(self) -> tuple[str, ...]:
+        """What `RunConfig.proposers` may name here, besides `seed` and `replay:NAME`."""
+        return ("synthesiser", *(("model",) if self.models else ()), *(endpoint.name for endpoint in self.models))
+
+    @property
+    def default_proposers(self) -> tuple[str, ...]:
+        """The synthesiser alone, or with every model where one is configured."""
+        return ("synthesiser", "model") if self.models else ("synthesiser",)
+
+
+def load_settings() -> Settings:
+    """Settings from the environment, read anew. Raises SettingsError with one line per wrong variable."""
+    try:
+        return Settings()
+    except ValidationError as error:
+        lines = [
+            f"{PREFIX}{'_'.join(str(part) for part in item['loc']).upper()}: {item['msg']}"
+            for item in error.errors(include_url=False, include_input=False)
+        ]
+        raise SettingsError("\n".join(lines)) from error
+
+
+@cache
+def settings() -> Settings:
+    """The settings of this process, read once. Raises SettingsError."""
+    return load_settings()
+
+
+def settings_table() -> str:
+    """A Markdown table of every setting and of every field of a model endpoint, for the documentation."""
+    lines = ["| variable | default | meaning |", "|---|---|---|"]
+    for name, info in Settings.model_fields.items():
+        lines.append(f"| `{PREFIX}{name.upper()}` | {_shown(info.default)} | {info.description} |")
+    lines += ["", "Fields of one entry of `WARPWRIGHT_MODELS`:", "", "| field | default | meaning |", "|---|---|---|"]
+    for name, info in ModelEndpoint.model_fields.items():
+        default = "required" if info.is_required() else _shown(info.get_default(call_default_factory=True))
+        lines.append(f"| `{name}` | {default} | {info.description} |")
+    return "\n".join(lines) + "\n"
+
+
+def _shown(value: object) -> str:
+    if value is None or value in ((), {}):
+        return "unset"
+    return f"`{','.join(value)}`" if isinstance(value, tuple) else f"`{value}`"
