@@ -1,0 +1,82 @@
+"""How routes answer: dataclasses as JSON, refusals of `db` as ours, ids checked before they are looked up."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from typing import Annotated, Any
+
+from fastapi import Path
+from pydantic import AfterValidator
+from starlette.responses import Response
+
+import db.errors
+from evaluator.schema import to_json
+from service import problem_details
+from service.errors import Conflict, NotFound
+from service.problem_details import ProblemDetails
+
+_ID = re.compile(r"[a-z]{2,8}_[0-9a-z]{8,40}\Z")
+
+_MEANINGS = {
+    400: "The request cannot be understood.",
+    401: "An API key is set and was not sent, or is wrong.",
+    403: "A page of another site asked.",
+    404: "Nothing has this id.",
+    405: "Not this method.",
+    406: "Not in this form.",
+    408: "The body arrived too slowly.",
+    409: "Not possible in its present state.",
+    413: "More than 2 MiB.",
+    422: "Well formed and wrong: the fields or the line are named.",
+    500: "Our fault; logged under `error_id`.",
+    503: "Not available at the moment.",
+}
+
+
+def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
+    """The documented errors of a route, on top of those that every route has."""
+    return {
+        status: {
+            "description": _MEANINGS[status],
+            "model": ProblemDetails,
+            "content": {problem_details.MEDIA_TYPE: {}},
+        }
+        for status in (400, 401, *statuses, 500, 503)
+    }
+
+
+def answer(value: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
+    """A JSON answer for a dataclass or a container of them."""
+    body = json.dumps(to_json(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
+    return Response(body.encode("utf-8", "replace"), status_code=status, media_type="application/json", headers=headers)
+
+
+@contextmanager
+def refusals() -> Iterator[None]:
+    """Turns what the database room refuses into answers."""
+    try:
+        yield
+    except db.errors.NotFound as error:
+        raise NotFound(f"There is no {error.noun} with this id.") from error
+    except db.errors.Conflict as error:
+        raise Conflict(f"{error}.") from error
+
+
+def checked_id(value: str, noun: str) -> str:
+    """An id that could exist. Raises NotFound otherwise, so that odd characters never reach the database."""
+    if not _ID.match(value):
+        raise NotFound(f"There is no {noun} with this id.")
+    return value
+
+
+def _check(noun: str) -> AfterValidator:
+    return AfterValidator(lambda value: checked_id(value, noun))
+
+
+ProblemId = Annotated[str, Path(examples=["prob_01jd3z8v5e0000q4x9k2m7n8p1"]), _check("problem")]
+RunId = Annotated[str, Path(examples=["run_01jd3z8v5e0000q4x9k2m7n8p1"]), _check("run")]
+CandidateId = Annotated[str, Path(examples=["cand_01jd3z8v5e0000q4x9k2m7n8p1"]), _check("candidate")]
+ProposalId = Annotated[str, Path(examples=["prop_01jd3z8v5e0000q4x9k2m7n8p1"]), _check("proposal")]

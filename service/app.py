@@ -1,0 +1,123 @@
+"""The application: routes, layers, and what lives as long as it does."""
+
+from __future__ import annotations
+
+from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from contextlib import asynccontextmanager
+from typing import Any
+
+from fastapi import APIRouter, FastAPI
+from sqlalchemy import Engine
+from starlette.middleware import Middleware
+
+from db.engine import make_engine, read_session
+from db.repositories import events
+from db.views import EventView
+from runtime.nudge import nudge
+from runtime.settings import Settings
+from service import handlers, openapi
+from service.context import Context
+from service.metrics import MeasureRequests, Metrics
+from service.middleware.access import LOOPBACK_HOSTS, AccessControl, host_name
+from service.middleware.body_limit import BodyLimit
+from service.middleware.boundary import ErrorBoundary
+from service.middleware.headers import SecurityHeaders
+from service.pages import candidates as candidate_pages
+from service.pages import leaderboard as leaderboard_pages
+from service.pages import problems as problem_pages
+from service.pages import runs as run_pages
+from service.pages.static import ASSETS, Assets
+from service.routers import (
+    candidates,
+    downloads,
+    leaderboard,
+    operations,
+    problems,
+    proposals,
+    runs,
+)
+from service.routers import events as event_routes
+from service.streams.hub import PAGE, EventHub
+
+API = "/api/v1"
+BODY_DEADLINE_S = 30.0
+
+
+def create_app(
+    settings: Settings,
+    *,
+    engine: Engine | None = None,
+    send_nudges: Callable[[Iterable[str]], Any] | None = None,
+    keep_alive_s: float = 15.0,
+    stream_lifetime_s: float = 3600.0,
+) -> FastAPI:
+    """The service for `settings`. The database must be migrated. The named parameters are for tests."""
+    own_engine = engine is None
+    database = engine or make_engine(settings.database_url)
+    metrics = Metrics()
+    hub = EventHub(_reader(database), poll_s=settings.event_poll_s)
+    metrics.watch_followers(lambda: hub.followers)
+    context = Context(
+        settings=settings,
+        engine=database,
+        hub=hub,
+        metrics=metrics,
+        nudge=send_nudges or (lambda queues: nudge(settings.redis_url, queues, expires_s=settings.nudge_expires_s)),
+        keep_alive_s=keep_alive_s,
+        stream_lifetime_s=stream_lifetime_s,
+    )
+
+    @asynccontextmanager
+    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        hub.start()
+        try:
+            yield
+        finally:
+            await hub.stop()
+            if own_engine:
+                database.dispose()
+
+    app = FastAPI(
+        title="Warpwright",
+        lifespan=lifespan,
+        middleware=_layers(settings, metrics),
+        openapi_url=f"{API}/openapi.json",
+        docs_url=None,  # its scripts come from elsewhere, which the content security policy forbids
+        redoc_url=None,
+        redirect_slashes=False,
+    )
+    app.state.context = context
+    _routes(app)
+    handlers.install(app)
+    app.openapi = lambda: openapi.build(app)  # type: ignore[method-assign]
+    return app
+
+
+def _reader(engine: Engine) -> Callable[[str, int], Sequence[EventView]]:
+    def read(run_id: str, after: int) -> Sequence[EventView]:
+        with read_session(engine) as session:
+            return events.after(session, run_id, after, PAGE)
+
+    return read
+
+
+def _layers(settings: Settings, metrics: Metrics) -> list[Middleware]:
+    hosts = {host_name(host) for host in settings.allowed_hosts} | LOOPBACK_HOSTS
+    return [
+        Middleware(SecurityHeaders),
+        Middleware(MeasureRequests, metrics=metrics),
+        Middleware(ErrorBoundary),
+        Middleware(AccessControl, hosts=hosts, api_key=settings.api_key),
+        Middleware(BodyLimit, max_bytes=settings.max_request_bytes, deadline_s=BODY_DEADLINE_S),
+    ]
+
+
+def _routes(app: FastAPI) -> None:
+    api = APIRouter(prefix=API)
+    for module in (problems, runs, event_routes, candidates, proposals, leaderboard, downloads):
+        api.include_router(module.router)
+    app.include_router(api)
+    app.include_router(operations.router)
+    for page in (leaderboard_pages, run_pages, candidate_pages, problem_pages):
+        app.include_router(page.router, include_in_schema=False)
+    app.mount("/static", Assets(directory=ASSETS), name="static")

@@ -1,0 +1,40 @@
+"""What every route may use: the engine, the settings, the event hub, and a way to send nudges."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Depends, Request
+from sqlalchemy import Engine
+
+from runtime.settings import Settings
+from service.metrics import Metrics
+from service.streams.hub import EventHub
+
+# One project, until API keys bring more.
+DEFAULT_PROJECT = "default"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Context:
+    """One application's resources. `nudge` is called with queue names after a commit and never raises."""
+
+    settings: Settings
+    engine: Engine
+    hub: EventHub
+    metrics: Metrics
+    nudge: Callable[[Iterable[str]], Any]
+    project_id: str = DEFAULT_PROJECT
+    keep_alive_s: float = 15.0
+    stream_lifetime_s: float = 3600.0
+
+
+def get_context(request: Request) -> Context:
+    """The context of the application that serves this request."""
+    context: Context = request.app.state.context
+    return context
+
+
+Ctx = Annotated[Context, Depends(get_context)]

@@ -1,0 +1,95 @@
+"""What the service answers when it cannot do what was asked.
+
+ServiceError                    every error of ours; becomes application/problem+json (RFC 9457)
+├── BadRequest          400     the request cannot be understood (a forged cursor, a bad header)
+├── Unauthorized        401     no API key, or a wrong one
+├── Forbidden           403     understood and refused (a page of another site asks)
+├── NotFound            404     nothing has this id, or it is another project's
+├── Conflict            409     it is not in a state where that can be done
+├── TooLarge            413     more bytes than are taken
+├── Unprocessable       422     well formed and wrong (a reference that does not parse)
+└── Unavailable         503     ours, and passing: try again
+
+StartupError                    the service refuses to start; the message says what to do
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any, ClassVar
+
+
+class ServiceError(Exception):
+    """One refusal: `title` is the same for every occurrence of `slug`, `detail` says what to do about this one."""
+
+    status: ClassVar[int] = 500
+    slug: str = "internal"
+    title: str = "Something went wrong on our side"
+
+    def __init__(
+        self,
+        detail: str,
+        *,
+        slug: str | None = None,
+        title: str | None = None,
+        headers: Mapping[str, str] | None = None,
+        **extra: Any,
+    ) -> None:
+        super().__init__(detail)
+        self.detail = detail
+        self.slug = slug or self.slug
+        self.title = title or self.title
+        self.headers = dict(headers or {})
+        self.extra = extra
+
+
+class BadRequest(ServiceError):
+    status = 400
+    slug = "bad-request"
+    title = "The request cannot be understood"
+
+
+class Unauthorized(ServiceError):
+    status = 401
+    slug = "unauthorized"
+    title = "An API key is needed"
+
+
+class Forbidden(ServiceError):
+    status = 403
+    slug = "forbidden"
+    title = "This request is refused"
+
+
+class NotFound(ServiceError):
+    status = 404
+    slug = "not-found"
+    title = "There is nothing here"
+
+
+class Conflict(ServiceError):
+    status = 409
+    slug = "conflict"
+    title = "Not possible in its present state"
+
+
+class TooLarge(ServiceError):
+    status = 413
+    slug = "too-large"
+    title = "The request is too large"
+
+
+class Unprocessable(ServiceError):
+    status = 422
+    slug = "unprocessable"
+    title = "The request is well formed and wrong"
+
+
+class Unavailable(ServiceError):
+    status = 503
+    slug = "unavailable"
+    title = "Not available at the moment"
+
+
+class StartupError(Exception):
+    """The service cannot start as configured; the message is one line for a person."""

@@ -1,0 +1,198 @@
+"""One self-contained Python file: provenance, the kernel, the reference it was verified against, and a guard."""
+
+from __future__ import annotations
+
+import ast
+import pprint
+import re
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Any
+
+from evaluator.types import Candidate, DeviceKind, Evaluation, Problem, Ratio, WorkloadFacts
+from service.exports.domain import domain
+from service.exports.embed import one_line, raw_literal
+
+_GUARD = files("service.exports").joinpath("guard.py.txt").read_text(encoding="utf-8")
+_CHECK = files("service.exports").joinpath("check.py.txt").read_text(encoding="utf-8")
+_NATIVE = files("evaluator.child").joinpath("warpwright_native.py").read_text(encoding="utf-8")
+_RULE = "# " + "-" * 114
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """What goes into a file. `evaluation` speaks for the Candidate: its confirmation where it has one.
+
+    `facts` are the Admission's, from which the guard knows the domain; without any, the file falls back to the
+    reference always.
+    """
+
+    problem: Problem
+    candidate: Candidate
+    candidate_id: str
+    device_kind: DeviceKind
+    evaluation: Evaluation | None
+    confirmed: bool
+    facts: tuple[WorkloadFacts, ...]
+    dated: str
+    proposed_by: str
+
+
+def build(export: Export) -> str:
+    """The file's text. It imports torch (triton where the kernel does), else only what is Python's own."""
+    source, future = hoist_future(export.candidate.source)
+    parts = [f'"""{_header(export)}"""\n', *([future] if future else [])]
+    if re.search(r"\bwarpwright_native\b", source):
+        parts.append(_native_part())
+    parts += [
+        f"{_RULE}\n# The kernel, as it was verified (sha256 {export.candidate.hash}).\n",
+        source.rstrip("\n") + "\n",
+        f"\n{_RULE}\n# The reference that it was verified against. It runs where the kernel may not, and in --check.\n",
+        f"_WW_REFERENCE = {raw_literal(export.problem.source)}\n",
+        f"_WW_FACTS = {_literal(_facts(export))}\n",
+        "# Inputs that the kernel was verified on. A name stands for any size from 1; equal names are equal sizes.",
+        f"_WW_DOMAIN = {_literal(domain(export.problem, export.device_kind, export.facts))}\n",
+        _GUARD,
+        _CHECK,
+    ]
+    return "\n".join(parts)
+
+
+def file_name(problem_name: str, device_kind: DeviceKind) -> str:
+    """A file name that is a module name too: `rmsnorm_residual_cpu.py`."""
+    stem = re.sub(r"[^a-z0-9]+", "_", problem_name.lower()).strip("_")[:80] or "kernel"
+    return f"{'k_' if stem[0].isdigit() else ''}{stem}_{device_kind.value}.py"
+
+
+def hoist_future(source: str) -> tuple[str, str]:
+    """`source` with its `from __future__` lines turned into comments, and those lines, which must open a file."""
+    try:
+        tree = ast.parse(source)
+    except (SyntaxError, ValueError, RecursionError, MemoryError):
+        return source, ""
+    lines, moved = source.split("\n"), []
+    for node in tree.body:
+        if isinstance(node, ast.ImportFrom) and node.module == "__future__":
+            moved.append(f"from __future__ import {', '.join(alias.name for alias in node.names)}\n")
+            for number in range(node.lineno - 1, node.end_lineno or node.lineno):
+                lines[number] = f"# {lines[number]}  (moved to the top)"
+    return "\n".join(lines), "".join(moved)
+
+
+def _native_part() -> str:
+    return (
+        f"{_RULE}\n# The compile helper that the kernel imports as `warpwright_native`, carried along as text.\n\n"
+        f"import sys as _ww_sys\nimport types as _ww_types\n\n"
+        f"_WW_NATIVE = {raw_literal(_NATIVE)}\n"
+        'if "warpwright_native" not in _ww_sys.modules:\n'
+        '    _ww_module = _ww_types.ModuleType("warpwright_native")\n'
+        '    exec(compile(_WW_NATIVE, "warpwright_native.py", "exec", dont_inherit=True), _ww_module.__dict__)\n'
+        '    _ww_sys.modules["warpwright_native"] = _ww_module\n'
+    )
+
+
+def _facts(export: Export) -> dict[str, Any]:
+    problem = export.problem
+    return {
+        "device_kind": export.device_kind.value,
+        "train": problem.train,
+        "mutates": list(problem.mutates),
+        "error_budget": problem.error_budget,
+        "workloads": [
+            {"name": w.name, "sizes": {k: v for k, v in w.sizes.items() if k != "device"}, "held_out": w.held_out}
+            for w in problem.workloads_for(export.device_kind)
+        ],
+    }
+
+
+def _literal(value: object) -> str:
+    """A Python literal, laid out for people."""
+    return pprint.pformat(value, width=116, sort_dicts=False)
+
+
+def _header(export: Export) -> str:
+    problem, evaluation = export.problem, export.evaluation
+    rows = [
+        ("problem", f"{one_line(problem.name)}"),
+        ("", f"sha256 {problem.hash}"),
+        (
+            "kernel",
+            f"{export.candidate_id}, {export.candidate.language.value}, proposed by {one_line(export.proposed_by)}",
+        ),
+        ("", f"sha256 {export.candidate.hash}"),
+        *_evidence(evaluation, confirmed=export.confirmed),
+        ("date", export.dated),
+        ("contract", _contract(problem)),
+        ("workloads", ", ".join(one_line(w.name) for w in problem.workloads_for(export.device_kind))),
+    ]
+    table = "\n".join(f"  {label:<10} {text}" for label, text in rows)
+    return f"""{_headline(export)}
+
+{table}
+
+Use:    from this_file import ModelNew      (constructed and called as the reference's Model; same parameters)
+        Inputs beyond what was verified, and calls that need gradients, are answered by the embedded reference.
+Check:  python this_file.py --check         (verifies against the embedded reference on fresh random inputs)
+
+Made by Warpwright.
+"""
+
+
+def _headline(export: Export) -> str:
+    ratio = export.evaluation.speedup("fastest") if export.evaluation else None
+    name = one_line(export.problem.name)
+    if ratio is None:
+        return f"{name}: verified right, not timed."
+    if not export.confirmed:
+        return f"{name}: {ratio.value:.2f} x the fastest baseline when judged once; NOT confirmed by a second session."
+    return f"{name}: {ratio.value:.2f} x as fast as the fastest PyTorch baseline, confirmed."
+
+
+def _evidence(evaluation: Evaluation | None, *, confirmed: bool) -> list[tuple[str, str]]:
+    if evaluation is None or evaluation.device is None or evaluation.environment is None:
+        return [("evidence", "none")]
+    versions = evaluation.environment
+    known = {
+        "torch": versions.torch,
+        "triton": versions.triton,
+        "CUDA": versions.cuda,
+        "driver": versions.driver,
+        "compiler": versions.compiler,
+        "Python": versions.python,
+    }
+    rows = [
+        ("device", one_line(evaluation.device.name)),
+        ("versions", ", ".join(f"{name} {one_line(version)}" for name, version in known.items() if version)),
+    ]
+    label = "speedup" if confirmed else "judged"
+    for ratio in evaluation.speedups:
+        if ratio.workload is None:
+            rows.append((label, _ratio(ratio, evaluation)))
+            label = ""
+    return rows
+
+
+def _ratio(ratio: Ratio, evaluation: Evaluation) -> str:
+    against = one_line(ratio.against)
+    if ratio.against == "fastest":
+        against = f"the fastest baseline ({fastest_modes(evaluation)})"
+    low, high = ratio.interval.low, ratio.interval.high
+    return f"{ratio.value:.3f} x against {against}, {ratio.interval.confidence:.4g} interval {low:.3f} to {high:.3f}"
+
+
+def fastest_modes(evaluation: Evaluation) -> str:
+    """Which Baselines were the fastest, over the Workloads of an Evaluation: "compile", or "compile, eager"."""
+    fastest = {
+        min(m.baselines, key=lambda time: time.median_us).mode: None for m in evaluation.measurements if m.baselines
+    }
+    return one_line(", ".join(sorted(fastest))) or "not recorded"
+
+
+def _contract(problem: Problem) -> str:
+    precision = problem.precision.value
+    if problem.error_budget is not None:
+        precision = f"relative error {problem.error_budget:g}"
+    domain = (
+        "the workloads' shapes, dense and aligned" if problem.domain.value == "declared" else "every shape and stride"
+    )
+    return f"{precision} accuracy on {domain}; {'train' if problem.train else 'eval'} mode"

@@ -1,0 +1,84 @@
+"""Who may ask: a Host allow-list against DNS rebinding, an API key where one is set, and no other site's pages."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+from collections.abc import Collection
+from urllib.parse import urlsplit
+
+from starlette.datastructures import Headers
+from starlette.types import ASGIApp, Receive, Scope, Send
+
+from service import problem_details
+from service.errors import BadRequest, Forbidden, ServiceError, Unauthorized
+
+LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
+OPEN_PATHS = frozenset({"/healthz", "/readyz"})
+SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
+
+
+def host_name(value: str) -> str:
+    """A Host header without its port, in lower case; IPv6 addresses keep their brackets."""
+    name = value.strip().lower()
+    if name.startswith("["):
+        return name.partition("]")[0] + "]"
+    return name.rpartition(":")[0] if ":" in name else name
+
+
+class AccessControl:
+    """Refuses what may not ask before anything of it is read."""
+
+    def __init__(self, app: ASGIApp, *, hosts: Collection[str], api_key: str | None) -> None:
+        self.app = app
+        self.hosts = frozenset(host.lower() for host in hosts)
+        self.key_digest = hashlib.sha256(api_key.encode()).digest() if api_key else None
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        if scope["type"] == "http":
+            try:
+                self._check(scope["method"], scope["path"], Headers(scope=scope))
+            except ServiceError as error:
+                members = problem_details.document(error.status, error.slug, error.title, error.detail)
+                await problem_details.response(members, error.headers)(scope, receive, send)
+                return
+        elif scope["type"] == "websocket":
+            await send({"type": "websocket.close", "code": 1008})
+            return
+        await self.app(scope, receive, send)
+
+    def _check(self, method: str, path: str, headers: Headers) -> None:
+        hosts = headers.getlist("host")
+        if len(hosts) != 1 or ("*" not in self.hosts and host_name(hosts[0]) not in self.hosts):
+            raise BadRequest(
+                "The Host header names a host that this service does not answer for. "
+                "If it is yours, add it to WARPWRIGHT_ALLOWED_HOSTS.",
+                slug="unknown-host",
+                title="This host is not served here",
+            )
+        if self.key_digest is not None and path not in OPEN_PATHS:
+            self._check_key(headers.get("authorization", ""), self.key_digest)
+        if method not in SAFE_METHODS:
+            _check_origin(headers, hosts[0])
+
+    @staticmethod
+    def _check_key(header: str, expected: bytes) -> None:
+        scheme, _, key = header.partition(" ")
+        given = hashlib.sha256(key.strip().encode("latin-1", "replace")).digest()
+        # Digests are compared, so that neither the length nor a common prefix of the key shows in the time taken.
+        if not hmac.compare_digest(given, expected) or scheme.lower() != "bearer":
+            raise Unauthorized(
+                "Send the service's API key: Authorization: Bearer KEY.", headers={"WWW-Authenticate": "Bearer"}
+            )
+
+
+def _check_origin(headers: Headers, host: str) -> None:
+    """A browser says which site's page asks; another site's may not change anything here."""
+    origin = headers.get("origin")
+    foreign = origin is not None and urlsplit(origin).netloc.lower() != host.strip().lower()
+    if foreign or headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
+        raise Forbidden(
+            "A page of another site asked for this; only this service's own pages and programs may.",
+            slug="cross-origin",
+            title="Requests from other sites are refused",
+        )

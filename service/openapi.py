@@ -1,0 +1,83 @@
+"""The OpenAPI document: complete enough for a client, and committed (openapi.json; a test holds it to the code)."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from fastapi import FastAPI
+from fastapi.openapi.utils import get_openapi
+
+from service import problem_details
+
+COMMITTED = Path(__file__).parent / "openapi.json"
+VERSION = "1.0.0"
+DESCRIPTION = """\
+Give Warpwright a slow PyTorch operation; get back a kernel that is proved right and proved faster.
+
+Store a Problem, start a Run, follow its events, download the winner. Times are microseconds (`_us`) or seconds (`_s`),
+moments are ISO 8601 in UTC, ids sort by time. Errors are `application/problem+json` (RFC 9457). POSTs take an
+`Idempotency-Key`. Lists answer `items` and `next_cursor`.
+"""
+
+
+def build(app: FastAPI) -> dict[str, Any]:
+    """The document for `app`: FastAPI's, with errors as they are really sent and with plain names."""
+    if app.openapi_schema is None:
+        schema = get_openapi(
+            title="Warpwright", version=VERSION, summary="Kernels, proved", description=DESCRIPTION, routes=app.routes
+        )
+        _problem_media_types(schema)
+        schema["components"]["securitySchemes"] = {
+            "apiKey": {
+                "type": "http",
+                "scheme": "bearer",
+                "description": "Needed whenever the service is set up with a key.",
+            }
+        }
+        schema["security"] = [{}, {"apiKey": []}]
+        app.openapi_schema = _plain_names(schema)
+    return app.openapi_schema
+
+
+def text(app: FastAPI) -> str:
+    """The document as it is committed."""
+    return json.dumps(build(app), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
+
+
+def _problem_media_types(schema: dict[str, Any]) -> None:
+    """Errors carry problem+json alone; FastAPI would add application/json beside it."""
+    for unused in ("HTTPValidationError", "ValidationError"):
+        schema["components"]["schemas"].pop(unused, None)
+    for path in schema["paths"].values():
+        for operation in path.values():
+            if "HTTPValidationError" in str(operation["responses"].get("422")):
+                del operation["responses"]["422"]  # FastAPI's guess: an id that cannot be is a 404 here
+            for response in operation["responses"].values():
+                content = response.get("content", {})
+                if problem_details.MEDIA_TYPE in content:
+                    content[problem_details.MEDIA_TYPE] = {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}
+                    content.pop("application/json", None)
+
+
+# What a worker registered: a Device, with where it is and since when.
+_RENAMED = {"DeviceView": "RegisteredDevice"}
+
+
+def _plain_names(schema: dict[str, Any]) -> dict[str, Any]:
+    """Schemas by the words of the glossary: `Candidate`, not the name of the class that carries one."""
+    names = schema["components"]["schemas"]
+    renamed = {
+        name: _RENAMED.get(name, name.removesuffix("View").removesuffix("Answer"))
+        for name in names
+        if name.endswith(("View", "Answer"))
+    }
+    document = json.dumps(schema)
+    for old, new in renamed.items():
+        if new in names:
+            raise ValueError(f"two schemas would be called {new}")
+        document = document.replace(f'"#/components/schemas/{old}"', f'"#/components/schemas/{new}"')
+        document = document.replace(f'"{old}": {{', f'"{new}": {{').replace(f'"title": "{old}"', f'"title": "{new}"')
+    result: dict[str, Any] = json.loads(document)
+    return result

@@ -1,0 +1,69 @@
+"""Numbers as people read them. Every function takes plain values and returns text."""
+
+from __future__ import annotations
+
+from datetime import datetime
+
+DASH = "–"
+
+
+def times(value: float) -> str:
+    """A ratio: 2.31×, 12.4×, 1.008×."""
+    if abs(value - 1) < 0.05:
+        return f"{value:.3f}×"
+    return f"{value:.2f}×" if value < 10 else f"{value:.1f}×"
+
+
+def span(low: float, high: float) -> str:
+    """An interval of ratios: 2.20–2.42."""
+    digits = 3 if abs(low - 1) < 0.05 or abs(high - 1) < 0.05 else 2 if high < 10 else 1
+    return f"{low:.{digits}f}{DASH}{high:.{digits}f}"
+
+
+def duration_us(value: float) -> str:
+    """Microseconds with three significant digits and a unit that fits."""
+    for limit, scale, unit in ((1e3, 1.0, "µs"), (1e6, 1e3, "ms")):
+        if value < limit:
+            return f"{_three(value / scale)} {unit}"
+    return f"{_three(value / 1e6)} s"
+
+
+def duration_s(value: float) -> str:
+    """Seconds: 0.4 s, 12 s, 3 min 20 s, 2 h 5 min."""
+    if value < 10:
+        return f"{value:.1f} s"
+    seconds = round(value)
+    if seconds < 60:
+        return f"{seconds} s"
+    minutes, seconds = divmod(seconds, 60)
+    if minutes < 60:
+        return f"{minutes} min {seconds} s"
+    return f"{minutes // 60} h {minutes % 60} min"
+
+
+def usd(value: float) -> str:
+    """Dollars; cents of a cent where there are no dollars."""
+    return f"${value:,.2f}" if value >= 1 or value == 0 else f"${value:.4f}"
+
+
+def count(value: int) -> str:
+    """A whole number with thin spaces between thousands."""
+    return f"{value:,}".replace(",", "\u2009")
+
+
+def moment(value: str) -> str:
+    """An ISO 8601 moment in UTC, for readers without scripts."""
+    try:
+        parsed = datetime.fromisoformat(value)
+    except ValueError:
+        return value
+    return f"{parsed:%Y-%m-%d %H:%M} UTC"
+
+
+def plural(number: int, one: str, many: str) -> str:
+    """1 run, 2 runs."""
+    return f"{count(number)} {one if number == 1 else many}"
+
+
+def _three(value: float) -> str:
+    return f"{value:.0f}" if value >= 100 else f"{value:.1f}" if value >= 10 else f"{value:.2f}"

@@ -1,0 +1,20 @@
+"""Source with classes for colours; never a style attribute, which the content security policy would drop."""
+
+from __future__ import annotations
+
+from markupsafe import Markup
+from pygments import highlight as pygments_highlight
+from pygments.formatters import HtmlFormatter
+from pygments.lexers import PythonLexer
+
+# Beyond this a source is shown plain: highlighting a megabyte takes a second.
+MAX_CHARACTERS = 200_000
+
+
+def highlight(source: str) -> Markup:
+    """Escaped HTML with line numbers that are not copied along."""
+    if len(source) > MAX_CHARACTERS:
+        return Markup("<pre>{}</pre>").format(source)
+    formatter: HtmlFormatter[str] = HtmlFormatter(cssclass="code", linenos=False, wrapcode=True)
+    # Pygments escapes what it is given.
+    return Markup(pygments_highlight(source, PythonLexer(stripnl=False), formatter))

@@ -1,0 +1,49 @@
+"""Templates and what they may use. Everything is escaped; a name that a template misspells is an error."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.requests import Request
+from starlette.responses import HTMLResponse, Response
+
+from service.pages import charts, formatting
+from service.pages.static import asset
+
+_PROGRAMS = ("/api/", "/healthz", "/readyz", "/metrics", "/static/")
+
+_templates = Environment(
+    loader=FileSystemLoader(Path(__file__).parent.parent / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+_templates.filters.update(
+    times=formatting.times,
+    span=formatting.span,
+    us=formatting.duration_us,
+    seconds=formatting.duration_s,
+    usd=formatting.usd,
+    count=formatting.count,
+    moment=formatting.moment,
+)
+_templates.globals.update(asset=asset, plural=formatting.plural, interval_bar=charts.interval_bar)
+
+
+def page(template: str, *, status: int = 200, **values: Any) -> Response:
+    """A page, or a fragment of one."""
+    return HTMLResponse(_templates.get_template(template).render(**values), status_code=status)
+
+
+def wants_page(request: Request) -> bool:
+    """Whether a person looks at this with a browser, rather than a program at the API."""
+    return not request.url.path.startswith(_PROGRAMS) and "text/html" in request.headers.get("accept", "")
+
+
+def error_page(request: Request, members: Mapping[str, Any]) -> Response:
+    """A problem document for people."""
+    return page("error.html", status=int(members["status"]), problem=members, path=request.url.path)

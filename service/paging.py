@@ -1,0 +1,56 @@
+"""Opaque cursors: where a list goes on. A cursor belongs to one list and is refused anywhere else."""
+
+from __future__ import annotations
+
+import base64
+import binascii
+import json
+import re
+from typing import Annotated
+
+from fastapi import Query
+
+from service.errors import BadRequest
+
+MAX_LIMIT = 200
+_SHAPE = re.compile(r"[A-Za-z0-9_-]{4,400}\Z")
+
+Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="How many items at most.")]
+Cursor = Annotated[
+    str | None,
+    Query(max_length=400, description="`next_cursor` of the page before; leave out for the first page."),
+]
+
+
+def encode_cursor(list_name: str, position: str) -> str:
+    """The cursor that resumes `list_name` after `position` (an id or a seq of the last item sent)."""
+    text = json.dumps([list_name, position], separators=(",", ":"))
+    return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
+
+
+def decode_cursor(list_name: str, cursor: str | None) -> str | None:
+    """The position that a cursor stands for, or None without one. Raises BadRequest for what we did not make."""
+    if cursor is None:
+        return None
+    position = _position(list_name, cursor)
+    if position is None or encode_cursor(list_name, position) != cursor:
+        raise BadRequest(
+            "This cursor is not one that this list gave out: use next_cursor of the page before, unchanged, "
+            "or leave it out to start from the beginning.",
+            slug="bad-cursor",
+            title="The cursor is not ours",
+        )
+    return position
+
+
+def _position(list_name: str, cursor: str) -> str | None:
+    if not _SHAPE.match(cursor):
+        return None
+    try:
+        value = json.loads(base64.urlsafe_b64decode(cursor + "=" * (-len(cursor) % 4)).decode())
+    except (binascii.Error, ValueError, RecursionError):
+        return None
+    match value:
+        case [str(name), str(position)] if name == list_name and position.isprintable():
+            return position
+    return None

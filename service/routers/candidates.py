@@ -1,0 +1,92 @@
+"""Candidates: of a Run, one, its source, its Evaluations."""
+
+from __future__ import annotations
+
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Query, Request
+from starlette.responses import Response
+
+from db.engine import read_session
+from db.repositories import candidates, evaluations, runs
+from db.views import CandidateView
+from service.answering import CandidateId, RunId, answer, errors, refusals
+from service.caching import not_modified
+from service.context import Ctx
+from service.paging import Cursor, Limit, decode_cursor, encode_cursor
+from service.schemas.answers import CandidatePage, EvaluationPage
+
+router = APIRouter(tags=["candidates"])
+
+Order = Annotated[
+    Literal["newest", "fastest"], Query(description="`fastest` is one page of the fastest, without a cursor.")
+]
+
+
+@router.get(
+    "/runs/{id}/candidates",
+    operation_id="list_candidates",
+    response_model=CandidatePage,
+    responses=errors(404, 422),
+    summary="List the Candidates of a Run",
+)
+def list_of_run(context: Ctx, id: RunId, limit: Limit = 50, cursor: Cursor = None, order: Order = "newest") -> Response:
+    """Newest first, or the fastest; without their sources."""
+    list_name = f"candidates:{id}"
+    after = decode_cursor(list_name, cursor)
+    fastest = order == "fastest"
+    with read_session(context.engine) as session, refusals():
+        runs.get(session, id, project_id=context.project_id)
+        found = candidates.list(session, id, limit=limit + 1, after=None if fastest else after, by_speedup=fastest)
+    more = encode_cursor(list_name, found[limit - 1].id) if len(found) > limit and not fastest else None
+    return answer(CandidatePage(items=tuple(found[:limit]), next_cursor=more))
+
+
+@router.get(
+    "/candidates/{id}",
+    operation_id="get_candidate",
+    response_model=CandidateView,
+    responses=errors(404),
+    summary="Read a Candidate",
+)
+def get(context: Ctx, id: CandidateId) -> Response:
+    """Where it comes from and what the judge said; its source and its Evaluations have addresses of their own."""
+    with read_session(context.engine) as session, refusals():
+        return answer(candidates.get(session, id, project_id=context.project_id))
+
+
+@router.get(
+    "/candidates/{id}/source",
+    operation_id="get_candidate_source",
+    response_class=Response,
+    responses={
+        **errors(404),
+        200: {"description": "The source, as text.", "content": {"text/x-python": {"schema": {"type": "string"}}}},
+        304: {"description": "Not changed: a source never does."},
+    },
+    summary="Read the source of a Candidate",
+)
+def get_source(context: Ctx, request: Request, id: CandidateId) -> Response:
+    """The text alone, as it was judged. It never changes: keep it by its ETag."""
+    with read_session(context.engine) as session, refusals():
+        view = candidates.get(session, id, project_id=context.project_id)
+        headers, unchanged = not_modified(request, view.hash)
+        if unchanged is not None:
+            return unchanged
+        source = candidates.source(session, id).source
+    return Response(source.encode("utf-8", "replace"), headers=headers, media_type="text/x-python")
+
+
+@router.get(
+    "/candidates/{id}/evaluations",
+    operation_id="list_evaluations",
+    response_model=EvaluationPage,
+    responses=errors(404),
+    summary="List the Evaluations of a Candidate",
+)
+def list_evaluations(context: Ctx, id: CandidateId) -> Response:
+    """Oldest first, complete with evidence and samples. There are few, so there is one page."""
+    with read_session(context.engine) as session, refusals():
+        candidates.get(session, id, project_id=context.project_id)
+        found = evaluations.for_candidate(session, id)
+    return answer(EvaluationPage(items=tuple(found), next_cursor=None))

@@ -1,0 +1,69 @@
+"""Problems: store one, list them, read one."""
+
+from __future__ import annotations
+
+from fastapi import APIRouter, Request
+from sqlalchemy.orm import Session
+from starlette.responses import Response
+
+from db.engine import read_session
+from db.repositories import problems
+from db.transitions.problems import create_problem
+from service.answering import ProblemId, answer, errors, refusals
+from service.caching import not_modified
+from service.context import Ctx
+from service.idempotency import Done, IdempotencyKey, perform
+from service.paging import Cursor, Limit, decode_cursor, encode_cursor
+from service.reading import read_request
+from service.schemas.answers import ProblemAnswer, ProblemPage
+from service.schemas.requests import ProblemRequest
+
+router = APIRouter(prefix="/problems", tags=["problems"])
+
+
+@router.post(
+    "",
+    operation_id="create_problem",
+    status_code=201,
+    response_model=ProblemAnswer,
+    responses=errors(403, 408, 413, 422),
+    summary="Store a Problem",
+)
+def create(context: Ctx, request: Request, body: ProblemRequest, key: IdempotencyKey = None) -> Response:
+    """Reads the reference statically and stores it. The same Problem again answers with the stored one."""
+    problem, description = read_request(body)
+
+    def work(session: Session) -> Done:
+        view = create_problem(session, context.project_id, problem, description=description)
+        value = ProblemAnswer.of(view, source=True)
+        return Done(value=value, status=201, location=f"/api/v1/problems/{view.id}")
+
+    return perform(context, request, key, body, work)
+
+
+@router.get(
+    "", operation_id="list_problems", response_model=ProblemPage, responses=errors(422), summary="List Problems"
+)
+def list_all(context: Ctx, limit: Limit = 50, cursor: Cursor = None) -> Response:
+    """Newest first, without their sources."""
+    after = decode_cursor("problems", cursor)
+    with read_session(context.engine) as session:
+        found = problems.list(session, context.project_id, limit=limit + 1, after=after)
+    more = encode_cursor("problems", found[limit - 1].id) if len(found) > limit else None
+    items = tuple(ProblemAnswer.of(view, source=False) for view in found[:limit])
+    return answer(ProblemPage(items=items, next_cursor=more))
+
+
+@router.get(
+    "/{id}",
+    operation_id="get_problem",
+    response_model=ProblemAnswer,
+    responses={**errors(404), 304: {"description": "Not changed: a Problem never does."}},
+    summary="Read a Problem",
+)
+def get(context: Ctx, request: Request, id: ProblemId) -> Response:
+    """The Problem with its source. It never changes: keep it by its ETag."""
+    with read_session(context.engine) as session, refusals():
+        view = problems.get(session, id, project_id=context.project_id)
+    headers, unchanged = not_modified(request, f"{view.id}-{view.hash}")
+    return unchanged or answer(ProblemAnswer.of(view, source=True), headers=headers)

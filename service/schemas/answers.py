@@ -1,0 +1,135 @@
+"""What the API answers where it is not one of the agreed types as it stands: frozen dataclasses."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from db.views import CandidateView, DeviceView, EventView, LeaderboardEntry, ProblemView
+from evaluator.types import Domain, Evaluation, LibraryPolicy, Precision, Workload
+from evolution.types import Arm, Proposal, ProposalOutcome, Run
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemAnswer:
+    """A Problem as stored. `source` is left out of lists; held-out Workloads are shown to the Problem's owner."""
+
+    id: str
+    name: str
+    description: str
+    hash: str
+    workloads: tuple[Workload, ...]
+    domain: Domain
+    precision: Precision
+    error_budget: float | None
+    allow_library: LibraryPolicy
+    train: bool
+    bitwise: bool
+    mutates: tuple[int, ...]
+    created_at: str
+    source: str | None = None
+
+    @classmethod
+    def of(cls, view: ProblemView, *, source: bool) -> ProblemAnswer:
+        """The answer for a stored Problem, with or without its source."""
+        problem = view.problem
+        return cls(
+            id=view.id,
+            name=view.name,
+            description=view.description,
+            hash=view.hash,
+            workloads=problem.workloads,
+            domain=problem.domain,
+            precision=problem.precision,
+            error_budget=problem.error_budget,
+            allow_library=problem.allow_library,
+            train=problem.train,
+            bitwise=problem.bitwise,
+            mutates=problem.mutates,
+            created_at=view.created_at,
+            source=problem.source if source else None,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposalSummary:
+    """A Proposal without its prompt and reply, as lists show it."""
+
+    id: str
+    run_id: str
+    number: int
+    arm: Arm
+    island: int
+    parents: tuple[str, ...]
+    outcome: ProposalOutcome | None
+    candidate_id: str | None
+    detail: str
+    input_tokens: int
+    output_tokens: int
+    usd: float
+    duration_s: float
+    created_at: str
+
+    @classmethod
+    def of(cls, proposal: Proposal) -> ProposalSummary:
+        """The summary of a Proposal."""
+        return cls(**{name: getattr(proposal, name) for name in cls.__dataclass_fields__})
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProblemPage:
+    items: tuple[ProblemAnswer, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunPage:
+    items: tuple[Run, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EventPage:
+    """Events in order. `next_cursor` is the `after` of the next page, null where there is no more for now."""
+
+    items: tuple[EventView, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class CandidatePage:
+    items: tuple[CandidateView, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposalPage:
+    items: tuple[ProposalSummary, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationPage:
+    items: tuple[Evaluation, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LeaderboardPage:
+    items: tuple[LeaderboardEntry, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DevicePage:
+    items: tuple[DeviceView, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Health:
+    """`status` is "ok" or "unavailable"; `checks` says per dependency "ok" or what is wrong."""
+
+    status: str
+    checks: Mapping[str, Any]

@@ -1,0 +1,101 @@
+"""Running the application under uvicorn: one listening socket, one line that says where, an end that ends streams."""
+
+from __future__ import annotations
+
+import ipaddress
+import json
+import socket
+import sys
+
+import uvicorn
+from fastapi import FastAPI
+
+from runtime.settings import Settings
+from service.context import Context
+from service.errors import StartupError
+
+GRACE_S = 5
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a service bound to `host` is reachable from this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def check_exposure(settings: Settings) -> None:
+    """Refuse to be reachable from other machines without a key. Raises StartupError."""
+    if not is_loopback(settings.host) and not settings.api_key:
+        raise StartupError(
+            f"refusing to listen on {settings.host} without a key: anybody who reaches it could run code here. "
+            "Set WARPWRIGHT_API_KEY (16 characters or more; clients send it as a bearer token), or listen on 127.0.0.1."
+        )
+    if settings.api_key is not None and len(settings.api_key) < 16:
+        raise StartupError(
+            "WARPWRIGHT_API_KEY is too short: take 16 characters or more, for example openssl rand -hex 24"
+        )
+
+
+def listen(host: str, port: int) -> socket.socket:
+    """A listening socket; port 0 takes a free one. Raises StartupError."""
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    sock = socket.socket(family, socket.SOCK_STREAM)
+    sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        sock.bind((host.strip("[]"), port))
+    except OSError as error:
+        sock.close()
+        raise StartupError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
+    sock.set_inheritable(True)
+    return sock
+
+
+class Server(uvicorn.Server):
+    """Says where it listens once it does, and ends event streams before it waits for connections to close."""
+
+    def __init__(self, config: uvicorn.Config, context: Context, url: str) -> None:
+        super().__init__(config)
+        self._context = context
+        self._url = url
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        await super().startup(sockets)
+        if self.started:
+            print(json.dumps({"url": self._url}), flush=True)
+
+    async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+        self._context.hub.close()
+        await super().shutdown(sockets)
+
+
+def serve(app: FastAPI, settings: Settings) -> int:
+    """Serve until SIGTERM or SIGINT; returns the exit status."""
+    sock = listen(settings.host, settings.port)
+    host, port = sock.getsockname()[:2]
+    url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"
+    config = uvicorn.Config(
+        app,
+        log_config=None,
+        access_log=False,
+        server_header=False,
+        proxy_headers=False,
+        lifespan="on",
+        timeout_keep_alive=15,
+        timeout_graceful_shutdown=GRACE_S,
+        h11_max_incomplete_event_size=64 * 1024,
+    )
+    server = Server(config, app.state.context, url)
+    try:
+        server.run([sock])
+    except KeyboardInterrupt:
+        return 130
+    finally:
+        sock.close()
+    if not server.started:
+        print("the service could not be started; its log says why", file=sys.stderr)
+        return 3
+    return 0

@@ -1,0 +1,1 @@
+"""Live events: one tailer per process, bounded queues, replay from the table."""

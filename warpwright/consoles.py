@@ -1,0 +1,32 @@
+"""Where words go: data to `out` (standard output), progress and remarks to `err` (standard error)."""
+
+from __future__ import annotations
+
+import json
+import sys
+from typing import Any
+
+from rich.console import Console
+
+WIDE = 200
+"""Columns where standard output is no terminal: a table in a file or a pipe is not folded to fit a screen."""
+
+out = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
+err = Console(stderr=True, highlight=False)
+
+
+def say(message: str) -> None:
+    """One remark for a person, on standard error, as it is (no markup)."""
+    err.print(message, markup=False, soft_wrap=True)
+
+
+def print_json(value: Any) -> None:
+    """One JSON document on standard output."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=dict) + "\n")
+    sys.stdout.flush()
+
+
+def print_json_line(value: Any) -> None:
+    """One JSON document on one line, for streams."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict) + "\n")
+    sys.stdout.flush()

@@ -1,0 +1,37 @@
+"""Reading and writing the user's files, with messages that say what to do."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+from warpwright.errors import BadUsage
+
+LIMIT_BYTES = 2**20
+
+
+def read_source(path: Path) -> str:
+    """The text of a Python file. Raises BadUsage where it is not there, too large, or not UTF-8."""
+    try:
+        data = path.read_bytes()
+    except OSError as error:
+        raise BadUsage(f"{path}: {error.strerror or error}") from error
+    if len(data) > LIMIT_BYTES:
+        raise BadUsage(f"{path} has {len(data)} bytes; at most {LIMIT_BYTES} are taken. Is it the right file?")
+    try:
+        return data.decode("utf-8-sig")
+    except UnicodeDecodeError as error:
+        line = data[: error.start].count(b"\n") + 1
+        raise BadUsage(f"{path} is not UTF-8 (line {line}, byte {error.start}); save it as UTF-8") from error
+
+
+def write_text(path: Path, text: str) -> Path:
+    """Write a file whole or not at all, and return where it is. Raises BadUsage where that is not possible."""
+    path = path.absolute()
+    temporary = path.with_name(f".{path.name}.part")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        temporary.write_text(text, encoding="utf-8")
+        temporary.replace(path)
+    except OSError as error:
+        raise BadUsage(f"{path} cannot be written: {error.strerror or error}") from error
+    return path

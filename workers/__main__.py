@@ -1,0 +1,135 @@
+"""`python -m workers KIND`: one worker process for one kind of work, or `all` of them as children."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import signal
+import subprocess
+import sys
+import threading
+import time
+import warnings
+from collections.abc import Sequence
+from pathlib import Path
+
+from celery.platforms import SecurityWarning
+from sqlalchemy.exc import OperationalError
+
+from db.engine import check, make_engine
+from db.errors import SchemaMismatch
+from runtime.errors import SettingsError
+from runtime.logs import configure_logging
+from runtime.queues import BUILD, CONTROL, CPU, CUDA, PROPOSE
+from runtime.settings import settings
+from workers.errors import StartFailed
+
+QUEUE_OF = {"control": CONTROL, "propose": PROPOSE, "build": BUILD, "cpu": CPU, "gpu": CUDA}
+SCHEMA_WAIT_S = 60.0
+STOP_S = 20.0
+BOUND = Path(__file__).with_name("bound.py")
+
+
+def main(arguments: Sequence[str] | None = None) -> int:
+    """Run a worker until it is stopped. Exit status 2: it cannot be configured; 1: the database is not there."""
+    options = _parser().parse_args(arguments)
+    if options.device:
+        os.environ["WARPWRIGHT_GPU_DEVICE"] = options.device
+    try:
+        configure_logging(settings().log_level, settings().log_format)
+        if options.kind == "all":
+            return run_all(("control", "propose", "build", *(("gpu",) if options.gpu else ()), "cpu"))
+        await_schema(settings().database_url)
+    except SettingsError as error:
+        print(error, file=sys.stderr)
+        return 2
+    except StartFailed as error:
+        print(error, file=sys.stderr)
+        return 1
+    return run_one(options.kind)
+
+
+def _parser() -> argparse.ArgumentParser:
+    parser = argparse.ArgumentParser(prog="python -m workers", description=__doc__)
+    parser.add_argument(
+        "kind",
+        choices=[*QUEUE_OF, "all"],
+        help="control: decides what is next, and sweeps; propose: asks Proposers; build: screens and compiles for "
+        "the CPU; cpu, gpu: admit, time, judge and confirm on that device (gpu builds too); all: every one but gpu",
+    )
+    parser.add_argument("--device", metavar="cuda:N", help="which GPU a gpu worker serves (WARPWRIGHT_GPU_DEVICE)")
+    parser.add_argument("--gpu", action="store_true", help="with all: a gpu worker too")
+    return parser
+
+
+def run_one(kind: str) -> int:
+    """A Celery worker in this process: threads for `propose`, one Job at a time for all else."""
+    from workers.app import app, context  # noqa: PLC0415  reads the settings when imported
+
+    stop = threading.Event()
+    sweeper = None
+    if kind == "control":
+        from workers.sweeper import sweep_until  # noqa: PLC0415  only the control worker sweeps
+
+        sweeper = threading.Thread(target=sweep_until, args=(context(), stop), name="sweeper", daemon=True)
+        sweeper.start()
+    pool = ["--pool", "solo"]
+    if kind == "propose":
+        pool = ["--pool", "threads", "--concurrency", str(settings().propose_threads)]
+    # Messages are JSON, a queue's name and nothing else: what Celery warns of, as root, is pickle.
+    warnings.filterwarnings("ignore", category=SecurityWarning)
+    try:
+        app.worker_main(
+            ["--quiet", "worker", "-Q", QUEUE_OF[kind], *pool, "--hostname", f"{kind}-{os.getpid()}@%h", "--loglevel",
+             settings().log_level, "--without-gossip", "--without-mingle", "--without-heartbeat"]
+        )  # fmt: skip
+    except SystemExit as end:  # Celery ends a worker this way, a good end included
+        return int(end.code or 0)
+    finally:
+        stop.set()
+        if sweeper is not None:
+            sweeper.join(settings().sweep_interval_s)
+    return 0
+
+
+def run_all(kinds: Sequence[str]) -> int:
+    """Each kind as a child; when one ends or a signal comes, all end."""
+    stop = threading.Event()
+    for number in (signal.SIGTERM, signal.SIGINT):
+        signal.signal(number, lambda *_: stop.set())
+    prefix = [sys.executable, "-S", "-E", str(BOUND), str(os.getpid()), sys.executable, "-m", "workers"]
+    children = [subprocess.Popen([*prefix, kind], start_new_session=True) for kind in kinds]
+    while not stop.wait(0.2) and all(child.poll() is None for child in children):
+        pass
+    for child in children:
+        if child.poll() is None:
+            child.terminate()
+    deadline = time.monotonic() + STOP_S
+    for child in children:
+        try:
+            child.wait(max(0.0, deadline - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            child.kill()
+            child.wait()
+    return 0 if stop.is_set() else 1
+
+
+def await_schema(url: str, wait_s: float = SCHEMA_WAIT_S) -> None:
+    """Wait until the database is there and at our revision. Raises StartFailed."""
+    deadline = time.monotonic() + wait_s
+    while True:
+        engine = make_engine(url)
+        try:
+            check(engine)
+        except (OperationalError, SchemaMismatch) as error:
+            if time.monotonic() >= deadline:
+                raise StartFailed(f"the database is not ready: {error}") from error
+            time.sleep(0.5)
+        else:
+            return
+        finally:
+            engine.dispose()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

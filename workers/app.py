@@ -1,0 +1,53 @@
+"""The Celery app: `celery -A workers.app worker -Q cpu --pool solo`. Its one task is a nudge to look at a queue."""
+
+from __future__ import annotations
+
+from functools import cache
+from typing import Any
+
+from celery import Celery, signals
+
+from runtime.broker import celery_config
+from runtime.logs import configure_logging
+from runtime.queues import TASK_WORK
+from runtime.settings import settings
+from workers.context import Context
+from workers.loop import work
+
+app = Celery("warpwright")
+app.conf.update(celery_config(settings().redis_url))
+
+
+@cache
+def context() -> Context:
+    """This process's context, made when it is first needed."""
+    return Context(settings())
+
+
+@app.task(name=TASK_WORK)  # type: ignore[untyped-decorator]
+def work_task(queue: str) -> None:
+    """There is work on a queue: do it until none is left."""
+    work(context(), queue)
+
+
+@signals.setup_logging.connect  # type: ignore[untyped-decorator]
+def _logging(**_: Any) -> None:
+    configure_logging(settings().log_level, settings().log_format)
+
+
+@signals.worker_ready.connect  # type: ignore[untyped-decorator]
+def _ready(sender: Any, **_: Any) -> None:
+    """Look at our queues at once: what was waiting while no worker was there needs no other nudge."""
+    context().nudge(sorted(queue.name for queue in sender.task_consumer.queues))
+
+
+@signals.worker_shutting_down.connect  # type: ignore[untyped-decorator]
+def _shutting_down(**_: Any) -> None:
+    """Claim nothing more, and break off what a judge is doing: its Job goes to another worker."""
+    context().stopping.set()
+    context().interrupt()
+
+
+@signals.worker_shutdown.connect  # type: ignore[untyped-decorator]
+def _shutdown(**_: Any) -> None:
+    context().close()

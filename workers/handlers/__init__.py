@@ -1,0 +1,26 @@
+"""One file per kind of Job: each does the step outside any transaction and gives back how it is settled."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from typing import Any
+
+from db.queues import JobKind
+from db.views import Job
+from workers.context import Context
+from workers.handlers import admit, advance, baseline, build, confirm, judge, propose
+from workers.handlers.base import Settle
+
+Handler = Callable[[Context, Job, Any], Settle]
+
+HANDLERS: Mapping[JobKind, Handler] = {
+    JobKind.ADMIT: admit.handle,
+    JobKind.BASELINE: baseline.handle,
+    JobKind.BUILD: build.handle,
+    JobKind.JUDGE: judge.handle,
+    JobKind.CONFIRM: confirm.handle,
+    JobKind.PROPOSE: propose.handle,
+    JobKind.ADVANCE: advance.handle,
+}
+
+__all__ = ["HANDLERS", "Handler", "Settle"]

@@ -1,0 +1,32 @@
+"""Trying a reference before any work is spent on it."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from sqlalchemy.orm import Session
+
+from db.queues import Nudge
+from db.transitions.settle import settle_admission
+from db.views import Job
+from db.work import AdmitWork
+from evaluator.types import Admission
+from workers.context import Context
+from workers.handlers.base import Settle, ask_judge
+
+
+def handle(context: Context, job: Job, work: AdmitWork) -> Settle:
+    """Ask the judge whether the Problem may be worked on."""
+    answer = ask_judge(
+        context,
+        work.device_kind,
+        "admit",
+        Admission,
+        deadline_s=context.settings.admit_deadline_s,
+        problem=work.problem,
+    )
+    return partial(_settle, job=job, answer=answer)
+
+
+def _settle(s: Session, *, job: Job, answer: Admission) -> list[Nudge]:
+    return settle_admission(s, job, answer)

@@ -1,0 +1,31 @@
+"""What handlers share."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any, TypeVar
+
+from sqlalchemy.orm import Session
+
+from db.queues import Nudge
+from evaluator.schema import SchemaError, from_json, to_json
+from evaluator.types import DeviceKind
+from workers.context import Context
+from workers.errors import JudgeFault
+
+Settle = Callable[[Session], list[Nudge]]
+"""Writes the outcome inside the caller's transaction; returns the nudges to send after its commit."""
+
+T = TypeVar("T")
+
+
+def ask_judge(
+    context: Context, kind: DeviceKind, op: str, answer: type[T], *, deadline_s: float, **payload: object
+) -> T:
+    """One request to the judge of a device kind, with its answer read as `answer`. Raises JudgeFault."""
+    values: dict[str, Any] = {key: to_json(value) for key, value in payload.items()}
+    result = context.judge(kind).request(op, deadline_s=deadline_s, **values)
+    try:
+        return from_json(answer, result)
+    except SchemaError as error:
+        raise JudgeFault(f"{op}: the judge's answer does not fit: {error}") from error

@@ -1,0 +1,32 @@
+"""Timing what there is to beat."""
+
+from __future__ import annotations
+
+from functools import partial
+
+from sqlalchemy.orm import Session
+
+from db.queues import Nudge
+from db.transitions.settle import settle_baseline
+from db.views import Job
+from db.work import BaselineWork
+from evaluator.types import BaselineReport
+from workers.context import Context
+from workers.handlers.base import Settle, ask_judge
+
+
+def handle(context: Context, job: Job, work: BaselineWork) -> Settle:
+    """Time every Baseline of the Problem once."""
+    answer = ask_judge(
+        context,
+        work.device_kind,
+        "baseline",
+        BaselineReport,
+        deadline_s=context.settings.baseline_deadline_s,
+        problem=work.problem,
+    )
+    return partial(_settle, job=job, answer=answer)
+
+
+def _settle(s: Session, *, job: Job, answer: BaselineReport) -> list[Nudge]:
+    return settle_baseline(s, job, answer)

@@ -1,0 +1,42 @@
+"""Asking a Proposer for one Candidate."""
+
+from __future__ import annotations
+
+from sqlalchemy.orm import Session
+
+from db.engine import read_session
+from db.queues import Nudge
+from db.repositories import proposals
+from db.transitions.settle import settle_proposal
+from db.views import Job
+from db.work import ProposeWork
+from evolution.types import ProposalOutcome
+from workers.context import Context
+from workers.handlers.base import Settle
+
+RECENT = 20
+
+
+def handle(context: Context, job: Job, work: ProposeWork) -> Settle:
+    """Make the Proposal; whatever goes wrong at an endpoint is an outcome, not an error."""
+    result = context.proposers.propose(work, notes=_refusals(context, work))
+
+    def settle(s: Session) -> list[Nudge]:
+        return settle_proposal(s, job, result)
+
+    return settle
+
+
+def _refusals(context: Context, work: ProposeWork) -> tuple[str, ...]:
+    """Why this Proposer's newest replies in this Run could not be used, newest first."""
+    with read_session(context.engine) as s:
+        recent = proposals.list(s, work.run_id, limit=RECENT)
+    return tuple(
+        dict.fromkeys(
+            proposal.detail
+            for proposal in recent
+            if proposal.outcome is ProposalOutcome.MALFORMED
+            and proposal.detail
+            and proposal.arm.proposer == work.arm.proposer
+        )
+    )

@@ -1,0 +1,155 @@
+"""The judge as a long-lived child: JSON lines over a pipe, started on demand, killed with its group on a fault."""
+
+from __future__ import annotations
+
+import contextlib
+import itertools
+import json
+import os
+import select
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Collection, Sequence
+from pathlib import Path
+from typing import Any
+
+from runtime.logs import get_logger
+from workers.errors import JudgeFault
+
+ROOT = Path(__file__).resolve().parents[1]
+BOUND = Path(__file__).with_name("bound.py")
+MAX_LINE_BYTES = 64 * 2**20
+STOP_S = 5.0
+SECRETS = frozenset({"WARPWRIGHT_DATABASE_URL", "WARPWRIGHT_REDIS_URL", "WARPWRIGHT_MODELS"})
+
+log = get_logger(__name__)
+
+
+class JudgeProcess:
+    """One `python -m evaluator serve` child. One request at a time, from the thread that owns it.
+
+    The child is started by the first request, from the thread that makes it, and dies with that thread. `interrupt`
+    may be called from any thread, or from a signal handler: the request in progress then raises JudgeFault.
+    """
+
+    def __init__(self, device: str, *, command: Sequence[str] = (), hidden: Collection[str] = ()) -> None:
+        """`command` is called with `--device D`; by default it is this Python's evaluator room.
+
+        `hidden` names environment variables that the judge does not get, besides our own secrets.
+        """
+        self._device = device
+        self._command = (*(command or (sys.executable, "-m", "evaluator", "serve")), "--device", device)
+        self._hidden = SECRETS | set(hidden)
+        self._process: subprocess.Popen[bytes] | None = None
+        self._buffer = bytearray()
+        self._ids = itertools.count(1)
+
+    @property
+    def pid(self) -> int | None:
+        """The child's process id, or None where none runs."""
+        return self._process.pid if self._process is not None and self._process.poll() is None else None
+
+    def request(self, op: str, *, deadline_s: float, **payload: Any) -> Any:
+        """Send one request and wait for its result, `deadline_s` in all. Raises JudgeFault.
+
+        After a timeout, a broken pipe or an answer that cannot be read, the child is gone and the next request
+        starts another.
+        """
+        process = self._running()
+        request_id = str(next(self._ids))
+        deadline = time.monotonic() + deadline_s
+        try:
+            self._send(process, {"id": request_id, "op": op, **payload}, deadline)
+            reply = self._receive(process, request_id, deadline)
+        except (OSError, ValueError) as error:
+            self.kill()
+            raise JudgeFault(f"the judge broke off during {op}: {error}") from error
+        except JudgeFault as fault:
+            self.kill()
+            raise JudgeFault(f"{op}: {fault}") from fault
+        if reply.get("ok") is not True:
+            raise JudgeFault(f"{op}: {str(reply.get('error') or 'the judge gave no reason')[:2000]}")
+        return reply.get("result")
+
+    def interrupt(self) -> None:
+        """Kill the child's whole group at once, without waiting."""
+        process = self._process
+        if process is not None and process.returncode is None:
+            with contextlib.suppress(ProcessLookupError, PermissionError):
+                os.killpg(process.pid, signal.SIGKILL)
+
+    def kill(self) -> None:
+        """Kill the child's whole group and wait for it."""
+        process, self._process = self._process, None
+        self._buffer.clear()
+        if process is None:
+            return
+        with contextlib.suppress(ProcessLookupError, PermissionError):
+            os.killpg(process.pid, signal.SIGKILL)
+        process.wait(STOP_S)
+        for pipe in (process.stdin, process.stdout):
+            if pipe is not None:
+                with contextlib.suppress(OSError):
+                    pipe.close()
+
+    def close(self) -> None:
+        """Let the child end by itself (end of its input), then kill what is left."""
+        process = self._process
+        if process is not None and process.stdin is not None:
+            with contextlib.suppress(OSError):
+                process.stdin.close()
+            with contextlib.suppress(subprocess.TimeoutExpired):
+                process.wait(STOP_S)
+        self.kill()
+
+    def _running(self) -> subprocess.Popen[bytes]:
+        if self._process is not None and self._process.poll() is not None:
+            log.warning("judge.died", device=self._device, exit=self._process.returncode)
+            self.kill()
+        if self._process is None:
+            environment = {key: value for key, value in os.environ.items() if key not in self._hidden}
+            self._process = subprocess.Popen(
+                [sys.executable, "-S", "-E", str(BOUND), str(os.getpid()), *self._command],
+                stdin=subprocess.PIPE,
+                stdout=subprocess.PIPE,
+                bufsize=0,
+                cwd=ROOT,
+                env=environment,
+                start_new_session=True,
+            )
+            os.set_blocking(self._process.stdin.fileno(), False)  # type: ignore[union-attr]
+            log.info("judge.started", device=self._device, pid=self._process.pid)
+        return self._process
+
+    def _send(self, process: subprocess.Popen[bytes], message: dict[str, Any], deadline: float) -> None:
+        assert process.stdin is not None
+        descriptor = process.stdin.fileno()
+        data = memoryview(json.dumps(message, ensure_ascii=False).encode() + b"\n")
+        while data:
+            _, ready, _ = select.select([], [descriptor], [], max(0.0, deadline - time.monotonic()))
+            if not ready:
+                raise JudgeFault("the judge does not take its request")
+            data = data[os.write(descriptor, data[:65536]) :]
+
+    def _receive(self, process: subprocess.Popen[bytes], request_id: str, deadline: float) -> dict[str, Any]:
+        assert process.stdout is not None
+        descriptor = process.stdout.fileno()
+        while True:
+            while (end := self._buffer.find(b"\n")) < 0:
+                if len(self._buffer) > MAX_LINE_BYTES:
+                    raise JudgeFault("the judge's answer has no end")
+                ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
+                if not ready:
+                    raise JudgeFault("the judge did not answer in time")
+                chunk = os.read(descriptor, 2**20)
+                if not chunk:
+                    raise JudgeFault("the judge ended without an answer")
+                self._buffer += chunk
+            line = bytes(self._buffer[:end])
+            del self._buffer[: end + 1]
+            reply = json.loads(line)
+            if isinstance(reply, dict) and reply.get("id") == request_id:
+                return reply
+            raise JudgeFault("the judge answered something else")

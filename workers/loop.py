@@ -1,0 +1,154 @@
+"""The loop behind a nudge: claim, execute outside any transaction, settle in one, nudge after its commit."""
+
+from __future__ import annotations
+
+import time
+from functools import partial
+
+import stamina
+import structlog
+from sqlalchemy.exc import OperationalError
+from sqlalchemy.orm import Session
+
+from db.engine import read_session, write_session
+from db.queues import JobKind, Nudge
+from db.repositories.jobs import payload
+from db.transitions import devices
+from db.transitions.jobs import claim
+from db.transitions.settle import fail_job
+from db.views import Job
+from evaluator.schema import SchemaError, from_json
+from evaluator.types import Device, DeviceKind, Environment
+from runtime.logs import get_logger
+from runtime.queues import BUILD, CPU, CUDA, PROPOSE, device_kind
+from workers.context import Context
+from workers.errors import StepFailed
+from workers.handlers import HANDLERS, Settle
+from workers.lease import Lease
+
+DEVICE_QUEUES = frozenset({CPU, CUDA})
+REGISTER_EVERY_S = 300.0
+DESCRIBE_S = 120.0
+MESSAGE_CHARACTERS = 2000
+
+log = get_logger(__name__)
+
+
+def work(context: Context, queue: str) -> int:
+    """Do the Jobs of a queue until none is left or the worker stops; returns how many were done.
+
+    A nudge that comes twice, late, or for nothing does no harm: what is claimed is claimed once.
+    """
+    done = 0
+    if queue in DEVICE_QUEUES:
+        register_device(context, queue)
+    elif queue == BUILD:
+        _warm(context)
+    while not context.stopping.is_set():
+        with write_session(context.engine) as s:
+            job = claim(s, [queue], context.name, context.settings.lease_s)
+        if job is None:
+            break
+        if queue == PROPOSE:
+            context.nudge([queue])  # another thread may take the next one meanwhile
+        run_job(context, job)
+        done += 1
+    return done
+
+
+def run_job(context: Context, job: Job) -> None:
+    """Execute one claimed Job and settle it. Never raises for what a Job does; a lost lease drops the result."""
+    with structlog.contextvars.bound_contextvars(job_id=job.id, run_id=job.run_id, kind=job.kind):
+        started = time.monotonic()
+        lease = Lease(
+            context.engine,
+            job,
+            lease_s=context.settings.lease_s,
+            every_s=context.settings.heartbeat_s,
+            on_lost=context.interrupt,
+        )
+        with lease:
+            settle = _execute(context, job)
+            if settle is None or lease.lost.is_set():
+                log.info("job.dropped", lost=lease.lost.is_set(), stopping=context.stopping.is_set())
+                return
+            nudges = _settle(context, job, settle)
+        log.info("job.settled", subject_id=job.subject_id, attempt=job.attempt, s=round(time.monotonic() - started, 3))
+        context.nudge(nudges)
+
+
+def _execute(context: Context, job: Job) -> Settle | None:
+    """How the Job is settled; None where it is not ours any more, or was broken off because this worker stops."""
+    kind = JobKind(job.kind)
+    try:
+        with read_session(context.engine) as s:
+            item = payload(s, job)
+        if item is None and kind is not JobKind.ADVANCE:
+            return None
+        return HANDLERS[kind](context, job, item)
+    except StepFailed as failure:
+        if context.stopping.is_set():
+            return None
+        log.warning("job.failed", error=str(failure), attempt=job.attempt)
+        return _failed(job, str(failure))
+    except Exception as error:
+        log.exception("job.broke")
+        return _failed(job, f"{type(error).__name__}: {error}")
+
+
+def _settle(context: Context, job: Job, settle: Settle) -> list[Nudge]:
+    try:
+        return _write(context, settle)
+    except Exception as error:
+        log.exception("job.not_settled")
+        return _write(context, _failed(job, f"{type(error).__name__}: {error}"))
+
+
+def _failed(job: Job, message: str) -> Settle:
+    def settle(s: Session) -> list[Nudge]:
+        return fail_job(s, job, message[:MESSAGE_CHARACTERS], ours=True)
+
+    return settle
+
+
+def _write(context: Context, settle: Settle) -> list[Nudge]:
+    """One transaction; a database that is busy or away for a moment is tried again."""
+    for attempt in stamina.retry_context(on=OperationalError, attempts=4, timeout=30.0, wait_initial=0.2):
+        with attempt, write_session(context.engine) as s:
+            return settle(s)
+    raise AssertionError("unreachable: the last attempt raises")
+
+
+def _warm(context: Context) -> None:
+    """Start the judge that builds, once, before the first Candidate waits for it."""
+    if BUILD in context.registered:
+        return
+    context.registered[BUILD] = float("inf")
+    try:
+        context.judge(DeviceKind.CPU).request("ping", deadline_s=DESCRIBE_S)
+    except StepFailed as error:
+        log.error("judge.not_started", queue=BUILD, error=str(error))
+
+
+def register_device(context: Context, queue: str) -> None:
+    """Tell the database which device this worker serves, at its start and every few minutes.
+
+    A judge that cannot say so is logged; the Jobs then fail by themselves, with their attempts counted.
+    """
+    if time.monotonic() < context.registered.get(queue, float("-inf")):
+        return
+    kind: DeviceKind = device_kind(queue)
+    try:
+        said = context.judge(kind).request("describe", deadline_s=DESCRIBE_S)
+        device, environment = from_json(Device, said["device"]), from_json(Environment, said["environment"])
+        isolation = tuple(str(item) for item in said["isolation"])
+    except (StepFailed, SchemaError, KeyError, TypeError) as error:
+        log.error("device.not_described", queue=queue, error=str(error))
+        return
+    _write(context, partial(_register, device=device, environment=environment, isolation=isolation))
+    context.registered[queue] = time.monotonic() + REGISTER_EVERY_S
+
+
+def _register(s: Session, *, device: Device, environment: Environment, isolation: tuple[str, ...]) -> list[Nudge]:
+    devices.register(s, device, environment, isolation)
+    return []

@@ -1,0 +1,62 @@
+"""What Proposers share: their interface, their deadline, and results that are not Candidates."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass, field
+from typing import Protocol
+
+from db.work import ProposalResult, ProposeWork
+from evaluator.languages import detect
+from evolution.types import ProposalOutcome
+
+
+class Deadline:
+    """A point in time after which nothing more is waited for."""
+
+    def __init__(self, seconds: float) -> None:
+        self._end = time.monotonic() + seconds
+
+    @property
+    def remaining_s(self) -> float:
+        """Seconds left, never negative."""
+        return max(0.0, self._end - time.monotonic())
+
+    @property
+    def passed(self) -> bool:
+        return self.remaining_s <= 0.0
+
+    def within(self, seconds: float) -> Deadline:
+        """A deadline `seconds` from now, but not later than this one."""
+        return Deadline(min(seconds, self.remaining_s))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """One Proposal to make. `notes` are refusals of earlier replies, newest first."""
+
+    work: ProposeWork
+    deadline: Deadline
+    notes: tuple[str, ...] = field(default=())
+
+
+class Proposer(Protocol):
+    """Makes one Candidate, or says why there is none. Raises StepFailed only where the fault is this machine's."""
+
+    def propose(self, request: Request) -> ProposalResult: ...
+
+
+def candidate(source: str, *, detail: str = "") -> ProposalResult:
+    """The result that carries a source, in the language that it is found to use."""
+    return ProposalResult(
+        outcome=ProposalOutcome.CANDIDATE, source=source, language=detect(source), detail=one_line(detail)
+    )
+
+
+def none(outcome: ProposalOutcome, detail: str) -> ProposalResult:
+    """A result without a Candidate."""
+    return ProposalResult(outcome=outcome, detail=one_line(detail))
+
+
+def one_line(text: str, characters: int = 1000) -> str:
+    return " ".join(text.split())[:characters]

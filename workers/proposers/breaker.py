@@ -1,0 +1,39 @@
+"""A circuit breaker: an endpoint that keeps failing is left alone for a while."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+
+FAILURES = 5
+OPEN_S = 30.0
+
+
+class Breaker:
+    """Opens after FAILURES failed calls in a row; after OPEN_S one call may try again. Thread-safe."""
+
+    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._lock = clock, threading.Lock()
+        self._failures = 0
+        self._open_until = 0.0
+
+    def allows(self) -> bool:
+        """Whether a call may be made now. Where it is open and its time is up, one caller is let through."""
+        with self._lock:
+            if self._failures < FAILURES:
+                return True
+            if self._clock() < self._open_until:
+                return False
+            self._open_until = self._clock() + OPEN_S
+            return True
+
+    def succeeded(self) -> None:
+        with self._lock:
+            self._failures = 0
+
+    def failed(self) -> None:
+        with self._lock:
+            self._failures += 1
+            if self._failures >= FAILURES:
+                self._open_until = self._clock() + OPEN_S

@@ -1,0 +1,61 @@
+"""Recorded proposals: JSON lines, one Proposal each, so that a Run can be repeated exactly."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+from db.work import ProposalResult
+from evolution.types import ProposalOutcome
+from prompts import ReplyError, read_reply
+from workers.proposers.base import Request, candidate, none
+
+MAX_FILE_BYTES = 256 * 2**20
+
+
+class ReplayProposer:
+    """Answers Proposal n of its arm with line n of `folder/name`; EXHAUSTED beyond the last.
+
+    A line has `source`, or `reply` (read as a model's reply would be); an `outcome` other than "candidate" is repeated.
+    """
+
+    def __init__(self, folder: Path | None, name: str) -> None:
+        self._folder, self._name = folder, name
+
+    def propose(self, request: Request) -> ProposalResult:
+        try:
+            lines = self._lines()
+            if request.work.arm_number >= len(lines):
+                return none(ProposalOutcome.EXHAUSTED, f"{self._name} has {len(lines)} recorded proposals")
+            return _answer(json.loads(lines[request.work.arm_number]), request)
+        except (OSError, ValueError, TypeError) as error:
+            return none(ProposalOutcome.EXHAUSTED, f"replay of {self._name!r}: {error}")
+
+    def _lines(self) -> list[str]:
+        if self._folder is None:
+            raise ValueError("set WARPWRIGHT_REPLAY_DIR to the folder of recorded proposals")
+        if not self._name or Path(self._name).name != self._name or self._name.startswith("."):
+            raise ValueError("name a file of that folder, without a path")
+        path = self._folder / self._name
+        if path.stat().st_size > MAX_FILE_BYTES:
+            raise ValueError(f"the file is larger than {MAX_FILE_BYTES} bytes")
+        return [line for line in path.read_text(encoding="utf-8").splitlines() if line.strip()]
+
+
+def _answer(line: Any, request: Request) -> ProposalResult:
+    if not isinstance(line, dict):
+        raise ValueError("a line is a JSON object with source or reply")
+    outcome = ProposalOutcome(line.get("outcome") or ProposalOutcome.CANDIDATE)
+    detail = str(line.get("detail") or "replayed")
+    if isinstance(line.get("source"), str):
+        return candidate(line["source"], detail=detail)
+    if outcome is not ProposalOutcome.CANDIDATE and outcome is not ProposalOutcome.DUPLICATE:
+        return none(outcome, detail)
+    if not isinstance(line.get("reply"), str):
+        raise ValueError("a line is a JSON object with source or reply")
+    parents = request.work.parents
+    try:
+        return candidate(read_reply(line["reply"], parent=parents[0].source if parents else None), detail=detail)
+    except ReplyError as error:
+        return none(ProposalOutcome.MALFORMED, str(error))
