@@ -1,0 +1,175 @@
+"""The main job over the real path: the embedded stack as child processes, HTTP, the judge in its cage, the file."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from pathlib import Path
+
+import pytest
+
+from warpwright.client import Client
+from warpwright.errors import ExitCode
+
+ROOT = Path(__file__).parents[2]
+PROBLEM = ROOT / "examples" / "problems" / "rmsnorm_residual.py"
+START_S = 60.0
+STOP_S = 30.0
+
+pytestmark = pytest.mark.timeout(300)
+
+
+def environment(data: Path) -> dict[str, str]:
+    kept = {key: value for key, value in os.environ.items() if not key.startswith("WARPWRIGHT_")}
+    return {**kept, "WARPWRIGHT_DATA_DIR": str(data), "PYTHONPATH": str(ROOT)}
+
+
+@contextmanager
+def command(data: Path, *arguments: str) -> Iterator[subprocess.Popen[str]]:
+    """`warpwright ...` as a process of its own, killed at the end if it is still there."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "warpwright", *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, env=environment(data), cwd=data,
+    )  # fmt: skip
+    try:
+        yield process
+    finally:
+        process.kill()
+        process.communicate(timeout=STOP_S)
+
+
+def wait_until(condition: Callable[[], object], deadline_s: float) -> bool:
+    deadline = time.monotonic() + deadline_s
+    while time.monotonic() < deadline:
+        if condition():
+            return True
+        time.sleep(0.05)
+    return False
+
+
+def processes_of(data: Path) -> dict[int, str]:
+    """Every process that was started for this data folder and is still there."""
+    marker = f"WARPWRIGHT_DATA_DIR={data}".encode()
+    found = {}
+    for entry in Path("/proc").glob("[0-9]*"):
+        try:
+            if marker in (entry / "environ").read_bytes().split(b"\0"):
+                found[int(entry.name)] = (entry / "cmdline").read_bytes().replace(b"\0", b" ").decode()
+        except OSError:
+            continue
+    return found
+
+
+def running_url(data: Path) -> str | None:
+    try:
+        return str(json.loads((data / "stack.json").read_text(encoding="utf-8"))["url"])
+    except (OSError, ValueError):
+        return None
+
+
+def test_a_kernel_from_a_problem_file(tmp_path: Path) -> None:
+    best = tmp_path / "best.py"
+    arguments = ("--device", "cpu", "--candidates", "8", "--seconds", "90", "--json", "-o", str(best))
+    with command(tmp_path, "optimize", str(PROBLEM), *arguments) as process:
+        output, words = process.communicate(timeout=240)
+    assert process.returncode in (ExitCode.OK, ExitCode.NO_IMPROVEMENT), words
+    result = json.loads(output)
+    assert result["run"]["status"] == "finished"
+    assert result["candidates_by_verdict"].get("PASSED", 0) >= 1, result["candidates_by_verdict"]
+    assert result["improved"] == (process.returncode == ExitCode.OK)
+    if result["improved"]:
+        headline = next(r for r in result["evaluation"]["speedups"] if r["against"] == "fastest" and not r["workload"])
+        assert headline["interval"]["low"] > 1.0
+    assert wait_until(lambda: not processes_of(tmp_path), 5), processes_of(tmp_path)
+    check = subprocess.run(
+        [sys.executable, "-I", str(best), "--check"], capture_output=True, text=True, timeout=120, cwd=tmp_path,
+        check=False,
+    )  # fmt: skip
+    assert check.returncode == 0, check.stdout + check.stderr
+
+    with command(tmp_path, "leaderboard", "--json") as process:  # what was found stays, and can be asked for later
+        output, words = process.communicate(timeout=START_S)
+    assert process.returncode == ExitCode.OK, words
+    assert len(json.loads(output)) == int(result["improved"])
+
+
+@pytest.mark.parametrize(
+    ("source", "words"),
+    [
+        ("x = (1,\n", "line 1"),
+        ("import torch\ndef get_inputs(): return [torch.randn(8)]\n", "Model"),
+        ("import torch\nclass Model(torch.nn.Module):\n    def forward(self, x): return x\n", "get_inputs"),
+    ],
+)
+def test_a_reference_that_cannot_be_read_is_bad_usage(tmp_path: Path, source: str, words: str) -> None:
+    problem = tmp_path / "problem.py"
+    problem.write_text(source, encoding="utf-8")
+    with command(tmp_path, "optimize", str(problem), "--device", "cpu", "--seconds", "5") as process:
+        _, said = process.communicate(timeout=START_S)
+    assert process.returncode == ExitCode.BAD_USAGE, said
+    assert words in said
+    assert "Traceback" not in said
+
+
+def test_a_reference_that_crashes_is_refused_and_says_why(tmp_path: Path) -> None:
+    problem = tmp_path / "problem.py"
+    problem.write_text(
+        "import os, torch\n"
+        "class Model(torch.nn.Module):\n    def forward(self, x): os.abort()\n"
+        "def get_inputs(): return [torch.randn(8)]\n",
+        encoding="utf-8",
+    )
+    with command(tmp_path, "optimize", str(problem), "--device", "cpu", "--seconds", "60") as process:
+        _, said = process.communicate(timeout=120)
+    assert process.returncode == ExitCode.BAD_USAGE, said
+    assert "refused" in said
+
+
+def test_an_interrupt_cancels_the_run_and_leaves_no_process(tmp_path: Path) -> None:
+    arguments = ("--device", "cpu", "--seconds", "100")
+    with command(tmp_path, "optimize", str(PROBLEM), *arguments) as process:
+        assert wait_until(lambda: running_url(tmp_path), START_S)
+        with Client(str(running_url(tmp_path))) as client:
+            assert wait_until(lambda: list(client.runs()), START_S)
+        process.send_signal(signal.SIGINT)
+        _, said = process.communicate(timeout=STOP_S)
+    assert process.returncode == ExitCode.INTERRUPTED, said
+    assert wait_until(lambda: not processes_of(tmp_path), 5), processes_of(tmp_path)
+    with command(tmp_path, "runs", "--json") as process:
+        output, said = process.communicate(timeout=START_S)
+    assert [run["status"] for run in json.loads(output)] == ["cancelled"], said
+
+
+@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
+def test_serve_leaves_no_process_however_it_ends(tmp_path: Path, number: signal.Signals) -> None:
+    with command(tmp_path, "serve", "--port", "0", "--json") as process:
+        assert process.stdout is not None
+        url = json.loads(process.stdout.readline())["url"]
+        with Client(url) as client:
+            assert client.ready()
+        assert len(processes_of(tmp_path)) >= 5  # ours, Valkey, API, workers
+        process.send_signal(number)
+        process.communicate(timeout=STOP_S)
+    assert process.returncode == (ExitCode.OK if number == signal.SIGTERM else -signal.SIGKILL)
+    assert wait_until(lambda: not processes_of(tmp_path), 10), processes_of(tmp_path)
+
+
+def test_commands_find_the_service_that_runs_on_their_data_folder(tmp_path: Path) -> None:
+    with command(tmp_path, "serve", "--port", "0", "--json") as server:
+        assert server.stdout is not None
+        url = json.loads(server.stdout.readline())["url"]
+        before = processes_of(tmp_path)
+        with command(tmp_path, "runs", "--json") as process:
+            output, said = process.communicate(timeout=START_S)
+        assert json.loads(output) == [], said
+        assert set(processes_of(tmp_path)) <= set(before), "a second stack was started beside the first"
+        with command(tmp_path, "serve", "--port", "0") as second:
+            _, said = second.communicate(timeout=START_S)
+        assert second.returncode == ExitCode.BAD_USAGE
+        assert url in said

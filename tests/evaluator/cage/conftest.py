@@ -1,0 +1,53 @@
+"""A child that runs whatever Python a test gives it, with the rights that a Candidate has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+import pytest
+
+from evaluator.cage.policy import Limits
+from evaluator.pool import ChildPool
+from evaluator.process import ChildProcess
+from evaluator.types import DeviceKind
+
+PROBE = b"""
+def python(request, fds):
+    space = {"__name__": "candidate", "result": {}, "fds": fds}
+    exec(compile(request["code"], "/job/candidate.py", "exec"), space)
+    return space["result"]
+
+OPS = {"python": python}
+"""
+
+
+@dataclass(frozen=True)
+class Probe:
+    process: ChildProcess
+
+    def run(self, code: str, *, timeout_s: float = 20.0) -> dict[str, Any]:
+        """Execute `code` inside; what it assigns to `result` comes back."""
+        return self.process.request("python", code=code, timeout_s=timeout_s)
+
+
+StartProbe = Callable[..., AbstractContextManager[Probe]]
+
+
+@pytest.fixture(scope="session")
+def pool() -> Iterator[ChildPool]:
+    with ChildPool(DeviceKind.CPU) as pool:
+        yield pool
+
+
+@pytest.fixture
+def probe(pool: ChildPool) -> StartProbe:
+    @contextmanager
+    def start(files: Mapping[str, bytes] | None = None, *, limits: Limits | None = None) -> Iterator[Probe]:
+        files = {"probe.py": PROBE, **(files or {})}
+        with pool.start(name="probe", files=files, limits=limits, operations="probe") as child:
+            yield Probe(child)
+
+    return start

@@ -1,0 +1,53 @@
+"""The doctor finds what is there, and says what to do about what is not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+
+import pytest
+
+from evaluator import doctor
+from evaluator.schema import from_json, to_json
+
+
+@pytest.fixture(scope="module")
+def report() -> doctor.Report:
+    return doctor.examine()
+
+
+def test_this_machine_can_judge(report: doctor.Report) -> None:
+    assert report.can_judge_cpu
+    assert report.finding("cage").ok == (report.isolation == ())
+    assert report.finding("torch").found[0].isdigit()
+    with pytest.raises(KeyError):
+        report.finding("moon")
+
+
+def test_whatever_is_missing_comes_with_advice(report: doctor.Report) -> None:
+    for finding in report.findings:
+        assert finding.found
+        assert finding.ok or finding.advice
+
+
+def test_the_report_reads_as_text_and_as_json(report: doctor.Report) -> None:
+    text = doctor.render(report)
+    for finding in report.findings:
+        assert finding.name in text
+    assert from_json(doctor.Report, to_json(report)) == report
+
+
+def test_without_bubblewrap_the_doctor_says_so(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr("evaluator.cage.bwrap.find_bwrap", lambda: None)
+    finding = doctor.examine().finding("bubblewrap")
+    assert not finding.ok
+    assert "bubblewrap" in finding.advice
+
+
+def test_the_doctor_does_not_load_torch() -> None:
+    code = "import sys, evaluator.doctor as d; d.examine(); sys.exit('torch' in sys.modules)"
+    assert subprocess.run([sys.executable, "-c", code], timeout=60, check=False).returncode == 0
+
+
+def test_ranges_of_cores() -> None:
+    assert doctor._ranges([0, 1, 2, 5, 7, 8]) == "0-2,5,7-8"

@@ -1,0 +1,87 @@
+"""Framing, whatever the other side sends; and what is kept of a child's output."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import socket
+import threading
+from typing import Any
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluator.cage.warden import Capture
+from evaluator.child import wire
+
+SCALARS = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False) | st.text()
+VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
+
+
+@given(st.dictionaries(st.text(), VALUES))
+def test_what_is_encoded_is_decoded(message: dict[str, Any]) -> None:
+    data = wire.encode(message, wire.MAX_REPLY_BYTES)
+    assert wire.decode(data[wire.HEADER.size :]) == message
+
+
+@given(st.binary())
+def test_any_bytes_are_an_object_or_a_wire_error(data: bytes) -> None:
+    with contextlib.suppress(wire.WireError):
+        assert isinstance(wire.decode(data), dict)
+
+
+@pytest.mark.parametrize("opening", [b"[", b'{"a":', b'{"a":['])
+def test_deep_json_is_refused(opening: bytes) -> None:
+    for depth in (100, 900, 100_000):
+        with pytest.raises(wire.WireError):
+            wire.decode(opening * depth + b"1" + {b"[": b"]", b'{"a":': b"}", b'{"a":[': b"]}"}[opening] * depth)
+
+
+def test_a_reply_over_the_limit_is_not_encoded() -> None:
+    with pytest.raises(wire.WireError, match="limit"):
+        wire.encode({"x": "y" * 100}, 50)
+
+
+def test_messages_with_descriptors_cross_a_socket() -> None:
+    ours, theirs = socket.socketpair()
+    read, write = os.pipe()
+    with ours, theirs:
+        big = {"text": "x" * 3_000_000}
+        sender = threading.Thread(target=wire.send_all, args=(ours, wire.encode(big, 1 << 24), [write]))
+        sender.start()
+        message, fds = wire.receive(theirs, 1 << 24)
+        sender.join()
+        assert message == big
+        os.write(fds[0], b"through")
+        assert os.read(read, 100) == b"through"
+        wire.close_all([*fds, read, write])
+        wire.close_all(fds)  # closed already: no error
+        ours.close()
+        with pytest.raises(EOFError):
+            wire.receive(theirs, 100)
+
+
+@pytest.mark.parametrize("body", [json.dumps([1]).encode(), b"{", b"x" * 200])
+def test_malformed_messages_are_wire_errors(body: bytes) -> None:
+    ours, theirs = socket.socketpair()
+    with ours, theirs:
+        ours.sendall(wire.HEADER.pack(len(body)) + body)
+        with pytest.raises(wire.WireError):
+            wire.receive(theirs, 100)
+
+
+@given(st.lists(st.binary(max_size=40), max_size=30), st.integers(2, 50))
+def test_a_capture_keeps_the_head_and_the_tail_within_its_limit(chunks: list[bytes], limit: int) -> None:
+    capture = Capture(limit)
+    for chunk in chunks:
+        capture.add(chunk)
+    whole = b"".join(chunks)
+    assert capture.total_bytes == len(whole)
+    text = capture.text()
+    half = limit // 2
+    if len(whole) <= 2 * half:
+        assert text == whole.decode("utf-8", "backslashreplace")
+    else:
+        assert f"{len(whole) - 2 * half} bytes left out" in text

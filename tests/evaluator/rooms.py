@@ -1,0 +1,112 @@
+"""A small Problem and Candidates for it, shared by the judge's tests."""
+
+from __future__ import annotations
+
+from evaluator.judge import Judge
+from evaluator.languages import detect
+from evaluator.problem import read_problem
+from evaluator.types import BaselineReport, BaselineTime, Candidate, Clock, Interval, Problem
+
+PROBLEM = '''"""RMSNorm with a gain."""
+import torch
+
+WORKLOADS = [
+    {"name": "small", "rows": 48, "hidden": 256},
+    {"name": "odd", "rows": 7, "hidden": 129, "held_out": True},
+]
+
+
+class Model(torch.nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(hidden))
+        self.eps = eps
+
+    def forward(self, x):
+        return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight
+
+
+def get_inputs(rows=48, hidden=256):
+    return [torch.randn(rows, hidden)]
+
+
+def get_init_inputs(hidden=256):
+    return [hidden]
+'''
+
+HEAD = """import ctypes, os, sys, threading, time
+import torch
+
+
+def right(x, weight, eps=1e-6):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+class Base(torch.nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(hidden))
+
+
+"""
+
+CPP = (
+    HEAD
+    + '''
+from warpwright_native import load_cpp
+
+SOURCE = r"""
+#include <cmath>
+extern "C" void rmsnorm(const float* x, const float* w, float* y, long rows, long n) {
+  for (long r = 0; r < rows; r++) {
+    const float* p = x + r * n;
+    float lanes[16] = {0};
+    long i = 0;
+    for (; i + 16 <= n; i += 16) for (int j = 0; j < 16; j++) lanes[j] += p[i + j] * p[i + j];
+    float sum = 0;
+    for (int j = 0; j < 16; j++) sum += lanes[j];
+    for (; i < n; i++) sum += p[i] * p[i];
+    float scale = 1.0f / std::sqrt(sum / n + 1e-6f);
+    for (i = 0; i < n; i++) y[r * n + i] = p[i] * scale * w[i];
+  }
+}
+"""
+lib = load_cpp(SOURCE)
+
+
+class ModelNew(Base):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        n = x.shape[-1]
+        ptr = ctypes.c_void_p
+        lib.rmsnorm(ptr(x.data_ptr()), ptr(self.weight.data_ptr()), ptr(y.data_ptr()),
+                    ctypes.c_long(x.numel() // n), ctypes.c_long(n))
+        return y
+'''
+)
+
+
+def problem() -> Problem:
+    return read_problem(PROBLEM, "rmsnorm")
+
+
+def candidate(body: str, *, head: str = HEAD) -> Candidate:
+    source = head + body
+    return Candidate(source=source, language=detect(source), proposer="test")
+
+
+def forward(*lines: str) -> Candidate:
+    """A Candidate whose forward has these lines."""
+    text = "\n".join(f"        {line}" for line in lines)
+    return candidate(f"class ModelNew(Base):\n    def forward(self, x):\n{text}\n")
+
+
+def eager_only(judge: Judge, one: Problem) -> BaselineReport:
+    """A report that makes eager the comparator, without timing anything first."""
+    times = tuple(
+        BaselineTime(
+            mode="eager", workload=w.name, clock=Clock.CALLS, median_us=1.0, interval_us=Interval(low=1, high=1)
+        )
+        for w in one.workloads
+    )
+    return BaselineReport(problem_hash=one.hash, device=judge.device, environment=judge.environment, times=times)

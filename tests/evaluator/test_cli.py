@@ -1,0 +1,65 @@
+"""The command line and the server: exit statuses, JSON alone on standard output, one reply a line."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from evaluator.schema import from_json, to_json
+from evaluator.types import Admission, BuildReport, Evaluation, Verdict
+from tests.evaluator.rooms import CPP, PROBLEM, candidate, problem
+
+ROOT = Path(__file__).parents[2]
+
+
+def run(*arguments: str, text: str = "") -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "evaluator", *arguments]
+    return subprocess.run(command, input=text, capture_output=True, text=True, cwd=ROOT, timeout=100, check=False)
+
+
+@pytest.fixture
+def files(tmp_path: Path) -> Path:
+    (tmp_path / "p.py").write_text(PROBLEM)
+    (tmp_path / "broken.py").write_text("def f(:\n")
+    (tmp_path / "wrong.py").write_text(
+        candidate("").source + "class ModelNew(Base):\n    def forward(self, x):\n        return x\n"
+    )
+    return tmp_path
+
+
+def test_a_wrong_candidate_exits_with_1_and_json_stands_alone(files: Path) -> None:
+    done = run("judge", "--problem", str(files / "p.py"), "--candidate", str(files / "wrong.py"), "--json", "-")
+    assert done.returncode == 1, done.stderr
+    found = from_json(Evaluation, json.loads(done.stdout))
+    assert found.verdict is Verdict.INCORRECT_VALUES
+
+
+def test_bad_usage_exits_with_2(files: Path) -> None:
+    assert run("judge", "--problem", str(files / "p.py")).returncode == 2
+    assert run("judge", "--problem", str(files / "none.py"), "--candidate", str(files / "wrong.py")).returncode == 2
+    done = run("admit", "--problem", str(files / "broken.py"))
+    assert done.returncode == 2
+    assert "line 1" in done.stderr
+
+
+def test_the_server_answers_each_line_and_ends_with_its_input() -> None:
+    task, good = to_json(problem()), to_json(candidate(CPP, head=""))
+    requests = [
+        {"id": "1", "op": "ping"},
+        {"id": "2", "op": "describe"},
+        {"id": "3", "op": "admit", "problem": task},
+        {"id": "4", "op": "build", "problem": task, "candidate": good},
+        {"id": "5", "op": "dance", "problem": task, "candidate": good},
+        {"id": "6", "op": "judge", "problem": {"nonsense": 1}},
+    ]
+    done = run("serve", "--device", "cpu", text="\n".join(json.dumps(r) for r in requests) + "\nnot json\n")
+    assert done.returncode == 0, done.stderr
+    replies = [json.loads(line) for line in done.stdout.splitlines()]
+    assert [r["id"] for r in replies] == ["1", "2", "3", "4", "5", "6", None]
+    assert [r["ok"] for r in replies] == [True, True, True, True, False, False, False]
+    assert from_json(Admission, replies[2]["result"]).accepted
+    assert from_json(BuildReport, replies[3]["result"]).evaluation is None

@@ -1,0 +1,56 @@
+"""Confirming: the same kernel under another name is not promoted; and the promotion rule itself."""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+
+import pytest
+
+from evaluator.confirm import _promotion, confirm
+from evaluator.judge import Judge
+from evaluator.serve import make_backend
+from evaluator.types import Verdict, Workload
+from tests.evaluator.rooms import CPP, candidate, eager_only, problem
+
+ONE = Workload(name="a")
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    one = Judge(make_backend("cpu"))
+    yield one
+    one.close()
+
+
+def test_an_identical_kernel_is_not_promoted(judge: Judge) -> None:
+    task = problem()
+    champion = candidate(CPP, head="")
+    again = candidate("# the same once more\n" + CPP, head="")
+    found = confirm(judge, task, again, champion, eager_only(judge, task))
+    assert found.verdict is Verdict.PASSED, (found.reason, found.evidence)
+    assert found.evidence["promote"] is False
+    assert {r.against for r in found.speedups} == {"eager", "fastest", "champion"}
+
+
+def _logs(generator: random.Random, gain: float, noise: float) -> list[float]:
+    return [math.log(gain) + generator.gauss(0, noise) for _ in range(8)]
+
+
+def test_a_clear_gain_is_promoted_and_luck_is_not() -> None:
+    generator = random.Random(1)
+    for _ in range(200):
+        again = [(ONE, _logs(generator, 1.0, 0.01))]
+        assert _promotion([(ONE, _logs(generator, 1.5, 0.01))], again)["promote"]
+        assert not _promotion([(ONE, _logs(generator, 1.0, 0.01))], again)["promote"]
+
+
+def test_a_workload_that_got_worse_forbids_promotion() -> None:
+    generator = random.Random(2)
+    worse = Workload(name="b")
+    again = [(ONE, _logs(generator, 1.0, 0.001)), (worse, _logs(generator, 1.0, 0.001))]
+    found = _promotion([(ONE, _logs(generator, 2.0, 0.001)), (worse, _logs(generator, 0.9, 0.001))], again)
+    assert found["bound"] > found["threshold"]
+    assert not found["promote"]
+    assert found["worse_workloads"] == ["b"]

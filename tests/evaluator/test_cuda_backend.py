@@ -1,0 +1,222 @@
+"""The CUDA backend on a pretended device: host memory, handles that are numbers, a child in this process."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import pytest
+import torch
+
+from evaluator.child import cuda_device
+from evaluator.child.cuda_driver import BLOCK_BYTES, DriverError
+from evaluator.child.spec import LayoutError, TensorSpec
+from evaluator.claims import tensor_claims
+from evaluator.devices import cuda, cuda_memory
+from evaluator.devices.base import RoundPlan
+from evaluator.devices.cuda_memory import Block, Peer, Retired
+from evaluator.errors import CageError
+from evaluator.types import Clock
+
+TREE = {"tuple": [{"tensor": 0}]}
+
+
+class FakeDriver:
+    """Host memory under addresses; knows what is open, so that a test can see leaks and double closes."""
+
+    ordinal = 0
+
+    def __init__(self) -> None:
+        self.blocks: dict[int, Any] = {}
+        self.opened: dict[int, int] = {}
+        self.limit = 1 << 40
+
+    def allocate(self, size: int) -> int:
+        if size > self.limit:
+            raise DriverError("cuMemAlloc_v2", 2, "CUDA_ERROR_OUT_OF_MEMORY")
+        buffer = ctypes.create_string_buffer(size + 256)
+        address = -(-ctypes.addressof(buffer) // 256) * 256
+        self.blocks[address] = (buffer, size)
+        return address
+
+    def free(self, address: int) -> None:
+        del self.blocks[address]
+
+    def export(self, base: int) -> str:
+        return str(base)
+
+    def open(self, handle: str) -> int:
+        address = int(handle)
+        if address not in self.blocks:
+            raise DriverError("cuIpcOpenMemHandle_v2", 1, "CUDA_ERROR_INVALID_VALUE")
+        self.opened[address] = self.opened.get(address, 0) + 1
+        return address
+
+    def close(self, address: int) -> None:
+        self.opened[address] -= 1
+
+    def address_range(self, address: int) -> tuple[int, int]:
+        return next((a, size) for a, (_, size) in self.blocks.items() if a <= address < a + size)
+
+    def memory(self) -> tuple[int, int]:
+        return 10 << 30, 20 << 30
+
+    def still_open(self) -> int:
+        return sum(self.opened.values())
+
+
+class FakeChild:
+    """Doubles its input, into memory of its own that it exports; does what `cuda_ops` does, without CUDA."""
+
+    def __init__(self, driver: FakeDriver, *, captured: bool = True) -> None:
+        self.driver, self.captured = driver, captured
+        self.cleanups: list[Any] = []
+        self.inputs: list[torch.Tensor] = []
+        self.outputs: list[torch.Tensor] = []
+        self.asked: list[str] = []
+
+    def add_cleanup(self, action: Any) -> None:
+        self.cleanups.append(action)
+
+    def request(self, op: str, *, timeout_s: float, **fields: Any) -> dict[str, Any]:
+        self.asked.append(op)
+        if op == "cuda_prepare":
+            grant = fields["grant"]
+            address = int(grant["handle"])
+            raw = host_bytes(address, self.driver.blocks[address][1])
+            spec = TensorSpec.from_json(grant["layouts"][0])
+            self.inputs = [spec.view(raw[i * grant["pitch"] :]) for i in range(grant["count"])]
+            self.captured = self.captured and fields["graph"]
+            self.made = [self.driver.allocate(BLOCK_BYTES) for _ in self.inputs]
+            self.outputs = [spec.view(host_bytes(a, BLOCK_BYTES)) for a in self.made]
+            return {"captured": self.captured, "why_not": None, "instances": 1, "outputs": self.said()}
+        if op == "cuda_round":
+            for target, source in zip(self.outputs, self.inputs, strict=True):
+                target.copy_(source * 2)
+            reply: dict[str, Any] = {"captured": self.captured, "device_us": 1.0}
+            return reply if self.captured else {**reply, "outputs": self.said()}
+        return {}
+
+    def said(self) -> list[Any]:
+        return [
+            {"tensor": {**TensorSpec.of(t).to_json(), "handle": str(a)}}
+            for t, a in zip(self.outputs, self.made, strict=True)
+        ]
+
+
+def host_bytes(address: int, size: int) -> torch.Tensor:
+    return torch.frombuffer((ctypes.c_ubyte * size).from_address(address), dtype=torch.uint8)
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    def as_tensor(data: Any, device: Any = None) -> torch.Tensor:
+        interface = data.__cuda_array_interface__
+        return host_bytes(interface["data"][0], interface["shape"][0])
+
+    monkeypatch.setattr(cuda_memory.torch, "as_tensor", as_tensor)
+    monkeypatch.setattr(cuda_device.torch, "as_tensor", as_tensor)
+    monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: None)
+    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device=None: 0)
+    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device=None: 0)
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
+    return FakeDriver()
+
+
+@pytest.fixture
+def backend(driver):
+    made = cuda.CudaBackend.__new__(cuda.CudaBackend)
+    made.torch_device = torch.device("cpu")
+    made._ordinal, made._cpus, made._driver = 0, None, driver
+    made._nvml, made._retired, made._timed, made._copy_rate_gbs = None, Retired(), {}, None
+    return made
+
+
+def calls(count: int) -> list[list[torch.Tensor]]:
+    return [[torch.randn(3, 50)] for _ in range(count)]
+
+
+def run(backend, child, inputs, **plan):
+    return backend.run_round(
+        child, inputs, RoundPlan(calls=len(inputs), **plan), tree=TREE, check=lambda r: None, timeout_s=1.0
+    )
+
+
+@pytest.mark.parametrize("captured", [True, False])
+def test_rounds_snapshot_what_the_child_computed_from_fresh_inputs(backend, driver, captured):
+    child = FakeChild(driver, captured=captured)
+    assert backend.prepare(child, calls(2), tree=TREE, timeout_s=1.0) is (Clock.GRAPH if captured else Clock.CALLS)
+    for count in (2, 5, 5):  # another number of calls prepares the child again
+        inputs = calls(count)
+        done = run(backend, child, inputs, replays=3)
+        assert done.clock is (Clock.GRAPH if captured else Clock.CALLS)
+        assert done.wall_us > 0
+        for (given,), (seen,) in zip(inputs, done.outputs, strict=True):
+            torch.testing.assert_close(seen, given * 2)
+    assert child.asked.count("cuda_prepare") == 2
+    backend.release(child)
+    assert child.asked[-1] == "cuda_release"
+    assert driver.still_open() == 0
+    backend.release(child)
+    backend.close()
+
+
+def test_without_a_graph_when_asked(backend, driver):
+    child = FakeChild(driver)
+    assert backend.prepare(child, calls(2), tree=TREE, timeout_s=1.0, graph=False) is Clock.CALLS
+    assert run(backend, child, calls(4)).clock is Clock.CALLS  # and that is remembered
+    for action in child.cleanups:
+        action()
+    assert driver.still_open() == 0
+
+
+def test_fetch_copies_and_keeps_nothing_open(backend, driver):
+    child = FakeChild(driver)
+    backend.prepare(child, calls(2), tree=TREE, timeout_s=1.0)
+    before = driver.still_open()
+    claims = [claim for reply in child.said() for claim in tensor_claims(reply)]
+    child.outputs[0].fill_(7)
+    copies = backend.fetch(child, claims)
+    child.outputs[0].zero_()
+    assert bool((copies[0] == 7).all())
+    assert driver.still_open() == before
+    for wrong in ({"handle": "12345"}, {"handle": None}, {"offset": BLOCK_BYTES}, {"shape": [1 << 20, 50]}):
+        with pytest.raises(LayoutError):
+            backend.fetch(child, [{**claims[0], **wrong}])
+    assert driver.still_open() == before
+
+
+def test_a_grant_is_read_back_and_given_up(backend, driver):
+    inputs = calls(3)
+    grant = backend.grant_calls(inputs)
+    torch.testing.assert_close(grant.read_back(None, None), inputs)
+    grant._block.calls[1][0].zero_()  # as a child would
+    assert not torch.equal(grant.read_back(None, None)[1][0], inputs[1][0])
+    grant.close()
+    grant.close()
+    assert len(driver.blocks) == 1  # retired, not freed: the child may still look at it
+    backend.close()
+    assert not driver.blocks
+
+
+def test_memory_that_cannot_be_had_is_our_fault_not_the_candidates(backend, driver):
+    driver.limit = 1
+    with pytest.raises(CageError, match="device memory"):
+        backend.grant_calls(calls(1))
+    with pytest.raises(LayoutError):
+        Peer(driver).tensor({"shape": [1], "stride": [1], "dtype": "float32", "offset": 0, "handle": "77"})
+
+
+def test_calls_of_unequal_layout_are_refused(backend):
+    with pytest.raises(LayoutError):
+        backend.grant_calls([[torch.zeros(2)], [torch.zeros(3)]])
+
+
+def test_blocks_are_pitched(driver):
+    block = Block(driver, [[torch.zeros(3, 50), torch.zeros(7, dtype=torch.int8)]] * 4)
+    starts = [tensor.data_ptr() for call in block.calls for tensor in call]
+    assert len(set(starts)) == 8
+    assert all(start % 256 == 0 for start in starts)
+    assert block.size == BLOCK_BYTES
+    block.close()
+    block.close()

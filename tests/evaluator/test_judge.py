@@ -1,0 +1,188 @@
+"""The judge end to end on a CPU: honest Candidates pass with times, mistakes get their own Verdict and evidence."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from evaluator.admit import admit
+from evaluator.build import build
+from evaluator.judge import Judge
+from evaluator.problem import read_problem
+from evaluator.schema import from_json, to_json
+from evaluator.serve import make_backend
+from evaluator.types import Evaluation, Verdict
+from tests.evaluator.rooms import CPP, candidate, eager_only, forward, problem
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    one = Judge(make_backend("cpu"))
+    yield one
+    one.close()
+
+
+def verdict(judge: Judge, one: object) -> Evaluation:
+    task = problem()
+    return judge.judge(task, one, eager_only(judge, task))  # type: ignore[arg-type]
+
+
+def test_an_honest_cpp_candidate_passes_with_times_and_ratios(judge: Judge) -> None:
+    found = verdict(judge, candidate(CPP, head=""))
+    assert found.verdict is Verdict.PASSED, (found.reason, found.evidence)
+    assert [m.workload for m in found.measurements] == ["small"]
+    assert {r.against for r in found.speedups} == {"eager", "fastest"}
+    headline = found.speedup("fastest")
+    assert headline is not None
+    assert headline.interval.low <= headline.value <= headline.interval.high
+    assert from_json(Evaluation, to_json(found)) == found
+    assert set(found.duration_s) == {"screen", "build", "correctness", "timing"}
+
+
+def test_the_reference_itself_passes(judge: Judge) -> None:
+    found = verdict(judge, forward("return right(x, self.weight)"))
+    assert found.verdict is Verdict.PASSED, (found.reason, found.evidence)
+
+
+@pytest.mark.parametrize(
+    ("lines", "expected", "check"),
+    [
+        (("y = right(x, self.weight)", "y[-1, -1] += 0.01", "return y"), Verdict.INCORRECT_VALUES, "values"),
+        (("return right(x, self.weight).double()",), Verdict.INCORRECT_DTYPE, "dtype"),
+        (("return right(x, self.weight)[None]",), Verdict.INCORRECT_SHAPE, "shape"),
+        (("return (right(x, self.weight),)",), Verdict.INCORRECT_SHAPE, "structure"),
+        (("return None",), Verdict.INCORRECT_SHAPE, "structure"),
+        (("return right(x, self.weight) * float('nan')",), Verdict.INCORRECT_VALUES, "values"),
+        (("return right(x, torch.ones_like(self.weight))",), Verdict.INCORRECT_VALUES, "values"),
+        (("return right(x.bfloat16(), self.weight).float()",), Verdict.INCORRECT_VALUES, "values"),
+        (("y = right(x, self.weight)", "x.zero_()", "return y"), Verdict.INCORRECT_VALUES, "input_changed"),
+        (("return torch.empty(1).expand(x.shape)",), Verdict.INCORRECT_SHAPE, "layout"),
+        (("return torch.nn.functional.rms_norm(x, x.shape[-1:], self.weight, 0.0)",), Verdict.INCORRECT_VALUES, None),
+    ],
+)
+def test_wrong_answers(judge: Judge, lines: tuple[str, ...], expected: Verdict, check: str | None) -> None:
+    found = verdict(judge, forward(*lines))
+    assert found.verdict is expected, (found.reason, found.evidence)
+    if check is not None:
+        assert found.evidence["check"] in (check, "non_finite")
+
+
+def test_the_worst_element_is_named(judge: Judge) -> None:
+    found = verdict(judge, forward("y = right(x, self.weight)", "y[0, 5] += 1.0", "return y"))
+    assert found.evidence["index"] == [0, 5]
+
+
+def test_a_failure_on_a_held_out_workload_reveals_only_its_class(judge: Judge) -> None:
+    lines = ("y = right(x, self.weight)", "return y + 1 if x.shape[-1] == 129 else y")
+    found = verdict(judge, forward(*lines))
+    assert found.verdict is Verdict.INCORRECT_VALUES
+    assert found.evidence == {"check": "values", "held_out": True}
+    assert "129" not in found.reason
+    assert "odd" not in found.reason
+
+
+def test_one_hard_coded_shape_fails_on_a_varied_size(judge: Judge) -> None:
+    found = verdict(judge, forward("return right(x, self.weight) if x.shape[0] != 49 else x"))
+    assert found.verdict is Verdict.INCORRECT_VALUES
+    assert found.evidence["workload"] == "rows=49"
+
+
+def test_folding_parameters_at_the_first_call_is_noticed(judge: Judge) -> None:
+    body = """class ModelNew(Base):
+    kept = None
+    def forward(self, x):
+        if self.kept is None or self.kept.shape != self.weight.shape:
+            self.kept = self.weight.detach().clone()
+        return right(x, self.kept)
+"""
+    found = verdict(judge, candidate(body))
+    assert found.verdict is Verdict.INCORRECT_VALUES
+    assert found.evidence["inputs"] == "new parameters"
+
+
+@pytest.mark.parametrize(
+    ("body", "expected", "words"),
+    [
+        ("", Verdict.INVALID_SUBMISSION, "ModelNew"),
+        ("class ModelNew(Base:\n", Verdict.INVALID_SUBMISSION, "line 15"),
+        ("```python\nx = 1\n```\n", Verdict.INVALID_SUBMISSION, "fences"),
+        ("def ModelNew():\n    pass\n", Verdict.INVALID_SUBMISSION, "ModelNew"),
+        ("import nowhere_to_be_found\nclass ModelNew(Base):\n    pass\n", Verdict.RUNTIME_ERROR, "nowhere"),
+        ("class ModelNew(torch.nn.Module):\n    def __init__(self, hidden):\n        super().__init__()\n"
+         "    def forward(self, x):\n        return x\n", Verdict.INVALID_SUBMISSION, "parameters"),
+    ],
+)  # fmt: skip
+def test_files_that_are_no_candidates(judge: Judge, body: str, expected: Verdict, words: str) -> None:
+    found = verdict(judge, candidate(body))
+    assert found.verdict is expected
+    assert words in found.reason
+
+
+def test_an_empty_file_is_refused(judge: Judge) -> None:
+    found = verdict(judge, candidate("", head=""))
+    assert found.verdict is Verdict.INVALID_SUBMISSION
+
+
+def test_an_exception_is_told_with_its_line(judge: Judge) -> None:
+    one = forward("raise KeyError('no such thing')")
+    found = verdict(judge, one)
+    assert found.verdict is Verdict.RUNTIME_ERROR
+    assert "no such thing" in found.reason
+    assert one.source.splitlines()[found.evidence["line"] - 1].strip() == "raise KeyError('no such thing')"
+
+
+def test_cpp_that_does_not_compile_is_told_with_its_line(judge: Judge) -> None:
+    one = candidate(CPP.replace("float sum = 0;", "float sum = nonsense;"), head="")
+    found = verdict(judge, one)
+    assert found.verdict is Verdict.BUILD_ERROR
+    assert "nonsense" in one.source.splitlines()[found.evidence["line"] - 1]
+    assert "nonsense" in found.evidence["message"]
+    report = build(judge, problem(), one)
+    assert report.evaluation is not None
+    assert report.evaluation.evidence["line"] == found.evidence["line"]
+
+
+def test_a_forbidden_library_call_is_refused(judge: Judge) -> None:
+    task = read_problem(problem().source + "\nALLOW_LIBRARY = False\n", "strict")
+    found = judge.judge(task, forward("return torch.nn.functional.rms_norm(x, x.shape[-1:], self.weight)"))
+    assert found.verdict is Verdict.POLICY_VIOLATION
+
+
+def test_build_tells_duplicates_apart_from_layout(judge: Judge) -> None:
+    one = build(judge, problem(), candidate(CPP, head=""))
+    same = build(judge, problem(), candidate("# a remark\n" + CPP.replace("{0};", "{0};  // lanes"), head=""))
+    other = build(judge, problem(), candidate(CPP.replace("1e-6f", "2e-6f"), head=""))
+    assert one.evaluation is None
+    assert one.signature == same.signature != other.signature
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "words"),
+    [
+        ("return x * torch", "return torch.dropout(x, 0.5, True) * torch", "different answers"),
+        ("return x * torch", "return x * 0 * torch", "null solution"),
+        ("return x * torch", "raise ValueError('broken')\n        return x * torch", "broken"),
+        ("return x * torch", "import os; os._exit(0)\n        return x * torch", "exited"),
+        ("return x * torch", "return 3\n        return x * torch", "no tensor"),
+        ("return [torch.randn(rows, hidden)]", "return []", "no tensor"),
+        ("return [torch.randn(rows, hidden)]", "return 5", "not a list"),
+        ("return [torch.randn(rows, hidden)]", "return [torch.ones(1 << 40)]", "memory"),
+        (
+            "return [torch.randn(rows, hidden)]",
+            "return [torch.randn(rows, hidden, dtype=torch.float64 if rows == 7 else None)]",
+            "no shown workload",
+        ),
+    ],
+)
+def test_references_that_are_refused(judge: Judge, old: str, new: str, words: str) -> None:
+    found = admit(judge, read_problem(problem().source.replace(old, new), "p"))
+    assert found.verdict is Verdict.INVALID_REFERENCE
+    assert words in found.reason
+
+
+def test_a_good_reference_is_admitted_with_facts(judge: Judge) -> None:
+    found = admit(judge, problem())
+    assert found.accepted, found.reason
+    assert found.facts[0].inputs == ("float32 [48, 256]",)
+    assert found.facts[0].bytes_moved == 4 * (2 * 48 * 256 + 256)

@@ -1,0 +1,141 @@
+"""Limits: honest rounding passes, half precision and single wrong elements do not, NaN is no wildcard."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluator.limits import Limit, Target
+from evaluator.types import Precision
+
+
+def make(oracle: torch.Tensor, reference: torch.Tensor) -> tuple[Target, Limit]:
+    target = Target(oracle, reference)
+    norm, element = target.own_error()
+    return target, target.limit(norm, element, reference.dtype, Precision.EXACT, None)
+
+
+def product(seed: int, rows: int = 16, inner: int = 64, columns: int = 24) -> tuple[torch.Tensor, torch.Tensor]:
+    generator = torch.Generator().manual_seed(seed)
+    return torch.randn(rows, inner, generator=generator), torch.randn(inner, columns, generator=generator)
+
+
+@given(seed=st.integers(0, 2**31), scale=st.sampled_from([1e-18, 1e-4, 1.0, 1e4]))
+@settings(max_examples=25, deadline=None)
+def test_another_order_of_summation_passes_at_any_scale(seed: int, scale: float) -> None:
+    a, b = product(seed)
+    a = a * scale
+    target, limit = make(a.double() @ b.double(), a @ b)
+    halves = a[:, :32] @ b[:32] + a[:, 32:] @ b[32:]
+    assert target.judge(halves, limit) is None
+
+
+@given(seed=st.integers(0, 2**31))
+@settings(max_examples=25, deadline=None)
+def test_bfloat16_inside_is_refused(seed: int) -> None:
+    a, b = product(seed)
+    target, limit = make(a.double() @ b.double(), a @ b)
+    assert target.judge((a.bfloat16() @ b.bfloat16()).float(), limit) is not None
+
+
+@given(seed=st.integers(0, 2**31), row=st.integers(0, 15), column=st.integers(0, 23))
+@settings(max_examples=25, deadline=None)
+def test_one_wrong_element_is_found_and_named(seed: int, row: int, column: int) -> None:
+    a, b = product(seed)
+    target, limit = make(a.double() @ b.double(), a @ b)
+    wrong = a @ b
+    wrong[row, column] += 1e-3 * wrong.abs().max()
+    found = target.judge(wrong, limit)
+    assert found is not None
+    assert found.detail["index"] == [row, column]
+
+
+@given(
+    seed=st.integers(0, 2**31),
+    noise=st.floats(-8, -1),
+    shape=st.sampled_from([(), (40,), (9, 5), (6, 16), (2, 3, 32)]),
+    size=st.sampled_from([1e-150, 1e-30, 1.0, 1e30, 1e150]),
+    spike=st.floats(-8, 1),
+)
+@settings(max_examples=150, deadline=None)
+def test_the_verdict_is_that_of_the_exact_errors(
+    seed: int, noise: float, shape: tuple[int, ...], size: float, spike: float
+) -> None:
+    generator = torch.Generator().manual_seed(seed)
+    oracle = torch.randn(shape, generator=generator, dtype=torch.float64) * size
+    actual = oracle + torch.randn(shape, generator=generator, dtype=torch.float64) * (size * 10**noise)
+    actual.view(-1)[seed % actual.numel()] += size * 10**spike
+    target, limit = Target(oracle, None), Limit(1e-4, 1e-3)
+    difference = (actual - oracle).abs() / size
+    values = oracle / size
+    whole = values.square().mean().sqrt()
+    rows = (
+        values.square().mean(-1, keepdim=True).sqrt().clamp(min=1e-3 * whole) if shape[1:] and shape[-1] > 7 else whole
+    )
+    element = float((difference / torch.maximum(values.abs(), rows)).max())
+    norm = float(difference.norm() / values.norm())
+    if abs(norm / limit.norm - 1) > 1e-9 and abs(element / limit.element - 1) > 1e-9:
+        assert (target.judge(actual, limit) is None) == (norm <= limit.norm and element <= limit.element)
+
+
+def test_a_wrong_row_of_small_values_is_not_hidden_by_large_rows() -> None:
+    oracle = torch.randn(8, 32, dtype=torch.float64)
+    oracle[3] *= 1e-3
+    target, limit = make(oracle, oracle.float())
+    wrong = oracle.float()
+    wrong[3] *= 1.01
+    assert target.judge(wrong, limit) is not None
+
+
+@pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
+def test_a_value_that_is_not_finite_fails_where_a_finite_one_is_right(value: float) -> None:
+    oracle = torch.randn(4, 16, dtype=torch.float64)
+    target, limit = make(oracle, oracle.float())
+    wrong = oracle.float()
+    wrong[1, 2] = value
+    assert target.judge(wrong, limit) is not None
+    assert target.judge(torch.full_like(wrong, value), limit) is not None
+
+
+def test_nan_and_infinity_must_be_where_the_reference_has_them() -> None:
+    oracle = torch.randn(4, 16, dtype=torch.float64)
+    oracle[0] = math.nan
+    oracle[1, 3] = math.inf
+    target, limit = make(oracle, oracle.float())
+    good = oracle.float()
+    assert target.judge(good, limit) is None
+    for index, value in (((0, 0), 0.0), ((1, 3), -math.inf), ((1, 3), math.nan), ((2, 2), math.nan)):
+        wrong = good.clone()
+        wrong[index] = value
+        assert target.judge(wrong, limit) is not None
+
+
+def test_where_the_reference_overflows_the_oracle_passes_too() -> None:
+    oracle = torch.tensor([[1e300, 2.0]], dtype=torch.float64)
+    target, limit = make(oracle, oracle.float())
+    assert target.judge(torch.tensor([[math.inf, 2.0]]), limit) is None
+    assert target.judge(torch.tensor([[0.0, 2.0]]), limit) is not None
+
+
+def test_integers_must_be_equal() -> None:
+    right = torch.arange(6).reshape(2, 3)
+    target = Target(right, right.clone())
+    assert target.judge(right.clone(), Limit(0, 0)) is None
+    found = target.judge(right + (right == 4), Limit(0, 0))
+    assert found is not None
+    assert found.detail["index"] == [1, 1]
+
+
+def test_an_explicit_budget_and_tf32_widen_the_limit() -> None:
+    a, b = product(1)
+    target = Target(a.double() @ b.double(), a @ b)
+    norm, element = target.own_error()
+    strict = target.limit(norm, element, torch.float32, Precision.EXACT, None)
+    tf32 = target.limit(norm, element, torch.float32, Precision.TF32, None)
+    budget = target.limit(norm, element, torch.float32, Precision.BUDGET, 1e-2)
+    assert strict.norm < tf32.norm < budget.norm
+    assert target.judge((a.bfloat16() @ b.bfloat16()).float(), budget) is None

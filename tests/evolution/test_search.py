@@ -1,0 +1,267 @@
+"""The search as a whole: budgets hold, it ends, it is deterministic, islands live, good arms win."""
+
+from __future__ import annotations
+
+import ast
+import sys
+from collections import Counter
+from pathlib import Path
+from random import Random
+
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from evaluator.types import Language
+from evolution.search import decide
+from evolution.state import ArmStats, Elite, SearchState, Standing
+from evolution.types import (
+    Arm,
+    Budget,
+    Confirm,
+    EndReason,
+    Finish,
+    Operator,
+    Propose,
+    Remeasure,
+    RunConfig,
+    Spend,
+)
+from tests.evolution.simulation import Simulation
+
+budgets = st.builds(
+    Budget,
+    candidates=st.integers(1, 60),
+    tokens=st.none() | st.integers(1, 5000),
+    usd=st.none() | st.floats(0.01, 5.0),
+    device_s=st.none() | st.floats(0.5, 200.0),
+    wall_s=st.none() | st.floats(0.5, 200.0),
+)
+configs = st.builds(
+    RunConfig,
+    proposers=st.lists(st.sampled_from(["synthesiser", "model-a", "model-b", "replay:x"]), max_size=3).map(tuple),
+    islands=st.integers(1, 5),
+    in_flight=st.integers(1, 9),
+    stagnation_candidates=st.integers(1, 50),
+    target_speedup=st.none() | st.floats(1.0, 3.0),
+    seed_sources=st.lists(st.just("x"), max_size=3).map(tuple),
+)
+
+
+@settings(max_examples=150, deadline=None)
+@given(budgets, configs, st.integers(0, 2**32), st.floats(0.5, 2.0), st.floats(0.1, 10.0))
+def test_every_search_ends_within_its_budget(
+    budget: Budget, config: RunConfig, seed: int, quality: float, judge_s: float
+) -> None:
+    names = dict.fromkeys(config.proposers, quality)
+    world = Simulation(
+        budget,
+        config,
+        Random(seed),
+        quality=names,
+        limit={"synthesiser": 5, "replay:x": 2},
+        usd=0.02,
+        tokens=100,
+        judge_s=judge_s,
+    )
+    end = world.run()
+    assert end.message
+    spend = world.spend
+    assert budget.candidates is None or spend.candidates <= budget.candidates
+    assert budget.usd is None or spend.usd <= budget.usd + config.in_flight * world.usd
+    assert budget.tokens is None or spend.tokens <= budget.tokens + config.in_flight * world.tokens
+    confirming = 4 * judge_s
+    assert budget.device_s is None or spend.device_s <= budget.device_s + config.in_flight * judge_s + confirming
+    assert (end.reason is EndReason.NO_IMPROVEMENT) <= (world.champion is None)
+
+
+@settings(max_examples=60, deadline=None)
+@given(st.integers(2, 6), st.integers(0, 2**32))
+def test_islands_never_collapse_into_one(islands: int, seed: int) -> None:
+    config = RunConfig(proposers=("model-a",), islands=islands, in_flight=3, stagnation_candidates=10_000)
+    world = Simulation(Budget(candidates=120), config, Random(seed))
+    world.run()
+    asked = Counter(d.island for d in world.log if isinstance(d, Propose))
+    assert set(asked) == set(range(islands))
+    assert max(asked.values()) - min(asked.values()) <= 1
+    assert len({e.island for e in world.elites.values()}) == islands
+
+
+def test_islands_exchange_migrants() -> None:
+    config = RunConfig(proposers=("model-a",), islands=2, stagnation_candidates=10_000)
+    world = Simulation(Budget(candidates=300), config, Random(1))
+    homes: dict[str, int] = {}
+    for _ in range(3):
+        world.run()
+    homes = {e.candidate_id: e.island for e in world.elites.values()}
+    crossed = [d for d in world.log if isinstance(d, Propose) for p in d.parents if p in homes and homes[p] != d.island]
+    assert crossed
+
+
+def test_the_better_arm_is_asked_more() -> None:
+    config = RunConfig(proposers=("model-a", "model-b"), stagnation_candidates=10_000)
+    world = Simulation(Budget(candidates=300), config, Random(5), quality={"model-a": 2.0, "model-b": 0.5})
+    for arm, reward in (("model-a", 1.0), ("model-b", 0.0)):
+        for operator in (Operator.CREATE, Operator.REWRITE):
+            key = Arm(proposer=arm, operator=operator)
+            world.arms[key] = ArmStats(arm=key, asked=20, settled=20, judged=20, reward=20 * reward, device_s=20.0)
+    world.run()
+    asked = Counter(d.arm.proposer for d in world.log if isinstance(d, Propose))
+    assert asked["model-a"] > 2 * asked["model-b"]
+
+
+def test_the_dearer_of_two_equal_arms_is_asked_less() -> None:
+    stats = tuple(
+        ArmStats(
+            arm=Arm(proposer=name, operator=Operator.CREATE), asked=50, settled=50, reward=25.0, usd=usd, device_s=50
+        )
+        for name, usd in (("model-cheap", 0.5), ("model-dear", 50.0))
+    )
+    config = RunConfig(proposers=("model-cheap", "model-dear"), in_flight=8)
+    state = SearchState(config=config, budget=Budget(candidates=500), spend=Spend(candidates=100), arms=stats)
+    asked: Counter[str] = Counter()
+    for seed in range(20):
+        asked.update(d.arm.proposer for d in decide(state, Random(seed)) if isinstance(d, Propose))
+    assert asked["model-cheap"] > asked["model-dear"]
+
+
+def elite(number: int, speedup: float, **changes: object) -> Elite:
+    values: dict[str, object] = {
+        "candidate_id": f"cand_{number}",
+        "number": number,
+        "island": 0,
+        "niche": f"n{number}",
+        "language": Language.CPP,
+        "speedup": speedup,
+        "low": speedup * 0.97,
+        "hash": f"h{number}",
+    }
+    return Elite(**(values | changes))  # type: ignore[arg-type]
+
+
+def ended(state: SearchState) -> Finish:
+    [decision] = decide(state, Random(0))
+    assert isinstance(decision, Finish)
+    return decision
+
+
+SPENT = SearchState(
+    config=RunConfig(),
+    budget=Budget(candidates=4),
+    spend=Spend(candidates=4),
+    judged_any=True,
+    baseline="compile (20 us)",
+)
+
+
+def changed(state: SearchState, **changes: object) -> SearchState:
+    from dataclasses import replace
+
+    return replace(state, **changes)  # type: ignore[arg-type]
+
+
+def test_the_best_is_confirmed_before_the_end() -> None:
+    state = changed(SPENT, elites=(elite(1, 1.5), elite(2, 1.2)))
+    assert decide(state, Random(0)) == [Confirm(candidate_id="cand_1")]
+    assert decide(changed(state, open_confirms=1), Random(0)) == []
+
+
+def test_a_champion_is_not_confirmed_against_itself() -> None:
+    champion = Standing(candidate_id="cand_9", hash="h1", speedup=1.4, own=False)
+    end = ended(changed(SPENT, elites=(elite(1, 1.5),), champion=champion))
+    assert end.reason is EndReason.BUDGET
+    assert "earlier run" in end.message
+
+
+def test_no_improvement_gives_the_baseline_as_advice() -> None:
+    end = ended(changed(SPENT, elites=(elite(1, 0.8),)))
+    assert end.reason is EndReason.NO_IMPROVEMENT
+    assert "compile (20 us)" in end.message
+
+
+def test_the_wall_clock_ends_a_run_at_once() -> None:
+    state = changed(SPENT, budget=Budget(wall_s=10), spend=Spend(wall_s=10.5), open_proposals=3)
+    assert ended(state).reason in (EndReason.BUDGET, EndReason.NO_IMPROVEMENT)
+
+
+def test_a_confirmation_in_flight_outlives_the_wall_clock() -> None:
+    state = changed(SPENT, budget=Budget(wall_s=10), spend=Spend(wall_s=10.5), open_confirms=1)
+    assert decide(state, Random(0)) == []
+
+
+def test_the_last_of_the_wall_clock_goes_to_a_confirmation() -> None:
+    """Others still in flight, the elite judged once: no time is left for anything else."""
+    state = SearchState(
+        config=RunConfig(), budget=Budget(wall_s=60), spend=Spend(wall_s=40), judge_s=5.0, confirm_s=18.0,
+        elites=(elite(1, 1.5),), open_judgements=2,
+    )  # fmt: skip
+    assert decide(state, Random(0)) == [Confirm(candidate_id="cand_1")]
+    early = changed(state, spend=Spend(wall_s=1))
+    assert Confirm(candidate_id="cand_1") not in decide(early, Random(0))
+
+
+def test_a_failing_endpoint_is_left_alone() -> None:
+    arms = tuple(
+        ArmStats(arm=Arm(proposer="model-a", operator=operator), asked=3, settled=3, errors_in_row=3)
+        for operator in Operator
+    )
+    state = SearchState(config=RunConfig(proposers=("model-a",)), budget=Budget(candidates=9), spend=Spend(), arms=arms)
+    assert ended(state).reason is EndReason.NO_PROPOSER
+
+
+def test_elites_are_judged_again_before_they_breed() -> None:
+    config = RunConfig(proposers=("model-a",), in_flight=6, islands=1)
+    state = SearchState(
+        config=config, budget=Budget(candidates=50), spend=Spend(candidates=9), elites=(elite(1, 1.5), elite(2, 1.4))
+    )
+    for seed in range(20):
+        for decision in decide(state, Random(seed)):
+            assert not (isinstance(decision, Propose) and decision.parents)
+    again = {d.candidate_id for seed in range(20) for d in decide(state, Random(seed)) if isinstance(d, Remeasure)}
+    assert again == {"cand_1", "cand_2"}
+
+
+def test_seeds_come_first() -> None:
+    config = RunConfig(seed_sources=("a", "b"), in_flight=4)
+    state = SearchState(config=config, budget=Budget(candidates=9), spend=Spend(), warm=("cand_old",))
+    proposed = [d for d in decide(state, Random(0)) if isinstance(d, Propose)]
+    assert [d.hint for d in proposed] == [{"seed": 0}, {"seed": 1}, {"candidate_id": "cand_old"}, {}]
+
+
+PURE = {"evaluator", "evolution"}
+IMPURE = {
+    "os",
+    "time",
+    "pathlib",
+    "io",
+    "socket",
+    "subprocess",
+    "threading",
+    "asyncio",
+    "datetime",
+    "secrets",
+    "tempfile",
+    "uuid",
+}
+
+
+@pytest.mark.parametrize("path", sorted(Path("evolution").glob("*.py")), ids=lambda path: path.name)
+def test_the_search_is_pure(path: Path) -> None:
+    """Standard library and `evaluator.types`/`.schema` alone; no clock, no input or output, no global randomness."""
+    tree = ast.parse(path.read_text())
+    for node in ast.walk(tree):
+        names = [alias.name for alias in node.names] if isinstance(node, ast.Import) else []
+        if isinstance(node, ast.ImportFrom):
+            names = [node.module or ""]
+            assert node.module != "random" or [alias.name for alias in node.names] == ["Random"]
+        for name in names:
+            top = name.split(".")[0]
+            assert top not in IMPURE
+            assert top in PURE or top in sys.stdlib_module_names
+            assert top != "evaluator" or name in ("evaluator.types", "evaluator.schema")
+            assert name != "random" or isinstance(node, ast.ImportFrom)
+        assert not (
+            isinstance(node, ast.Call)
+            and isinstance(node.func, ast.Name)
+            and node.func.id in ("open", "print", "eval", "exec")
+        )

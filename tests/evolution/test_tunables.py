@@ -1,0 +1,156 @@
+"""Reading and rewriting TUNABLES and CONFIG, choosing the next Configuration, and naming Niches."""
+
+from __future__ import annotations
+
+import ast
+from random import Random
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluator.types import Language
+from evolution.niche import niche_of
+from evolution.tunables import (
+    TunablesError,
+    apply_configuration,
+    family_of,
+    key_of,
+    neighbours,
+    next_configuration,
+    read_tunables,
+)
+
+SOURCE = '''import torch  # café
+TUNABLES = {"BLOCK": [256, 512, 1024], "FAST": [True, False], "KIND": ["a", "b"]}
+CONFIG = {
+    "BLOCK": 512,  # a comment
+    "FAST": True, "KIND": "a",
+}; OTHER = "CONFIG = {}"
+SOURCE = """CONFIG = {'BLOCK': 1}"""
+'''
+
+
+def test_reading() -> None:
+    tunables, configuration = read_tunables(SOURCE)
+    assert tunables == {"BLOCK": (256, 512, 1024), "FAST": (True, False), "KIND": ("a", "b")}
+    assert configuration == {"BLOCK": 512, "FAST": True, "KIND": "a"}
+    assert read_tunables("x = 1") == ({}, {})
+    assert read_tunables('CONFIG = {"BLOCK": 3}') == ({}, {})
+
+
+def test_rewriting_touches_nothing_else() -> None:
+    changed = apply_configuration(SOURCE, {"KIND": "b", "BLOCK": 256, "FAST": False})
+    assert read_tunables(changed)[1] == {"BLOCK": 256, "FAST": False, "KIND": "b"}
+    assert changed == SOURCE.replace(
+        '{\n    "BLOCK": 512,  # a comment\n    "FAST": True, "KIND": "a",\n}',
+        "{'BLOCK': 256, 'FAST': False, 'KIND': 'b'}",
+    )
+    assert family_of(changed) == family_of(SOURCE)
+    assert family_of(SOURCE + "#") != family_of(SOURCE)
+
+
+scalars = (
+    st.booleans()
+    | st.integers(-(2**40), 2**40)
+    | st.floats(allow_nan=False, allow_infinity=False)
+    | st.text(max_size=8)
+)
+
+
+@given(
+    st.dictionaries(
+        st.text(min_size=1, max_size=6),
+        st.lists(scalars, min_size=1, max_size=5, unique_by=lambda v: (type(v), v)),
+        min_size=1,
+        max_size=4,
+    ),
+    st.data(),
+    st.sampled_from(["\n", "\r\n", "\r"]),
+    st.sampled_from(["", "x = 'é\f漢'", "def f():\n  return 1"]),
+)
+def test_any_configuration_comes_back(
+    tunables: dict[str, list[object]], data: st.DataObject, end: str, head: str
+) -> None:
+    first = {name: values[0] for name, values in tunables.items()}
+    source = f"{head}\nTUNABLES = {tunables!r}\n\nCONFIG: dict = {first!r} # tail\nlast = 1\n".replace("\n", end)
+    wanted = {name: data.draw(st.sampled_from(values)) for name, values in tunables.items()}
+    changed = apply_configuration(source, wanted)  # type: ignore[arg-type]
+    assert read_tunables(changed)[1] == wanted
+    assert apply_configuration(changed, first) == apply_configuration(source, first)  # type: ignore[arg-type]
+    assert ast.parse(changed)
+
+
+@pytest.mark.parametrize(
+    ("source", "says"),
+    [
+        ("TUNABLES = {'A': [1]}", "CONFIG beside"),
+        ("TUNABLES = {'A': [1]}\nCONFIG = {'A': 2}", "not one of"),
+        ("TUNABLES = {'A': [1]}\nCONFIG = {'A': True}", "not one of"),
+        ("TUNABLES = {'A': [1]}\nCONFIG = {}", "exactly"),
+        ("TUNABLES = {'A': []}\nCONFIG = {}", "1 to"),
+        ("TUNABLES = {'A': [1, 1]}\nCONFIG = {'A': 1}", "twice"),
+        ("TUNABLES = {'A': [None]}\nCONFIG = {'A': None}", "no finite"),
+        ("TUNABLES = {'A': [1e999]}\nCONFIG = {'A': 1}", "no finite"),
+        ("TUNABLES = make()\nCONFIG = {}", "literal"),
+        ("TUNABLES = [1]\nCONFIG = {}", "dict"),
+        ("def", "parse"),
+        ("x = '\x00'", "parse"),
+        ("x = " + "(" * 100_000, "parse"),
+        ("x = " + "-" * 100_000 + "1", "parse"),
+        (" " * 500_000, "longer"),
+    ],
+)
+def test_what_cannot_be_read_says_why(source: str, says: str) -> None:
+    with pytest.raises(TunablesError, match=says):
+        read_tunables(source)
+
+
+def test_neighbours_are_one_step_away() -> None:
+    tunables, configuration = read_tunables(SOURCE)
+    found = list(neighbours(tunables, configuration))
+    assert len(found) == 4
+    assert all(sum(c[name] != configuration[name] for name in c) == 1 for c in found)
+
+
+@given(st.integers(0, 1000))
+def test_every_configuration_is_tried_once_and_then_none_is_left(seed: int) -> None:
+    tunables, configuration = read_tunables(SOURCE)
+    tried = {key_of(configuration)}
+    rng = Random(seed)
+    while (found := next_configuration(tunables, configuration, frozenset(tried), rng)) is not None:
+        assert key_of(found) not in tried
+        tried.add(key_of(found))
+    assert len(tried) == 12
+
+
+def test_a_grid_that_is_too_large_to_list_is_sampled() -> None:
+    tunables = {f"T{n}": tuple(range(60)) for n in range(20)}
+    start = dict.fromkeys(tunables, 30)
+    assert next_configuration(tunables, start, frozenset(), Random(2)) is not None
+
+
+@pytest.mark.parametrize(
+    ("source", "language", "niche"),
+    [
+        ("__shared__ float t[32]; float4 v; atomicAdd(x, 1)", Language.CUDA, "vector+shared/plain/split"),
+        (
+            "x = tl.dot(a, b)\nfor t in range(pid, n, tl.num_programs(0))",
+            Language.TRITON,
+            "plain/tensor-core/persistent",
+        ),
+        (
+            "_mm256_add_ps(a, b); _mm_prefetch(p, 1);\n#pragma omp parallel for",
+            Language.CPP,
+            "prefetch/intrinsics/threads",
+        ),
+        ("return torch.nn.functional.rms_norm(x)", Language.TORCH, "plain/fused-op/plain"),
+    ],
+)
+def test_niches(source: str, language: Language, niche: str) -> None:
+    assert str(niche_of(source, language)) == niche
+
+
+@given(st.text(max_size=300), st.sampled_from(list(Language)))
+def test_any_text_has_a_niche(source: str, language: Language) -> None:
+    assert str(niche_of(source, language)).count("/") == 2

@@ -1,0 +1,91 @@
+"""A judge of its own process for the GPU tests: `python -m evaluator serve`, asked one line at a time."""
+
+from __future__ import annotations
+
+import itertools
+import json
+import re
+import subprocess
+import sys
+import threading
+from pathlib import Path
+from typing import Any, Self
+
+from evaluator.languages import detect
+from evaluator.problem import read_problem
+from evaluator.schema import from_json, to_json
+from evaluator.types import Candidate, Evaluation, Problem
+
+ROOT = Path(__file__).parents[2]
+CANDIDATES = Path(__file__).parent / "candidates"
+
+WORKLOADS = """WORKLOADS = [
+    {"name": "prefill", "rows": 2048, "hidden": 4096, "dtype": "bfloat16", "device": "cuda"},
+    {"name": "odd", "rows": 133, "hidden": 1000, "dtype": "float32", "device": "cuda", "held_out": True},
+]
+"""
+
+
+def rmsnorm_problem() -> Problem:
+    """The example problem with one Workload that is timed and one held-out fp32 one."""
+    source = (ROOT / "examples" / "problems" / "rmsnorm_residual.py").read_text()
+    source = re.sub(r"^WORKLOADS = \[.*?^\]\n", WORKLOADS, source, flags=re.MULTILINE | re.DOTALL)
+    return read_problem(source, "rmsnorm_residual")
+
+
+def candidate(name: str) -> Candidate:
+    source = (CANDIDATES / f"{name}.py").read_text()
+    return Candidate(source=source, language=detect(source), proposer="test")
+
+
+class Judge:
+    """Serves requests until closed; a request that takes longer than its limit ends the judge and the test."""
+
+    def __init__(self, device: str = "cuda:0", log: Path | None = None) -> None:
+        self._ids = itertools.count(1)
+        self._log = (log or Path("/dev/null")).open("a")
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "evaluator", "serve", "--device", device],
+            cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True,
+        )  # fmt: skip
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.close()
+
+    def ask(self, op: str, *, timeout_s: float = 110.0, **fields: Any) -> Any:
+        """The result of one operation. Raises RuntimeError with the judge's words."""
+        request = {"id": str(next(self._ids)), "op": op, **{key: to_json(value) for key, value in fields.items()}}
+        assert self._process.stdin is not None
+        assert self._process.stdout is not None
+        alarm = threading.Timer(timeout_s, self._process.kill)
+        alarm.start()
+        try:
+            self._process.stdin.write(json.dumps(request) + "\n")
+            self._process.stdin.flush()
+            line = self._process.stdout.readline()
+        finally:
+            alarm.cancel()
+        if not line:
+            raise RuntimeError(f"{op}: the judge ended (status {self._process.poll()}, limit {timeout_s:g} s)")
+        reply = json.loads(line)
+        if not reply["ok"]:
+            raise RuntimeError(f"{op}: {reply['error']}")
+        return reply["result"]
+
+    def judge(self, problem: Problem, what: Candidate, **fields: Any) -> Evaluation:
+        return from_json(Evaluation, self.ask("judge", problem=problem, candidate=what, **fields))
+
+    def close(self) -> None:
+        assert self._process.stdin is not None
+        self._process.stdin.close()
+        try:
+            self._process.wait(20)
+        except subprocess.TimeoutExpired:
+            self._process.kill()
+            self._process.wait(20)
+        assert self._process.stdout is not None
+        self._process.stdout.close()
+        self._log.close()

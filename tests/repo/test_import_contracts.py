@@ -1,0 +1,66 @@
+"""The import rules of pyproject.toml hold, and a planted violation is caught."""
+
+from __future__ import annotations
+
+import os
+import shutil
+import subprocess
+import sys
+import tomllib
+from pathlib import Path
+
+import pytest
+
+ROOT = Path(__file__).parents[2]
+ROOMS = ("evaluator", "synthesis", "evolution", "prompts", "db", "runtime", "workers", "service", "warpwright")
+
+PLANTS = {
+    "the judge reaches up": ("evaluator/planted.py", "import evolution.types\n", "Imports point only downwards"),
+    "siblings know each other": ("workers/planted.py", "import service\n", "Imports point only downwards"),
+    "the judge speaks HTTP": ("evaluator/planted.py", "import fastapi\n", "The judge runs alone"),
+    "evolution looks at the clock": ("evolution/planted.py", "import time\n", "Evolution is pure"),
+    "the wheel imports a room": ("warpwright/planted.py", "import runtime\n", "warpwright talks HTTP"),
+    "the API loads torch": ("service/planted.py", "import torch\n", "never load torch"),
+}
+
+
+def lint(folder: Path) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, str(ROOT / "scripts" / "lint_imports.py")],
+        cwd=folder, env={**os.environ, "PYTHONPATH": str(folder), "COLUMNS": "200"},
+        capture_output=True, text=True, timeout=100, check=False,
+    )  # fmt: skip
+
+
+@pytest.fixture(scope="module")
+def copy(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    folder = tmp_path_factory.mktemp("checkout")
+    shutil.copy(ROOT / "pyproject.toml", folder)
+    for room in ROOMS:
+        shutil.copytree(ROOT / room, folder / room, ignore=shutil.ignore_patterns("__pycache__", "static", "templates"))
+    return folder
+
+
+def test_the_contracts_hold(copy: Path) -> None:
+    done = lint(copy)
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "0 broken" in done.stdout
+
+
+@pytest.mark.parametrize("name", PLANTS)
+def test_a_planted_violation_is_caught(copy: Path, name: str) -> None:
+    where, code, contract = PLANTS[name]
+    planted = copy / where
+    planted.write_text(code, encoding="utf-8")
+    try:
+        done = lint(copy)
+    finally:
+        planted.unlink()
+    assert done.returncode == 1, done.stdout + done.stderr
+    broken = [line for line in done.stdout.splitlines() if "BROKEN" in line]
+    assert any(contract in line for line in broken), done.stdout
+
+
+def test_the_wheel_carries_warpwright_alone() -> None:
+    build = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))["tool"]["hatch"]["build"]
+    assert build["targets"]["wheel"]["packages"] == ["warpwright"]

@@ -1,0 +1,118 @@
+"""A service on a database of its own, and a world whose workers are played by the test."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+from fastapi import FastAPI
+from sqlalchemy import Engine
+from starlette.testclient import TestClient
+
+from db.base import Base
+from db.engine import make_engine, migrate, write_session
+from evaluator.problem import read_problem
+from runtime.settings import Settings
+from service.app import create_app
+from tests.db.world import World, from_list
+
+BASE_URL = "http://127.0.0.1:8000"
+PROBLEM = '''"""Softmax over rows."""
+import torch
+import torch.nn as nn
+
+WORKLOADS = [
+    {"name": "small", "rows": 4, "device": "cpu"},
+    {"name": "hidden", "rows": 33, "device": "cpu", "held_out": True},
+]
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.softmax(x, -1)
+
+
+def get_inputs(rows=4):
+    return [torch.randn(rows, 64)]
+'''
+# The world's judge reads verdicts and speeds from the source.
+SOURCES = (
+    "SPEED = 'speed=1.6 '\nimport torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n"
+    "        return torch.softmax(x, -1)\n",
+    "INCORRECT_VALUES",
+    "SPEED = 'speed=2.4 '\nimport torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n"
+    '        return torch.softmax(x, -1)  # <script>alert("x")</script>\n',
+    "BUILD_ERROR",
+    "SPEED = 'speed=0.7 '\nclass ModelNew: ...\n",
+)
+
+
+_NUDGES: list[str] = []
+
+
+@pytest.fixture(scope="session")
+def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+    folder = tmp_path_factory.mktemp("service")
+    return Settings(
+        database_url=f"sqlite:///{folder}/service.db",
+        data_dir=folder,
+        redis_url="redis://127.0.0.1:1/0",
+        event_poll_s=0.02,
+    )
+
+
+@pytest.fixture(scope="session")
+def database(settings: Settings) -> Iterator[Engine]:
+    """One migrated database for the whole session; `engine` empties it before every test."""
+    made = make_engine(settings.database_url)
+    migrate(made)
+    yield made
+    made.dispose()
+
+
+@pytest.fixture(scope="session")
+def app(settings: Settings, database: Engine) -> FastAPI:
+    """One application for the whole session: making one takes a third of a second."""
+    return create_app(settings, engine=database, send_nudges=_NUDGES.extend)
+
+
+@pytest.fixture(scope="session")
+def session_client(app: FastAPI) -> Iterator[TestClient]:
+    with TestClient(app, base_url=BASE_URL) as made:
+        yield made
+
+
+@pytest.fixture
+def engine(database: Engine) -> Engine:
+    """The database, emptied."""
+    with write_session(database) as s:
+        for table in reversed(Base.metadata.sorted_tables):
+            s.execute(table.delete() if table.name != "projects" else table.delete().where(table.c.id != "default"))
+    return database
+
+
+@pytest.fixture
+def nudges() -> list[str]:
+    """The queues that the service nudged."""
+    _NUDGES.clear()
+    return _NUDGES
+
+
+@pytest.fixture
+def client(session_client: TestClient, engine: Engine) -> TestClient:
+    return session_client
+
+
+@pytest.fixture
+def world(engine: Engine) -> World:
+    """Workers and a judge; `world.start()` makes a Run, `world.drain()` works until it has ended."""
+    return World(engine=engine, propose=from_list(*SOURCES), problem=read_problem(PROBLEM, "softmax"))
+
+
+@pytest.fixture
+def finished(world: World) -> str:
+    """The id of a Run that has ended with a Champion."""
+    run = world.start()
+    world.drain()
+    assert world.run(run.id).champion_id is not None
+    return run.id

@@ -1,0 +1,269 @@
+"""The guard of an exported file, in a process of its own: the kernel where it was verified, the reference elsewhere."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+import textwrap
+from dataclasses import replace
+from pathlib import Path
+
+import pytest
+
+from evaluator.problem import read_problem
+from evaluator.types import Candidate, DeviceKind, Domain, Language, WorkloadFacts
+from service.exports.domain import domain
+from service.exports.python_file import build
+from tests.service.test_exports import export
+
+PROBLEM = """import torch
+import torch.nn as nn
+
+WORKLOADS = [{"name": "a", "rows": 8, "columns": 64}, {"name": "b", "rows": 33, "columns": 64}]
+
+
+class Model(nn.Module):
+    def __init__(self, columns):
+        super().__init__()
+        self.scale = nn.Parameter(torch.ones(columns))
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, x, y):
+        self.seen = self.seen + 1
+        return x * self.scale + y
+
+
+def get_inputs(rows=8, columns=64):
+    return [torch.randn(rows, columns), torch.randn(rows, columns)]
+
+
+def get_init_inputs(columns=64):
+    return [columns]
+"""
+# It says when it runs; the old form of super() must find its own class.
+KERNEL = """import torch
+import torch.nn as nn
+
+ran = []
+
+
+class ModelNew(nn.Module):
+    def __init__(self, columns):
+        super(ModelNew, self).__init__()
+        self.scale = nn.Parameter(torch.ones(columns))
+        self.register_buffer("seen", torch.zeros(()))
+
+    def forward(self, x, y):
+        ran.append(1)
+        self.seen += 1
+        return torch.addcmul(y, x, self.scale)
+"""
+FACTS = tuple(
+    WorkloadFacts(workload=name, inputs=(f"float32 [{rows}, 64]",) * 2, outputs=(), bytes_moved=0)
+    for name, rows in (("a", 8), ("b", 33))
+)
+PRELUDE = """
+import copy, io, pickle, warnings, torch
+from kernel import *
+import kernel
+torch.manual_seed(0)
+model = ModelNew(64)
+model.load_state_dict({"scale": torch.randn(64), "seen": torch.zeros(())})
+x, y = torch.randn(8, 64), torch.randn(8, 64)
+
+def right(x, y, model=model):
+    return torch.testing.assert_close(model(x, y), x * model.scale + y)
+
+def uses_kernel(x, y, model=model):
+    ran.clear()
+    right(x, y, model)
+    assert ran, "the reference ran"
+
+def falls_back(x, y, model=model):
+    ran.clear()
+    with warnings.catch_warnings(record=True):
+        warnings.simplefilter("always")
+        right(x, y, model)
+    assert not ran, "the kernel ran"
+
+"""
+
+
+@pytest.fixture(scope="module")
+def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    made = tmp_path_factory.mktemp("export")
+    candidate = Candidate(source=KERNEL, language=Language.TORCH)
+    wanted = replace(export(KERNEL), problem=read_problem(PROBLEM, "p"), candidate=candidate, facts=FACTS)
+    (made / "kernel.py").write_text(build(wanted), encoding="utf-8")
+    return made
+
+
+def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-W", "error", *arguments], capture_output=True, text=True, timeout=100, cwd=folder,
+        env={"PATH": "/usr/bin:/bin", "TMPDIR": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}, check=False,
+    )  # fmt: skip
+
+
+def script(folder: Path, text: str) -> None:
+    done = run(folder, "-c", PRELUDE + textwrap.dedent(text))
+    assert done.returncode == 0, done.stdout + done.stderr
+
+
+def test_the_kernel_runs_on_what_it_was_verified_on(folder: Path) -> None:
+    script(folder, """
+        with torch.no_grad():
+            for rows in (8, 33, 1, 7, 100):
+                uses_kernel(torch.randn(rows, 64), torch.randn(rows, 64))
+            uses_kernel(x, y)
+            ran.clear(); model(x=x, y=y); assert ran
+            uses_kernel(x, y, copy.deepcopy(model))
+            uses_kernel(x, y, pickle.loads(pickle.dumps(model)))
+            uses_kernel(x.clone().requires_grad_(), y)
+        uses_kernel(x, y, model.requires_grad_(False))
+    """)  # fmt: skip
+
+
+def test_all_else_is_the_references(folder: Path) -> None:
+    script(folder, """
+        def part(t): return torch.empty(8, 65)[:, 1:].copy_(t)
+        unaligned = torch.empty(8 * 64 + 1)[1:].view(8, 64).copy_(x)
+        with torch.no_grad():
+            falls_back(x.double(), y.double())
+            falls_back(torch.randn(64, 8).t(), y)
+            falls_back(part(x), y)
+            falls_back(unaligned, y)
+            falls_back(x[:1], y)  # broadcasting, which the reference takes
+            falls_back(x[None], y[None])
+            falls_back(x[:0], y[:0])
+            falls_back(x, y, copy.deepcopy(model).half())
+            falls_back(x, y, copy.deepcopy(model).double())
+            strided = copy.deepcopy(model)
+            strided.load_state_dict({"scale": torch.randn(128)[::2], "seen": torch.zeros(())}, assign=True)
+            falls_back(x, y, strided)
+            moved = copy.deepcopy(model)
+            uses_kernel(x, y, moved)
+            moved.scale.data = moved.scale.data.half()
+            falls_back(x, y, moved)
+            moved.float()
+            uses_kernel(x, y, moved)
+            with torch.autocast("cpu", torch.bfloat16):
+                falls_back(x, y)
+            uses_kernel(x, y)
+    """)  # fmt: skip
+
+
+def test_gradients_are_the_references_and_reach_the_parameters(folder: Path) -> None:
+    script(folder, """
+        falls_back(x, y)  # the parameter asks for a gradient
+        with warnings.catch_warnings(record=True):
+            model(x.requires_grad_(), y).sum().backward()
+        torch.testing.assert_close(model.scale.grad, x.detach().sum(0))
+        falls_back(x, y, model.requires_grad_(False))  # and now only the input does
+    """)  # fmt: skip
+
+
+def test_both_share_one_state(folder: Path) -> None:
+    script(folder, """
+        assert list(model.state_dict()) == ["scale", "seen"]
+        with torch.no_grad():
+            uses_kernel(x, y)
+            falls_back(x[:1], y)
+            assert model.seen == 2
+            model.load_state_dict({"scale": torch.full((64,), 3.0), "seen": torch.zeros(())}, assign=True)
+            falls_back(x[:1], y)
+            uses_kernel(x, y)
+            assert model.seen == 2
+            pickle.dumps(model); torch.save(model.state_dict(), io.BytesIO())
+            assert len(list(model.modules())) == 1
+    """)  # fmt: skip
+
+
+def test_the_reference_raises_its_own_errors(folder: Path) -> None:
+    script(folder, """
+        small = ModelNew(32)
+        try:
+            with torch.no_grad():
+                small(x, y)
+        except RuntimeError as error:
+            assert "must match" in str(error), error
+        else:
+            raise AssertionError("nothing was raised")
+        assert not ran
+        try:
+            model(x)
+        except TypeError:
+            pass
+        else:
+            raise AssertionError("nothing was raised")
+    """)  # fmt: skip
+
+
+def test_it_is_said_once_and_why(folder: Path) -> None:
+    script(folder, """
+        with torch.no_grad(), warnings.catch_warnings(record=True) as said:
+            warnings.simplefilter("always")
+            for _ in range(3):
+                model(x.double(), y.double())
+                model(x[:1], y)
+        assert [w.category for w in said] == [RuntimeWarning], said
+        assert "float64" in str(said[0].message), said[0]
+        assert said[0].filename == "<string>", said[0].filename
+        kernel_alone = UnguardedModelNew(64)
+        with torch.no_grad():
+            ran.clear(); kernel_alone(x[:1], y); assert ran
+    """)  # fmt: skip
+
+
+def test_the_guard_is_cheap(folder: Path) -> None:
+    """A loose bound, for a busy machine: it is one to two microseconds on a quiet one."""
+    script(folder, """
+        import timeit
+        with torch.no_grad():
+            model(x, y)
+            best = min(timeit.repeat(lambda: kernel._ww_outside(model, (x, y)), number=2000, repeat=7)) / 2000
+        assert best < 30e-6, best
+        print(best * 1e6)
+    """)  # fmt: skip
+
+
+def test_the_check_runs_the_kernel_itself(folder: Path) -> None:
+    done = run(folder, "kernel.py", "--check", "--no-time", "--seeds", "1")
+    assert done.returncode == 0, done.stdout + done.stderr
+    wrong = (folder / "kernel.py").read_text(encoding="utf-8").replace("[8, 64]", "[9, 64]").replace("'rows'", "7")
+    (folder / "narrow.py").write_text(wrong, encoding="utf-8")
+    done = run(folder, "narrow.py", "--check", "--no-time", "--seeds", "1")
+    assert done.returncode == 1
+    assert "does not let the kernel run" in done.stdout
+
+
+def test_the_domain_is_readable(folder: Path) -> None:
+    text = (folder / "kernel.py").read_text(encoding="utf-8")
+    assert "'shapes': [['rows', 64], ['rows', 64]]" in text
+    assert "'device': 'cpu'" in text
+
+
+def test_a_general_domain_ties_equal_sizes_and_frees_the_rest() -> None:
+    general = replace(read_problem(PROBLEM, "p"), domain=Domain.GENERAL)
+    found = domain(general, DeviceKind.CPU, FACTS)
+    assert not found["dense"]
+    assert found["forms"] == [
+        {"dtypes": [["float32"] * 2], "shapes": [["rows", "columns"]] * 2, "strides": [[], []]},
+    ]
+
+
+def test_layouts_that_are_not_contiguous_are_kept_exactly() -> None:
+    facts = [
+        WorkloadFacts(workload="a", inputs=("bfloat16 [8, 64] stride [1, 8]", "int64 []"), outputs=(), bytes_moved=0)
+    ]
+    [form] = domain(read_problem(PROBLEM, "p"), DeviceKind.CPU, facts)["forms"]
+    assert form == {
+        "dtypes": [["bfloat16", "int64"]],
+        "shapes": [[8, 64], []],
+        "strides": [[[[8, 64], [1, 8]]], []],
+    }
+
+
+def test_facts_that_cannot_be_read_admit_nothing() -> None:
+    facts = [WorkloadFacts(workload="a", inputs=("something else",), outputs=(), bytes_moved=0)]
+    assert domain(read_problem(PROBLEM, "p"), DeviceKind.CPU, facts)["forms"] == []

@@ -1,0 +1,155 @@
+"""The real process: `python -m service` under uvicorn, with real connections."""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import subprocess
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+
+import httpx2
+import pytest
+from sqlalchemy import Engine
+
+from db.engine import make_engine
+from evaluator.problem import read_problem
+from service.server import is_loopback
+from tests.db.world import World, from_list
+from tests.service.conftest import PROBLEM, SOURCES
+
+ROOT = Path(__file__).parents[2]
+
+
+@dataclass
+class Running:
+    """A service in a process of its own."""
+
+    process: subprocess.Popen[str]
+    url: str
+    engine: Engine
+
+
+def start(folder: Path, **environment: str) -> subprocess.Popen[str]:
+    variables = {
+        "WARPWRIGHT_DATABASE_URL": f"sqlite:///{folder / 'service.db'}",
+        "WARPWRIGHT_REDIS_URL": "redis://127.0.0.1:1/0",
+        "WARPWRIGHT_DATA_DIR": str(folder),
+        "WARPWRIGHT_PORT": "0",
+        **environment,
+    }
+    with (folder / "service.log").open("w") as log:
+        return subprocess.Popen(
+            [sys.executable, "-m", "service"],
+            cwd=ROOT,
+            env={**os.environ, **variables},
+            stdout=subprocess.PIPE,
+            stderr=log,
+            text=True,
+        )
+
+
+@pytest.fixture
+def running(tmp_path: Path) -> Iterator[Running]:
+    process = start(tmp_path)
+    assert process.stdout is not None
+    line = process.stdout.readline()
+    assert line, (tmp_path / "service.log").read_text()
+    engine = make_engine(f"sqlite:///{tmp_path / 'service.db'}")
+    try:
+        yield Running(process, json.loads(line)["url"], engine)
+    finally:
+        engine.dispose()
+        process.kill()
+        process.wait(10)
+        process.stdout.close()
+
+
+def test_events_stream_live_and_resume_until_the_run_has_ended(running: Running) -> None:
+    world = World(running.engine, propose=from_list(*SOURCES), problem=read_problem(PROBLEM, "softmax"))
+    run = world.start()
+    path = f"{running.url}/api/v1/runs/{run.id}/events"
+    headers = {"accept": "text/event-stream"}
+    seqs: list[int] = []
+    with httpx2.Client(timeout=20, trust_env=False) as client:
+        with client.stream("GET", path, headers=headers) as response:
+            assert response.headers["content-type"].startswith("text/event-stream")
+            events = (event for event in httpx2.EventSource(response) if event.data)
+            first = next(events)
+            assert (first.id, first.event) == ("1", "run.created")
+            assert json.loads(first.data)["data"]["problem_id"] == run.problem_id
+            world.drain()  # everything happens while the stream is open
+            for event in events:
+                seqs.append(int(event.id))
+                if event.event == "champion.promoted":
+                    break
+        resumed = {**headers, "last-event-id": str(seqs[-1])}
+        with client.stream("GET", path, headers=resumed) as response:
+            rest = [(int(event.id), event.event) for event in httpx2.EventSource(response) if event.data]
+        assert rest[-1][1] == "run.ended"  # and the stream ended by itself
+        seqs += [seq for seq, _ in rest]
+        assert seqs == list(range(2, world.run(run.id).last_seq + 1))
+        done = client.get(path, headers={**headers, "last-event-id": str(seqs[-1])})
+        assert done.status_code == 204
+
+
+def test_sigterm_ends_open_streams_and_the_process(running: Running) -> None:
+    run = World(running.engine, problem=read_problem(PROBLEM, "softmax")).start()
+    with (
+        httpx2.Client(timeout=20, trust_env=False) as client,
+        client.stream(
+            "GET", f"{running.url}/api/v1/runs/{run.id}/events", headers={"accept": "text/event-stream"}
+        ) as r,
+    ):
+        chunks = r.iter_bytes()
+        assert next(chunks)
+        running.process.send_signal(signal.SIGTERM)
+        assert b"run.ended" not in b"".join(chunks)  # it ends, whole, and is not the run's end
+    assert running.process.wait(10) in (0, -signal.SIGTERM)
+
+
+def test_no_process_of_the_api_loads_torch(running: Running) -> None:
+    maps = Path(f"/proc/{running.process.pid}/maps").read_text()
+    assert "libtorch" not in maps
+    assert "sqlite" in maps
+
+
+@pytest.mark.parametrize(
+    ("environment", "complaint"),
+    [
+        ({"WARPWRIGHT_HOST": "0.0.0.0"}, "WARPWRIGHT_API_KEY"),
+        ({"WARPWRIGHT_HOST": "0.0.0.0", "WARPWRIGHT_API_KEY": "short"}, "too short"),
+        ({"WARPWRIGHT_PORT": "70000"}, "WARPWRIGHT_PORT"),
+        ({"WARPWRIGHT_HOST": "192.0.2.1", "WARPWRIGHT_API_KEY": "k" * 20}, "cannot listen on 192.0.2.1"),
+    ],
+)
+def test_a_dangerous_or_wrong_configuration_is_refused(
+    tmp_path: Path, environment: dict[str, str], complaint: str
+) -> None:
+    process = start(tmp_path, **environment)
+    out, _ = process.communicate(timeout=60)
+    assert process.returncode == 2
+    assert out == ""
+    assert complaint in (tmp_path / "service.log").read_text()
+
+
+@pytest.mark.parametrize(
+    ("host", "expected"),
+    [
+        ("127.0.0.1", True),
+        ("127.9.9.9", True),
+        ("::1", True),
+        ("[::1]", True),
+        ("localhost", True),
+        ("0.0.0.0", False),
+        ("::", False),
+        ("10.0.0.1", False),
+        ("localhost.evil.example", False),
+        ("", False),
+    ],
+)
+def test_loopback_is_recognised(host: str, expected: bool) -> None:
+    assert is_loopback(host) is expected

@@ -1,0 +1,128 @@
+"""Generated C++ against the reference in float64, one reference per family of operations."""
+
+# ruff: noqa: E501  one formula after the other
+
+from __future__ import annotations
+
+import functools
+
+import pytest
+from hypothesis import HealthCheck, given, settings
+from hypothesis import strategies as st
+
+from evaluator.types import DeviceKind, Language
+from synthesis.draft import Draft
+from synthesis.strategies import sequence
+from tests.synthesis.checking import Pair, graphs, problem
+from tests.synthesis.together import Together
+
+X = "torch.randn(rows, n) * 3"
+Y = "torch.randn(rows, n)"
+ROWS = "torch.randn(rows, 1)"
+COLUMNS = "torch.randn(n)"
+TWO = [{"name": "a", "rows": 7, "n": 37}, {"name": "b", "rows": 12, "n": 264}]
+CHECKED = [*TWO, {"name": "one", "rows": 1, "n": 37}, {"name": "long", "rows": 2, "n": 9001}]
+
+POINTWISE = [
+    "x * 2 + 1", "-x / 3", "torch.exp(x)", "torch.log(x.abs())", "torch.log1p(x.abs())", "torch.sigmoid(x)", "F.silu(x)", "F.gelu(x)",
+    "F.gelu(x, approximate='tanh')", "torch.tanh(x)", "F.relu(x)", "torch.where(x > 0.5, x, -1.0)", "x.clamp(-1, 1)", "x.clamp(min=0.1)",
+    "x ** 2", "x ** 3", "x.abs() ** 0.5", "x.abs() ** 1.7", "torch.rsqrt(x * x + 1)", "x.abs().sqrt()", "torch.maximum(x, -x)",
+    "torch.minimum(x, x * x)", "x.masked_fill(x > 1, float('-inf'))", "F.softplus(x)", "F.leaky_relu(x, 0.1)", "F.elu(x)", "F.hardswish(x)",
+    "torch.erf(x)", "torch.expm1(x)", "x.sin() + x.cos()", "x.floor() + x.round()", "1 / x", "torch.reciprocal(x)", "x.square().neg()",
+    "(x > 0) & (x < 1)", "(x > 0).float()", "x.isnan() | ~(x < 1)", "F.hardtanh(x) - F.relu6(x)", "torch.lerp(x, x * 2, 0.3)", "x.long()",
+]  # fmt: skip
+ROW = [
+    "x.sum(-1)", "x.mean(-1, keepdim=True)", "x.amax(-1)", "x.amin(-1, keepdim=True)", "x.max(-1).values", "x.var(-1)", "x.std(-1, unbiased=False)",
+    "torch.softmax(x, -1)", "torch.log_softmax(x, -1)", "torch.logsumexp(x, -1)", "F.layer_norm(x, x.shape[-1:])", "F.rms_norm(x, x.shape[-1:])",
+    "x / x.norm(dim=-1, keepdim=True)", "F.normalize(x, dim=-1)", "(x - x.mean(-1, keepdim=True)) * 2", "x.sum()", "x.mean()",
+    "torch.softmax(x, -1).sum(-1)", "(x > 0).sum(-1)", "torch.softmax(torch.softmax(x, -1), -1)", "x.mean(0)", "torch.softmax(x, 0)",
+    "x.unflatten(0, (x.shape[0], 1)).sum((1, 2))",
+]  # fmt: skip
+TWO_INPUTS = [
+    ("x + y * 2", X, Y), ("x * y", X, COLUMNS), ("x * y + x", X, ROWS), ("torch.softmax(x + y, -1)", X, COLUMNS),
+    ("F.mse_loss(x, y)", X, Y), ("torch.where(y > 0, x, y)", X, Y), ("(x + y, F.layer_norm(x + y, x.shape[-1:]))", X, Y),
+    ("F.silu(x) * y", X, Y), ("torch.cat([x, y], -1)", X, Y), ("torch.cat([-y, x], -1) * 2", X, Y), ("torch.cat([x, y], 0)", X, Y),
+    ("x.t() + 1, y.unsqueeze(0)", X, Y), ("torch.softmax(x.masked_fill(y > 0, float('-inf')), -1)", X, Y),
+    ("torch.mm(x, y.t()).relu()", X, Y), ("F.silu(torch.mm(torch.softmax(x, -1), y.t())).sum(-1)", X, Y),
+    ("{'a': x + y, 'b': x - y}", X, Y), ("[x * y, x.sum(-1)]", X, Y), ("torch.stack([x, y], -1).sum(-1)", X, Y),
+]  # fmt: skip
+
+
+LAYER_NORM = problem(
+    "return F.layer_norm(a0, a0.shape[-1:], self.weight, self.bias)",
+    X,
+    init="self.weight = nn.Parameter(torch.ones(n))\nself.bias = nn.Parameter(torch.zeros(n))",
+    init_args="n",
+)
+TUNED = problem("h = a0 + a1\nreturn torch.softmax(torch.tanh(h), -1), h", f"{X}, {Y}")
+ANY_SIZE = problem(
+    "h = a0 * a1\nreturn torch.log_softmax(h, -1) * torch.rsqrt(h.var(-1, unbiased=False, keepdim=True) + 0.1)",
+    f"{X}, {COLUMNS}",
+)
+
+
+def one(formula: str) -> str:
+    return problem(f"x = a0\nreturn {formula}", X)
+
+
+def two(formula: str, first: str, second: str) -> str:
+    return problem(f"x, y = a0, a1\nreturn {formula}", f"{first}, {second}")
+
+
+@functools.cache
+def drafts_of(source: str) -> list[Draft]:
+    return list(sequence(graphs(source, TWO), DeviceKind.CPU, 0))
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _compiled(together: Together) -> None:
+    """Every Candidate of this file in one run of the compiler."""
+    plain = [*map(one, POINTWISE + ROW), *(two(*case) for case in TWO_INPUTS), LAYER_NORM]
+    drafts = [d for source in plain for d in drafts_of(source)[:1]]
+    together.compile(d.source for d in [*drafts, *drafts_of(TUNED)[:12], *drafts_of(ANY_SIZE)[:2]])
+
+
+def check(source: str) -> str:
+    draft = drafts_of(source)[0]
+    assert draft.language is Language.CPP
+    for workload in CHECKED:
+        Pair(source, draft.source, workload).check()
+    return draft.source
+
+
+@pytest.mark.parametrize("formula", POINTWISE)
+def test_pointwise(formula: str) -> None:
+    check(one(formula))
+
+
+@pytest.mark.parametrize("formula", ROW)
+def test_reductions(formula: str) -> None:
+    check(one(formula))
+
+
+@pytest.mark.parametrize(("formula", "first", "second"), TWO_INPUTS)
+def test_two_inputs(formula: str, first: str, second: str) -> None:
+    check(two(formula, first, second))
+
+
+def test_every_configuration_is_right() -> None:
+    drafts = drafts_of(TUNED)
+    assert len({d.source for d in drafts}) == len(drafts)
+    assert {d.strategy for d in drafts} == {"fused rows, costly values kept", "fused rows, recomputed"}
+    for draft in drafts[:12]:
+        for workload in CHECKED:
+            Pair(TUNED, draft.source, workload).check()
+
+
+def test_parameters_are_read_at_every_call() -> None:
+    pair = Pair(LAYER_NORM, check(LAYER_NORM), TWO[0])
+    before = pair.candidate(*pair.inputs)
+    for parameter in pair.candidate.parameters():
+        parameter.data += 1
+    assert not before.equal(pair.candidate(*pair.inputs))
+
+
+@settings(max_examples=12, deadline=None, suppress_health_check=list(HealthCheck))
+@given(rows=st.integers(1, 9), n=st.integers(1, 300), seed=st.integers(0, 99))
+def test_any_sizes(rows: int, n: int, seed: int) -> None:
+    Pair(ANY_SIZE, drafts_of(ANY_SIZE)[seed % 2].source, {"rows": rows, "n": n}, seed).check()

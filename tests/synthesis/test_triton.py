@@ -1,0 +1,177 @@
+"""Generated Triton: run by Triton's interpreter in a child process (float32), and compiled for sm_90 without a GPU."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluator.types import DeviceKind, Language
+from synthesis.draft import Draft
+from synthesis.strategies import sequence
+from tests.synthesis.checking import ROOT, graphs, problem, sizes_of
+
+pytest.importorskip("triton")
+SMALL = {"rows": 3, "tokens": 3, "hidden": 40, "vocabulary": 70, "batch": 2, "heads": 8, "kv_heads": 2}
+SMALL |= {"length": 5, "queries": 3, "keys": 21, "inner": 24, "out": 12}
+PROBLEMS = sorted((ROOT / "examples" / "problems").glob("*.py"))
+CHECK = """
+import functools, importlib.util, json, sys, traceback
+import tests.synthesis.checking as checking
+
+@functools.cache
+def module(path):
+    spec = importlib.util.spec_from_file_location("made", path)
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    return made
+
+checking.module = module
+for name, case in json.load(sys.stdin).items():
+    try:
+        for candidate in case["candidates"]:
+            for sizes in case["sizes"]:
+                checking.Pair(case["reference"], candidate, sizes).check()
+    except Exception:
+        print(json.dumps([name, traceback.format_exc()[-3000:]]))
+    else:
+        print(json.dumps([name, "right"]))
+"""
+
+
+def firsts(source: str, workloads: list[dict[str, Any]]) -> list[Draft]:
+    """The first Draft of each strategy."""
+    found: dict[str, Draft] = {}
+    for draft in sequence(graphs(source, workloads), DeviceKind.CUDA, 0):
+        found.setdefault(draft.strategy, draft)
+    assert found
+    assert {d.language for d in found.values()} == {Language.TRITON}
+    return list(found.values())
+
+
+def child(program: str, given: str, **environment: str) -> dict[str, str]:
+    """What a child process says of each case: it prints pairs of (case, verdict), a line each."""
+    done = subprocess.run(
+        [sys.executable, "-c", program],
+        input=given,
+        env={**os.environ, "PYTHONPATH": str(ROOT), "OMP_NUM_THREADS": "1", **environment},
+        capture_output=True,
+        text=True,
+        timeout=110,
+        check=False,
+    )
+    assert done.returncode == 0, done.stderr[-3000:]
+    return dict(json.loads(line) for line in done.stdout.splitlines())
+
+
+def write(folder: Path, name: str, source: str) -> str:
+    path = folder / f"{name}.py"
+    path.write_text(source, encoding="utf-8")
+    return str(path)
+
+
+def case(folder: Path, name: str, source: str, drafts: list[Draft], sizes: list[dict[str, Any]]) -> dict[str, Any]:
+    candidates = [write(folder, f"{name}_candidate_{number}", draft.source) for number, draft in enumerate(drafts)]
+    return {"reference": write(folder, f"{name}_reference", source), "candidates": candidates, "sizes": sizes}
+
+
+def example(path: Path, folder: Path) -> dict[str, Any]:
+    source = path.read_text(encoding="utf-8")
+    workloads = [{k: v for k, v in w.items() if k != "dtype"} for w in sizes_of(source, "cuda")]
+    sizes = {k: SMALL.get(k, v) for k, v in workloads[0].items() if k != "name"}
+    return case(folder, path.stem, source, firsts(source, workloads[:3]), [sizes])
+
+
+def family(number: int, folder: Path) -> dict[str, Any]:
+    formula, inputs = FAMILIES[number]
+    source = problem(f"return {formula}", inputs)
+    drafts = firsts(source, [{"name": "a", "rows": 7, "n": 37}, {"name": "b", "rows": 12, "n": 264}])
+    return case(
+        folder, f"family_{number}", source, drafts, [{"rows": 3, "n": 37}, {"rows": 1, "n": 1}, {"rows": 4, "n": 130}]
+    )
+
+
+@pytest.fixture(scope="module")
+def interpreted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    """What Triton's interpreter finds of every case; it must be chosen before Triton is imported, hence the child."""
+    folder = tmp_path_factory.mktemp("interpreted")
+    cases = {path.stem: example(path, folder) for path in PROBLEMS}
+    cases |= {f"family_{number}": family(number, folder) for number in range(len(FAMILIES))}
+    return child(CHECK, json.dumps(cases), TRITON_INTERPRET="1")
+
+
+@pytest.mark.parametrize("name", [path.stem for path in PROBLEMS])
+def test_examples(name: str, interpreted: dict[str, str]) -> None:
+    assert interpreted[name] == "right"
+
+
+X, Y = "torch.randn(rows, n) * 3", "torch.randn(rows, n)"
+FAMILIES = [
+    ("torch.exp(a0), torch.log(a0.abs()), torch.log1p(a0.abs()), torch.sigmoid(a0), F.silu(a0)", X),
+    ("F.gelu(a0), F.gelu(a0, approximate='tanh'), torch.tanh(a0), F.relu(a0), F.softplus(a0), F.elu(a0)", X),
+    ("torch.where(a0 > 0.5, a0, -1.0), a0.clamp(-1, 1), a0 ** 3, (a0 * a0 + 1).rsqrt(), a0 > 1, 1 / a0", X),
+    ("a0.sum(-1), a0.mean(-1), a0.amax(-1), a0.amin(-1, keepdim=True), a0.var(-1), torch.logsumexp(a0, -1)", X),
+    ("torch.softmax(a0, -1), torch.log_softmax(a0, -1), F.layer_norm(a0, a0.shape[-1:]), a0.sum(), a0.mean(0)", X),
+    ("torch.cat([-a1, a0], -1), a0 + a1, F.rms_norm(a0 + a1, a0.shape[-1:]), torch.stack([a0, a1], -1)", f"{X}, {Y}"),
+    ("a0 * a1, torch.softmax(a0 + a1, -1), a0 - a0.mean(-1, keepdim=True)", f"{X}, torch.randn(n)"),
+]
+
+
+@pytest.mark.parametrize("number", range(len(FAMILIES)))
+def test_families(number: int, interpreted: dict[str, str]) -> None:
+    assert interpreted[f"family_{number}"] == "right"
+
+
+COMPILE = """
+import importlib.util, json, sys
+import triton
+from triton.backends.compiler import GPUTarget
+from triton.compiler import ASTSource
+
+pointers = {"targets_ptr": "*i64", "padding_ptr": "*i1"}
+constants = {"ROWS": 1, "BLOCK": 1024, "EVICT": "evict_first", "INDEX": triton.language.int32}
+
+def compiled(path):
+    spec = importlib.util.spec_from_file_location("made", path)
+    made = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(made)
+    for name, kernel in vars(made).items():
+        if name.startswith("fused") and isinstance(kernel, triton.JITFunction):
+            signature = {a: pointers.get(a, "*bf16") if a.endswith("_ptr") else "i32" for a in kernel.arg_names}
+            signature |= {a: "constexpr" for a in constants}
+            source = ASTSource(kernel, signature, {(kernel.arg_names.index(a),): v for a, v in constants.items()})
+            assert triton.compile(source, target=GPUTarget("cuda", 90, 32)).asm["cubin"]
+            yield name
+
+for name, path in json.load(sys.stdin).items():
+    print(json.dumps([name, " ".join(compiled(path))]))
+"""
+COMPILED = ["softmax_scale_mask", "rope", "cross_entropy", "bias_gelu"]  # rows held, streamed, tiles, a gather
+
+
+def cubins(names: list[str], folder: Path) -> dict[str, str]:
+    """The kernels compiled of each example's last strategy."""
+    paths = {}
+    for name in names:
+        source = (ROOT / "examples" / "problems" / f"{name}.py").read_text(encoding="utf-8")
+        draft = firsts(source, sizes_of(source, "cuda")[:3])[-1]
+        paths[name] = write(folder, name, draft.source)
+    return child(COMPILE, json.dumps(paths), TRITON_CACHE_DIR=str(folder / "cache"))
+
+
+def test_compiles_for_sm_90(tmp_path: Path) -> None:
+    for name, kernels in cubins(COMPILED, tmp_path).items():
+        assert "fused" in kernels, name
+
+
+@pytest.mark.soak
+def test_every_example_compiles_for_sm_90(tmp_path: Path) -> None:
+    names = [path.stem for path in PROBLEMS]
+    found = cubins(names, tmp_path)
+    assert list(found) == names
+    assert all("fused" in kernels for kernels in found.values())

@@ -1,0 +1,187 @@
+"""A small HTTP server that speaks as much of the API as the client needs; every reply is what a test put there."""
+
+from __future__ import annotations
+
+import json
+import threading
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from typing import Any
+from urllib.parse import parse_qs, urlsplit
+
+RUN_ID = "run_1"
+
+
+def run_object(**changes: Any) -> dict[str, Any]:
+    return {
+        "id": RUN_ID, "problem_id": "prob_1", "device_kind": "cpu", "status": "finished", "end_reason": "budget",
+        "message": "", "champion_id": "cand_2", "best_id": "cand_2", "spend": {"candidates": 2}, "budget": {},
+        "created_at": "2026-01-02T03:04:05Z", **changes,
+    }  # fmt: skip
+
+
+def ratio(value: float, against: str = "fastest", workload: str | None = None) -> dict[str, Any]:
+    interval = {"low": value - 0.1, "high": value + 0.1, "confidence": 0.95}
+    return {"against": against, "value": value, "interval": interval, "workload": workload}
+
+
+def candidate_object(number: int, verdict: str, **changes: Any) -> dict[str, Any]:
+    return {
+        "id": f"cand_{number}", "run_id": RUN_ID, "problem_id": "prob_1", "number": number, "language": "cpp",
+        "proposer": "synthesiser", "operator": "create", "verdict": verdict, "stage": "confirm", "reason": "because",
+        "speedup": ratio(1.5) if verdict == "PASSED" else None, "confirmed": verdict == "PASSED", **changes,
+    }  # fmt: skip
+
+
+def evaluation_object(stage: str) -> dict[str, Any]:
+    baselines = [{"mode": "eager", "workload": "w", "median_us": 200.0}, {"mode": "compile", "median_us": 150.0}]
+    return {
+        "verdict": "PASSED", "stage": stage, "reason": "right and timed", "duration_s": {"build": 0.5, stage: 2.0},
+        "measurements": [{"workload": "w", "median_us": 100.0, "baselines": baselines}],
+        "speedups": [ratio(2.0, "eager"), ratio(1.5), ratio(1.5, workload="w")],
+    }  # fmt: skip
+
+
+def event_object(seq: int, kind: str, /, **data: Any) -> dict[str, Any]:
+    return {"run_id": RUN_ID, "seq": seq, "kind": kind, "created_at": "2026-01-02T03:04:05Z", "data": data}
+
+
+EVENTS = [
+    event_object(1, "run.created"),
+    event_object(2, "problem.admitted"),
+    event_object(3, "candidate.created", number=1),
+    event_object(4, "evaluation.settled", number=1, verdict="BUILD_ERROR", reason="line 3: no such thing"),
+    event_object(5, "evaluation.settled", number=2, verdict="PASSED", kind="judge", speedup=1.5),
+    event_object(6, "champion.promoted", number=2, speedup=1.5, low=1.4),
+    event_object(7, "run.ended", status="finished", reason="budget"),
+]
+
+
+@dataclass
+class FakeApi:
+    """What is served, and what was asked. `breaks` holds event numbers after which a stream is cut off once."""
+
+    url: str = ""
+    run: dict[str, Any] = field(default_factory=run_object)
+    runs: list[dict[str, Any]] = field(default_factory=lambda: [run_object(id=f"run_{n}") for n in range(5)])
+    candidates: list[dict[str, Any]] = field(
+        default_factory=lambda: [candidate_object(1, "BUILD_ERROR"), candidate_object(2, "PASSED")]
+    )
+    events: list[dict[str, Any]] = field(default_factory=lambda: list(EVENTS))
+    leaderboard: list[dict[str, Any]] = field(default_factory=list)
+    breaks: list[int] = field(default_factory=list)
+    refuse: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
+    asked: list[tuple[str, str]] = field(default_factory=list)
+    bodies: list[dict[str, Any]] = field(default_factory=list)
+    resumed_from: list[str] = field(default_factory=list)
+
+    def reply(self, method: str, path: str, query: dict[str, list[str]]) -> Any:
+        """The JSON (or text) for a request, or None for 404."""
+        base = "/api/v1"
+        if path == "/readyz":
+            return {"ready": True}
+        if path == f"{base}/problems":
+            return {"id": "prob_1"}
+        if path == f"{base}/runs" and method == "POST":
+            return {**self.run, "status": "queued", "end_reason": None}
+        if path == f"{base}/runs":
+            start = int(query.get("cursor", ["0"])[0])
+            more = str(start + 2) if start + 2 < len(self.runs) else None
+            return {"items": self.runs[start : start + 2], "next_cursor": more}
+        if path == f"{base}/runs/{RUN_ID}/cancel":
+            return {**self.run, "status": "cancelled", "end_reason": "cancelled"}
+        if path == f"{base}/runs/{RUN_ID}/candidates":
+            return {"items": self.candidates, "next_cursor": None}
+        if path.endswith("/evaluations"):
+            judged = path == f"{base}/candidates/cand_2/evaluations"
+            items = [evaluation_object("timing"), evaluation_object("confirm")] if judged else []
+            return {"items": items, "next_cursor": None}
+        if path == f"{base}/leaderboard":
+            return {"items": self.leaderboard, "next_cursor": None}
+        if path == f"{base}/runs/{RUN_ID}/download":
+            return "# the kernel\n"
+        if path == f"{base}/problems/prob_1/download":
+            return f"# the champion on {query['device'][0]}\n"
+        return self.run if path == f"{base}/runs/{RUN_ID}" else None
+
+
+def _handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
+    class Handler(BaseHTTPRequestHandler):
+        protocol_version = "HTTP/1.1"
+
+        def log_message(self, format: str, *args: Any) -> None:
+            """Quiet."""
+
+        def do_POST(self) -> None:
+            length = int(self.headers.get("content-length") or 0)
+            api.bodies.append(json.loads(self.rfile.read(length) or b"{}"))
+            self._answer("POST")
+
+        def do_GET(self) -> None:
+            self._answer("GET")
+
+        def _answer(self, method: str) -> None:
+            parts = urlsplit(self.path)
+            api.asked.append((method, parts.path))
+            if parts.path in api.refuse:
+                status, problem = api.refuse[parts.path]
+                return self._send(status, json.dumps(problem), "application/problem+json")
+            if parts.path.endswith("/events") and "event-stream" in self.headers.get("accept", ""):
+                return self._stream()
+            if parts.path.endswith("/events"):
+                after = int(parse_qs(parts.query).get("after", ["0"])[0])
+                items = [event for event in api.events if event["seq"] > after]
+                return self._send(200, json.dumps({"items": items, "next_cursor": None}), "application/json")
+            value = api.reply(method, parts.path, parse_qs(parts.query))
+            if value is None:
+                problem = {"type": "https://x/problems/not-found", "title": "Nothing here", "detail": "no such thing"}
+                return self._send(404, json.dumps(problem), "application/problem+json")
+            if isinstance(value, str):
+                return self._send(200, value, "text/x-python")
+            return self._send(200, json.dumps(value), "application/json")
+
+        def _send(self, status: int, text: str, kind: str) -> None:
+            data = text.encode()
+            self.send_response(status)
+            self.send_header("content-type", kind)
+            self.send_header("content-length", str(len(data)))
+            self.end_headers()
+            self.wfile.write(data)
+
+        def _stream(self) -> None:
+            api.resumed_from.append(self.headers.get("last-event-id", ""))
+            self.send_response(200)
+            self.send_header("content-type", "text/event-stream")
+            self.send_header("connection", "close")
+            self.end_headers()
+            self.wfile.write(b": hello\n\n")
+            after = int(self.headers.get("last-event-id") or 0)
+            for event in api.events:
+                if event["seq"] <= after:
+                    continue
+                text = f"id: {event['seq']}\nevent: {event['kind']}\ndata: {json.dumps(event)}\n\n"
+                self.wfile.write(text.encode())
+                if event["seq"] in api.breaks:
+                    api.breaks.remove(event["seq"])
+                    break
+            self.close_connection = True
+
+    return Handler
+
+
+@contextmanager
+def serving(api: FakeApi) -> Iterator[FakeApi]:
+    """Serve it on a free loopback port for the length of the block."""
+    server = ThreadingHTTPServer(("127.0.0.1", 0), _handler(api))
+    server.daemon_threads = True
+    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.02}, daemon=True)
+    thread.start()
+    api.url = f"http://127.0.0.1:{server.server_address[1]}"
+    try:
+        yield api
+    finally:
+        server.shutdown()
+        server.server_close()
+        thread.join(5)

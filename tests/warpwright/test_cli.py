@@ -1,0 +1,182 @@
+"""The commands against a served API: exit codes, what goes to which stream, JSON."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from tests.warpwright.fake_api import RUN_ID, FakeApi, candidate_object, run_object
+from warpwright import cli
+from warpwright.errors import ExitCode
+
+
+@pytest.fixture
+def problem(tmp_path: Path) -> Path:
+    path = tmp_path / "addition.py"
+    path.write_text('"""Adds."""\nclass Model: ...\n', encoding="utf-8")
+    return path
+
+
+def optimize(api: FakeApi, problem: Path, *more: str) -> int:
+    output = str(problem.with_name("best.py"))
+    return cli.run(["optimize", str(problem), "--device", "cpu", "--server", api.url, "-o", output, *more])
+
+
+def test_optimize_with_a_champion_prints_the_table_and_saves_the_file(
+    api: FakeApi, problem: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert optimize(api, problem, "--seconds", "5", "--candidates", "7", "--usd", "1.5") == ExitCode.OK
+    shown = capfd.readouterr()
+    assert problem.with_name("best.py").read_text(encoding="utf-8") == "# the kernel\n"
+    assert "against the fastest baseline: 1.50x, 95 % interval 1.400 to 1.600" in shown.out
+    assert "against eager: 2.00x, 95 % interval 1.900 to 2.100" in shown.out
+    for words in ("eager us", "200.0", "150.0", "100.0", "PASSED 1", "BUILD_ERROR 1", "confirm 2.0 s", "best.py"):
+        assert words in shown.out
+    assert f"{api.url}/runs/{RUN_ID}" in shown.out
+    assert "best so far" in shown.err
+    assert "best so far" not in shown.out
+    assert api.bodies[1]["budget"] == {"candidates": 7, "wall_s": 5.0, "usd": 1.5}
+
+
+def test_optimize_json_is_one_document_on_stdout(
+    api: FakeApi, problem: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    assert optimize(api, problem, "--json") == ExitCode.OK
+    result = json.loads(capfd.readouterr().out)
+    assert result["improved"] is True
+    assert result["candidates_by_verdict"] == {"BUILD_ERROR": 1, "PASSED": 1}
+    assert result["evaluation"]["stage"] == "confirm"
+    assert result["seconds_by_stage"] == {"build": 1.0, "timing": 2.0, "confirm": 2.0}
+    assert result["file"].endswith("best.py")
+    assert api.bodies[1]["budget"] == {"wall_s": 120.0}
+
+
+@pytest.mark.parametrize(
+    ("changes", "code", "words"),
+    [
+        ({"champion_id": None, "end_reason": "no_improvement"}, ExitCode.NO_IMPROVEMENT, "No kernel was confirmed"),
+        ({"champion_id": None, "end_reason": "budget"}, ExitCode.NO_IMPROVEMENT, "budget ended"),
+        ({"champion_id": None, "best_id": None, "end_reason": "problem_refused"}, ExitCode.BAD_USAGE, "refused"),
+        ({"champion_id": None, "best_id": None, "end_reason": "no_proposer"}, ExitCode.BAD_USAGE, "nobody"),
+        ({"champion_id": None, "status": "failed", "end_reason": "internal_error"}, ExitCode.INTERNAL, "run ended"),
+        ({"champion_id": None, "status": "cancelled", "end_reason": "cancelled"}, ExitCode.NOT_PASSED, "cancelled"),
+    ],
+)
+def test_optimize_without_a_champion(
+    api: FakeApi, problem: Path, capfd: pytest.CaptureFixture[str], changes: dict[str, Any], code: ExitCode, words: str
+) -> None:
+    api.run = run_object(message="", **changes)
+    assert optimize(api, problem) == code
+    assert words in capfd.readouterr().out
+    api.run = run_object(message="torch.compile is the advice.", **changes)
+    assert optimize(api, problem) == code
+    assert "torch.compile is the advice." in capfd.readouterr().out
+    assert problem.with_name("best.py").exists() == (api.run["best_id"] is not None)
+
+
+@pytest.mark.parametrize("named", [None, "cand_of_an_earlier_run"])
+def test_the_champion_of_an_earlier_run_is_given_where_it_still_stands(
+    api: FakeApi, problem: Path, capfd: pytest.CaptureFixture[str], named: str | None
+) -> None:
+    message = "The budget is used up. The Champion of an earlier run still stands: it runs 1.50 times as fast."
+    api.run = run_object(champion_id=named, best_id=None, message=message, device_kind="cpu")
+    other = {"problem_id": "prob_1", "device_kind": "cuda", "candidate_id": "cand_9"}
+    api.leaderboard = [other, {"problem_id": "prob_1", "device_kind": "cpu", "candidate_id": "cand_2"}]
+    assert optimize(api, problem) == ExitCode.OK
+    shown = capfd.readouterr()
+    assert "still stands" in shown.out
+    assert "against the fastest baseline: 1.50x" in shown.out
+    assert "not proved faster" not in shown.err
+    assert problem.with_name("best.py").read_text(encoding="utf-8") == "# the champion on cpu\n"
+
+
+def test_seeds_and_proposers_travel_in_the_config(api: FakeApi, problem: Path) -> None:
+    seed = problem.with_name("seed.py")
+    seed.write_text("class ModelNew: ...\n", encoding="utf-8")
+    optimize(api, problem, "--seed", str(seed), "--proposer", "synthesiser", "--proposer", "replay:x")
+    assert api.bodies[1]["config"] == {
+        "proposers": ["synthesiser", "replay:x"],
+        "seed_sources": ["class ModelNew: ...\n"],
+    }
+
+
+def test_optimize_says_what_is_wrong_with_a_file(
+    api: FakeApi, tmp_path: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    latin = tmp_path / "latin.py"
+    latin.write_bytes(b"# one\n# caf\xe9\n")
+    huge = tmp_path / "huge.py"
+    huge.write_bytes(b"#" * (2**20 + 1))
+    for path, words in ((latin, "not UTF-8 (line 2"), (huge, "1048577 bytes"), (tmp_path / "none.py", "No such file")):
+        assert optimize(api, path) == ExitCode.BAD_USAGE
+        assert words in " ".join(capfd.readouterr().err.split())
+    assert not api.asked
+
+
+def test_a_refused_problem_ends_with_2_and_the_reason(
+    api: FakeApi, problem: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    api.refuse["/api/v1/problems"] = (422, {"detail": "line 2: Model needs a forward method"})
+    assert optimize(api, problem) == ExitCode.BAD_USAGE
+    assert "line 2: Model needs a forward method" in capfd.readouterr().err
+
+
+@pytest.mark.parametrize(
+    "arguments",
+    [
+        ["nonsense"],
+        ["optimize"],
+        ["optimize", "p.py", "--nonsense"],
+        ["download", "cand_1"],
+        ["download", "run_1", "--format", "exe"],
+    ],
+)
+def test_bad_usage_ends_with_2(arguments: list[str]) -> None:
+    assert cli.run(arguments) == ExitCode.BAD_USAGE
+
+
+def test_budgets_must_be_positive(api: FakeApi, problem: Path) -> None:
+    assert optimize(api, problem, "--seconds", "0") == ExitCode.BAD_USAGE
+    assert optimize(api, problem, "--seconds", "nan") == ExitCode.BAD_USAGE
+
+
+def test_nobody_there_ends_with_3(capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["runs", "--server", "http://127.0.0.1:9"]) == ExitCode.INTERNAL
+    assert "nobody answers" in capfd.readouterr().err
+
+
+def test_lists_are_tables_or_json(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
+    api.candidates.append(candidate_object(3, "", reason=""))
+    for command in (["runs"], ["candidates", RUN_ID]):
+        assert cli.run([*command, "--server", api.url]) == ExitCode.OK
+        table = capfd.readouterr().out
+        assert cli.run([*command, "--server", api.url, "--json"]) == ExitCode.OK
+        rows = json.loads(capfd.readouterr().out)
+        assert all(row["id"] in table for row in rows)
+
+
+def test_events_are_lines_or_json_lines(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
+    for more in ([], ["--follow"]):
+        assert cli.run(["events", RUN_ID, "--server", api.url, "--json", *more]) == ExitCode.OK
+        lines = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
+        assert [line["seq"] for line in lines] == [1, 2, 3, 4, 5, 6, 7]
+    assert cli.run(["events", RUN_ID, "--server", api.url]) == ExitCode.OK
+    assert "champion.promoted" in capfd.readouterr().out
+
+
+def test_cancel_and_download(api: FakeApi, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["cancel", RUN_ID, "--server", api.url]) == ExitCode.OK
+    assert "run_1 is cancelled" in capfd.readouterr().out
+    assert cli.run(["download", RUN_ID, "--server", api.url]) == ExitCode.OK
+    assert capfd.readouterr().out == "# the kernel\n"
+    path = tmp_path / "deep" / "kernel.py"
+    assert cli.run(["download", RUN_ID, "--server", api.url, "-o", str(path)]) == ExitCode.OK
+    assert path.read_text(encoding="utf-8") == "# the kernel\n"
+
+
+def test_an_unknown_run_ends_with_2(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["candidates", "run_none", "--server", api.url]) == ExitCode.BAD_USAGE
+    assert "no such thing" in capfd.readouterr().err

@@ -1,0 +1,79 @@
+"""The HTTP client: paging, errors, and an event stream that breaks."""
+
+from __future__ import annotations
+
+import socket
+
+import pytest
+
+from tests.warpwright.fake_api import RUN_ID, FakeApi
+from warpwright.client import Client
+from warpwright.errors import Refused, ServiceFailed, StackFailed, Unreachable
+
+
+def test_lists_follow_cursors_to_the_end(api: FakeApi) -> None:
+    with Client(api.url) as client:
+        assert [run.id for run in client.runs()] == [f"run_{n}" for n in range(5)]
+
+
+def test_a_problem_document_becomes_an_error_that_says_what_to_do(api: FakeApi) -> None:
+    api.refuse["/api/v1/problems"] = (
+        422,
+        {
+            "type": "https://x/problems/reference-invalid",
+            "title": "Wrong",
+            "detail": "line 3: define Model",
+            "errors": [{"field": "source", "message": "too long"}],
+        },
+    )
+    with Client(api.url) as client, pytest.raises(Refused) as caught:
+        client.create_problem("p", "x = 1")
+    assert caught.value.status == 422
+    assert caught.value.slug == "reference-invalid"
+    assert "line 3: define Model" in str(caught.value)
+    assert "source: too long" in str(caught.value)
+
+
+def test_a_failing_service_and_a_missing_one_are_told_apart(api: FakeApi) -> None:
+    api.refuse[f"/api/v1/runs/{RUN_ID}"] = (503, {"title": "busy", "detail": "try again"})
+    with Client(api.url) as client, pytest.raises(ServiceFailed, match="try again"):
+        client.run(RUN_ID)
+    with socket.socket() as unused:
+        unused.bind(("127.0.0.1", 0))
+        with Client(f"http://127.0.0.1:{unused.getsockname()[1]}") as client, pytest.raises(Unreachable):
+            client.run(RUN_ID)
+
+
+def test_posts_carry_an_idempotency_key_and_the_body(api: FakeApi) -> None:
+    with Client(api.url) as client:
+        client.create_run(problem_id="prob_1", device="cpu", budget={"wall_s": 3.0}, config={"seed": 1})
+    assert api.bodies == [{"problem_id": "prob_1", "device": "cpu", "budget": {"wall_s": 3.0}, "config": {"seed": 1}}]
+
+
+def test_a_broken_stream_is_taken_up_where_it_stopped(api: FakeApi) -> None:
+    api.breaks = [2, 5]
+    api.run["status"] = "running"  # so that a cut stream does not look like the end
+    with Client(api.url) as client:
+        seen = [event.seq for event in client.follow(RUN_ID)]
+    assert seen == [1, 2, 3, 4, 5, 6, 7]
+    assert api.resumed_from == ["", "2", "5"]
+
+
+def test_following_ends_with_a_run_that_ended_unseen(api: FakeApi) -> None:
+    api.breaks = [3]
+    with Client(api.url) as client:
+        assert [event.seq for event in client.follow(RUN_ID)] == [1, 2, 3, 4, 5, 6, 7]
+    assert api.resumed_from == [""]
+
+
+def test_following_stops_when_the_stack_is_down(api: FakeApi) -> None:
+    def down() -> None:
+        raise StackFailed("the API keeps dying")
+
+    with Client(api.url) as client, pytest.raises(StackFailed):
+        list(client.follow(RUN_ID, check=down))
+
+
+def test_a_key_is_sent_as_a_bearer_token(api: FakeApi) -> None:
+    with Client(api.url, api_key="secret") as client:
+        assert client._http.headers["authorization"] == "Bearer secret"

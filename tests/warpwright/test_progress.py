@@ -1,0 +1,54 @@
+"""What a Run's events add up to, and how a person hears of it."""
+
+from __future__ import annotations
+
+import io
+
+from rich.console import Console
+
+from tests.warpwright.fake_api import event_object
+from warpwright.models import Event
+from warpwright.progress import Tally, Watch
+
+STORY = [
+    event_object(1, "run.status", status="running"),
+    event_object(2, "candidate.created", number=1, proposer="synthesiser"),
+    event_object(3, "candidate.created", number=2, proposer="local"),
+    event_object(4, "proposal.settled", number=3, outcome="endpoint_error", detail="HTTP 500"),
+    event_object(5, "evaluation.settled", number=1, kind="judge", verdict="INCORRECT_VALUES", reason="[worst] at 3"),
+    event_object(6, "evaluation.settled", number=2, kind="judge", verdict="PASSED", speedup=1.25),
+    event_object(7, "evaluation.settled", number=2, kind="judge", verdict="PASSED", speedup=None),
+    event_object(8, "evaluation.settled", number=2, kind="confirm", verdict="PASSED", reason="held up", speedup=1.2),
+    event_object(9, "champion.promoted", number=2, speedup=1.2),
+]
+
+
+def test_the_tally() -> None:
+    tally = Tally()
+    lines = [tally.take(Event.read(item)) for item in STORY]
+    assert lines[3:] == [
+        "proposal 3: endpoint_error (HTTP 500)",
+        "#1 synthesiser: INCORRECT_VALUES ([worst] at 3)",
+        "#2 local: PASSED, 1.25x the fastest baseline, best so far",
+        "#2 local: PASSED, not timed here",
+        "#2 local: confirmation PASSED (held up)",
+        "#2 local: CHAMPION, confirmed 1.20x the fastest baseline",
+    ]
+    assert tally.summary == "running · 2 candidates, 2 passed · best 1.20x, confirmed"
+
+
+def test_plain_lines_where_there_is_no_terminal() -> None:
+    text = io.StringIO()
+    with Watch(Console(file=text, width=60), seconds=10) as watch:
+        for item in STORY:
+            watch.take(Event.read(item))
+    assert "INCORRECT_VALUES ([worst] at 3)" in text.getvalue()
+    assert len(text.getvalue().splitlines()) == 6
+
+
+def test_a_bar_on_a_terminal() -> None:
+    text = io.StringIO()
+    with Watch(Console(file=text, force_terminal=True, width=120), seconds=10) as watch:
+        for item in STORY:
+            watch.take(Event.read(item))
+    assert "best 1.20x, confirmed" in text.getvalue()

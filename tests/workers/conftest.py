@@ -1,0 +1,106 @@
+"""Workers on SQLite with a fake judge."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+
+import pytest
+
+from db.engine import make_engine, migrate, read_session, write_session
+from db.repositories import candidates, runs
+from db.transitions import problems
+from db.transitions import runs as run_writes
+from db.views import CandidateView
+from evaluator.types import DeviceKind, Problem, Workload
+from evolution.types import Budget, Run, RunConfig
+from runtime.settings import Settings
+from workers.context import Context
+from workers.loop import work
+
+FAKE_JUDGE = f"{sys.executable} {Path(__file__).parents[1] / 'support' / 'fake_judge.py'}"
+QUEUES = ("control", "propose", "build", "cpu")
+
+
+@dataclass
+class Shop:
+    """A database in a folder, and the workers on it."""
+
+    folder: Path
+    environment: dict[str, str]
+    contexts: list[Context] = field(default_factory=list)
+
+    def context(self, **changes: object) -> Context:
+        values: dict[str, object] = {
+            "database_url": self.environment["WARPWRIGHT_DATABASE_URL"],
+            "redis_url": "redis://127.0.0.1:1/0",
+            "judge_command": FAKE_JUDGE,
+            "replay_dir": self.folder,
+            "lease_s": 5.0,
+            "heartbeat_s": 0.2,
+        }
+        made = Context(Settings(**{**values, **changes}))  # type: ignore[arg-type]
+        made.nudge = lambda queues: None  # type: ignore[method-assign]
+        self.contexts.append(made)
+        return made
+
+    def record(self, *sources: str) -> str:
+        """The name of a Proposer that replays these sources."""
+        (self.folder / "recorded.jsonl").write_text("".join(json.dumps({"source": s}) + "\n" for s in sources))
+        return "replay:recorded.jsonl"
+
+    def start(self, *sources: str, reference: str = "class Model: ...", candidates: int = 50) -> Run:
+        engine = self.contexts[0].engine if self.contexts else self.context().engine
+        problem = Problem(name="p", source=reference, workloads=(Workload(name="small", sizes={"rows": 4}),))
+        config = RunConfig(proposers=(self.record(*sources),), islands=1, in_flight=4)
+        with write_session(engine) as s:
+            stored = problems.create_problem(s, "default", problem)
+            return run_writes.create_run(
+                s, "default", stored.id, DeviceKind.CPU, Budget(candidates=candidates), config
+            )[0]
+
+    def run(self, run_id: str) -> Run:
+        with read_session(self.contexts[0].engine) as s:
+            return runs.get(s, run_id)
+
+    def candidates(self, run_id: str) -> tuple[CandidateView, ...]:
+        with read_session(self.contexts[0].engine) as s:
+            return tuple(candidates.list(s, run_id, limit=200))
+
+    def requests(self) -> list[str]:
+        """What the fake judge was asked, one line each: the operation and the Candidate's source."""
+        path = Path(self.environment["FAKE_JUDGE_LOG"])
+        return path.read_text().splitlines() if path.exists() else []
+
+
+def drain(context: Context) -> None:
+    """Do everything that is ready, on all queues, until nothing is."""
+    while sum(work(context, queue) for queue in QUEUES):
+        pass
+
+
+@pytest.fixture
+def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
+    environment = {
+        "WARPWRIGHT_DATABASE_URL": f"sqlite:///{tmp_path / 'test.db'}",
+        "FAKE_JUDGE_LOG": str(tmp_path / "judge.log"),
+        "FAKE_JUDGE_ONCE": str(tmp_path / "once"),
+    }
+    for name, value in environment.items():
+        monkeypatch.setenv(name, value)
+    engine = make_engine(environment["WARPWRIGHT_DATABASE_URL"])
+    migrate(engine)
+    engine.dispose()
+    made = Shop(tmp_path, environment)
+    yield made
+    for context in made.contexts:
+        context.close()
+        context.engine.dispose()
+
+
+@pytest.fixture
+def drained() -> Callable[[Context], None]:
+    return drain

@@ -1,0 +1,151 @@
+"""The worker's loop on SQLite with a judge that misbehaves on request."""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections import Counter
+
+import pytest
+from sqlalchemy import text
+
+from db.engine import read_session, write_session
+from db.repositories import devices
+from db.transitions import jobs, runs
+from evaluator.types import Verdict
+from evolution.types import EndReason, RunStatus
+from tests.workers.conftest import Shop, drain
+from workers.loop import run_job, work
+
+
+def test_a_run_goes_from_admission_to_a_champion(shop: Shop) -> None:
+    context = shop.context()
+    run = shop.start("speed=1.1", "speed=1.5", "verdict=INCORRECT_VALUES", "speed=1.2")
+    drain(context)
+    ended = shop.run(run.id)
+    assert ended.status is RunStatus.FINISHED
+    assert ended.champion_id is not None
+    champion = next(c for c in shop.candidates(run.id) if c.id == ended.champion_id)
+    assert champion.speedup is not None
+    assert champion.speedup.value == pytest.approx(1.5)
+    verdicts = Counter(c.verdict for c in shop.candidates(run.id))
+    assert verdicts == {Verdict.PASSED: 3, Verdict.INCORRECT_VALUES: 1}
+    with read_session(context.engine) as s:
+        assert [seen.device.name for seen in devices.list(s)] == ["Test CPU"]
+
+
+@pytest.mark.parametrize("how", ["die", "garbage", "hang"])
+def test_a_judge_that_fails_once_is_started_again_and_the_step_retried(shop: Shop, how: str) -> None:
+    context = shop.context(judge_deadline_s=2.0)
+    run = shop.start(f"speed=1.5 {how}")
+    drain(context)
+    assert shop.run(run.id).champion_id is not None
+    asked = [line for line in shop.requests() if line.startswith("judge ")]
+    assert len(asked) >= 2
+    assert [c.verdict for c in shop.candidates(run.id)] == [Verdict.PASSED]
+
+
+def test_a_judge_that_always_fails_costs_that_candidate_alone(shop: Shop, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("FAKE_JUDGE_ONCE")
+    context = shop.context()
+    run = shop.start("speed=1.5 die", "speed=1.4")
+    drain(context)
+    by_source = {c.verdict: c for c in shop.candidates(run.id)}
+    assert set(by_source) == {Verdict.INTERNAL_ERROR, Verdict.PASSED}
+    assert "ended without an answer" in by_source[Verdict.INTERNAL_ERROR].reason
+    assert shop.run(run.id).champion_id == by_source[Verdict.PASSED].id
+    assert shop.requests().count("judge speed=1.5 die") == 3
+
+
+def test_a_refused_reference_ends_the_run_with_the_reason(shop: Shop) -> None:
+    context = shop.context()
+    run = shop.start("speed=1.5", reference="class Model: ...  # refused")
+    drain(context)
+    ended = shop.run(run.id)
+    assert ended.end_reason is EndReason.PROBLEM_REFUSED
+    assert "zeros pass" in ended.message
+
+
+def test_duplicate_nudges_on_many_workers_judge_everything_once(shop: Shop) -> None:
+    contexts = [shop.context() for _ in range(4)]
+    sources = [f"speed={1 + i / 100} sleep=0.01" for i in range(12)]
+    run = shop.start(*sources, candidates=12)
+    errors: list[BaseException] = []
+
+    def serve(number: int) -> None:
+        try:
+            idle = 0
+            while idle < 3 and not shop.run(run.id).status.ended:
+                idle = (
+                    0
+                    if sum(work(contexts[number], q) for q in ("control", "propose", "build", "cpu", "cpu"))
+                    else idle + 1
+                )
+                if idle:
+                    threading.Event().wait(0.2)
+        except BaseException as error:
+            errors.append(error)
+            raise
+
+    threads = [threading.Thread(target=serve, args=(number,)) for number in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join(60)
+    drain(contexts[0])
+    assert not errors
+    assert shop.run(run.id).status.ended
+    asked = Counter(line for line in shop.requests() if line.startswith("judge "))
+    first = [line for line in asked if asked[line] >= 1]
+    assert len(first) == len(shop.candidates(run.id)) == 12
+    with read_session(contexts[0].engine) as s:
+        doubled = s.execute(
+            text("SELECT candidate_id, kind, ordinal, count(*) FROM evaluations GROUP BY 1, 2, 3 HAVING count(*) > 1")
+        ).all()
+    assert not doubled
+
+
+@pytest.mark.parametrize("how", ["another worker has it", "the run is cancelled"])
+def test_a_lost_lease_drops_the_result_and_breaks_the_judge_off(shop: Shop, how: str) -> None:
+    context = shop.context(heartbeat_s=0.05)
+    run = shop.start("speed=1.5 sleep=60")
+    for queue in ("control", "cpu", "control", "propose", "build"):
+        work(context, queue)
+    with write_session(context.engine) as s:
+        job = jobs.claim(s, ["cpu"], "w", 5.0)
+    assert job is not None
+    assert job.kind == "judge"
+
+    def rob() -> None:
+        while not any(line.startswith("judge") for line in shop.requests()):
+            threading.Event().wait(0.02)
+        with write_session(context.engine) as s:
+            if how == "the run is cancelled":
+                runs.cancel_run(s, run.id)
+            else:
+                s.execute(text("UPDATE jobs SET lease = 'another' WHERE id = :id"), {"id": job.id})
+
+    robber = threading.Thread(target=rob)
+    robber.start()
+    started = time.monotonic()
+    run_job(context, job)
+    robber.join(10)
+    assert time.monotonic() - started < 30
+    assert [c.verdict for c in shop.candidates(run.id)] == [None]
+
+
+def test_a_worker_that_stops_claims_nothing(shop: Shop) -> None:
+    context = shop.context()
+    shop.start("speed=1.5")
+    context.stopping.set()
+    assert work(context, "control") == 0
+    assert work(context, "cpu") == 0
+    assert "admit " not in shop.requests()
+
+
+def test_an_unknown_proposer_is_an_outcome_not_an_error(shop: Shop) -> None:
+    context = shop.context(replay_dir=None)
+    run = shop.start("speed=1.5")
+    drain(context)
+    assert shop.run(run.id).status.ended
+    assert shop.candidates(run.id) == ()

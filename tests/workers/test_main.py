@@ -1,0 +1,74 @@
+"""The command line of workers, and waiting for the database."""
+
+from __future__ import annotations
+
+import threading
+from pathlib import Path
+
+import pytest
+
+from db.engine import make_engine, migrate
+from runtime.settings import settings
+from tests.workers.conftest import Shop
+from workers import __main__ as command
+from workers.errors import StartFailed
+from workers.sweeper import sweep_once, sweep_until
+
+
+def test_it_waits_for_the_schema_and_says_what_is_missing(tmp_path: Path) -> None:
+    url = f"sqlite:///{tmp_path / 'a.db'}"
+    with pytest.raises(StartFailed, match="database is not ready"):
+        command.await_schema(url, wait_s=0.0)
+    engine = make_engine(url)
+    migrate(engine)
+    engine.dispose()
+    command.await_schema(url, wait_s=0.0)
+
+
+def test_wrong_settings_are_exit_status_2(monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]) -> None:
+    monkeypatch.setenv("WARPWRIGHT_LEASE_S", "soon")
+    settings.cache_clear()
+    try:
+        assert command.main(["cpu"]) == 2
+    finally:
+        monkeypatch.undo()
+        settings.cache_clear()
+    assert "WARPWRIGHT_LEASE_S" in capsys.readouterr().err
+
+
+def test_every_kind_of_worker_has_a_queue_and_unknown_ones_are_refused() -> None:
+    assert set(command.QUEUE_OF.values()) == {"control", "propose", "build", "cpu", "gpu.cuda"}
+    with pytest.raises(SystemExit):
+        command.main(["tpu"])
+
+
+def test_the_sweeper_nudges_what_nobody_claimed_and_outlives_errors(shop: Shop) -> None:
+    context = shop.context(sweep_interval_s=0.01)
+    shop.start("speed=1.5")
+    nudged: list[str] = []
+    with context.engine.begin() as connection:
+        connection.exec_driver_sql("UPDATE jobs SET nudged_at = '2020-01-01 00:00:00.000000'")
+    context.nudge = nudged.extend  # type: ignore[method-assign]
+    sweep_once(context)
+    assert nudged == ["cpu"]
+
+    stop = threading.Event()
+    calls = 0
+
+    def broken(queues: object) -> None:
+        nonlocal calls
+        calls += 1
+        if calls == 3:
+            stop.set()
+        raise ZeroDivisionError
+
+    context.nudge = broken  # type: ignore[method-assign]
+    sweeper = threading.Thread(target=sweep_until, args=(context, stop), daemon=True)
+    sweeper.start()
+    for _ in range(100):
+        if stop.wait(0.02):
+            break
+        with context.engine.begin() as connection:
+            connection.exec_driver_sql("UPDATE jobs SET nudged_at = '2020-01-01 00:00:00.000000'")
+    sweeper.join(5)
+    assert calls == 3
