@@ -19,10 +19,11 @@ from warpwright.errors import ExitCode
 
 ROOT = Path(__file__).parents[2]
 PROBLEM = ROOT / "examples" / "problems" / "rmsnorm_residual.py"
+RUN_S = 600.0  # a 90 s search, then confirmations: minutes on a machine that is busy with other tests
 START_S = 60.0
 STOP_S = 30.0
 
-pytestmark = pytest.mark.timeout(300)
+pytestmark = pytest.mark.timeout(700)
 
 
 def environment(data: Path) -> dict[str, str]:
@@ -77,7 +78,7 @@ def test_a_kernel_from_a_problem_file(tmp_path: Path) -> None:
     best = tmp_path / "best.py"
     arguments = ("--device", "cpu", "--candidates", "8", "--seconds", "90", "--json", "-o", str(best))
     with command(tmp_path, "optimize", str(PROBLEM), *arguments) as process:
-        output, words = process.communicate(timeout=240)
+        output, words = process.communicate(timeout=RUN_S)
     assert process.returncode in (ExitCode.OK, ExitCode.NO_IMPROVEMENT), words
     result = json.loads(output)
     assert result["run"]["status"] == "finished"
