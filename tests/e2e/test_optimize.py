@@ -76,7 +76,7 @@ def running_url(data: Path) -> str | None:
 
 def test_a_kernel_from_a_problem_file(tmp_path: Path) -> None:
     best = tmp_path / "best.py"
-    arguments = ("--device", "cpu", "--candidates", "8", "--seconds", "90", "--json", "-o", str(best))
+    arguments = ("--device", "cpu", "--candidates", "4", "--seconds", "60", "--json", "-o", str(best))
     with command(tmp_path, "optimize", str(PROBLEM), *arguments) as process:
         output, words = process.communicate(timeout=RUN_S)
     assert process.returncode in (ExitCode.OK, ExitCode.NO_IMPROVEMENT), words
