@@ -80,7 +80,9 @@ def list(
     if by_speedup:
         query = query.where(CandidateRow.speedup.is_not(None)).order_by(CandidateRow.speedup.desc(), CandidateRow.id)
     elif after is not None:
-        query = query.where(CandidateRow.id < after)
+        # By number, as it is ordered: a range of one index, however deep the page lies.
+        last = select(CandidateRow.number).where(CandidateRow.id == after, CandidateRow.run_id == run_id)
+        query = query.where(CandidateRow.number < last.scalar_subquery())
     if not by_speedup:
         query = query.order_by(CandidateRow.number.desc())
     return tuple(view(row) for row in s.scalars(query.limit(limit)))

@@ -54,6 +54,8 @@ def list(s: Session, run_id: str, *, limit: int = 50, after: str | None = None) 
     """Newest first, without prompts and replies; `after` is the last id of the page before."""
     query = select(ProposalRow).where(ProposalRow.run_id == run_id)
     if after is not None:
-        query = query.where(ProposalRow.id < after)
+        # By number, as it is ordered: a range of one index, however deep the page lies.
+        last = select(ProposalRow.number).where(ProposalRow.id == after, ProposalRow.run_id == run_id)
+        query = query.where(ProposalRow.number < last.scalar_subquery())
     query = query.options(defer(ProposalRow.prompt), defer(ProposalRow.reply)).order_by(ProposalRow.number.desc())
     return tuple(view(row, texts=False) for row in s.scalars(query.limit(limit)))
