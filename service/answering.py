@@ -22,8 +22,8 @@ _ID = re.compile(r"[a-z]{2,8}_[0-9a-z]{8,40}\Z")
 
 _MEANINGS = {
     400: "The request cannot be understood.",
-    401: "An API key is set and was not sent, or is wrong.",
-    403: "A page of another site asked.",
+    401: "An API key is needed and was not sent, or is wrong.",
+    403: "The key does not allow this, or a page of another site asked; `type` says which.",
     404: "Nothing has this id.",
     405: "Not this method.",
     406: "Not in this form.",
@@ -44,7 +44,7 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
             "model": ProblemDetails,
             "content": {problem_details.MEDIA_TYPE: {}},
         }
-        for status in (400, 401, *statuses, 500, 503)
+        for status in sorted({400, 401, 403, *statuses, 500, 503})
     }
 
 

@@ -13,9 +13,6 @@ from runtime.settings import Settings
 from service.metrics import Metrics
 from service.streams.hub import EventHub
 
-# One project, until API keys bring more.
-DEFAULT_PROJECT = "default"
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Context:
@@ -26,7 +23,6 @@ class Context:
     hub: EventHub
     metrics: Metrics
     nudge: Callable[[Iterable[str]], Any]
-    project_id: str = DEFAULT_PROJECT
     keep_alive_s: float = 15.0
     stream_lifetime_s: float = 3600.0
 

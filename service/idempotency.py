@@ -18,6 +18,7 @@ from evaluator.types import canonical_json, content_hash
 from service.answering import answer, refusals
 from service.context import Context
 from service.errors import Unprocessable
+from service.principal import Principal
 
 IdempotencyKey = Annotated[
     str | None,
@@ -40,14 +41,19 @@ class Done:
 
 
 def perform(
-    context: Context, request: Request, key: str | None, body: BaseModel | None, work: Callable[[Session], Done]
+    context: Context,
+    who: Principal,
+    request: Request,
+    key: str | None,
+    body: BaseModel | None,
+    work: Callable[[Session], Done],
 ) -> Response:
     """Do `work` in one write transaction and answer with what it did; under a key that was seen, answer as before."""
     fingerprint = content_hash(
         request.method, request.url.path, canonical_json(body.model_dump(mode="json") if body else None)
     )
     with write_session(context.engine) as session, refusals():
-        stored = db.transitions.idempotency.claim(session, context.project_id, key) if key else None
+        stored = db.transitions.idempotency.claim(session, who.project_id, key) if key else None
         if stored is not None:
             return _again(stored, fingerprint)
         done = work(session)
@@ -57,7 +63,7 @@ def perform(
             text = bytes(response.body).decode()
             db.transitions.idempotency.store(
                 session,
-                context.project_id,
+                who.project_id,
                 key,
                 StoredAnswer(fingerprint=fingerprint, status=done.status, location=done.location, body=text),
             )

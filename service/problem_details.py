@@ -26,8 +26,8 @@ class FieldError:
 class ProblemDetails:
     """An error. `type` names the kind and is stable; `detail` says what to do about this occurrence.
 
-    `errors` lists the fields that are wrong; `line` is the line of the source that was refused; `error_id` finds a
-    500 in the service's log.
+    `errors` lists the fields that are wrong; `line` is the line of the source that was refused; `needed` is the scope
+    that a key lacks; `error_id` finds a 500 in the service's log.
     """
 
     type: str
@@ -36,6 +36,7 @@ class ProblemDetails:
     detail: str
     errors: tuple[FieldError, ...] | None = None
     line: int | None = None
+    needed: str | None = None
     error_id: str | None = None
 
 

@@ -12,6 +12,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service import problem_details
 from service.errors import BadRequest, Forbidden, ServiceError, Unauthorized
+from service.principal import BOOTSTRAP, LOCAL, Principal
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
 OPEN_PATHS = frozenset({"/healthz", "/readyz"})
@@ -37,7 +38,7 @@ class AccessControl:
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             try:
-                self._check(scope["method"], scope["path"], Headers(scope=scope))
+                scope["principal"] = self._admit(scope["method"], scope["path"], Headers(scope=scope))
             except ServiceError as error:
                 members = problem_details.document(error.status, error.slug, error.title, error.detail)
                 await problem_details.response(members, error.headers)(scope, receive, send)
@@ -47,7 +48,7 @@ class AccessControl:
             return
         await self.app(scope, receive, send)
 
-    def _check(self, method: str, path: str, headers: Headers) -> None:
+    def _admit(self, method: str, path: str, headers: Headers) -> Principal | None:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or ("*" not in self.hosts and host_name(hosts[0]) not in self.hosts):
             raise BadRequest(
@@ -56,10 +57,14 @@ class AccessControl:
                 slug="unknown-host",
                 title="This host is not served here",
             )
-        if self.key_digest is not None and path not in OPEN_PATHS:
-            self._check_key(headers.get("authorization", ""), self.key_digest)
         if method not in SAFE_METHODS:
             _check_origin(headers, hosts[0])
+        if path in OPEN_PATHS:
+            return None
+        if self.key_digest is None:
+            return LOCAL
+        self._check_key(headers.get("authorization", ""), self.key_digest)
+        return BOOTSTRAP
 
     @staticmethod
     def _check_key(header: str, expected: bytes) -> None:

@@ -15,16 +15,17 @@ from service.answering import CandidateId, refusals
 from service.context import Ctx
 from service.pages.highlighting import highlight
 from service.pages.rendering import page
+from service.principal import Reads
 from service.routers.downloads import speaking
 
 router = APIRouter()
 
 
 @router.get("/candidates/{id}")
-def show(context: Ctx, id: CandidateId) -> Response:
+def show(context: Ctx, who: Reads, id: CandidateId) -> Response:
     """The page of one Candidate."""
     with read_session(context.engine) as session, refusals():
-        view = candidates.get(session, id, project_id=context.project_id)
+        view = candidates.get(session, id, project_id=who.project_id)
         problem = problems.get(session, view.problem_id)
         run = runs.get(session, view.run_id)
         source = candidates.source(session, id).source

@@ -11,16 +11,17 @@ from service.answering import ProblemId, refusals
 from service.context import Ctx
 from service.pages.highlighting import highlight
 from service.pages.rendering import page
+from service.principal import Reads
 
 router = APIRouter()
 
 
 @router.get("/problems/{id}")
-def show(context: Ctx, id: ProblemId) -> Response:
+def show(context: Ctx, who: Reads, id: ProblemId) -> Response:
     """The page of one Problem."""
     with read_session(context.engine) as session, refusals():
-        view = problems.get(session, id, project_id=context.project_id)
-        champions = leaderboard.rows(session, context.project_id, problem_id=id)
+        view = problems.get(session, id, project_id=who.project_id)
+        champions = leaderboard.rows(session, who.project_id, problem_id=id)
     return page(
         "problem.html",
         section="leaderboard",

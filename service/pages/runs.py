@@ -21,6 +21,7 @@ from service.pages import formatting
 from service.pages.charts import staircase
 from service.pages.rendering import page
 from service.paging import Cursor, decode_cursor, encode_cursor
+from service.principal import Principal, Reads
 
 router = APIRouter()
 
@@ -39,11 +40,11 @@ class Gauge:
 
 
 @router.get("/runs")
-def show_all(context: Ctx, cursor: Cursor = None) -> Response:
+def show_all(context: Ctx, who: Reads, cursor: Cursor = None) -> Response:
     """Newest first."""
     after = decode_cursor("runs", cursor)
     with read_session(context.engine) as session, refusals():
-        found = runs.list(session, context.project_id, limit=PAGE + 1, after=after)
+        found = runs.list(session, who.project_id, limit=PAGE + 1, after=after)
         shown = found[:PAGE]
         names = {id: problems.get(session, id).name for id in {run.problem_id for run in shown}}
         best = {run.id: _best(session, run) for run in shown}
@@ -52,22 +53,22 @@ def show_all(context: Ctx, cursor: Cursor = None) -> Response:
 
 
 @router.get("/runs/{id}")
-def show(context: Ctx, id: RunId) -> Response:
+def show(context: Ctx, who: Reads, id: RunId) -> Response:
     """One Run; the part that changes is a fragment that the page fetches again as events arrive."""
-    return page("run.html", section="runs", **_values(context, id))
+    return page("run.html", section="runs", **_values(context, who, id))
 
 
 @router.get("/runs/{id}/live")
-def live(context: Ctx, id: RunId) -> Response:
+def live(context: Ctx, who: Reads, id: RunId) -> Response:
     """The part of the page that changes."""
-    response = page("_run_live.html", **_values(context, id))
+    response = page("_run_live.html", **_values(context, who, id))
     response.headers["Cache-Control"] = "no-store"
     return response
 
 
-def _values(context: Context, run_id: str) -> dict[str, Any]:
+def _values(context: Context, who: Principal, run_id: str) -> dict[str, Any]:
     with read_session(context.engine) as session, refusals():
-        run = runs.get(session, run_id, project_id=context.project_id)
+        run = runs.get(session, run_id, project_id=who.project_id)
         problem = problems.get(session, run.problem_id)
         newest = candidates.list(session, run_id, limit=1000)
         best = _best(session, run)

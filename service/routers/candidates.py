@@ -14,6 +14,7 @@ from service.answering import CandidateId, RunId, answer, errors, refusals
 from service.caching import not_modified
 from service.context import Ctx
 from service.paging import Cursor, Limit, decode_cursor, encode_cursor
+from service.principal import Reads
 from service.schemas.answers import CandidatePage, EvaluationPage
 
 router = APIRouter(tags=["candidates"])
@@ -30,13 +31,15 @@ Order = Annotated[
     responses=errors(404, 422),
     summary="List the Candidates of a Run",
 )
-def list_of_run(context: Ctx, id: RunId, limit: Limit = 50, cursor: Cursor = None, order: Order = "newest") -> Response:
+def list_of_run(
+    context: Ctx, who: Reads, id: RunId, limit: Limit = 50, cursor: Cursor = None, order: Order = "newest"
+) -> Response:
     """Newest first, or the fastest; without their sources."""
     list_name = f"candidates:{id}"
     after = decode_cursor(list_name, cursor)
     fastest = order == "fastest"
     with read_session(context.engine) as session, refusals():
-        runs.get(session, id, project_id=context.project_id)
+        runs.get(session, id, project_id=who.project_id)
         found = candidates.list(session, id, limit=limit + 1, after=None if fastest else after, by_speedup=fastest)
     more = encode_cursor(list_name, found[limit - 1].id) if len(found) > limit and not fastest else None
     return answer(CandidatePage(items=tuple(found[:limit]), next_cursor=more))
@@ -49,10 +52,10 @@ def list_of_run(context: Ctx, id: RunId, limit: Limit = 50, cursor: Cursor = Non
     responses=errors(404),
     summary="Read a Candidate",
 )
-def get(context: Ctx, id: CandidateId) -> Response:
+def get(context: Ctx, who: Reads, id: CandidateId) -> Response:
     """Where it comes from and what the judge said; its source and its Evaluations have addresses of their own."""
     with read_session(context.engine) as session, refusals():
-        return answer(candidates.get(session, id, project_id=context.project_id))
+        return answer(candidates.get(session, id, project_id=who.project_id))
 
 
 @router.get(
@@ -66,10 +69,10 @@ def get(context: Ctx, id: CandidateId) -> Response:
     },
     summary="Read the source of a Candidate",
 )
-def get_source(context: Ctx, request: Request, id: CandidateId) -> Response:
+def get_source(context: Ctx, who: Reads, request: Request, id: CandidateId) -> Response:
     """The text alone, as it was judged. It never changes: keep it by its ETag."""
     with read_session(context.engine) as session, refusals():
-        view = candidates.get(session, id, project_id=context.project_id)
+        view = candidates.get(session, id, project_id=who.project_id)
         headers, unchanged = not_modified(request, view.hash)
         if unchanged is not None:
             return unchanged
@@ -84,9 +87,9 @@ def get_source(context: Ctx, request: Request, id: CandidateId) -> Response:
     responses=errors(404),
     summary="List the Evaluations of a Candidate",
 )
-def list_evaluations(context: Ctx, id: CandidateId) -> Response:
+def list_evaluations(context: Ctx, who: Reads, id: CandidateId) -> Response:
     """Oldest first, complete with evidence and samples. There are few, so there is one page."""
     with read_session(context.engine) as session, refusals():
-        candidates.get(session, id, project_id=context.project_id)
+        candidates.get(session, id, project_id=who.project_id)
         found = evaluations.for_candidate(session, id)
     return answer(EvaluationPage(items=tuple(found), next_cursor=None))

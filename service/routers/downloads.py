@@ -15,9 +15,10 @@ from db.engine import read_session
 from db.repositories import candidates, evaluations, leaderboard, problems, runs
 from evaluator.types import DeviceKind, Evaluation, Stage, Verdict
 from service.answering import ProblemId, RunId, errors, refusals
-from service.context import Context, Ctx
+from service.context import Ctx
 from service.errors import NotFound
 from service.exports.python_file import Export, build, file_name
+from service.principal import Principal, Reads
 
 router = APIRouter(tags=["downloads"])
 
@@ -40,14 +41,14 @@ _FILE: dict[int | str, dict[str, Any]] = {
     responses={**_FILE, **errors(404)},
     summary="Download the best kernel of a Run",
 )
-def of_run(context: Ctx, id: RunId) -> Response:
+def of_run(context: Ctx, who: Reads, id: RunId) -> Response:
     """The Champion; where there is none, the best Candidate so far, and the file says that it is not confirmed."""
     with read_session(context.engine) as session, refusals():
-        run = runs.get(session, id, project_id=context.project_id)
+        run = runs.get(session, id, project_id=who.project_id)
         best = run.champion_id or run.best_id
         if best is None:
             raise NotFound("No Candidate of this Run has passed yet.", slug="no-kernel", title="No kernel yet")
-        export = collect(context, session, best, run.device_kind)
+        export = collect(who, session, best, run.device_kind)
     return _send(export)
 
 
@@ -59,27 +60,30 @@ def of_run(context: Ctx, id: RunId) -> Response:
     summary="Download the Champion of a Problem",
 )
 def of_problem(
-    context: Ctx, id: ProblemId, device: Annotated[DeviceKind, Query(description="For which kind of device.")]
+    context: Ctx,
+    who: Reads,
+    id: ProblemId,
+    device: Annotated[DeviceKind, Query(description="For which kind of device.")],
 ) -> Response:
     """The fastest Champion on that kind of device."""
     with read_session(context.engine) as session, refusals():
-        problems.get(session, id, project_id=context.project_id)
-        champions = leaderboard.rows(session, context.project_id, problem_id=id)
+        problems.get(session, id, project_id=who.project_id)
+        champions = leaderboard.rows(session, who.project_id, problem_id=id)
         best = next((row for row in champions if row.device_kind is device), None)
         if best is None:
             raise NotFound(
                 f"This Problem has no Champion on {device.value} yet.", slug="no-kernel", title="No kernel yet"
             )
-        export = collect(context, session, best.candidate_id, device)
+        export = collect(who, session, best.candidate_id, device)
     return _send(export)
 
 
-def collect(context: Context, session: Session, candidate_id: str, device_kind: DeviceKind) -> Export:
+def collect(who: Principal, session: Session, candidate_id: str, device_kind: DeviceKind) -> Export:
     """Everything that the file of a Candidate says. Raises db.errors.NotFound."""
-    view = candidates.get(session, candidate_id, project_id=context.project_id)
+    view = candidates.get(session, candidate_id, project_id=who.project_id)
     evaluation = speaking(evaluations.for_candidate(session, candidate_id))
     return Export(
-        problem=problems.get(session, view.problem_id, project_id=context.project_id).problem,
+        problem=problems.get(session, view.problem_id, project_id=who.project_id).problem,
         candidate=candidates.source(session, candidate_id),
         candidate_id=candidate_id,
         device_kind=device_kind,

@@ -17,6 +17,7 @@ from service.answering import RunId, answer, errors, refusals
 from service.context import Context, Ctx
 from service.errors import BadRequest
 from service.paging import Limit
+from service.principal import Principal, Reads
 from service.schemas.answers import EventPage
 from service.streams.follow import follow
 
@@ -43,6 +44,7 @@ STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 )
 async def list_all(
     context: Ctx,
+    who: Reads,
     request: Request,
     id: RunId,
     after: Annotated[int, Query(ge=0, le=MAX_SEQ, description="Events with a greater seq.")] = 0,
@@ -51,10 +53,10 @@ async def list_all(
 ) -> Response:
     """Gap-free, in commit order."""
     if "text/event-stream" not in request.headers.get("accept", ""):
-        return await anyio.to_thread.run_sync(_page, context, id, after, limit)
+        return await anyio.to_thread.run_sync(_page, context, who, id, after, limit)
     if last_event_id:
         after = _seq(last_event_id)
-    run = await anyio.to_thread.run_sync(_run, context, id)
+    run = await anyio.to_thread.run_sync(_run, context, who, id)
     if after > run.last_seq:
         raise BadRequest(f"There is no event {after} yet: the last one is {run.last_seq}.", slug="bad-event-id")
     if run.status.ended and after == run.last_seq:
@@ -70,14 +72,14 @@ def _seq(text: str) -> int:
     return int(text)
 
 
-def _run(context: Context, run_id: str) -> Run:
+def _run(context: Context, who: Principal, run_id: str) -> Run:
     with read_session(context.engine) as session, refusals():
-        return runs.get(session, run_id, project_id=context.project_id)
+        return runs.get(session, run_id, project_id=who.project_id)
 
 
-def _page(context: Context, run_id: str, after: int, limit: int) -> Response:
+def _page(context: Context, who: Principal, run_id: str, after: int, limit: int) -> Response:
     with read_session(context.engine) as session, refusals():
-        runs.get(session, run_id, project_id=context.project_id)
+        runs.get(session, run_id, project_id=who.project_id)
         found = events.after(session, run_id, after, limit + 1)
     more = str(found[limit - 1].seq) if len(found) > limit else None
     return answer(EventPage(items=tuple(found[:limit]), next_cursor=more))

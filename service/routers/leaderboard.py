@@ -10,6 +10,7 @@ from db.repositories import devices, leaderboard
 from service.answering import answer, errors
 from service.context import Ctx
 from service.paging import Limit
+from service.principal import Reads
 from service.schemas.answers import DevicePage, LeaderboardPage
 
 router = APIRouter()
@@ -23,10 +24,10 @@ router = APIRouter()
     responses=errors(422),
     summary="Read the leaderboard",
 )
-def list_champions(context: Ctx, limit: Limit = 100) -> Response:
+def list_champions(context: Ctx, who: Reads, limit: Limit = 100) -> Response:
     """Greatest confirmed speedup over the fastest Baseline first."""
     with read_session(context.engine) as session:
-        found = leaderboard.rows(session, context.project_id, limit=limit)
+        found = leaderboard.rows(session, who.project_id, limit=limit)
     return answer(LeaderboardPage(items=tuple(found), next_cursor=None))
 
 
@@ -38,7 +39,7 @@ def list_champions(context: Ctx, limit: Limit = 100) -> Response:
     responses=errors(),
     summary="List devices",
 )
-def list_devices(context: Ctx) -> Response:
+def list_devices(context: Ctx, _: Reads) -> Response:
     """Every device that a worker has registered, newest seen first."""
     with read_session(context.engine) as session:
         found = devices.list(session)

@@ -9,9 +9,10 @@ from starlette.responses import Response
 
 import db.engine
 from db.errors import DbError
-from service.answering import answer
+from service.answering import answer, errors
 from service.context import Context, Ctx
 from service.metrics import CONTENT_TYPE
+from service.principal import Operates
 from service.schemas.answers import Health
 
 router = APIRouter(tags=["operations"])
@@ -45,10 +46,13 @@ def readiness(context: Ctx) -> Response:
     "/metrics",
     operation_id="get_metrics",
     response_class=Response,
-    responses={200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus' text."}},
+    responses={
+        **errors(),
+        200: {"content": {"text/plain": {"schema": {"type": "string"}}}, "description": "Prometheus' text."},
+    },
     summary="Metrics for Prometheus",
 )
-def metrics(context: Ctx) -> Response:
+def metrics(context: Ctx, _: Operates) -> Response:
     """Requests, latency and open streams of this process."""
     return Response(context.metrics.render(), headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
 

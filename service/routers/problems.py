@@ -14,6 +14,7 @@ from service.caching import not_modified
 from service.context import Ctx
 from service.idempotency import Done, IdempotencyKey, perform
 from service.paging import Cursor, Limit, decode_cursor, encode_cursor
+from service.principal import Reads, Submits
 from service.reading import read_request
 from service.schemas.answers import ProblemAnswer, ProblemPage
 from service.schemas.requests import ProblemRequest
@@ -29,26 +30,26 @@ router = APIRouter(prefix="/problems", tags=["problems"])
     responses=errors(403, 408, 413, 422),
     summary="Store a Problem",
 )
-def create(context: Ctx, request: Request, body: ProblemRequest, key: IdempotencyKey = None) -> Response:
+def create(context: Ctx, who: Submits, request: Request, body: ProblemRequest, key: IdempotencyKey = None) -> Response:
     """Reads the reference statically and stores it. The same Problem again answers with the stored one."""
     problem, description = read_request(body)
 
     def work(session: Session) -> Done:
-        view = create_problem(session, context.project_id, problem, description=description)
+        view = create_problem(session, who.project_id, problem, description=description)
         value = ProblemAnswer.of(view, source=True)
         return Done(value=value, status=201, location=f"/api/v1/problems/{view.id}")
 
-    return perform(context, request, key, body, work)
+    return perform(context, who, request, key, body, work)
 
 
 @router.get(
     "", operation_id="list_problems", response_model=ProblemPage, responses=errors(422), summary="List Problems"
 )
-def list_all(context: Ctx, limit: Limit = 50, cursor: Cursor = None) -> Response:
+def list_all(context: Ctx, who: Reads, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """Newest first, without their sources."""
     after = decode_cursor("problems", cursor)
     with read_session(context.engine) as session:
-        found = problems.list(session, context.project_id, limit=limit + 1, after=after)
+        found = problems.list(session, who.project_id, limit=limit + 1, after=after)
     more = encode_cursor("problems", found[limit - 1].id) if len(found) > limit else None
     items = tuple(ProblemAnswer.of(view, source=False) for view in found[:limit])
     return answer(ProblemPage(items=items, next_cursor=more))
@@ -61,9 +62,9 @@ def list_all(context: Ctx, limit: Limit = 50, cursor: Cursor = None) -> Response
     responses={**errors(404), 304: {"description": "Not changed: a Problem never does."}},
     summary="Read a Problem",
 )
-def get(context: Ctx, request: Request, id: ProblemId) -> Response:
+def get(context: Ctx, who: Reads, request: Request, id: ProblemId) -> Response:
     """The Problem with its source. It never changes: keep it by its ETag."""
     with read_session(context.engine) as session, refusals():
-        view = problems.get(session, id, project_id=context.project_id)
+        view = problems.get(session, id, project_id=who.project_id)
     headers, unchanged = not_modified(request, f"{view.id}-{view.hash}")
     return unchanged or answer(ProblemAnswer.of(view, source=True), headers=headers)

@@ -11,6 +11,7 @@ from evolution.types import Proposal
 from service.answering import ProposalId, RunId, answer, errors, refusals
 from service.context import Ctx
 from service.paging import Cursor, Limit, decode_cursor, encode_cursor
+from service.principal import Reads
 from service.schemas.answers import ProposalPage, ProposalSummary
 
 router = APIRouter(tags=["proposals"])
@@ -23,12 +24,12 @@ router = APIRouter(tags=["proposals"])
     responses=errors(404, 422),
     summary="List the Proposals of a Run",
 )
-def list_of_run(context: Ctx, id: RunId, limit: Limit = 50, cursor: Cursor = None) -> Response:
+def list_of_run(context: Ctx, who: Reads, id: RunId, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """Newest first, without prompts and replies."""
     list_name = f"proposals:{id}"
     after = decode_cursor(list_name, cursor)
     with read_session(context.engine) as session, refusals():
-        runs.get(session, id, project_id=context.project_id)
+        runs.get(session, id, project_id=who.project_id)
         found = proposals.list(session, id, limit=limit + 1, after=after)
     more = encode_cursor(list_name, found[limit - 1].id) if len(found) > limit else None
     items = tuple(ProposalSummary.of(proposal) for proposal in found[:limit])
@@ -42,7 +43,7 @@ def list_of_run(context: Ctx, id: RunId, limit: Limit = 50, cursor: Cursor = Non
     responses=errors(404),
     summary="Read a Proposal",
 )
-def get(context: Ctx, id: ProposalId) -> Response:
+def get(context: Ctx, who: Reads, id: ProposalId) -> Response:
     """What was asked, what was answered, and what it cost."""
     with read_session(context.engine) as session, refusals():
-        return answer(proposals.get(session, id, project_id=context.project_id))
+        return answer(proposals.get(session, id, project_id=who.project_id))

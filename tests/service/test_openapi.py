@@ -33,7 +33,7 @@ def test_every_operation_is_named_once_and_documents_its_errors(app: FastAPI) ->
         for operation in operations.values():
             if not path.startswith("/api/"):
                 continue
-            assert {"400", "401", "500"} <= set(operation["responses"])
+            assert {"400", "401", "403", "500"} <= set(operation["responses"])
             for status, response in operation["responses"].items():
                 if int(status) >= 400:
                     assert list(response["content"]) == ["application/problem+json"]

@@ -159,8 +159,6 @@ def test_things_of_another_project_are_not_found(client: TestClient, engine: Eng
     run = world.start(project="other")
     world.drain()
     champion = world.run(run.id).champion_id
-    proposal = client.app.state.context  # type: ignore[attr-defined]
-    assert proposal.project_id == "default"
     for path in (
         f"problems/{run.problem_id}",
         f"problems/{run.problem_id}/download?device=cpu",

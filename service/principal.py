@@ -1,0 +1,94 @@
+"""Who asks: a Principal per request, and the scope that a route needs.
+
+A route says what it needs by the type of its parameter: `who: Reads`, `who: Submits`, `who: Manages`, `who: Operates`.
+The access layer has made the Principal before; a test holds every route to having one of these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from enum import StrEnum
+from typing import Annotated
+
+from fastapi import Depends, Request
+
+from service.errors import Forbidden, Unauthorized
+
+DEFAULT_PROJECT = "default"
+
+
+class Scope(StrEnum):
+    """What a key allows. Each allows everything that stands before it."""
+
+    READ = "read"
+    SUBMIT = "submit"
+    MANAGE = "manage"
+    OPERATOR = "operator"
+
+    def allows(self, needed: Scope) -> bool:
+        """Whether this is enough for what needs `needed`."""
+        order = list(Scope)
+        return order.index(self) >= order.index(needed)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Principal:
+    """Who asks, and in which project. `actor` names it in the audit log: a key's id, or "bootstrap", or "local".
+
+    `credential` is what has to stay valid while a stream is open: a key's or a session's id, None where nothing can
+    be revoked. `csrf_token` is set for a browser session alone: every unsafe request has to bring it back.
+    """
+
+    project_id: str
+    scope: Scope
+    actor: str
+    credential: str | None = None
+    csrf_token: str | None = None
+    address: str = ""
+
+    @property
+    def is_operator(self) -> bool:
+        return self.scope is Scope.OPERATOR
+
+
+LOCAL = Principal(project_id=DEFAULT_PROJECT, scope=Scope.OPERATOR, actor="local")
+BOOTSTRAP = Principal(project_id=DEFAULT_PROJECT, scope=Scope.OPERATOR, actor="bootstrap")
+
+
+def principal_of(request: Request) -> Principal:
+    """Who asks. Raises Unauthorized where nobody was made out (on the few addresses that are open to all)."""
+    found: Principal | None = request.scope.get("principal")
+    if found is None:
+        raise Unauthorized("Send an API key: Authorization: Bearer KEY.", headers={"WWW-Authenticate": "Bearer"})
+    return found
+
+
+class Needs:
+    """The dependency behind `Reads`, `Submits`, `Manages` and `Operates`; `scope` is read by tests and by OpenAPI."""
+
+    def __init__(self, scope: Scope) -> None:
+        self.scope = scope
+
+    def __call__(self, request: Request) -> Principal:
+        who = principal_of(request)
+        if not who.scope.allows(self.scope):
+            raise Forbidden(
+                f"This needs a key with the scope {self.scope.value!r}; this one has {who.scope.value!r}. "
+                "Ask whoever manages the project's keys for one.",
+                slug="scope-missing",
+                title="The key does not allow this",
+                needed=self.scope.value,
+            )
+        return who
+
+
+def scope_of(calls: list[Callable[..., object] | None]) -> Scope | None:
+    """The scope that one of a route's dependencies asks for, or None."""
+    return next((call.scope for call in calls if isinstance(call, Needs)), None)
+
+
+Reads = Annotated[Principal, Depends(Needs(Scope.READ))]
+Submits = Annotated[Principal, Depends(Needs(Scope.SUBMIT))]
+Manages = Annotated[Principal, Depends(Needs(Scope.MANAGE))]
+Operates = Annotated[Principal, Depends(Needs(Scope.OPERATOR))]
