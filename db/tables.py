@@ -292,6 +292,8 @@ class ChampionRow(Base):
             postgresql_where=text("standing"),
         ),
         Index(None, "project_id", "standing", "speedup"),
+        Index(None, "run_id"),
+        Index(None, "problem_id", "id"),
     )
 
     id: Mapped[Id] = mapped_column(primary_key=True)

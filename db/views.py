@@ -116,6 +116,68 @@ class EvaluationView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Milestone:
+    """A moment at which a Run's best changed, and what had been used by then. `confirmed`: a Champion was crowned."""
+
+    candidate_id: str
+    number: int
+    speedup: Ratio
+    confirmed: bool
+    evaluations: int
+    device_s: float
+    wall_s: float
+    usd: float
+    at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Tally:
+    """How many Evaluations of a Run ended at a stage with a Verdict. `kind` is first, again or confirm."""
+
+    kind: str
+    stage: Stage
+    verdict: Verdict
+    number: int
+    device_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmView:
+    """What one arm of a Run was asked, what it cost, and what came of it. `reward` is the bandit's."""
+
+    proposer: str
+    operator: str
+    model: str
+    variant: str
+    asked: int
+    settled: int
+    candidates: int
+    judged: int
+    passed: int
+    reward: float
+    tokens: int
+    usd: float
+    propose_s: float
+    device_s: float
+    exhausted: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChampionView:
+    """A promotion: the confirmed speedups of a Candidate on a device. `standing`: no later one has replaced it."""
+
+    candidate_id: str
+    run_id: str
+    device_kind: str
+    device_name: str
+    standing: bool
+    against_fastest: Ratio
+    against_eager: Ratio | None
+    fastest_baseline: str
+    promoted_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class StoredAnswer:
     """What a POST with an Idempotency-Key was answered. `fingerprint` hashes the request that it belongs to."""
 

@@ -15,6 +15,7 @@ from db.transitions.admission import ATTEMPTS
 from db.transitions.archive import IMPROVEMENT, refresh_best, refresh_cell
 from db.transitions.arms import stat_of
 from db.transitions.events import emit
+from db.transitions.history import count_evaluation, note_best, note_champion
 from db.transitions.locks import lock_problem, lock_run, take
 from db.transitions.orders import end_run, finish_job, order_advance, order_job, retry_job
 from db.views import Job
@@ -109,12 +110,14 @@ def store_verdict(
     passed = evaluation.verdict is Verdict.PASSED
     best_before = run.best_speedup
     run.spent_device_s += device_s
+    count_evaluation(s, run, "first" if first else "again", evaluation, device_s)
     if evaluation.verdict is Verdict.INTERNAL_ERROR:
         return _our_fault(s, run, candidate, found, first=first)
     run.faults = 0
     _describe(candidate, evaluation)
     refresh_cell(s, candidate)
     refresh_best(s, run)
+    note_best(s, run)
     if passed:
         run.judged += 1
         run.judged_s += device_s
@@ -179,6 +182,7 @@ def _confirmed(
 ) -> list[Nudge]:
     device_s = _store(s, found, evaluation)
     run.spent_device_s += device_s
+    count_evaluation(s, run, "confirm", evaluation, device_s)
     if evaluation.verdict is Verdict.INTERNAL_ERROR:
         return _our_fault(s, run, candidate, found, first=False)
     run.faults = 0
@@ -189,6 +193,7 @@ def _confirmed(
         _describe(candidate, evaluation)
         refresh_cell(s, candidate)
         refresh_best(s, run)
+        note_best(s, run)
     elif evaluation.evidence.get("promote") is True and evaluation.speedup("fastest") is not None:
         return _promote(s, run, candidate, found, evaluation)
     _tell(s, run, candidate, found)
@@ -238,6 +243,7 @@ def crown(s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow
     stat_of(s, candidate).reward += confirmed_reward(ratio.value, standing.speedup if standing is not None else None)
     candidate.confirmed = True
     run.champion_id = candidate.id
+    note_champion(s, run, candidate, ratio)
     s.add(
         ChampionRow(
             id=new_id("champ"),

@@ -1,0 +1,89 @@
+"""What pages draw of a Run: its milestones, its tallies, its arms. All of it bounded, however long the Run."""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from db.clock import iso
+from db.history import MilestoneRow, TallyRow
+from db.tables import ArmStat, ChampionRow
+from db.views import ArmView, ChampionView, Milestone, Tally
+from evaluator.schema import from_json
+from evaluator.types import Interval, Ratio, Stage, Verdict
+
+MOST_MILESTONES = 2000
+
+
+def milestones(s: Session, run_id: str) -> tuple[Milestone, ...]:
+    """In order; the newest MOST_MILESTONES of them."""
+    rows = s.scalars(
+        select(MilestoneRow)
+        .where(MilestoneRow.run_id == run_id)
+        .order_by(MilestoneRow.ordinal.desc())
+        .limit(MOST_MILESTONES)
+    ).all()
+    return tuple(
+        Milestone(
+            candidate_id=row.candidate_id,
+            number=row.number,
+            speedup=Ratio(
+                against="fastest",
+                value=row.speedup,
+                interval=Interval(low=row.speedup_low, high=row.speedup_high),
+            ),
+            confirmed=row.confirmed,
+            evaluations=row.evaluations,
+            device_s=row.device_s,
+            wall_s=row.wall_s,
+            usd=row.usd,
+            at=iso(row.at) or "",
+        )
+        for row in reversed(rows)
+    )
+
+
+def tallies(s: Session, run_id: str) -> tuple[Tally, ...]:
+    """Every way in which Evaluations of a Run ended: at most verdicts times stages times three."""
+    return tuple(
+        Tally(
+            kind=row.kind,
+            stage=Stage(row.stage),
+            verdict=Verdict(row.verdict),
+            number=row.number,
+            device_s=row.device_s,
+        )
+        for row in s.scalars(select(TallyRow).where(TallyRow.run_id == run_id))
+    )
+
+
+def arms(s: Session, run_id: str) -> tuple[ArmView, ...]:
+    """Every arm of a Run: who was asked to do what, what it cost, what came of it. The best first."""
+    rows = s.scalars(select(ArmStat).where(ArmStat.run_id == run_id)).all()
+    views = [
+        ArmView(**{name: getattr(row, name) for name in ArmView.__dataclass_fields__}) for row in rows
+    ]  # fmt: skip
+    return tuple(sorted(views, key=lambda arm: (-arm.reward, -arm.passed, arm.proposer, arm.operator)))
+
+
+def champions_of(s: Session, run_id: str, *, limit: int = 20) -> tuple[ChampionView, ...]:
+    """The promotions that a Run won, newest first."""
+    rows = s.scalars(
+        select(ChampionRow).where(ChampionRow.run_id == run_id).order_by(ChampionRow.id.desc()).limit(limit)
+    )
+    return tuple(champion_view(row) for row in rows)
+
+
+def champion_view(row: ChampionRow) -> ChampionView:
+    """The picture of a row."""
+    return ChampionView(
+        candidate_id=row.candidate_id,
+        run_id=row.run_id,
+        device_kind=row.device_kind,
+        device_name=row.device_name,
+        standing=row.standing,
+        against_fastest=from_json(Ratio, row.against_fastest),
+        against_eager=None if row.against_eager is None else from_json(Ratio, row.against_eager),
+        fastest_baseline=row.fastest_baseline,
+        promoted_at=iso(row.promoted_at) or "",
+    )

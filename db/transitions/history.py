@@ -1,0 +1,70 @@
+"""Keeping what pages draw: tallies of verdicts, and the moments at which a Run's best changed."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from db.clock import now
+from db.history import MilestoneRow, TallyRow
+from db.repositories.runs import wall_s
+from db.tables import CandidateRow, RunRow
+from evaluator.types import Evaluation, Ratio
+
+
+def count_evaluation(s: Session, run: RunRow, kind: str, evaluation: Evaluation, device_s: float) -> None:
+    """One more Evaluation that ended like this. `kind` is first, again or confirm. The Run's row must be locked."""
+    key = (run.id, kind, evaluation.stage.value, evaluation.verdict.value)
+    row = s.get(TallyRow, key)
+    if row is None:
+        row = TallyRow(run_id=key[0], kind=kind, stage=key[2], verdict=key[3], number=0, device_s=0.0)
+        s.add(row)
+    row.number += 1
+    row.device_s += device_s
+
+
+def note_best(s: Session, run: RunRow) -> None:
+    """A milestone, if the Run's fastest Candidate or its judged speed is another than at the last one."""
+    best = s.get(CandidateRow, run.best_id) if run.best_id is not None else None
+    if best is None or best.speedup is None or best.speedup_low is None or best.speedup_high is None:
+        return
+    last = s.execute(
+        select(MilestoneRow.candidate_id, MilestoneRow.speedup)
+        .where(MilestoneRow.run_id == run.id, MilestoneRow.confirmed.is_(False))
+        .order_by(MilestoneRow.ordinal.desc())
+        .limit(1)
+    ).one_or_none()
+    if last is None or (last.candidate_id, last.speedup) != (best.id, best.speedup):
+        _add(s, run, best, (best.speedup, best.speedup_low, best.speedup_high), confirmed=False)
+
+
+def note_champion(s: Session, run: RunRow, champion: CandidateRow, ratio: Ratio) -> None:
+    """A milestone: this Candidate was confirmed at this speedup."""
+    _add(s, run, champion, (ratio.value, ratio.interval.low, ratio.interval.high), confirmed=True)
+
+
+def _add(
+    s: Session, run: RunRow, candidate: CandidateRow, speedup: tuple[float, float, float], *, confirmed: bool
+) -> None:
+    s.flush()
+    ordinal = s.scalars(select(func.max(MilestoneRow.ordinal)).where(MilestoneRow.run_id == run.id)).one()
+    settled = s.scalars(select(func.sum(TallyRow.number)).where(TallyRow.run_id == run.id)).one()
+    moment = now(s)
+    s.add(
+        MilestoneRow(
+            run_id=run.id,
+            ordinal=(ordinal or 0) + 1,
+            candidate_id=candidate.id,
+            number=candidate.number,
+            speedup=speedup[0],
+            speedup_low=speedup[1],
+            speedup_high=speedup[2],
+            confirmed=confirmed,
+            evaluations=settled or 0,
+            device_s=run.spent_device_s,
+            wall_s=wall_s(run, moment),
+            usd=run.spent_usd,
+            at=moment,
+        )
+    )
+    s.flush()
