@@ -1,0 +1,108 @@
+"""Everything that needs an NVIDIA GPU, by one command: `python -m bench.gpu [--budget-s 1500] [--only NAME ...]`.
+
+What is shown first runs first: a whole optimisation, then the tests, then the other benchmarks. A step that would not
+fit into what is left of the budget is left out and said so; a step that fails does not stop the others. Each writes its
+own file under bench/results/; with --output those files and each step's log are copied there, too (a rented GPU machine
+usually hands back one folder). QUICK=1 is passed on. Prints a line per step, and a summary last.
+"""
+
+from __future__ import annotations
+
+import argparse
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+from dataclasses import dataclass
+from pathlib import Path
+
+ROOT = Path(__file__).resolve().parents[1]
+RESULTS = ROOT / "bench" / "results"
+
+
+@dataclass(frozen=True, slots=True)
+class Step:
+    """`usual_s` is what it takes on an H200; it is ended after `limit_s`."""
+
+    name: str
+    command: tuple[str, ...]
+    usual_s: float
+    limit_s: float
+
+
+STEPS = (
+    Step(
+        "optimize",
+        ("bench.optimize", "--device", "cuda:0", "--problem", "rmsnorm_residual", "--seconds", "120"),
+        usual_s=300,
+        limit_s=540,
+    ),
+    Step("tests", ("pytest", "tests/gpu", "-q", "-p", "no:cacheprovider"), usual_s=210, limit_s=540),
+    Step("judge_gpu", ("bench.judge_gpu",), usual_s=120, limit_s=400),
+    Step(
+        "synthesis", ("bench.synthesis", "--device", "cuda", "--output", "bench/results/synthesis-cuda.json"), 300, 540
+    ),
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Outcome:
+    """How a step went. `last` is the last line that it printed."""
+
+    step: Step
+    exit_code: int
+    wall_s: float
+    last: str
+
+
+def run(step: Step, logs: Path) -> Outcome:
+    """One step as a process of its own; its output goes to NAME.log. A step that is out of time ends with 124."""
+    start = time.monotonic()
+    log = logs / f"{step.name}.log"
+    with log.open("w", encoding="utf-8") as sink:
+        process = subprocess.Popen(
+            [sys.executable, "-m", *step.command], cwd=ROOT, stdout=sink, stderr=subprocess.STDOUT,
+        )  # fmt: skip
+        try:
+            code = process.wait(step.limit_s)
+        except subprocess.TimeoutExpired:
+            process.terminate()
+            try:
+                process.wait(20)
+            except subprocess.TimeoutExpired:
+                process.kill()
+                process.wait(20)
+            code = 124
+    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+    return Outcome(step, code, time.monotonic() - start, lines[-1][:160] if lines else "")
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--budget-s", type=float, default=1500.0, help="seconds for all of it")
+    parser.add_argument("--only", nargs="+", choices=[step.name for step in STEPS], help="these steps alone")
+    parser.add_argument("--output", type=Path, help="a folder for copies of results and logs")
+    options = parser.parse_args()
+    logs = options.output or Path(tempfile.mkdtemp(prefix="warpwright-gpu-"))
+    logs.mkdir(parents=True, exist_ok=True)
+    started, outcomes = time.time(), []
+    for step in (s for s in STEPS if options.only is None or s.name in options.only):
+        left_s = options.budget_s - (time.time() - started)
+        if step.usual_s > left_s:
+            print(f"{step.name:12} left out: {left_s:.0f} s are left, it usually takes {step.usual_s:g}", flush=True)
+            continue
+        outcomes.append(run(step, logs))
+        one = outcomes[-1]
+        print(f"{step.name:12} exit {one.exit_code:3} in {one.wall_s:6.1f} s: {one.last}", flush=True)
+        if options.output:
+            for path in RESULTS.glob("*.json*"):
+                if path.stat().st_mtime >= started:
+                    shutil.copy2(path, options.output)
+    failed = [one.step.name for one in outcomes if one.exit_code]
+    print(f"gpu: {len(outcomes)} of {len(STEPS)} steps run, failed: {', '.join(failed) or 'none'}; logs in {logs}")
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
