@@ -98,6 +98,7 @@ class RunRow(Base):
     baseline_id: Mapped[Id | None] = mapped_column(ForeignKey("baselines.id"), index=True)
     champion_id: Mapped[Id | None]
     warm_id: Mapped[Id | None]
+    forked_from: Mapped[Id | None]
     best_id: Mapped[Id | None]
     best_speedup: Mapped[float | None] = mapped_column(Double)
     spent_candidates: Mapped[int] = mapped_column(default=0)

@@ -10,7 +10,10 @@ TUNER = Arm(proposer="tuner", operator=Operator.TUNE)
 DOWN_AFTER = 3
 """An arm whose endpoint failed this many times in a row is not asked again in this Run."""
 
-_ENUMERATING = ("synthesiser", "replay", "external")
+EXTERNAL = "external"
+"""Candidates that somebody outside gave: `external:NAME`."""
+
+_ENUMERATING = ("synthesiser", "replay", EXTERNAL)
 _MODEL_OPERATORS = (Operator.CREATE, Operator.REWRITE, Operator.DIFF, Operator.CROSSOVER, Operator.REPAIR)
 
 

@@ -6,7 +6,7 @@ import math
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any
+from typing import Any, TypeVar
 
 from evaluator.types import DeviceKind
 
@@ -62,6 +62,13 @@ class ProposalOutcome(StrEnum):
     CANCELLED = "cancelled"
 
 
+Number = TypeVar("Number", int, float)
+
+
+def _sum(limit: Number | None, more: Number | None) -> Number | None:
+    return limit if limit is None or more is None else limit + more
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Budget:
     """Hard limits of a Run; None means no limit of that kind. Checked before spending."""
@@ -80,6 +87,21 @@ class Budget:
         if all(getattr(self, name) is None for name in ("candidates", "tokens", "usd", "device_s", "wall_s")):
             raise ValueError("a Budget sets at least one limit")
 
+    def plus(self, more: Budget) -> Budget:
+        """This Budget with `more` added; what has no limit here keeps none."""
+        return Budget(
+            candidates=_sum(self.candidates, more.candidates),
+            tokens=_sum(self.tokens, more.tokens),
+            usd=_sum(self.usd, more.usd),
+            device_s=_sum(self.device_s, more.device_s),
+            wall_s=_sum(self.wall_s, more.wall_s),
+        )
+
+    def used_up(self, spend: Spend) -> tuple[str, ...]:
+        """The names of the limits that a Spend has reached."""
+        names = ("candidates", "tokens", "usd", "device_s", "wall_s")
+        return tuple(n for n in names if getattr(self, n) is not None and getattr(spend, n) >= getattr(self, n))
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spend:
@@ -92,11 +114,16 @@ class Spend:
     wall_s: float = 0.0
 
 
+MOST_SEEDS = 64
+"""Kernels that a Run may be given to begin with."""
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
     """How a Run searches. `proposers` are names from the operator's settings, "synthesiser" and "replay:FILE" included.
 
     `seed` drives every random choice. `target_speedup` ends the Run once a confirmed Champion reaches it.
+    `seed_sources` are texts to begin with, `seed_candidates` ids of stored Candidates of the same Problem.
     """
 
     proposers: tuple[str, ...] = ("synthesiser",)
@@ -106,17 +133,26 @@ class RunConfig:
     target_speedup: float | None = None
     stagnation_candidates: int = 40
     seed_sources: tuple[str, ...] = ()
+    seed_candidates: tuple[str, ...] = ()
 
     def __post_init__(self) -> None:
         if not 1 <= self.islands <= 64:
             raise ValueError("islands lies between 1 and 64")
         if not 1 <= self.in_flight <= 256:
             raise ValueError("in_flight lies between 1 and 256")
+        target = self.target_speedup
+        if target is not None and not (math.isfinite(target) and target > 0):
+            raise ValueError("target_speedup must be a positive number")
+        if len(self.seed_sources) + len(self.seed_candidates) > MOST_SEEDS:
+            raise ValueError(f"a Run begins with at most {MOST_SEEDS} seeds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One optimisation of a Problem on a Device kind. Champion and best Candidate are ids."""
+    """One optimisation of a Problem on a Device kind. Champion and best Candidate are ids.
+
+    `forked_from` is the Run whose Candidates this one began with.
+    """
 
     id: str
     project_id: str
@@ -130,6 +166,7 @@ class Run:
     message: str = ""
     champion_id: str | None = None
     best_id: str | None = None
+    forked_from: str | None = None
     last_seq: int = 0
     created_at: str = ""
     started_at: str | None = None

@@ -49,6 +49,7 @@ def view(row: RunRow, moment: datetime) -> Run:
         message=row.message,
         champion_id=row.champion_id,
         best_id=row.best_id,
+        forked_from=row.forked_from,
         last_seq=row.last_seq,
         created_at=iso(row.created_at) or "",
         started_at=iso(row.started_at),

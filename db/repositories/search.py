@@ -37,6 +37,7 @@ def load(s: Session, run: RunRow) -> SearchState:
     elites = _elites(s, run)
     open_judgements, open_confirms = _open(s, run.id)
     budget = from_json(Budget, run.budget)
+    arms = tuple(_arm(row) for row in s.scalars(select(ArmStat).where(ArmStat.run_id == run.id)))
     return SearchState(
         config=from_json(RunConfig, run.config),
         budget=budget,
@@ -47,12 +48,12 @@ def load(s: Session, run: RunRow) -> SearchState:
         open_confirms=open_confirms,
         elites=elites,
         broken=_broken(s, run),
-        arms=tuple(_arm(row) for row in s.scalars(select(ArmStat).where(ArmStat.run_id == run.id))),
+        arms=arms,
         tried=_tried(s, run.id, tuned_families(elites)),
         warm=_warm(run, budget),
         champion=_standing(s, run),
         since_best=run.since_best,
-        judged_any=run.candidates > 0,
+        judged_any=any(arm.judged for arm in arms),
         judge_s=run.judged_s / run.judged if run.judged else 0.0,
         confirm_s=run.confirmed_s / run.confirmed if run.confirmed else 0.0,
         baseline=_baseline(s, run),
@@ -197,10 +198,13 @@ def _tried(s: Session, run_id: str, families: set[str]) -> dict[str, frozenset[s
 
 
 def _warm(run: RunRow, budget: Budget) -> tuple[str, ...]:
-    """The Champion that stood when the Run started, to be judged here and bred from; not in a Run of very few."""
-    if run.warm_id is None or (budget.candidates is not None and budget.candidates < 4):
-        return ()
-    return (run.warm_id,)
+    """What was chosen to begin with, and the Champion that stood at the start: judged here and bred from.
+
+    A Run of very few Candidates leaves that Champion out.
+    """
+    chosen = from_json(RunConfig, run.config).seed_candidates
+    few = budget.candidates is not None and budget.candidates < 4
+    return chosen if run.warm_id is None or few or run.warm_id in chosen else (*chosen, run.warm_id)
 
 
 def _baseline(s: Session, run: RunRow) -> str:

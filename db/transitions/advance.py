@@ -7,18 +7,15 @@ from random import Random
 from sqlalchemy import update
 from sqlalchemy.orm import Session
 
-from db.clock import now
-from db.ids import new_id
 from db.queues import JobKind, Nudge
 from db.repositories import search
-from db.tables import CandidateRow, ProposalRow, RunRow
-from db.transitions.arms import arm_stat
+from db.tables import CandidateRow, RunRow
 from db.transitions.events import emit
 from db.transitions.judging import add_evaluation, order_confirm
 from db.transitions.locks import lock_run, take
 from db.transitions.orders import end_run, finish_job, order_job
+from db.transitions.proposing import open_proposal
 from db.views import Job
-from evaluator.schema import to_json
 from evaluator.types import DeviceKind, content_hash
 from evolution.search import decide
 from evolution.state import SearchState
@@ -61,25 +58,7 @@ def advance(s: Session, job: Job) -> list[Nudge]:
 
 
 def _propose(s: Session, run: RunRow, decision: Propose) -> list[Nudge]:
-    stat = arm_stat(s, run.id, decision.arm)
-    row = ProposalRow(
-        id=new_id("prop"),
-        run_id=run.id,
-        number=run.proposals,
-        proposer=decision.arm.proposer,
-        operator=decision.arm.operator,
-        model=decision.arm.model,
-        variant=decision.arm.variant,
-        arm_number=stat.asked,
-        island=decision.island,
-        parents=list(decision.parents),
-        hint=to_json(decision.hint),
-        created_at=now(s),
-    )
-    s.add(row)
-    stat.asked += 1
-    run.proposals += 1
-    run.spent_candidates += 1
+    row = open_proposal(s, run, decision)
     if decision.arm.operator is Operator.REPAIR:
         s.execute(
             update(CandidateRow)
@@ -87,17 +66,6 @@ def _propose(s: Session, run: RunRow, decision: Propose) -> list[Nudge]:
             .values(repairs=CandidateRow.repairs + 1)
             .execution_options(synchronize_session="fetch")
         )
-    emit(
-        s,
-        run.id,
-        "proposal.opened",
-        proposal_id=row.id,
-        number=row.number,
-        proposer=row.proposer,
-        operator=row.operator,
-        island=row.island,
-        parents=row.parents,
-    )
     return order_job(
         s, JobKind.PROPOSE, row.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind), run=run
     )

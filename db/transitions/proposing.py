@@ -10,7 +10,7 @@ from db.ids import new_id
 from db.packing import clean
 from db.queues import JobKind, Nudge
 from db.tables import CandidateRow, EvaluationRow, JobRow, ProposalRow, RunRow
-from db.transitions.arms import stat_of
+from db.transitions.arms import arm_stat, stat_of
 from db.transitions.events import emit
 from db.transitions.judging import add_evaluation, retry_internal, store_verdict
 from db.transitions.locks import lock_run, take
@@ -21,17 +21,45 @@ from evaluator.schema import to_json
 from evaluator.types import BuildReport, Candidate, DeviceKind, Verdict
 from evolution.niche import niche_of
 from evolution.tunables import Scalar, TunablesError, family_of, key_of, read_tunables
-from evolution.types import ProposalOutcome, RunStatus
+from evolution.types import ProposalOutcome, Propose, RunStatus
 
-UNCHARGED = frozenset(
-    {
-        ProposalOutcome.ENDPOINT_ERROR,
-        ProposalOutcome.DEADLINE,
-        ProposalOutcome.EXHAUSTED,
-        ProposalOutcome.CANCELLED,
-    }
-)
-"""Outcomes that made no attempt at a Candidate: they do not use up `budget.candidates`."""
+FRUITLESS = frozenset({ProposalOutcome.DUPLICATE, ProposalOutcome.MALFORMED, ProposalOutcome.REFUSED})
+"""Answers that made no new Candidate. They are not charged to `budget.candidates`, and count as no progress."""
+
+
+def open_proposal(s: Session, run: RunRow, decision: Propose) -> ProposalRow:
+    """A new open Proposal of a locked Run, charged as if it had made its Candidate."""
+    stat = arm_stat(s, run.id, decision.arm)
+    row = ProposalRow(
+        id=new_id("prop"),
+        run_id=run.id,
+        number=run.proposals,
+        proposer=decision.arm.proposer,
+        operator=decision.arm.operator,
+        model=decision.arm.model,
+        variant=decision.arm.variant,
+        arm_number=stat.asked,
+        island=decision.island,
+        parents=list(decision.parents),
+        hint=to_json(decision.hint),
+        created_at=now(s),
+    )
+    s.add(row)
+    stat.asked += 1
+    run.proposals += 1
+    run.spent_candidates += 1
+    emit(
+        s,
+        run.id,
+        "proposal.opened",
+        proposal_id=row.id,
+        number=row.number,
+        proposer=row.proposer,
+        operator=row.operator,
+        island=row.island,
+        parents=row.parents,
+    )
+    return row
 
 
 def settle_proposal(s: Session, job: Job, result: ProposalResult) -> list[Nudge]:
@@ -47,33 +75,24 @@ def close_proposal(s: Session, row: JobRow, result: ProposalResult) -> list[Nudg
     finish_job(s, row)
     if proposal.outcome is not None:
         return []
-    _fill(proposal, result, calls=row.attempts)
+    return store_proposal(s, run, proposal, result, calls=row.attempts)
+
+
+def store_proposal(
+    s: Session, run: RunRow, proposal: ProposalRow, result: ProposalResult, *, calls: int = 1
+) -> list[Nudge]:
+    """Settle an open Proposal of a locked Run."""
+    _fill(proposal, result, calls=calls)
     proposal.settled_at = now(s)
     run.spent_tokens += result.input_tokens + result.output_tokens
     run.spent_usd += result.usd
     outcome, nudges = result.outcome, list[Nudge]()
     if outcome is ProposalOutcome.CANDIDATE:
-        assert result.source is not None
-        assert result.language is not None
-        candidate = Candidate(
-            source=clean(result.source),
-            language=result.language,
-            parents=tuple(proposal.parents),
-            proposer=proposal.proposer,
-        )
-        twin = s.scalars(
-            select(CandidateRow.id).where(CandidateRow.run_id == run.id, CandidateRow.hash == candidate.hash)
-        ).one_or_none()
-        if twin is None:
-            nudges = _create_candidate(s, run, proposal, candidate)
-        else:
-            outcome = ProposalOutcome.DUPLICATE
-            proposal.candidate_id = twin
-            proposal.detail = f"the same source as {twin}"
+        outcome, nudges = _take_candidate(s, run, proposal, result)
     proposal.outcome = outcome
-    if outcome in UNCHARGED:
+    if outcome is not ProposalOutcome.CANDIDATE:
         run.spent_candidates -= 1
-    if outcome is ProposalOutcome.DUPLICATE:
+    if outcome in FRUITLESS:
         run.since_best += 1
     _count(s, proposal, outcome)
     emit(
@@ -88,6 +107,28 @@ def close_proposal(s: Session, row: JobRow, result: ProposalResult) -> list[Nudg
         usd=proposal.usd,
     )
     return nudges or order_advance(s, run)
+
+
+def _take_candidate(
+    s: Session, run: RunRow, proposal: ProposalRow, result: ProposalResult
+) -> tuple[ProposalOutcome, list[Nudge]]:
+    """Make the Candidate, or find that the Run has it already."""
+    assert result.source is not None
+    assert result.language is not None
+    candidate = Candidate(
+        source=clean(result.source),
+        language=result.language,
+        parents=tuple(proposal.parents),
+        proposer=proposal.proposer,
+    )
+    twin = s.scalars(
+        select(CandidateRow.id).where(CandidateRow.run_id == run.id, CandidateRow.hash == candidate.hash)
+    ).one_or_none()
+    if twin is None:
+        return ProposalOutcome.CANDIDATE, _create_candidate(s, run, proposal, candidate)
+    proposal.candidate_id = twin
+    proposal.detail = f"the same source as {twin}"
+    return ProposalOutcome.DUPLICATE, []
 
 
 def _fill(proposal: ProposalRow, result: ProposalResult, *, calls: int) -> None:
@@ -224,6 +265,7 @@ def _drop_duplicate(s: Session, run: RunRow, candidate: CandidateRow, found: Eva
     candidate.reason = found.reason
     proposal = s.get_one(ProposalRow, candidate.proposal_id)
     proposal.outcome, proposal.detail = ProposalOutcome.DUPLICATE, found.reason
+    run.spent_candidates -= 1
     run.since_best += 1
     emit(s, run.id, "candidate.duplicate", candidate_id=candidate.id, number=candidate.number, of=twin)
     return order_advance(s, run)

@@ -15,16 +15,28 @@ from db.transitions.begin import seek_admission
 from db.transitions.events import emit
 from db.transitions.locks import lock_problem, lock_run
 from db.transitions.orders import end_run, order_advance
+from db.transitions.seeds import check_seeds
 from evaluator.schema import to_json
 from evaluator.types import DeviceKind
 from evolution.types import Budget, EndReason, Run, RunConfig, RunStatus
 
 
 def create_run(
-    s: Session, project_id: str, problem_id: str, device_kind: DeviceKind, budget: Budget, config: RunConfig
+    s: Session,
+    project_id: str,
+    problem_id: str,
+    device_kind: DeviceKind,
+    budget: Budget,
+    config: RunConfig,
+    *,
+    forked_from: str | None = None,
 ) -> tuple[Run, list[Nudge]]:
-    """Start a Run: queued, with its admission ordered or taken from an earlier one. Raises NotFound."""
+    """Start a Run: queued, with its admission ordered or taken from an earlier one.
+
+    Raises NotFound (the Problem, or a seed Candidate of another project), Conflict (a seed of another Problem).
+    """
     lock_problem(s, problem_id, project_id)
+    check_seeds(s, project_id, problem_id, config.seed_candidates)
     row = RunRow(
         id=new_id("run"),
         project_id=project_id,
@@ -33,11 +45,20 @@ def create_run(
         status=RunStatus.QUEUED,
         budget=to_json(budget),
         config=to_json(config),
+        forked_from=forked_from,
         created_at=now(s),
     )
     s.add(row)
     s.flush()
-    emit(s, row.id, "run.created", problem_id=problem_id, device=device_kind.value, budget=to_json(budget))
+    emit(
+        s,
+        row.id,
+        "run.created",
+        problem_id=problem_id,
+        device=device_kind.value,
+        budget=to_json(budget),
+        forked_from=forked_from,
+    )
     nudges = seek_admission(s, row)
     return runs.get(s, row.id), nudges
 

@@ -1,0 +1,120 @@
+"""Extending: more budget for a live Run, or for one that ended, which then goes on where it stood."""
+
+from __future__ import annotations
+
+import dataclasses
+from datetime import timedelta
+
+from sqlalchemy import select, update
+from sqlalchemy.orm import Session
+
+from db.clock import now
+from db.errors import Conflict
+from db.queues import JobKind, Nudge
+from db.repositories import champions, runs
+from db.tables import ArmStat, CandidateRow, EvaluationRow, RunRow
+from db.transitions.events import emit
+from db.transitions.judging import add_evaluation
+from db.transitions.locks import lock_run
+from db.transitions.orders import order_advance, order_job
+from evaluator.schema import from_json, to_json
+from evaluator.types import DeviceKind
+from evolution.types import Budget, EndReason, Run, RunConfig, RunStatus
+
+_GOES_ON = (EndReason.BUDGET, EndReason.STAGNATED, EndReason.NO_IMPROVEMENT, EndReason.TARGET_REACHED)
+
+
+def extend_run(
+    s: Session,
+    run_id: str,
+    more: Budget,
+    *,
+    target_speedup: float | None = None,
+    project_id: str | None = None,
+) -> tuple[Run, list[Nudge]]:
+    """Add `more` to a Run's budget; a kind that the Run does not limit stays unlimited.
+
+    A Run that ended by budget, stagnation or its target goes on. `target_speedup` replaces the Run's. Raises NotFound;
+    Conflict where the Run was cancelled or failed, or would end again at once (the message says what to add).
+    """
+    run = lock_run(s, run_id, project_id)
+    budget = from_json(Budget, run.budget).plus(more)
+    config = from_json(RunConfig, run.config)
+    if target_speedup is not None:
+        config = dataclasses.replace(config, target_speedup=target_speedup)
+    ended = RunStatus(run.status).ended
+    if ended:
+        _check(s, run, budget, config)
+    run.budget, run.config = to_json(budget), to_json(config)
+    moment = now(s)
+    if ended:
+        assert run.ended_at is not None
+        run.paused_s += (moment - run.ended_at).total_seconds()
+        run.status, run.end_reason, run.message, run.ended_at = RunStatus.RUNNING, None, "", None
+        run.since_best = run.faults = 0
+    if run.started_at is not None and budget.wall_s is not None:
+        at = run.paused_at or moment
+        run.deadline_at = at + timedelta(seconds=budget.wall_s - runs.wall_s(run, at))
+    emit(s, run.id, "run.extended", budget=to_json(budget), target_speedup=config.target_speedup, revived=ended)
+    nudges: list[Nudge] = []
+    if ended:
+        emit(s, run.id, "run.status", status=run.status)
+        nudges += _revive(s, run)
+    return runs.get(s, run_id), sorted({*nudges, *order_advance(s, run)})
+
+
+def _check(s: Session, run: RunRow, budget: Budget, config: RunConfig) -> None:
+    """Raise Conflict where the ended Run cannot go on."""
+    if run.status != RunStatus.FINISHED or run.end_reason not in _GOES_ON:
+        raise Conflict(
+            f"run {run.id} ended as {run.status} ({run.end_reason}); only one that ran out of budget, stagnated or "
+            "reached its target goes on: fork it, or start a new one"
+        )
+    used = budget.used_up(runs.spend(run, now(s)))
+    if used:
+        raise Conflict(f"run {run.id} would end again at once: its budget of {used[0]} is used up, so add {used[0]}")
+    standing = champions.standing(s, run.problem_id, DeviceKind(run.device_kind))
+    target = config.target_speedup
+    if target is not None and standing is not None and standing.speedup >= target:
+        raise Conflict(
+            f"run {run.id} has its target: the champion runs {standing.speedup:.2f} times as fast; give a "
+            f"target_speedup above that"
+        )
+
+
+def _revive(s: Session, run: RunRow) -> list[Nudge]:
+    """Give every arm another chance, and pick up what was dropped when the Run ended."""
+    s.execute(update(ArmStat).where(ArmStat.run_id == run.id).values(errors_in_row=0))
+    nudges: list[Nudge] = []
+    for candidate in _unjudged(s, run):
+        evaluation = add_evaluation(s, run, candidate, kind="judge", state="building")
+        nudges += order_job(
+            s, JobKind.BUILD, evaluation.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind), run=run
+        )
+    for candidate in _unconfirmed(s, run):
+        candidate.confirms = 0
+    return nudges
+
+
+def _unjudged(s: Session, run: RunRow) -> list[CandidateRow]:
+    """Candidates that were paid for and never judged, because the Run ended first."""
+    going_on = (
+        select(EvaluationRow.id)
+        .where(
+            EvaluationRow.candidate_id == CandidateRow.id,
+            EvaluationRow.state.in_(("building", "judging", "duplicate", "settled")),
+        )
+        .exists()
+    )
+    query = select(CandidateRow).where(CandidateRow.run_id == run.id, CandidateRow.verdict.is_(None), ~going_on)
+    return list(s.scalars(query.order_by(CandidateRow.number)))
+
+
+def _unconfirmed(s: Session, run: RunRow) -> list[CandidateRow]:
+    """Candidates whose only confirmation was dropped when the Run ended: they may be confirmed again."""
+    confirms = select(EvaluationRow.candidate_id).where(EvaluationRow.run_id == run.id, EvaluationRow.kind == "confirm")
+    query = select(CandidateRow).where(
+        CandidateRow.id.in_(confirms.where(EvaluationRow.state == "cancelled")),
+        CandidateRow.id.not_in(confirms.where(EvaluationRow.state != "cancelled")),
+    )
+    return list(s.scalars(query.order_by(CandidateRow.number)))

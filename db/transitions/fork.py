@@ -1,0 +1,43 @@
+"""Forking: a new Run of the same Problem and device that begins where another one stands."""
+
+from __future__ import annotations
+
+import dataclasses
+
+from sqlalchemy.orm import Session
+
+from db.errors import Conflict
+from db.queues import Nudge
+from db.repositories import runs
+from db.transitions.runs import create_run
+from db.transitions.seeds import Heritage, inherited
+from evolution.types import MOST_SEEDS, Budget, Run, RunConfig
+
+
+def fork_run(
+    s: Session,
+    run_id: str,
+    budget: Budget,
+    config: RunConfig | None = None,
+    *,
+    heritage: Heritage = Heritage.POPULATION,
+    project_id: str | None = None,
+) -> tuple[Run, list[Nudge]]:
+    """Start a Run seeded with a Run's population or champions. The parent may be live, and is left as it is.
+
+    Without `config` the parent's is taken, its own seeds left out. Raises NotFound, and Conflict where the parent has
+    nothing to take over.
+    """
+    parent = runs.get(s, run_id, project_id=project_id)
+    if config is None:
+        config = dataclasses.replace(parent.config, seed_sources=(), seed_candidates=())
+    room = MOST_SEEDS - len(config.seed_sources) - len(config.seed_candidates)
+    taken = inherited(s, run_id, heritage, most=max(0, room))
+    if not taken:
+        what = "a confirmed champion" if heritage is Heritage.CHAMPIONS else "a candidate that passed"
+        raise Conflict(f"run {run_id} has no {heritage} to begin with: it needs {what}")
+    seeds = tuple(dict.fromkeys((*config.seed_candidates, *taken)))
+    config = dataclasses.replace(config, seed_candidates=seeds)
+    return create_run(
+        s, parent.project_id, parent.problem_id, parent.device_kind, budget, config, forked_from=parent.id
+    )
