@@ -196,7 +196,7 @@ class Checker:
         try:
             for item, before in zip(reply.replies, snapshot, strict=True):
                 after = self.candidate.backend.fetch(self.candidate.child, tensor_claims(item))
-                if any(not _same_bits(a, b) for a, b in zip(after, before, strict=True)):
+                if any(not same_bits(a, b) for a, b in zip(after, before, strict=True)):
                     raise Rejection(
                         Verdict.INCORRECT_VALUES,
                         STAGE,
@@ -245,7 +245,7 @@ class Checker:
         first: dict[int, Sequence[torch.Tensor]] = {}
         for case, tensors in zip(cases, outputs, strict=True):
             before = first.setdefault(case.same, tensors)
-            if any(not _same_bits(a, b) for a, b in zip(before, tensors, strict=True)):
+            if any(not same_bits(a, b) for a, b in zip(before, tensors, strict=True)):
                 raise Rejection(
                     Verdict.NONDETERMINISTIC,
                     STAGE,
@@ -257,7 +257,7 @@ class Checker:
         after = reply.grant.read_back(self.candidate.child, reply.address)
         for case, tensors in zip(cases, after, strict=True):
             for index, (before, now) in enumerate(zip(case.tensors, tensors, strict=True)):
-                if index not in self.problem.mutates and not _same_bits(before, now):
+                if index not in self.problem.mutates and not same_bits(before, now):
                     raise Rejection(
                         Verdict.INCORRECT_VALUES,
                         STAGE,
@@ -328,7 +328,8 @@ def _check_apart(replies: Sequence[Any]) -> None:
             )
 
 
-def _same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors of one layout hold the same bits, NaN included."""
     if torch.equal(a, b):
         return True
     a, b = a.contiguous(), b.contiguous()

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import torch
@@ -92,12 +92,12 @@ class Oracle:
         )
         return [self._expected(*three) for three in zip(own, wide, moved, strict=True)]
 
-    def targets(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], like: Expected) -> list[Expected]:
-        """The same, with the limits of an earlier call of equal sizes: one run of the reference instead of three."""
+    def targets(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], like: Sequence[Expected]) -> list[Expected]:
+        """The same, each with the limits of an earlier call of its kind: one run of the reference instead of three."""
         wide = self._wide(tree, calls) or self.subject.results(tree, calls, timeout_s=_CALL_S)
         return [
-            Expected(like.reply, tuple(Target(t, None) for t in tensors), like.limits, like.dtypes, like.informative)
-            for _, tensors in wide
+            replace(kind, targets=tuple(Target(tensor, None) for tensor in tensors))
+            for (_, tensors), kind in zip(wide, like, strict=True)
         ]
 
     def _wide(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[tuple[Any, list[torch.Tensor]]] | None:

@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import math
 from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
 from evaluator import values
+from evaluator.child import chain
 from evaluator.child.spec import LayoutError
 from evaluator.contender import ComparatorFailed, Contender
-from evaluator.correctness import check_reply
+from evaluator.correctness import check_reply, same_bits
 from evaluator.devices.base import Round, RoundPlan
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.oracle import Expected, Oracle
@@ -22,7 +23,21 @@ from evaluator.types import Clock, Stage, Verdict, Workload
 
 STAGE = Stage.TIMING
 _POOL = 3
+_ODD = 0.06  # the share of calls that hold adversarial values
+_ODD_KINDS = 3  # of them in one session
+_ODD_ULPS = 3
+_ODD_SPARE = 100  # times an input's bytes of device memory must be free for that
 _TWINS = 0.1  # the share of calls whose inputs differ in one element only from those of the call before
+
+
+@dataclass(slots=True)
+class Fresh:
+    """The inputs of one round's calls with the limits that apply to each; `expected` grows as calls are verified."""
+
+    calls: list[values.Tensors]
+    like: list[Expected]
+    link: chain.Link | None
+    expected: list[Expected] = field(default_factory=list)
 
 
 class Rounds:
@@ -36,6 +51,7 @@ class Rounds:
         self._bases = [arguments.tensors for arguments in made]
         self._varies = [not torch.equal(a, b) for a, b in zip(made[0].tensors, made[1].tensors, strict=True)]
         self.like = _widest(oracle.expect(self.tree, self._bases))
+        self._odd = self._odd_kinds()
         self._null = room.null()
         self.overhead_us: dict[int, float] = {}  # executions a round -> the least that a null child took
 
@@ -63,31 +79,73 @@ class Rounds:
         state = [*self.oracle.parameters.values(), *self.oracle.buffers.values()]
         return self.backend.plan(call_us, self.input_bytes, outputs, round_us, _bytes(state))
 
-    def fresh(self, count: int) -> list[values.Tensors]:
-        """Input sets of content that was never shown before; now and then two differ in one element only."""
+    def fresh(self, count: int) -> Fresh:
+        """Inputs of content that was never shown before, and a chain between the calls.
+
+        Now and then two calls differ in one element only, and some hold values that a careless kernel gets wrong:
+        which, nobody can tell beforehand.
+        """
         generator = self.oracle.generator
         calls: list[values.Tensors] = []
+        like: list[Expected] = []
         for index, pick in enumerate(torch.rand(count, generator=generator).tolist()):
             if calls and pick < _TWINS:
                 calls.append(values.twin(calls[-1], self._varies, generator))
-            else:
-                calls.append(values.rolled(self._bases[index % len(self._bases)], self._varies, generator))
-        return calls
+                like.append(like[-1])
+                continue
+            rolled = values.rolled(self._bases[index % len(self._bases)], self._varies, generator)
+            kind = self.like
+            if index and self._odd and pick > 1 - _ODD:
+                change, kind = self._odd[int(torch.randint(len(self._odd), (1,), generator=generator))]
+                rolled = values.apply(change, rolled, generator)
+            calls.append(rolled)
+            like.append(kind)
+        return Fresh(calls, like, self._link(calls))
+
+    def _odd_kinds(self) -> list[tuple[values.ValueSet, Expected]]:
+        """A few of the adversarial value sets, chosen in secret, each with limits of its own."""
+        generator, found = self.oracle.generator, []
+        spare = self.backend.spare_bytes()
+        if spare is not None and spare < _ODD_SPARE * self.input_bytes:
+            return []
+        picked = torch.randperm(len(values.TIMED), generator=generator).tolist()[:_ODD_KINDS]
+        for change in (values.TIMED[index] for index in picked):
+            tried = [values.apply(change, base, generator) for base in self._bases[:2]]
+            kind = _widest(self.oracle.expect(self.tree, tried, [_ODD_ULPS] * len(tried)))
+            if kind.informative:
+                found.append((change, kind))
+        return found
+
+    def _link(self, calls: Sequence[values.Tensors]) -> chain.Link | None:
+        """New coefficients for the largest random input; None where nothing can be chained."""
+        outputs = [index for index, target in enumerate(self.like.targets) if target.oracle.numel()]
+        if not outputs:
+            return None
+        able = [i for i, t in enumerate(calls[0]) if self._varies[i] and t.numel() > 1 and chain.dense(t)]
+        able = [i for i in able if calls[0][i].is_floating_point()] or [
+            i for i in able if calls[0][i].dtype is not torch.bool
+        ]
+        if not able:
+            return None
+        largest = max(able, key=lambda i: calls[0][i].numel() * calls[0][i].element_size())
+        read = outputs[int(torch.randint(len(outputs), (1,), generator=self.oracle.generator))]
+        elements = self.like.targets[read].oracle.numel()
+        return chain.make_link(calls[0], largest, read, elements, self.oracle.generator)
 
     def prepare(self, contender: Contender, *, graph: bool = True) -> Clock:
         """Bring a contender to where it is timed from. Raises Rejection, ComparatorFailed."""
         try:
             return self.backend.prepare(
-                contender.subject.child, self.fresh(2), tree=self.tree, timeout_s=self._first_call_s, graph=graph
+                contender.subject.child, self.fresh(2).calls, tree=self.tree, timeout_s=self._first_call_s, graph=graph
             )
         except (ChildFault, LayoutError) as fault:
             raise self._blame(contender, fault) from fault
 
-    def prepare_null(self, calls: Sequence[values.Tensors], *, graph: bool) -> None:
+    def prepare_null(self, fresh: Fresh, *, graph: bool) -> None:
         self._null.null(self.like.reply)
-        self.backend.prepare(self._null.child, calls, tree=self.tree, timeout_s=self._first_call_s, graph=graph)
+        self.backend.prepare(self._null.child, fresh.calls, tree=self.tree, timeout_s=self._first_call_s, graph=graph)
 
-    def run(self, contender: Contender, calls: Sequence[values.Tensors], plan: RoundPlan, *, read: int = 0) -> Round:
+    def run(self, contender: Contender, fresh: Fresh, plan: RoundPlan, *, read: int = 0) -> Round:
         """One round, with the outputs of its first `read` calls. Raises Rejection, ComparatorFailed."""
 
         def check(replies: Sequence[Any]) -> None:
@@ -97,27 +155,36 @@ class Rounds:
         try:
             with self.room.quiet():
                 return self.backend.run_round(
-                    contender.subject.child, calls, plan,
-                    tree=self.tree, check=check, timeout_s=self._first_call_s, read=read,
+                    contender.subject.child, fresh.calls, plan,
+                    tree=self.tree, check=check, timeout_s=self._first_call_s, read=read, link=fresh.link,
+                    look=contender.suspect and read > 0,
                 )  # fmt: skip
         except (ChildFault, LayoutError, Rejection) as fault:
             raise self._blame(contender, fault) from fault
 
-    def measure_null(self, calls: Sequence[values.Tensors], plan: RoundPlan, times: int) -> None:
-        """A round's least overhead. One replay: launching empty graphs takes CPU time that a busy device hides."""
-        once = replace(plan, replays=1, instances=1)
+    def measure_null(self, fresh: Fresh, plan: RoundPlan, times: int) -> None:
+        """A round's least overhead: calls of nothing, the chain's steps, everything around them. Without a chain it is
+        measured with one replay: launching empty graphs takes CPU time that a busy device hides."""
+        once = replace(plan, instances=1, replays=1 if fresh.link is None else plan.replays)
         for _ in range(times):
             with self.room.quiet():
                 done = self.backend.run_round(
-                    self._null.child, calls, once,
-                    tree=self.tree, check=lambda replies: None, timeout_s=30.0, read=0,
+                    self._null.child, fresh.calls, once,
+                    tree=self.tree, check=lambda replies: None, timeout_s=30.0, read=0, link=fresh.link,
                 )  # fmt: skip
             known = self.overhead_us.get(plan.executions, math.inf)
             self.overhead_us[plan.executions] = min(known, done.wall_us)
 
-    def verify(self, contender: Contender, expected: Sequence[Expected], done: Round) -> None:
-        """Compare every output that was read. Raises Rejection, ComparatorFailed."""
-        for call, outputs in enumerate(done.outputs[: to_read(contender, len(expected))]):
+    def verify(self, contender: Contender, fresh: Fresh, done: Round) -> None:
+        """Compare every output that was read with what is right for the inputs that the chain made. Raises Rejection,
+        ComparatorFailed."""
+        count = to_read(contender, len(fresh.calls))
+        try:
+            calls = chain.derive(fresh.calls[:count], done.outputs, fresh.link)
+        except LayoutError as fault:
+            raise self._blame(contender, fault) from fault
+        expected = self._expected(fresh, calls)
+        for call, outputs in enumerate(done.outputs[:count]):
             wanted = expected[call]
             for target, limit, actual in zip(wanted.targets, wanted.limits, outputs, strict=True):
                 found = target.judge(actual, limit)
@@ -126,6 +193,26 @@ class Rounds:
                 if not contender.suspect:
                     raise ComparatorFailed(contender.name, f"on {self.workload.name}: {found.reason}")
                 raise self._wrong(call, found.reason, found.detail)
+        for call, tensors in enumerate(done.inputs):
+            self._check_inputs(call, calls[call], tensors)
+
+    def _expected(self, fresh: Fresh, calls: Sequence[values.Tensors]) -> list[Expected]:
+        """The first call's inputs are everybody's; so are the others' where nothing is chained."""
+        known = fresh.expected if fresh.link is None else fresh.expected[:1]
+        if len(known) < len(calls):
+            like = fresh.like[len(known) : len(calls)]
+            known = [*known, *self.oracle.targets(self.tree, calls[len(known) :], like)]
+            fresh.expected = known
+        return known[: len(calls)]
+
+    def _check_inputs(self, call: int, before: Sequence[torch.Tensor], after: Sequence[torch.Tensor]) -> None:
+        for index, (mine, theirs) in enumerate(zip(before, after, strict=True)):
+            if index not in self.oracle.problem.mutates and not same_bits(mine, theirs):
+                where = {} if self.workload.held_out else {"call": call, "input": index}
+                reason = (
+                    f"a timed call on {self._shown()} changed its input, or worked on another than the one it was given"
+                )
+                raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, check="input_changed", **where)
 
     def _wrong(self, call: int, reason: str, detail: Mapping[str, Any]) -> Rejection:
         evidence = {} if self.workload.held_out else {"call": call, **detail}

@@ -126,16 +126,15 @@ class Bench:
     def pair(self) -> None:
         """One round of every contender on the same fresh inputs, then the checks."""
         plan, rounds = self._plans[self.pairs % len(self._plans)], self._rounds
-        calls = rounds.fresh(plan.calls)
+        fresh = rounds.fresh(plan.calls)
         order = list(self.contenders) if self.pairs % 2 == 0 else list(reversed(self.contenders))
-        found = {c.name: rounds.run(c, calls, plan, read=to_read(c, len(calls))) for c in order}
-        rounds.measure_null(calls, plan, 1)
-        expected = rounds.oracle.targets(rounds.tree, calls, rounds.like)
+        found = {c.name: rounds.run(c, fresh, plan, read=to_read(c, plan.calls)) for c in order}
+        rounds.measure_null(fresh, plan, 1)
         for contender in self.contenders:
             done = found[contender.name]
-            rounds.verify(contender, expected, done)
+            rounds.verify(contender, fresh, done)
             if done.wall_us <= rounds.overhead_us[plan.executions]:
-                rounds.measure_null(calls, plan, _NULL_ROUNDS_IN_DOUBT)  # it may have been disturbed so far
+                rounds.measure_null(fresh, plan, _NULL_ROUNDS_IN_DOUBT)  # it may have been disturbed so far
             sample = (done.wall_us - rounds.overhead_us[plan.executions]) / plan.executions
             if not sample > 0:
                 raise Rejection(

@@ -11,7 +11,8 @@ import torch
 
 from evaluator.child.spec import TensorSpec
 
-_MADV_POPULATE_READ = 22  # Linux 5.14: map every page now, so that no page fault falls into a call
+# Linux 5.14: map every page now, so that no page fault falls into a call. An older kernel does it at the first touch.
+_MADV_POPULATE_READ, _MADV_POPULATE_WRITE = 22, 23
 
 
 class CpuMapped:
@@ -20,7 +21,6 @@ class CpuMapped:
     def __init__(self, grant: Mapping[str, Any], fd: int) -> None:
         size = int(grant["bytes"])
         block = mmap.mmap(fd, size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
-        # An older kernel maps pages when they are touched instead.
         with contextlib.suppress(OSError):
             block.madvise(_MADV_POPULATE_READ)
         raw = torch.frombuffer(block, dtype=torch.uint8)
@@ -30,6 +30,14 @@ class CpuMapped:
         for index in range(int(grant.get("count", 1))):
             part = raw[index * int(grant["pitch"]) :] if index else raw
             self.calls.append([spec.view(part) for spec in specs])
+
+
+def map_shared(fd: int, size: int) -> torch.Tensor:
+    """A memory file's bytes as one uint8 tensor, every page present and writable; mapped as long as a view lives."""
+    block = mmap.mmap(fd, size, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    with contextlib.suppress(OSError):
+        block.madvise(_MADV_POPULATE_WRITE)
+    return torch.frombuffer(block, dtype=torch.uint8)
 
 
 class CpuDevice:

@@ -4,6 +4,8 @@ A graph that is replayed R times computes the same K outputs R times from the sa
 that leaves a mark in device memory and skips its work in the second replay. It cannot hide in the first one, so rounds
 of one replay are timed too, and the larger time per call counts. What it cannot hide: work outside the captured stream
 (it is not in the graph, so nothing is computed for fresh inputs) and anything done in Python (it does not run again).
+
+`chained(k, last)` changes the inputs of call k by what the call before it returned; it is captured between the two.
 """
 
 from __future__ import annotations
@@ -18,6 +20,7 @@ _WARM_UP_CALLS = 3  # the first compiles and tunes, the second may still allocat
 _TEXT_LIMIT = 500
 
 Call = Callable[[int], Any]
+Chained = Callable[[int, Any], None]
 
 
 class CudaCalls:
@@ -26,8 +29,8 @@ class CudaCalls:
     `captured` says so, `why_not` holds the reason otherwise. `outputs` are those of each call, alive and in place.
     """
 
-    def __init__(self, call: Call, count: int, *, graph: bool = True) -> None:
-        self._call, self._count = call, count
+    def __init__(self, call: Call, count: int, *, graph: bool = True, chained: Chained | None = None) -> None:
+        self._call, self._count, self._chained = call, count, chained
         self._graph: torch.cuda.CUDAGraph | None = None
         self._start = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         self._end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
@@ -51,7 +54,9 @@ class CudaCalls:
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
             for index in [*([0] * _WARM_UP_CALLS), *range(1, self._count)]:
-                self._call(index)
+                last = self._call(index)
+            if self._chained is not None:  # what it compiles cannot be compiled while a graph is captured
+                self._chained(0, last)
         torch.cuda.current_stream().wait_stream(stream)
         torch.cuda.synchronize()
 
@@ -60,10 +65,18 @@ class CudaCalls:
         with warnings.catch_warnings():
             warnings.filterwarnings("ignore", message="The CUDA Graph is empty")  # the null Candidate's is
             with torch.cuda.graph(graph, capture_error_mode="thread_local"):
-                self.outputs = [self._call(index) for index in range(self._count)]
+                self._call_all()
         graph.replay()
         torch.cuda.synchronize()
         self._graph = graph
+
+    def _call_all(self) -> None:
+        outputs: list[Any] = []
+        for index in range(self._count):
+            if outputs and self._chained is not None:
+                self._chained(index, outputs[-1])
+            outputs.append(self._call(index))
+        self.outputs = outputs
 
     def run(self, replays: int) -> float:
         """All calls, `replays` times over. Returns when the device is done; device microseconds, as events see them."""
@@ -72,7 +85,7 @@ class CudaCalls:
             if self._graph is not None:
                 self._graph.replay()
             else:
-                self.outputs = [self._call(index) for index in range(self._count)]
+                self._call_all()
         self._end.record()
         torch.cuda.synchronize()
         return float(self._start.elapsed_time(self._end)) * 1e3

@@ -8,6 +8,7 @@ from typing import Any
 
 import torch
 
+from evaluator.child.chain import Link
 from evaluator.child.cuda_driver import DeviceBytes, Driver, DriverError
 from evaluator.child.spec import TensorSpec
 
@@ -36,11 +37,16 @@ class CudaMapped:
         block = _Opened(driver, grant["handle"])
         self.address: int | None = None  # the judge reads its own block; no address is needed
         raw = torch.as_tensor(DeviceBytes(block.address, block.size, owner=block), device="cuda")
+        self._raw = raw
         specs = [TensorSpec.from_json(layout) for layout in grant["layouts"]]
         self.calls: list[list[torch.Tensor]] = []
         for index in range(int(grant.get("count", 1))):
             part = raw[index * int(grant["pitch"]) :] if index else raw
             self.calls.append([spec.view(part) for spec in specs])
+
+    def link(self, data: Mapping[str, Any] | None) -> Link | None:
+        """The chain whose coefficients lie in this block, or None where there is none."""
+        return None if data is None else Link.from_json(data, self._raw)
 
 
 class CudaDevice:

@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import copy
 import gc
-from typing import Any
+from typing import TYPE_CHECKING, Any, cast
 
 import torch
 from torch.utils._pytree import tree_map
 
+from evaluator.child import cuda_chain
 from evaluator.child.cuda_calls import CudaCalls
-from evaluator.child.session import Null, Session
+from evaluator.child.session import Null, Session, tensor_leaves
 from evaluator.child.spec import read_tree
 from evaluator.child.wire import Operation
+
+if TYPE_CHECKING:
+    from evaluator.child.cuda_device import CudaMapped  # needs a driver
 
 
 class CudaRounds:
@@ -30,11 +34,12 @@ class CudaRounds:
 
         Call k uses copy k of "instances" copies of the module, so that large weights are not found in the L2 again.
         With "graph" false nothing is captured. Gives {"captured", "why_not", "instances" (fewer where the module
-        cannot be copied), "outputs": what each call returned}; captured outputs stay in place.
+        cannot be copied), "outputs": what each call returned}; captured outputs stay in place. With "link" the chain's
+        step stands before every call but the first, captured like it.
         """
         self._calls = None
         session, tree = self._session, request["tree"]
-        mapped = session._open(request, fds)
+        mapped = cast("CudaMapped", session._open(request, fds))
         models = _copies(session.call, request["instances"])
 
         def call(index: int) -> Any:
@@ -44,7 +49,13 @@ class CudaRounds:
             # Outputs of their own for every call, so that the null Candidate's snapshot costs what any other's does.
             return tree_map(torch.empty_like, made) if isinstance(session.model, Null) else made
 
-        self._calls = CudaCalls(call, len(mapped.calls), graph=request["graph"])
+        link = mapped.link(request["link"])
+
+        def chained(index: int, last: Any) -> None:
+            if link is not None:
+                cuda_chain.step(tensor_leaves(last), mapped.calls[index], link)
+
+        self._calls = CudaCalls(call, len(mapped.calls), graph=request["graph"], chained=chained)
         return {
             "captured": self._calls.captured,
             "why_not": self._calls.why_not,

@@ -6,6 +6,7 @@ import os
 from typing import Any
 
 from evaluator.child import build_ops
+from evaluator.child.cpu_ops import CpuRounds
 from evaluator.child.cuda_ops import CudaRounds
 from evaluator.child.session import Session
 from evaluator.child.wire import Operation
@@ -32,5 +33,6 @@ OPS: dict[str, Operation] = {
     "run": _session.run,
     "drop": _session.drop,
     **build_ops.OPS,
+    **CpuRounds(_session).operations(),
     **CudaRounds(_session).operations(),
 }

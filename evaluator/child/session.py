@@ -215,6 +215,14 @@ class Session:
         return {"other": type(value).__name__[:80]}
 
 
+def tensor_leaves(value: Any) -> list[torch.Tensor]:
+    """The tensors of one call's result, in the order in which they are claimed."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    items = value.values() if type(value) is dict else value if type(value) in (list, tuple) else ()
+    return [tensor for item in items for tensor in tensor_leaves(item)]
+
+
 class Null(torch.nn.Module):
     """Does nothing, as fast as a module can: what it takes is the overhead of a call and of a round."""
 

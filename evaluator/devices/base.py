@@ -12,6 +12,7 @@ from typing import Any, Protocol
 
 import torch
 
+from evaluator.child.chain import Link
 from evaluator.pool import ChildPool
 from evaluator.process import ChildProcess
 from evaluator.types import Clock, Device, DeviceKind, Environment
@@ -53,13 +54,15 @@ class RoundPlan:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
     """One timed round. `wall_us` is the judge's clock: from before any input byte was visible to the child until its
-    outputs could no longer change. `replies` holds, per call, what the child says it returned (see `child.ops`);
-    `outputs` the snapshot of every tensor leaf, per call that was read, in the judge's memory."""
+    outputs could no longer change. `replies` holds, per call, what the child says it returned (see `child.ops`),
+    `outputs` the snapshot of every tensor leaf, per call that was read, in the judge's memory; `inputs`, where that was
+    asked for, what lay in the inputs of those calls afterwards."""
 
     plan: RoundPlan
     wall_us: float
     replies: Sequence[Any]
     outputs: Sequence[Sequence[torch.Tensor]]
+    inputs: Sequence[Sequence[torch.Tensor]] = ()
     clock: Clock = Clock.CALLS
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
 
@@ -117,11 +120,14 @@ class DeviceBackend(Protocol):
         check: Callable[[Sequence[Any]], None],
         timeout_s: float,
         read: int | None = None,
+        link: Link | None = None,
+        look: bool = False,
     ) -> Round:
         """One round on the judge's clock. `calls` are the input tensors of each distinct call, of one layout; `tree`
         says where they go among the arguments (`child.spec.write_tree`). `check` is given the replies before any
         output is read, and raises when they are not what a call may return. The outputs of the first `read` calls are
-        wanted (None: of all); a device may give more."""
+        wanted (None: of all); a device may give more. `link` chains the calls (`child.chain`): the child makes its step
+        before every call but the first. With `look` what lies in their inputs afterwards is wanted, too."""
 
     def release(self, child: ChildProcess) -> None:
         """Forget what `prepare` made for a child; it may be prepared again."""

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
-import fcntl
 import math
 import os
 import platform
@@ -18,9 +18,11 @@ from typing import Any
 import torch
 
 from evaluator.cage.policy import CagePolicy
-from evaluator.child.spec import LayoutError, TensorSpec, pack
+from evaluator.child.chain import Link
 from evaluator.claims import replies_of, tensor_claims
 from evaluator.devices.base import Round, RoundPlan
+from evaluator.devices.cpu_memory import CpuGrant, SharedGrant, Staged, read_claim
+from evaluator.errors import ChildFault
 from evaluator.lock import reserve_core
 from evaluator.pool import ChildPool
 from evaluator.process import ChildProcess
@@ -37,79 +39,10 @@ _COMPILER = (
 )
 # Where `load_cpp` looks: libraries that an earlier child of the same Candidate compiled, then its own folder.
 _ENVIRONMENT = {"WARPWRIGHT_NATIVE_CACHE": "/job/native:/tmp/native"}
-_MAX_TENSOR_BYTES = 2 << 30
 _MAX_CALLS = 200
+_RELEASE_S = 20.0
 _COPY_BYTES = 64 << 20
 _MALLOC = {-1: 1 << 30, -2: 64 << 20, -3: 32 << 20}  # M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD of malloc.h
-
-
-class CpuGrant:
-    """A memory file that holds `count` sets of tensors, `pitch` bytes apart; sealed against being resized."""
-
-    def __init__(self, calls: Sequence[Sequence[torch.Tensor]]) -> None:
-        specs, size = pack(calls[0] if calls else [])
-        self.pitch = -(-size // 4096) * 4096
-        self.specs = specs
-        total = self.pitch * max(1, len(calls))
-        self._fd = os.memfd_create("inputs", os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
-        os.ftruncate(self._fd, total)
-        for index, tensors in enumerate(calls):
-            _write(self._fd, index * self.pitch, specs, tensors)
-        _seal(self._fd)
-        self.fds = (self._fd,)
-        self.fields: dict[str, Any] = {
-            "bytes": total,
-            "layouts": [spec.to_json() for spec in specs],
-            "pitch": self.pitch,
-            "count": len(calls),
-        }
-
-    def read_back(self, child: ChildProcess, address: int | None) -> list[list[torch.Tensor]]:
-        if address is None:
-            raise LayoutError("the child does not say where its inputs are")
-        places = [address + index * self.pitch for index in range(self.fields["count"])]
-        return [
-            [_read(child, {**spec.to_json(), "address": place + spec.offset}) for spec in self.specs]
-            for place in places
-        ]
-
-    def close(self) -> None:
-        if self._fd >= 0:
-            os.close(self._fd)
-            self._fd = -1
-
-
-class SharedGrant(CpuGrant):
-    """One that is kept for the next child that is shown the very same calls; never for one that runs a Candidate."""
-
-    def __init__(self, calls: Sequence[Sequence[torch.Tensor]]) -> None:
-        super().__init__(calls)
-        self.calls = calls
-
-    def close(self) -> None:
-        """Stays open until `free`."""
-
-    def free(self) -> None:
-        super().close()
-
-
-def _write(fd: int, start: int, specs: Sequence[TensorSpec], tensors: Sequence[torch.Tensor]) -> None:
-    """Written through the descriptor: cheaper than faulting every page of a mapping in."""
-    for spec, tensor in zip(specs, tensors, strict=True):
-        if (spec.shape, spec.stride) != (tuple(tensor.shape), tuple(tensor.stride())):
-            raise LayoutError("the calls of a round have equal layouts")
-        if spec.span_bytes == 0:
-            continue
-        span = tensor.as_strided((spec.span_bytes // tensor.element_size(),), (1,))
-        data = memoryview(span.view(torch.uint8).numpy().data)
-        done = 0
-        while done < len(data):
-            done += os.pwrite(fd, data[done:], start + spec.offset + done)
-
-
-def _seal(fd: int) -> None:
-    # A write seal still allows private (copy-on-write) mappings, which is how children map it.
-    fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
 
 
 class CpuBackend:
@@ -123,6 +56,7 @@ class CpuBackend:
         self.core, self.others = reserve_core(os.sched_getaffinity(0))
         self._copy_rate_gbs: float | None = None
         self._shared: SharedGrant | None = None
+        self._staged: dict[ChildProcess, Staged] = {}
 
     def step_aside(self) -> None:
         """Keep the judge itself off the reserved core. Threads and processes started later inherit this."""
@@ -161,7 +95,7 @@ class CpuBackend:
         self._shared = grant
 
     def fetch(self, child: ChildProcess, claims: Sequence[Mapping[str, Any]]) -> list[torch.Tensor]:
-        return [_read(child, claim) for claim in claims]
+        return [read_claim(child, claim) for claim in claims]
 
     def plan(
         self, call_us: float, call_bytes: int, output_bytes: int, round_us: float, parameter_bytes: int = 0
@@ -192,36 +126,55 @@ class CpuBackend:
         check: Callable[[Sequence[Any]], None],
         timeout_s: float,
         read: int | None = None,
+        link: Link | None = None,
+        look: bool = False,
     ) -> Round:
-        grant = self._round_grant(child, calls)
+        """See the protocol. The clock starts while the child is stopped, with its inputs written."""
+        staged = self._stage(child, calls, link, timeout_s)
+        child.freeze()
         try:
-            fields = {"slot": "round", "tree": tree, "grant": grant.fields}
+            told = staged.write(calls, link)
             start = time.perf_counter_ns()
-            reply = child.request("run", timeout_s=timeout_s, fds=grant.fds, **fields)
-            child.freeze()
-            wall_us = (time.perf_counter_ns() - start) / 1000
         finally:
-            grant.close()
+            child.thaw()
+        reply = child.request("cpu_round", timeout_s=timeout_s, slot="round", tree=tree, **told)
+        child.freeze()
+        wall_us = (time.perf_counter_ns() - start) / 1000
         try:
             replies = replies_of(reply, len(calls))
             check(replies)
             outputs = [self.fetch(child, tensor_claims(item)) for item in replies[:read]]
+            inputs = staged.read(len(outputs)) if look else []
         finally:
             child.thaw()
         child.request("drop", timeout_s=timeout_s, slot="round")
-        return Round(plan=plan, wall_us=wall_us, replies=replies, outputs=outputs)
+        return Round(plan=plan, wall_us=wall_us, replies=replies, outputs=outputs, inputs=inputs)
 
-    def _round_grant(self, child: ChildProcess, calls: Sequence[Sequence[torch.Tensor]]) -> CpuGrant:
-        """Fresh pages for whoever is compared, so that nobody finds them in a cache; the null child reads none."""
-        if child.name == "null":
-            return self.grant_calls(calls, ours=True)
-        if child.name != "reference":
-            return CpuGrant(calls)
-        self._share(None)
-        return self.grant_calls(calls, ours=True)
+    def _stage(
+        self, child: ChildProcess, calls: Sequence[Sequence[torch.Tensor]], link: Link | None, timeout_s: float
+    ) -> Staged:
+        """The child's memory file, mapped there; a new one where these calls do not fit into it."""
+        staged = self._staged.get(child)
+        if staged is None or not staged.fits(calls, link):
+            if staged is None:
+                child.add_cleanup(lambda: self._unstage(child))
+            self._unstage(child)
+            staged = self._staged[child] = Staged(calls, link)
+            child.request("cpu_stage", timeout_s=timeout_s, fds=[staged.fd], bytes=staged.bytes)
+        return staged
+
+    def _unstage(self, child: ChildProcess) -> None:
+        staged = self._staged.pop(child, None)
+        if staged is not None:
+            staged.close()
 
     def release(self, child: ChildProcess) -> None:
-        """Nothing is kept between rounds."""
+        """Give up its memory file, here and there."""
+        if child not in self._staged:
+            return
+        self._unstage(child)
+        with contextlib.suppress(ChildFault):  # it is gone, or will say so when it is asked next
+            child.request("cpu_release", timeout_s=_RELEASE_S)
 
     def spare_bytes(self) -> int | None:
         return None
@@ -237,6 +190,8 @@ class CpuBackend:
 
     def close(self) -> None:
         self._share(None)
+        for child in list(self._staged):
+            self._unstage(child)
 
 
 def _keep_freed_memory() -> None:
@@ -257,23 +212,6 @@ def _copy_rate_gbs() -> float:
         target.copy_(source)
         best = min(best, time.perf_counter_ns() - start)
     return 2 * _COPY_BYTES / best
-
-
-def _read(child: ChildProcess, claim: Mapping[str, Any]) -> torch.Tensor:
-    """A private copy of a claimed tensor. Its address may be anything: only the child's own memory is read."""
-    spec = TensorSpec.from_json({**claim, "offset": 0})
-    address = claim.get("address")
-    if spec.span_bytes > _MAX_TENSOR_BYTES:
-        raise LayoutError(f"a tensor of {spec.span_bytes} bytes")
-    if type(address) is not int or not 0 <= address < 1 << 63:
-        raise LayoutError("a claim without an address")
-    raw = torch.empty(max(1, spec.span_bytes), dtype=torch.uint8)
-    if spec.span_bytes:
-        try:
-            child.read_memory(address, memoryview(raw.numpy().data)[: spec.span_bytes])
-        except OSError as error:
-            raise LayoutError(f"no memory at the claimed address: {error}") from error
-    return spec.view(raw)
 
 
 @cache

@@ -22,6 +22,7 @@ import torch
 
 from evaluator.cage.policy import CagePolicy
 from evaluator.child import cuda_driver
+from evaluator.child.chain import Link
 from evaluator.child.cuda_driver import Driver, DriverError
 from evaluator.claims import replies_of, tensor_claims
 from evaluator.devices.base import Round, RoundPlan
@@ -76,6 +77,14 @@ class _Timed:
         self.replies: Sequence[Any] = ()
         self.claims: list[list[Mapping[str, Any]]] = []
         self.snapshot: Snapshot
+
+    def fits(self, calls: int, instances: int, link: Link | None) -> bool:
+        """Whether it was prepared for such rounds."""
+        return (self.block.count, self.instances) == (calls, instances) and self.block.chained_like(link)
+
+    def inputs(self) -> list[list[torch.Tensor]]:
+        """What lies in the child's inputs now: the judge's own block, written to by the child's chain or by itself."""
+        return [[clone(tensor) for tensor in call] for call in self.block.calls]
 
 
 class CudaBackend:
@@ -169,19 +178,23 @@ class CudaBackend:
         timeout_s: float,
         graph: bool = True,
         instances: int = 1,
+        link: Link | None = None,
     ) -> Clock:
         """Map the inputs of all calls into the child, let it warm up and capture. `Clock.CALLS` where it cannot, and
-        with `graph` false. The values of `calls` are seen by the child here; timed rounds bring others.
+        with `graph` false. The values of `calls` and of the coefficients in `link` are seen by the child here; timed
+        rounds bring others.
         """
         self.release(child)
-        block = self._block(calls)
+        block = self._block(calls, link)
         fill(block.calls, calls)
+        block.put_link(block.raw, link)
         torch.cuda.synchronize(self.torch_device)
         staging = torch.empty(block.size, dtype=torch.uint8, device=self.torch_device)
         timed = _Timed(block, staging, Peer(self._driver), instances, graph)
         self._timed[child] = timed
         child.add_cleanup(lambda: self._forget_timed(child))
-        asked = {"grant": block.fields(), "tree": tree, "instances": instances, "graph": graph}
+        chained = None if link is None or block.link_layout is None else link.to_json(block.link_layout)
+        asked = {"grant": block.fields(), "tree": tree, "instances": instances, "graph": graph, "link": chained}
         reply = child.request("cuda_prepare", timeout_s=timeout_s, **asked)
         timed.clock = Clock.GRAPH if graph and reply.get("captured") is True else Clock.CALLS
         timed.why_not = str(reply.get("why_not") or "")[:500]
@@ -200,16 +213,19 @@ class CudaBackend:
         check: Callable[[Sequence[Any]], None],
         timeout_s: float,
         read: int | None = None,
+        link: Link | None = None,
+        look: bool = False,
     ) -> Round:
         """One round, all of its outputs read. Captured outputs are poisoned first. The snapshot in `outputs` is
         overwritten by this child's next round. A child that was prepared for another number of calls is prepared
         again, on the inputs given here: so the first round after a change of plan does not count."""
         timed = self._timed.get(child)
-        if timed is None or (timed.block.count, timed.instances) != (len(calls), plan.instances):
+        if timed is None or not timed.fits(len(calls), plan.instances, link):
             graph = timed is None or timed.graph
-            self.prepare(child, calls, tree=tree, timeout_s=timeout_s, graph=graph, instances=plan.instances)
+            self.prepare(child, calls, tree=tree, timeout_s=timeout_s, graph=graph, instances=plan.instances, link=link)
             timed = self._timed[child]
         fill(timed.staged, calls)
+        timed.block.put_link(timed.staging, link)
         if timed.clock is Clock.GRAPH:
             timed.snapshot.poison()
         torch.cuda.synchronize(self.torch_device)
@@ -241,6 +257,7 @@ class CudaBackend:
             wall_us=(after - before) / 1e3,
             replies=timed.replies,
             outputs=self._per_call(timed),
+            inputs=timed.inputs() if look else (),
             clock=timed.clock,
             diagnostics=diagnostics,
         )
@@ -271,17 +288,17 @@ class CudaBackend:
             self._forget_timed(child)
         self._retired.close()
 
-    def _block(self, calls: Sequence[Sequence[torch.Tensor]]) -> Block:
+    def _block(self, calls: Sequence[Sequence[torch.Tensor]], link: Link | None = None) -> Block:
         """A block for these tensors; what was kept for later is given up when memory is short."""
         spare = torch.cuda.memory_reserved(self.torch_device) - torch.cuda.memory_allocated(self.torch_device)
         if spare > _HOARD_BYTES:
             torch.cuda.empty_cache()
         try:
-            return Block(self._driver, calls)
+            return Block(self._driver, calls, link)
         except CageError:
             self._retired.close()
             torch.cuda.empty_cache()
-            return Block(self._driver, calls)
+            return Block(self._driver, calls, link)
 
     def _forget_timed(self, child: ChildProcess) -> None:
         timed = self._timed.pop(child, None)

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 
+from evaluator.child.chain import Link
 from evaluator.child.cuda_driver import DeviceBytes, Driver, DriverError, round_to_blocks
 from evaluator.child.spec import LayoutError, TensorSpec, pack
 from evaluator.errors import CageError
@@ -20,14 +21,17 @@ _RETIRED_LIMIT_BYTES = 4 * 1024**3
 
 
 class Block:
-    """One allocation of whole 2 MiB blocks that holds equal sets of tensors, `pitch` bytes apart."""
+    """One allocation of whole 2 MiB blocks that holds equal sets of tensors, `pitch` bytes apart, and after them the
+    coefficients of a chain."""
 
-    def __init__(self, driver: Driver, calls: Sequence[Sequence[torch.Tensor]]) -> None:
+    def __init__(self, driver: Driver, calls: Sequence[Sequence[torch.Tensor]], link: Link | None = None) -> None:
         self._driver = driver
         self.specs, size = pack(calls[0] if calls else [], ALIGNMENT)
         self.pitch = -(-size // ALIGNMENT) * ALIGNMENT
         self.count = len(calls)
-        self.size = round_to_blocks(self.pitch * max(1, self.count))
+        end = self.pitch * max(1, self.count)
+        self.link_layout = None if link is None else TensorSpec.of(link.coefficients, end)
+        self.size = round_to_blocks(end + (self.link_layout.span_bytes if self.link_layout else 0))
         try:
             self.address = driver.allocate(self.size)
         except DriverError as error:
@@ -38,6 +42,17 @@ class Block:
     def views(self, raw: torch.Tensor) -> list[list[torch.Tensor]]:
         """The sets of tensors in `raw`, which is laid out like this block."""
         return [[spec.view(raw[i * self.pitch :]) for spec in self.specs] for i in range(self.count)]
+
+    def chained_like(self, link: Link | None) -> bool:
+        """Whether this block has room for just these coefficients."""
+        layout = self.link_layout
+        shape = None if link is None else tuple(link.coefficients.shape)
+        return (None if layout is None else layout.shape) == shape
+
+    def put_link(self, raw: torch.Tensor, link: Link | None) -> None:
+        """Write a chain's coefficients into `raw`, which is laid out like this block."""
+        if self.link_layout is not None and link is not None:
+            self.link_layout.view(raw).copy_(link.coefficients)
 
     def fields(self) -> dict[str, Any]:
         """What a child needs to open it: telling these makes the block visible."""

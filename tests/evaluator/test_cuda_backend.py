@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from evaluator.child import cuda_device
+from evaluator.child.chain import Link, derive, make_link, step
 from evaluator.child.cuda_driver import BLOCK_BYTES, DriverError
 from evaluator.child.spec import LayoutError, TensorSpec
 from evaluator.claims import tensor_claims
@@ -87,11 +88,14 @@ class FakeChild:
             spec = TensorSpec.from_json(grant["layouts"][0])
             self.inputs = [spec.view(raw[i * grant["pitch"] :]) for i in range(grant["count"])]
             self.captured = self.captured and fields["graph"]
+            self.link = fields["link"] and Link.from_json(fields["link"], raw)
             self.made = [self.driver.allocate(BLOCK_BYTES) for _ in self.inputs]
             self.outputs = [spec.view(host_bytes(a, BLOCK_BYTES)) for a in self.made]
             return {"captured": self.captured, "why_not": None, "instances": 1, "outputs": self.said()}
         if op == "cuda_round":
-            for target, source in zip(self.outputs, self.inputs, strict=True):
+            for index, (target, source) in enumerate(zip(self.outputs, self.inputs, strict=True)):
+                if index and self.link:
+                    step([self.outputs[index - 1]], [source], self.link)
                 target.copy_(source * 2)
             reply: dict[str, Any] = {"captured": self.captured, "device_us": 1.0}
             return reply if self.captured else {**reply, "outputs": self.said()}
@@ -136,10 +140,11 @@ def calls(count: int) -> list[list[torch.Tensor]]:
     return [[torch.randn(3, 50)] for _ in range(count)]
 
 
-def run(backend, child, inputs, **plan):
+def run(backend, child, inputs, link=None, **plan):
     return backend.run_round(
-        child, inputs, RoundPlan(calls=len(inputs), **plan), tree=TREE, check=lambda r: None, timeout_s=1.0
-    )
+        child, inputs, RoundPlan(calls=len(inputs), **plan),
+        tree=TREE, check=lambda r: None, timeout_s=1.0, link=link, look=True,
+    )  # fmt: skip
 
 
 @pytest.mark.parametrize("captured", [True, False])
@@ -159,6 +164,22 @@ def test_rounds_snapshot_what_the_child_computed_from_fresh_inputs(backend, driv
     assert driver.still_open() == 0
     backend.release(child)
     backend.close()
+
+
+def test_a_chained_round_leaves_the_inputs_that_the_judge_derives(backend, driver):
+    child, generator = FakeChild(driver), torch.Generator().manual_seed(1)
+    backend.prepare(child, calls(2), tree=TREE, timeout_s=1.0)
+    for _ in range(3):
+        inputs = [[torch.randn(64, 50)] for _ in range(4)]
+        link = make_link(inputs[0], 0, 0, 64 * 50, generator)
+        done = run(backend, child, inputs, link)
+        derived = derive(inputs, done.outputs, link)
+        assert not torch.equal(derived[1][0], inputs[1][0])
+        for (seen,), (mine,), (output,) in zip(done.inputs, derived, done.outputs, strict=True):
+            torch.testing.assert_close(seen, mine, rtol=0, atol=0)
+            torch.testing.assert_close(output, mine * 2)
+    assert child.asked.count("cuda_prepare") == 2  # once without a chain, once with
+    backend.release(child)
 
 
 def test_without_a_graph_when_asked(backend, driver):

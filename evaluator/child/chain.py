@@ -1,0 +1,139 @@
+"""The chain of a timed round: a few elements of the next call's input depend on what the last call returned.
+
+One element in every 4 KiB of one input tensor is overwritten with another element of the same 4 KiB; which one, the
+bits of one element of the last output say. Where the elements lie, which output elements are read and what is added to
+their bits ("coefficients") is made by the judge for every round, and becomes visible with the round's inputs.
+
+Judge and child run this very code: the child between two calls, the judge on its snapshot of the outputs. A child that
+skips the step, merges calls, reorders them or returns outputs that are not complete works on other inputs than those
+that its outputs are compared for. Values are picked, never computed, so an input keeps the values that its recipe
+makes, whatever the outputs are (NaN too), and doing a step twice does nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+import torch
+
+from evaluator.child.spec import LayoutError, TensorSpec
+
+BLOCK_BYTES = 4096
+ROWS = 5  # of the coefficients: where, block start, choices, output element, addend
+MIX = 0x9E3779B97F4A7C15 - (1 << 64)
+SHIFT = 24
+_WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+@dataclass(frozen=True)
+class Link:
+    """Input tensor `input` is changed by output tensor `output` (positions among a call's tensors)."""
+
+    input: int
+    output: int
+    coefficients: torch.Tensor  # int64, ROWS x positions
+
+    @cached_property
+    def arrays(self) -> tuple[Any, ...]:
+        """The rows of the coefficients as NumPy arrays."""
+        return tuple(row.numpy() for row in self.coefficients.unbind())
+
+    def to_json(self, layout: TensorSpec) -> dict[str, Any]:
+        return {"input": self.input, "output": self.output, "layout": layout.to_json()}
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], raw: torch.Tensor) -> Link:
+        return cls(int(data["input"]), int(data["output"]), TensorSpec.from_json(data["layout"]).view(raw))
+
+
+def dense(tensor: torch.Tensor) -> bool:
+    """Whether a tensor's elements fill its span of memory, each once, in whatever order."""
+    expected = 1
+    for size, step in sorted(zip(tensor.shape, tensor.stride(), strict=True), key=lambda pair: pair[1]):
+        if size == 1:
+            continue
+        if step != expected:
+            return False
+        expected *= size
+    return tensor.numel() > 0
+
+
+def words(tensor: torch.Tensor) -> torch.Tensor:
+    """The bits of a tensor's elements as one row of integers, in memory's order; a view where the tensor is dense."""
+    flat = tensor.detach()
+    flat = flat.as_strided((tensor.numel(),), (1,)) if dense(tensor) else flat.reshape(-1)
+    return flat.view(_WORDS.get(tensor.element_size(), torch.int64))
+
+
+def make_link(
+    inputs: Sequence[torch.Tensor],
+    index: int,
+    output: int,
+    output_elements: int,
+    generator: torch.Generator,
+) -> Link:
+    """Coefficients for input `index`, whose tensor is dense and has two elements or more."""
+    numel = inputs[index].numel()
+    block = max(2, BLOCK_BYTES // inputs[index].element_size())
+    starts = torch.arange(0, numel, block)
+    sizes = torch.full_like(starts, block).minimum(numel - starts)
+    starts, sizes = starts[sizes > 1], sizes[sizes > 1]
+    count = len(starts)
+
+    def below(limit: int) -> torch.Tensor:
+        return torch.randint(limit, (count,), generator=generator, device=generator.device).cpu()
+
+    rows = (starts + below(1 << 40) % sizes, starts, sizes - 1, below(output_elements), below(1 << 40))
+    return Link(index, output, torch.stack(rows).to(inputs[index].device))
+
+
+def step(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], link: Link) -> None:
+    """Change `inputs`, those of the next call, in place, by the `outputs` of the last one."""
+    target, source = words(inputs[link.input]), words(outputs[link.output])
+    if target.device.type == "cpu":
+        _step_on_cpu(source, target, link)
+    else:
+        _step_by_torch(source, target, link)
+
+
+def _step_on_cpu(source: torch.Tensor, target: torch.Tensor, link: Link) -> None:
+    """NumPy needs a seventh of the time that torch takes for so few elements."""
+    where, start, choices, read, addend = link.arrays
+    values = target.numpy()
+    pick = source.numpy()[read].astype("int64")
+    pick *= MIX
+    pick >>= SHIFT
+    pick += addend
+    pick %= choices
+    pick += start
+    pick += pick >= where  # never the element itself
+    values[where] = values[pick]
+
+
+def _step_by_torch(source: torch.Tensor, target: torch.Tensor, link: Link) -> None:
+    where, start, choices, read, addend = link.coefficients.unbind()
+    pick = source.index_select(0, read).to(torch.int64)
+    pick.mul_(MIX).bitwise_right_shift_(SHIFT).add_(addend).remainder_(choices).add_(start)
+    pick.add_(pick >= where)
+    target.index_copy_(0, where, target.index_select(0, pick))
+
+
+def derive(
+    calls: Sequence[Sequence[torch.Tensor]], outputs: Sequence[Sequence[torch.Tensor]], link: Link | None
+) -> list[tuple[torch.Tensor, ...]]:
+    """The inputs that a child must have worked on, given those it was granted and what it returned."""
+    if link is None:
+        return [tuple(tensors) for tensors in calls]
+    found = [tuple(calls[0])]
+    for tensors, before in zip(calls[1:], outputs, strict=False):
+        if before[link.output].numel() == 0:
+            raise LayoutError("an empty output")
+        old = tensors[link.input]
+        copy = torch.empty_strided(old.shape, old.stride(), dtype=old.dtype, device=old.device).copy_(old)
+        changed = (*tensors[: link.input], copy, *tensors[link.input + 1 :])
+        step(before, changed, link)
+        found.append(changed)
+    return found

@@ -1,0 +1,66 @@
+"""The chain's step on a GPU: one small kernel, so that a captured graph holds one node more per call.
+
+Where NVRTC is missing, torch's operations do the same in a dozen launches.
+"""
+
+from __future__ import annotations
+
+import functools
+from collections.abc import Sequence
+
+import torch
+
+from evaluator.child import chain
+from evaluator.child.warpwright_native import CompileError, CompilerMissing, CudaKernel, CudaModule, load_cuda
+
+_THREADS = 128
+_SOURCE = r"""
+#define STEP(NAME, WORD, ELEMENT)                                                                      \
+extern "C" __global__ void NAME(const WORD* source, ELEMENT* target, const long long* rows, int count) \
+{                                                                                                      \
+  const int j = blockIdx.x * blockDim.x + threadIdx.x;                                                 \
+  if (j >= count) return;                                                                              \
+  const long long where = rows[j], start = rows[count + j], choices = rows[2 * count + j];             \
+  const long long read = rows[3 * count + j], addend = rows[4 * count + j];                            \
+  const unsigned long long mixed = (unsigned long long)(long long)source[read] * MIX;                  \
+  long long pick = (((long long)mixed >> SHIFT) + addend) % choices;                                   \
+  if (pick < 0) pick += choices;                                                                       \
+  pick += start;                                                                                       \
+  pick += pick >= where;                                                                               \
+  target[where] = target[pick];                                                                        \
+}
+#define STEPS(SUFFIX, WORD)                        \
+  STEP(step_##SUFFIX##_1, WORD, unsigned char)     \
+  STEP(step_##SUFFIX##_2, WORD, short)             \
+  STEP(step_##SUFFIX##_4, WORD, int)               \
+  STEP(step_##SUFFIX##_8, WORD, long long)
+STEPS(1, unsigned char)
+STEPS(2, short)
+STEPS(4, int)
+STEPS(8, long long)
+"""
+
+
+@functools.cache
+def _kernel(source_bytes: int, target_bytes: int) -> CudaKernel | None:
+    module = _module()
+    return None if module is None else module.kernel(f"step_{source_bytes}_{target_bytes}")
+
+
+@functools.cache
+def _module() -> CudaModule | None:
+    try:
+        return load_cuda(_SOURCE, defines={"MIX": f"{chain.MIX & (1 << 64) - 1}ULL", "SHIFT": chain.SHIFT})
+    except (CompileError, CompilerMissing):
+        return None
+
+
+def step(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], link: chain.Link) -> None:
+    """See `chain.step`."""
+    source, target = chain.words(outputs[link.output]), chain.words(inputs[link.input])
+    kernel = _kernel(source.element_size(), target.element_size())
+    if kernel is None:
+        chain.step(outputs, inputs, link)
+        return
+    count = link.coefficients.shape[1]
+    kernel(grid=[-(-count // _THREADS)], block=[_THREADS], args=[source, target, link.coefficients, count])
