@@ -1,0 +1,33 @@
+"""What a figure was seen on: hardware, versions, how busy the machine was."""
+
+from __future__ import annotations
+
+import importlib.metadata
+import os
+import platform
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+PACKAGES = ("fastapi", "starlette", "uvicorn", "sqlalchemy", "psycopg", "celery", "redis")
+
+
+def describe() -> dict[str, Any]:
+    """As JSON. `load_average` above the number of processors means that others were working too."""
+    model = next(
+        (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), ""
+    )
+    memory = next((line.split()[1] for line in _lines("/proc/meminfo") if line.startswith("MemTotal")), "0")
+    return {
+        "measured_at": datetime.now(UTC).isoformat(timespec="seconds"),
+        "processor": model or platform.machine(),
+        "processors": os.cpu_count(),
+        "memory_gib": round(int(memory) / 2**20, 1),
+        "python": platform.python_version(),
+        "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
+        "load_average": [round(value, 2) for value in os.getloadavg()],
+    }
+
+
+def _lines(path: str) -> list[str]:
+    return Path(path).read_text().splitlines() if Path(path).exists() else []

@@ -1,0 +1,87 @@
+"""Texts like those that people and models write: kernels of a few hundred bytes to a few KB, prompts, references."""
+
+from __future__ import annotations
+
+import random
+
+LANGUAGES = ("triton", "triton", "cuda", "cpp", "torch")
+_NAMES = ("x", "y", "weight", "bias", "row", "col", "acc", "mask", "offsets", "scale", "m_new", "l_i", "tile", "idx")
+_LINES = {
+    "triton": (
+        "    {a} = tl.load({b}_ptr + {c} * stride_{a} + tl.arange(0, BLOCK_{n}), mask={c} < n_{b}, other=0.0)",
+        "    {a} = {b} * tl.exp({c} - {a}[:, None]) / {n}.0",
+        "    {a} += tl.sum({b} * {c}.to(tl.float32), axis=0)",
+        "    tl.store({a}_ptr + {b} * {n} + tl.arange(0, BLOCK_{n}), {c}.to({a}_ptr.dtype.element_ty))",
+        "    {a} = tl.maximum({b}, tl.max({c}, axis=1))  # {n} rows at a time",
+        "    for {a} in range(0, n_{b}, {n}):",
+    ),
+    "cuda": (
+        "  float {a} = __shfl_xor_sync(0xffffffff, {b}, {n});",
+        "  for (int {a} = threadIdx.x; {a} < n_{b}; {a} += blockDim.x * {n}) {{ {c} += {b}[{a}]; }}",
+        "  __shared__ float {a}_tile[{n}][33]; const float4 {b}4 = reinterpret_cast<const float4*>({c})[{a}];",
+        "  if (threadIdx.x < {n}) {a}[blockIdx.x * {n} + threadIdx.x] = __fdividef({b}, {c});",
+    ),
+    "cpp": (
+        "  for (long {a} = 0; {a} < n_{b}; {a} += {n}) {{ {c} += {b}[{a}] * {b}[{a}]; }}",
+        "#pragma omp simd reduction(+:{a})",
+        "  const float {a} = 1.0f / std::sqrt({b} / {n} + 1e-6f); /* {c} */",
+    ),
+    "torch": (
+        "        {a} = torch.addcmul({b}, {c}, {a}, value={n})",
+        "        {a} = ({b} * {c}).sum(-1, keepdim=True) / {n}",
+    ),
+}
+
+
+class Writer:
+    """Writes sources; a pool of bodies is made once, and each source is one of them with a head of its own."""
+
+    def __init__(self, rng: random.Random) -> None:
+        self._rng = rng
+        self._bodies = {language: [self._body(language) for _ in range(400)] for language in _LINES}
+
+    def source(self, language: str, number: int) -> str:
+        """One Candidate's source; no two are the same."""
+        body = self._bodies[language][int(self._rng.random() * 400)]
+        return (
+            f"# design {number} of {self._rng.getrandbits(48):012x}\nimport torch\n\nBLOCK = {1 << number % 11}\n{body}"
+        )
+
+    def _body(self, language: str) -> str:
+        lines = min(90, max(4, int(self._rng.lognormvariate(2.3, 0.8))))
+        found = [
+            self._rng.choice(_LINES[language]).format(
+                a=self._rng.choice(_NAMES),
+                b=self._rng.choice(_NAMES),
+                c=self._rng.choice(_NAMES),
+                n=self._rng.randrange(1, 4096),
+            )
+            for _ in range(lines)
+        ]
+        return "\n".join([*found, "", "class ModelNew(torch.nn.Module):", "    def forward(self, x): ...", ""])
+
+
+def prompt(rng: random.Random) -> str:
+    """What a model was told: a couple of KB."""
+    words = [
+        rng.choice(("the", "kernel", "rows", "load", "store", "memory", "speedup", "tile", "is", "wide"))
+        for _ in range(350)
+    ]
+    return "You write fast GPU kernels.\n" + " ".join(words)
+
+
+def reference(name: str, number: int) -> str:
+    """A Problem's reference."""
+    return f'''"""{name}: problem {number} of the benchmark."""
+import torch
+import torch.nn as nn
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.softmax(x * {number + 1}.0, -1)
+
+
+def get_inputs(rows=4):
+    return [torch.randn(rows, {64 + number % 7})]
+'''

@@ -1,0 +1,100 @@
+"""`python -m bench.writer URL --seconds S [--per-second N]`: settles Jobs as workers do, at a given rate.
+
+It works on the largest Run of the database and on new ones of its own, through the same transitions as real workers:
+claim, settle, events. What judges and models would do takes no time here.
+"""
+
+from __future__ import annotations
+
+import argparse
+import itertools
+import signal
+import sys
+import time
+
+from sqlalchemy import Engine, select
+
+from db.engine import make_engine, write_session
+from db.tables import RunRow
+from db.transitions.locks import lock_run
+from db.transitions.orders import order_advance
+from db.work import ProposalResult, ProposeWork
+from evaluator.problem import read_problem
+from evaluator.schema import to_json
+from evolution.types import Budget, RunConfig, RunStatus
+from tests.db.world import World, candidate_result
+
+PROBLEM = '''"""Softmax, written to while it is read."""
+import torch
+import torch.nn as nn
+
+WORKLOADS = [{"name": "small", "rows": 4, "device": "cpu"}]
+
+
+class Model(nn.Module):
+    def forward(self, x):
+        return torch.softmax(x, -1)
+
+
+def get_inputs(rows=4):
+    return [torch.randn(rows, 64)]
+'''
+ENDLESS = RunConfig(stagnation_candidates=10**9, in_flight=4)
+PLENTY = Budget(candidates=10**9)
+
+
+def reopen_largest(engine: Engine) -> str:
+    """Make the largest Run of `default` a running one again; returns its id."""
+    with write_session(engine) as s:
+        largest = s.scalars(
+            select(RunRow.id).where(RunRow.project_id == "default").order_by(RunRow.candidates.desc()).limit(1)
+        ).one()
+        run = lock_run(s, largest)
+        run.status, run.end_reason, run.ended_at, run.message = RunStatus.RUNNING, None, None, ""
+        run.config, run.budget = to_json(ENDLESS), to_json(PLENTY)
+        order_advance(s, run)
+    return largest
+
+
+def write(engine: Engine, seconds: float, per_second: float) -> int:
+    """Settle Jobs for a while; returns how many were settled."""
+    numbers = itertools.count(time.time_ns())
+
+    def propose(work: ProposeWork) -> ProposalResult:
+        number = next(numbers)
+        verdict = "INCORRECT_VALUES" if number % 3 == 0 else f"speed={0.5 + number % 1000 / 999}"
+        return candidate_result(f"{verdict} # {number}")
+
+    world = World(
+        engine, propose=propose, promote=lambda work, speedup: False, problem=read_problem(PROBLEM, "softmax")
+    )
+    reopen_largest(engine)
+    world.start(budget=PLENTY, config=ENDLESS)
+    began, done = time.monotonic(), 0
+    while (passed := time.monotonic() - began) < seconds:
+        job = world.claim() if done < passed * per_second else None
+        if job is None:
+            time.sleep(0.01)
+            continue
+        world.work(job)
+        world.done.clear()
+        done += 1
+    return done
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("url")
+    parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--per-second", type=float, default=12.0)
+    options = parser.parse_args()
+    signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
+    engine = make_engine(options.url)
+    done = write(engine, options.seconds, options.per_second)
+    engine.dispose()
+    print(done)
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
