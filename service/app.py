@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Sequence
+from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -37,7 +37,7 @@ from service.routers import (
     runs,
 )
 from service.routers import events as event_routes
-from service.streams.hub import PAGE, EventHub
+from service.streams.hub import PAGE, EventHub, ReadEvents
 
 API = "/api/v1"
 BODY_DEADLINE_S = 30.0
@@ -55,7 +55,7 @@ def create_app(
     own_engine = engine is None
     database = engine or make_engine(settings.database_url)
     metrics = Metrics()
-    hub = EventHub(_reader(database), poll_s=settings.event_poll_s)
+    hub = EventHub(_reader(database), poll_s=settings.event_poll_s, observe_lag_s=metrics.event_lag.observe)
     metrics.watch_followers(lambda: hub.followers)
     context = Context(
         settings=settings,
@@ -93,10 +93,10 @@ def create_app(
     return app
 
 
-def _reader(engine: Engine) -> Callable[[str, int], Sequence[EventView]]:
-    def read(run_id: str, after: int) -> Sequence[EventView]:
+def _reader(engine: Engine) -> ReadEvents:
+    def read(tails: Mapping[str, int]) -> Sequence[EventView]:
         with read_session(engine) as session:
-            return events.after(session, run_id, after, PAGE)
+            return events.since(session, tails, PAGE)
 
     return read
 

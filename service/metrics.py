@@ -28,6 +28,11 @@ class Metrics:
             ["method", "operation"],
             registry=self.registry,
         )
+        self.event_lag = Histogram(
+            "warpwright_event_lag_seconds",
+            "Seconds from the writing of an event until this process handed it to its followers.",
+            registry=self.registry,
+        )
         self.followers = Gauge("warpwright_event_followers", "Open event streams.", registry=self.registry)
 
     def watch_followers(self, count: Callable[[], float]) -> None:

@@ -62,7 +62,14 @@ async def list_all(
     if run.status.ended and after == run.last_seq:
         # 204 tells an EventSource not to come back.
         return Response(status_code=204, media_type=EventSourceResponse.media_type, headers=STREAM_HEADERS)
-    content = follow(context.hub, id, after, keep_alive_s=context.keep_alive_s, lifetime_s=context.stream_lifetime_s)
+    content = follow(
+        context.hub,
+        id,
+        after,
+        known=run.last_seq,
+        keep_alive_s=context.keep_alive_s,
+        lifetime_s=context.stream_lifetime_s,
+    )
     return EventSourceResponse(content, headers=STREAM_HEADERS)
 
 

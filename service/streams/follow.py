@@ -3,81 +3,87 @@
 from __future__ import annotations
 
 import asyncio
-import json
-from collections.abc import AsyncIterator
+from collections.abc import AsyncIterator, Iterable
 
 from fastapi.sse import KEEPALIVE_COMMENT, format_sse_event
 
-from db.views import EventView
-from evaluator.schema import to_json
+from service.streams.frames import Frame, encode
 from service.streams.hub import PAGE, EventHub, Feed
 
 RETRY_MS = 1000
 LAST_KIND = "run.ended"
 
 
-def encode(event: EventView) -> bytes:
-    """One event on the wire; its id is the run's `seq`, which Last-Event-ID hands back."""
-    data = json.dumps(to_json(event), ensure_ascii=False, separators=(",", ":"))
-    return format_sse_event(data_str=data, event=event.kind, id=str(event.seq))
-
-
 async def follow(
-    hub: EventHub, run_id: str, after: int, *, keep_alive_s: float, lifetime_s: float
+    hub: EventHub,
+    run_id: str,
+    after: int,
+    *,
+    known: int = 0,
+    keep_alive_s: float,
+    lifetime_s: float,
+    owner: str | None = None,
 ) -> AsyncIterator[bytes]:
     """Everything that happened to a run after `after`, in order and without a gap, until it ended.
 
-    A stream lives `lifetime_s` at most: the client comes back with Last-Event-ID and misses nothing.
+    A stream lives `lifetime_s` at most: the client comes back with Last-Event-ID and misses nothing. It ends earlier
+    where `owner`, the key or session that it was opened with, is revoked. `known` is the run's newest seq, if known.
     """
     yield format_sse_event(retry=RETRY_MS, comment="events of " + run_id)
     ends_at = asyncio.get_running_loop().time() + lifetime_s
     cursor = after
-    with hub.subscribe(run_id, after) as feed:
+    with hub.subscribe(run_id, max(after, known), owner=owner) as feed:
         while not feed.closed:
             feed.catch_up()
-            async for event in _stored(hub, run_id, cursor):
-                yield encode(event)
-                cursor = event.seq
-                if event.kind == LAST_KIND:
+            async for frames in _stored(hub, run_id, cursor):
+                chunk, cursor, ended = _join(frames, cursor)
+                yield chunk
+                if ended:
                     return
-            async for live in _live(feed, keep_alive_s, ends_at):
-                if live is None:
+            async for frames in _live(feed, keep_alive_s, ends_at):
+                fresh = [frame for frame in frames if frame.seq > cursor]
+                if not frames:
                     yield KEEPALIVE_COMMENT
+                if not fresh:
                     continue
-                if live.seq <= cursor:
-                    continue
-                if live.seq != cursor + 1:
+                if fresh[0].seq != cursor + 1:
                     break  # something is missing: the table has it
-                yield encode(live)
-                cursor = live.seq
-                if live.kind == LAST_KIND:
+                chunk, cursor, ended = _join(fresh, cursor)
+                yield chunk
+                if ended:
                     return
             if asyncio.get_running_loop().time() >= ends_at:
                 return
 
 
-async def _stored(hub: EventHub, run_id: str, after: int) -> AsyncIterator[EventView]:
+def _join(frames: Iterable[Frame], cursor: int) -> tuple[bytes, int, bool]:
+    """Frames as one chunk, up to the run's end; the last seq in it, and whether that was the end."""
+    parts: list[bytes] = []
+    for frame in frames:
+        parts.append(frame.data)
+        cursor = frame.seq
+        if frame.kind == LAST_KIND:
+            return b"".join(parts), cursor, True
+    return b"".join(parts), cursor, False
+
+
+async def _stored(hub: EventHub, run_id: str, after: int) -> AsyncIterator[list[Frame]]:
     while True:
-        page = await hub.read(run_id, after)
-        for event in page:
-            yield event
-            after = event.seq
+        page = [encode(event) for event in await hub.read({run_id: after})]
+        if page:
+            yield page
+            after = page[-1].seq
         if len(page) < PAGE:
             return
 
 
-async def _live(feed: Feed, keep_alive_s: float, ends_at: float) -> AsyncIterator[EventView | None]:
-    """What the tailer brings; None after every quiet `keep_alive_s`. Ends when the feed lags, closes, or time is up."""
+async def _live(feed: Feed, keep_alive_s: float, ends_at: float) -> AsyncIterator[list[Frame]]:
+    """What the tailer brings; nothing after every quiet `keep_alive_s`. Ends when the feed lags, closes, or in time."""
     loop = asyncio.get_running_loop()
     while not (feed.lagging or feed.closed):
         remaining = ends_at - loop.time()
         if remaining <= 0:
             return
-        try:
-            event = await asyncio.wait_for(feed.queue.get(), min(keep_alive_s, remaining))
-        except TimeoutError:
-            if remaining > keep_alive_s:
-                yield None
-            continue
-        if event is not None:
-            yield event
+        frames = await feed.take(min(keep_alive_s, remaining))
+        if frames or (remaining > keep_alive_s and not (feed.lagging or feed.closed)):
+            yield frames

@@ -1,4 +1,4 @@
-"""One tailer per process: polls the event table for the runs that somebody follows and feeds bounded queues.
+"""One tailer per process: one look at the event table for all runs that somebody follows feeds bounded queues.
 
 A follower holds no database connection and no thread. One that is too slow loses its queue, not its events: it is
 marked as lagging and reads what it missed from the table, which is the only source of truth.
@@ -9,67 +9,81 @@ from __future__ import annotations
 import asyncio
 import logging
 from collections import defaultdict
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 
 import anyio
 import anyio.to_thread
 
 from db.views import EventView
+from service.streams.frames import Frame, age_s, encode
 
 log = logging.getLogger("warpwright.service")
 
 PAGE = 200
 QUEUE = 256
 
-# (run id, seq) -> the next events of that run in order, at most PAGE of them.
-ReadEvents = Callable[[str, int], Sequence[EventView]]
+# {run id: seq} -> what happened to these runs after that, by run and in order, at most PAGE of each.
+ReadEvents = Callable[[Mapping[str, int]], Sequence[EventView]]
 
 
 class Feed:
-    """A follower's bounded queue. `None` in it is a wake-up: look at `lagging` and `closed`."""
+    """A follower's bounded queue. `owner` is the key or session that it was opened with, and may be revoked."""
 
-    def __init__(self) -> None:
-        self.queue: asyncio.Queue[EventView | None] = asyncio.Queue(maxsize=QUEUE)
+    def __init__(self, owner: str | None = None) -> None:
+        self.owner = owner
         self.lagging = False
         self.closed = False
+        self._frames: list[Frame] = []
+        self._woken = asyncio.Event()
 
-    def offer(self, event: EventView) -> None:
-        """Queue an event, or mark the follower as lagging where there is no room."""
+    def __len__(self) -> int:
+        return len(self._frames)
+
+    def offer(self, frame: Frame) -> None:
+        """Queue a frame, or mark the follower as lagging where there is no room."""
         if self.lagging:
             return
-        try:
-            self.queue.put_nowait(event)
-        except asyncio.QueueFull:
+        if len(self._frames) >= QUEUE:
             self.lagging = True
-            self._wake()
+            self._frames.clear()
+        else:
+            self._frames.append(frame)
+        self._woken.set()
 
     def close(self) -> None:
         self.closed = True
-        self._wake()
+        self._woken.set()
 
     def catch_up(self) -> None:
         """Forget what is queued: the follower reads on from the table."""
         self.lagging = False
-        while not self.queue.empty():
-            self.queue.get_nowait()
+        self._frames.clear()
+        if not self.closed:
+            self._woken.clear()
 
-    def _wake(self) -> None:
-        while True:
-            try:
-                self.queue.put_nowait(None)
-            except asyncio.QueueFull:
-                self.queue.get_nowait()
-            else:
-                return
+    async def take(self, timeout_s: float) -> list[Frame]:
+        """All that is queued, as soon as there is something; nothing when time is up or somebody must look."""
+        try:
+            async with asyncio.timeout(timeout_s):
+                await self._woken.wait()
+        except TimeoutError:
+            return []
+        self._woken.clear()
+        taken, self._frames = self._frames, []
+        return taken
 
 
 class EventHub:
     """Follows the event table on behalf of everybody; `start` and `stop` belong to the application's lifespan."""
 
-    def __init__(self, read: ReadEvents, *, poll_s: float = 0.2) -> None:
+    def __init__(
+        self, read: ReadEvents, *, poll_s: float = 0.2, observe_lag_s: Callable[[float], object] = lambda _: None
+    ) -> None:
+        """`observe_lag_s` is told how old each event is when the tailer sees it."""
         self._read = read
         self._poll_s = poll_s
+        self._observe_lag_s = observe_lag_s
         self._feeds: dict[str, set[Feed]] = defaultdict(set)
         self._tails: dict[str, int] = {}
         self._followed = asyncio.Event()
@@ -103,18 +117,32 @@ class EventHub:
             for feed in feeds:
                 feed.close()
 
-    async def read(self, run_id: str, after: int) -> Sequence[EventView]:
-        """The next events of a run from the table, read in a thread (few at a time, so that routes keep theirs)."""
-        return await anyio.to_thread.run_sync(self._read, run_id, after, limiter=self._limiter)
+    def owners(self) -> set[str]:
+        """The keys and sessions that have a stream open."""
+        return {feed.owner for feeds in self._feeds.values() for feed in feeds if feed.owner is not None}
+
+    def close_owner(self, owner: str) -> None:
+        """End every stream of a key or session."""
+        for feeds in self._feeds.values():
+            for feed in feeds:
+                if feed.owner == owner:
+                    feed.close()
+
+    async def read(self, tails: Mapping[str, int]) -> Sequence[EventView]:
+        """What comes after these in the table, read in a thread (few at a time, so that routes keep theirs)."""
+        return await anyio.to_thread.run_sync(self._read, tails, limiter=self._limiter)
 
     @contextmanager
-    def subscribe(self, run_id: str, after: int) -> Iterator[Feed]:
-        """A queue of what happens to a run; what lies between `after` and now may be missing from it."""
-        feed = Feed()
+    def subscribe(self, run_id: str, known: int, *, owner: str | None = None) -> Iterator[Feed]:
+        """A queue of what happens to a run; what lies between `known` and now may be missing from it.
+
+        `known` is a seq that the table has: nothing up to it needs to be looked for.
+        """
+        feed = Feed(owner)
         if self.closed:
             feed.close()
         self._feeds[run_id].add(feed)
-        self._tails.setdefault(run_id, after)
+        self._tails.setdefault(run_id, known)
         self._followed.set()
         try:
             yield feed
@@ -128,18 +156,19 @@ class EventHub:
     async def _tail(self) -> None:
         while True:
             await self._followed.wait()
-            for run_id in list(self._feeds):
-                try:
-                    await self._poll(run_id)
-                except Exception:  # the database may be away for a moment; followers wait meanwhile
-                    log.exception("cannot read events", extra={"run_id": run_id})
+            try:
+                self._deliver(await self.read(dict(self._tails)))
+            except Exception:  # the database may be away for a moment; followers wait meanwhile
+                log.exception("cannot read events")
             await asyncio.sleep(self._poll_s)
 
-    async def _poll(self, run_id: str) -> None:
-        if (after := self._tails.get(run_id)) is None:
-            return
-        for event in await self.read(run_id, after):
-            if run_id in self._tails:
-                self._tails[run_id] = max(self._tails[run_id], event.seq)
-            for feed in tuple(self._feeds.get(run_id, ())):
-                feed.offer(event)
+    def _deliver(self, events: Sequence[EventView]) -> None:
+        for event in events:
+            tail = self._tails.get(event.run_id)
+            if tail is None or event.seq <= tail:
+                continue  # nobody follows it any more, or followed it anew meanwhile
+            self._tails[event.run_id] = event.seq
+            self._observe_lag_s(age_s(event))
+            frame = encode(event)
+            for feed in self._feeds[event.run_id]:
+                feed.offer(frame)

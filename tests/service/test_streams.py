@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Sequence
+from collections.abc import Callable, Coroutine, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
+from sqlalchemy import Engine, event
 
+from db.engine import read_session
+from db.repositories import events, runs
 from db.views import EventView
 from service.streams.follow import follow
+from service.streams.frames import encode
 from service.streams.hub import PAGE, QUEUE, EventHub, Feed
+from tests.db.world import World, from_list
 
 RUN = "run_1"
 
@@ -36,11 +42,12 @@ class Table:
         seq = len(self.events) + 1
         self.events.append(EventView(run_id=RUN, seq=seq, kind=kind, created_at="2026-11-21T08:00:00Z"))
 
-    def read(self, run_id: str, after: int) -> Sequence[EventView]:
+    def read(self, tails: Mapping[str, int]) -> Sequence[EventView]:
         self.reads += 1
         if self.broken:
             raise RuntimeError("the database is away")
-        return self.events[after : after + PAGE]
+        after = tails.get(RUN)
+        return [] if after is None else self.events[after : after + PAGE]
 
 
 def ids(chunks: Sequence[bytes]) -> list[int]:
@@ -196,8 +203,51 @@ def test_every_sequence_is_complete_whatever_the_bursts(bursts: list[int], after
 
 
 def test_a_full_queue_wakes_its_follower() -> None:
-    feed = Feed()
-    for event in Table(QUEUE + 5).events:
-        feed.offer(event)
-    assert feed.lagging
-    assert feed.queue.qsize() == QUEUE
+    async def work() -> None:
+        feed = Feed()
+        for one in Table(QUEUE + 5).events:
+            feed.offer(encode(one))
+        assert feed.lagging
+        assert await feed.take(10) == []  # at once: it is to read the table
+        feed.catch_up()
+        assert await feed.take(0.001) == []
+        feed.offer(encode(Table(1).events[0]))
+        assert [frame.seq for frame in await feed.take(10)] == [1]
+
+    asyncio.run(work())
+
+
+def test_one_look_at_the_table_serves_every_run(engine: Engine) -> None:
+    """Two statements a look, one where nothing is new; what is new comes by run and in order."""
+    world = World(engine, propose=from_list("speed=1.5", "speed=1.2"))
+    ids = [world.start().id for _ in range(3)]
+    world.drain()
+    with read_session(engine) as s, counting(engine) as statements:
+        found = events.since(s, dict.fromkeys(ids, 2), 1000)
+        assert len(statements) == 2
+        for id in ids:
+            assert [e.seq for e in found if e.run_id == id] == list(range(3, runs.get(s, id).last_seq + 1))
+        assert [e.run_id for e in found] == sorted(e.run_id for e in found)
+        assert [e.seq for e in events.since(s, {ids[0]: 4}, 2)] == [5, 6]
+        last = {id: runs.get(s, id).last_seq for id in ids}
+        statements.clear()
+        assert events.since(s, {**last, "run_unknown": 0}, 10) == []
+        assert len(statements) == 1
+        many = {f"run_{number}": 0 for number in range(2000)} | {ids[1]: last[ids[1]] - 1}
+        assert [e.kind for e in events.since(s, many, 10)] == ["run.ended"]
+
+
+@contextmanager
+def counting(engine: Engine) -> Iterator[list[str]]:
+    """The statements that are sent within the block."""
+    sent: list[str] = []
+
+    def note(_c: Any, _cursor: Any, statement: str, *_: Any) -> None:
+        if statement != "BEGIN":
+            sent.append(statement)
+
+    event.listen(engine, "before_cursor_execute", note)
+    try:
+        yield sent
+    finally:
+        event.remove(engine, "before_cursor_execute", note)
