@@ -6,7 +6,7 @@ from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from typing import Any
 
-from fastapi import APIRouter, FastAPI
+from fastapi import APIRouter, Depends, FastAPI
 from sqlalchemy import Engine
 from starlette.middleware import Middleware
 
@@ -17,6 +17,7 @@ from runtime.nudge import nudge
 from runtime.settings import Settings
 from service import handlers, openapi
 from service.context import Context
+from service.known_parameters import known_parameters
 from service.metrics import MeasureRequests, Metrics
 from service.middleware.access import LOOPBACK_HOSTS, AccessControl, host_name
 from service.middleware.body_limit import BodyLimit
@@ -113,7 +114,7 @@ def _layers(settings: Settings, metrics: Metrics) -> list[Middleware]:
 
 
 def _routes(app: FastAPI) -> None:
-    api = APIRouter(prefix=API)
+    api = APIRouter(prefix=API, dependencies=[Depends(known_parameters)])
     for module in (problems, runs, event_routes, candidates, proposals, leaderboard, downloads):
         api.include_router(module.router)
     app.include_router(api)

@@ -10,6 +10,7 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from service import problem_details
+from service.middleware.access import OPEN_PATHS
 
 COMMITTED = Path(__file__).parent / "openapi.json"
 VERSION = "1.0.0"
@@ -30,13 +31,15 @@ def build(app: FastAPI) -> dict[str, Any]:
         )
         _problem_media_types(schema)
         schema["components"]["securitySchemes"] = {
-            "apiKey": {
+            "bearer": {
                 "type": "http",
                 "scheme": "bearer",
-                "description": "Needed whenever the service is set up with a key.",
+                "description": "An API key. A service that is bound to loopback and has no key answers without one.",
             }
         }
-        schema["security"] = [{}, {"apiKey": []}]
+        schema["security"] = [{"bearer": []}]
+        for path in OPEN_PATHS:
+            schema["paths"][path]["get"]["security"] = []
         app.openapi_schema = _plain_names(schema)
     return app.openapi_schema
 

@@ -28,7 +28,7 @@ Order = Annotated[
     "/runs/{id}/candidates",
     operation_id="list_candidates",
     response_model=CandidatePage,
-    responses=errors(404, 422),
+    responses=errors(404),
     summary="List the Candidates of a Run",
 )
 def list_of_run(

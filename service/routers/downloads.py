@@ -56,7 +56,7 @@ def of_run(context: Ctx, who: Reads, id: RunId) -> Response:
     "/problems/{id}/download",
     operation_id="download_problem",
     response_class=Response,
-    responses={**_FILE, **errors(404, 422)},
+    responses={**_FILE, **errors(404)},
     summary="Download the Champion of a Problem",
 )
 def of_problem(

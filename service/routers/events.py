@@ -32,7 +32,7 @@ STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
     operation_id="list_events",
     response_model=EventPage,
     responses={
-        **errors(404, 422),
+        **errors(404),
         200: {
             "description": "A page of events, or with `Accept: text/event-stream` all of them as they happen. The id "
             "of each is its `seq`; a stream resumes after Last-Event-ID and ends after `run.ended`.",

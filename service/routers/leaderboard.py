@@ -21,7 +21,7 @@ router = APIRouter()
     operation_id="list_leaderboard",
     tags=["leaderboard"],
     response_model=LeaderboardPage,
-    responses=errors(422),
+    responses=errors(),
     summary="Read the leaderboard",
 )
 def list_champions(context: Ctx, who: Reads, limit: Limit = 100) -> Response:

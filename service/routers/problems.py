@@ -9,7 +9,7 @@ from starlette.responses import Response
 from db.engine import read_session
 from db.repositories import problems
 from db.transitions.problems import create_problem
-from service.answering import ProblemId, answer, errors, refusals
+from service.answering import ProblemId, answer, errors, refusals, write_errors
 from service.caching import not_modified
 from service.context import Ctx
 from service.idempotency import Done, IdempotencyKey, perform
@@ -27,7 +27,7 @@ router = APIRouter(prefix="/problems", tags=["problems"])
     operation_id="create_problem",
     status_code=201,
     response_model=ProblemAnswer,
-    responses=errors(403, 408, 413, 422),
+    responses=write_errors(),
     summary="Store a Problem",
 )
 def create(context: Ctx, who: Submits, request: Request, body: ProblemRequest, key: IdempotencyKey = None) -> Response:
@@ -42,9 +42,7 @@ def create(context: Ctx, who: Submits, request: Request, body: ProblemRequest, k
     return perform(context, who, request, key, body, work)
 
 
-@router.get(
-    "", operation_id="list_problems", response_model=ProblemPage, responses=errors(422), summary="List Problems"
-)
+@router.get("", operation_id="list_problems", response_model=ProblemPage, responses=errors(), summary="List Problems")
 def list_all(context: Ctx, who: Reads, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """Newest first, without their sources."""
     after = decode_cursor("problems", cursor)

@@ -21,7 +21,7 @@ router = APIRouter(tags=["proposals"])
     "/runs/{id}/proposals",
     operation_id="list_proposals",
     response_model=ProposalPage,
-    responses=errors(404, 422),
+    responses=errors(404),
     summary="List the Proposals of a Run",
 )
 def list_of_run(context: Ctx, who: Reads, id: RunId, limit: Limit = 50, cursor: Cursor = None) -> Response:

@@ -13,7 +13,7 @@ from db.repositories import problems, runs
 from db.transitions.problems import create_problem
 from db.transitions.runs import cancel_run, create_run, pause_run, resume_run
 from evolution.types import Run, RunConfig
-from service.answering import RunId, answer, checked_id, errors, refusals
+from service.answering import RunId, answer, checked_id, errors, refusals, write_errors
 from service.context import Context, Ctx
 from service.errors import Unprocessable
 from service.idempotency import Done, IdempotencyKey, perform
@@ -31,7 +31,7 @@ router = APIRouter(prefix="/runs", tags=["runs"])
     operation_id="create_run",
     status_code=202,
     response_model=Run,
-    responses=errors(403, 404, 408, 413, 422),
+    responses=write_errors(404),
     summary="Start a Run",
 )
 def create(context: Ctx, who: Submits, request: Request, body: RunRequest, key: IdempotencyKey = None) -> Response:
@@ -70,7 +70,7 @@ def _check_proposers(context: Context, config: RunConfig) -> None:
         )
 
 
-@router.get("", operation_id="list_runs", response_model=RunPage, responses=errors(422), summary="List Runs")
+@router.get("", operation_id="list_runs", response_model=RunPage, responses=errors(), summary="List Runs")
 def list_all(context: Ctx, who: Reads, limit: Limit = 50, cursor: Cursor = None) -> Response:
     """Newest first."""
     after = decode_cursor("runs", cursor)
@@ -103,23 +103,19 @@ def _change(
     return perform(context, who, request, key, None, work)
 
 
-@router.post("/{id}/cancel", operation_id="cancel_run", response_model=Run, responses=errors(403, 404, 408, 413, 422))
+@router.post("/{id}/cancel", operation_id="cancel_run", response_model=Run, responses=write_errors(404))
 def cancel(context: Ctx, who: Submits, request: Request, id: RunId, key: IdempotencyKey = None) -> Response:
     """Ends the Run now; what is in flight is stored. A Run that has ended stays as it is."""
     return _change(context, who, request, key, id, cancel_run)
 
 
-@router.post(
-    "/{id}/pause", operation_id="pause_run", response_model=Run, responses=errors(403, 404, 408, 409, 413, 422)
-)
+@router.post("/{id}/pause", operation_id="pause_run", response_model=Run, responses=write_errors(404, 409))
 def pause(context: Ctx, who: Submits, request: Request, id: RunId, key: IdempotencyKey = None) -> Response:
     """Holds the Run: nothing new starts, what is in flight is stored, the wall clock stands."""
     return _change(context, who, request, key, id, pause_run)
 
 
-@router.post(
-    "/{id}/resume", operation_id="resume_run", response_model=Run, responses=errors(403, 404, 408, 409, 413, 422)
-)
+@router.post("/{id}/resume", operation_id="resume_run", response_model=Run, responses=write_errors(404, 409))
 def resume(context: Ctx, who: Submits, request: Request, id: RunId, key: IdempotencyKey = None) -> Response:
     """Goes on with a paused Run."""
     return _change(context, who, request, key, id, resume_run)

@@ -4,41 +4,12 @@ from __future__ import annotations
 
 from typing import Annotated, Self
 
-from pydantic import AfterValidator, BaseModel, ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, model_validator
+from pydantic.config import JsonDict
 
 from evaluator.types import DeviceKind, Domain
 from evolution.types import Budget, RunConfig
-
-MAX_SOURCE_BYTES = 1 << 20
-
-
-def _storable(text: str) -> str:
-    if "\0" in text:
-        raise ValueError("a NUL character cannot be stored: remove it")
-    return text
-
-
-def _one_line(text: str) -> str:
-    if not text.isprintable() or not text.strip():
-        raise ValueError("give one line of printable text")
-    return text.strip()
-
-
-def _fits(text: str) -> str:
-    if len(text.encode()) > MAX_SOURCE_BYTES:
-        raise ValueError(f"a source has at most {MAX_SOURCE_BYTES} bytes")
-    return _storable(text)
-
-
-Name = Annotated[str, Field(min_length=1, max_length=200), AfterValidator(_one_line)]
-Source = Annotated[str, Field(min_length=1, max_length=MAX_SOURCE_BYTES), AfterValidator(_fits)]
-Count = Annotated[int, Field(ge=1, le=10**9)]
-Amount = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
-ProposerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}$")]
-
-
-class Strict(BaseModel):
-    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)
+from service.schemas.fields import WHOLE, Amount, Count, Name, ProposerName, Source, Strict, Text
 
 
 class ProblemRequest(Strict):
@@ -46,7 +17,7 @@ class ProblemRequest(Strict):
 
     name: Annotated[Name, Field(description="What people call it.", examples=["rmsnorm_residual"])]
     source: Annotated[Source, Field(description="A Python module with `Model` (or `reference`) and `get_inputs`.")]
-    description: Annotated[str, Field(max_length=10_000), AfterValidator(_storable)] | None = Field(
+    description: Annotated[Text, Field(max_length=10_000)] | None = Field(
         default=None, description="Default: the module's docstring."
     )
     domain: Annotated[Domain, Field(strict=False)] | None = Field(
@@ -54,8 +25,20 @@ class ProblemRequest(Strict):
     )
 
 
+_COUNT: JsonDict = {"type": "integer", "minimum": 1, "maximum": 10**9}
+_AMOUNT: JsonDict = {"type": "number", "exclusiveMinimum": 0, "maximum": 1e9}
+_LIMITS: JsonDict = {"candidates": _COUNT, "tokens": _COUNT, "usd": _AMOUNT, "device_s": _AMOUNT, "wall_s": _AMOUNT}
+
+
 class BudgetRequest(Strict):
     """Hard limits; at least one. Checked before spending."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "anyOf": [{"required": [name], "properties": {name: limit}} for name, limit in _LIMITS.items()],
+            "examples": [{"candidates": 40, "wall_s": 600.0}],
+        }
+    )
 
     candidates: Count | None = Field(default=None, description="How many Candidates at most.")
     tokens: Count | None = Field(default=None, description="Tokens of language models, in and out.")
@@ -80,13 +63,15 @@ class ConfigRequest(Strict):
     proposers: Annotated[list[ProposerName], Field(min_length=1, max_length=50)] | None = Field(
         default=None, description="Default: the synthesiser, and every configured model.", examples=[["synthesiser"]]
     )
-    seed: Annotated[int, Field(ge=0, lt=2**63)] = Field(default=0, description="Drives every random choice.")
-    islands: Annotated[int, Field(ge=1, le=64)] = 2
-    in_flight: Annotated[int, Field(ge=1, le=256)] = Field(default=4, description="Proposals in the works at once.")
+    seed: Annotated[int, Field(ge=0, lt=2**63), WHOLE] = Field(default=0, description="Drives every random choice.")
+    islands: Annotated[int, Field(ge=1, le=64), WHOLE] = 2
+    in_flight: Annotated[int, Field(ge=1, le=256), WHOLE] = Field(
+        default=4, description="Proposals in the works at once."
+    )
     target_speedup: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = Field(
         default=None, description="End once a confirmed Champion reaches this."
     )
-    stagnation_candidates: Annotated[int, Field(ge=1, le=10**6)] = Field(
+    stagnation_candidates: Annotated[int, Field(ge=1, le=10**6), WHOLE] = Field(
         default=40, description="End after so many Candidates without progress."
     )
     seed_sources: Annotated[list[Source], Field(max_length=50)] = Field(
@@ -108,6 +93,18 @@ class ConfigRequest(Strict):
 
 class RunRequest(Strict):
     """A Run to start: of a stored Problem (`problem_id`) or of one given here (`problem`)."""
+
+    model_config = ConfigDict(
+        json_schema_extra={
+            "oneOf": [
+                {
+                    "required": [given],
+                    "properties": {given: {"type": kind}, other: {"type": "null"}},
+                }
+                for given, kind, other in (("problem_id", "string", "problem"), ("problem", "object", "problem_id"))
+            ]
+        }
+    )
 
     problem_id: Annotated[str, Field(max_length=100)] | None = None
     problem: ProblemRequest | None = None

@@ -58,6 +58,8 @@ BAD_BODIES: list[tuple[object, str]] = [
     (with_(problem={"name": "", "source": PROBLEM}), "/problem/name"),
     (with_(problem={"name": "a\nb", "source": PROBLEM}), "/problem/name"),
     (with_(problem={"name": "a\0b", "source": PROBLEM}), "/problem/name"),
+    (with_(problem={"name": "  ", "source": PROBLEM}), "/problem/name"),
+    (with_(problem={"name": "gnp.\u202eexe", "source": PROBLEM}), "/problem/name"),
     (with_(problem={"name": "x" * 300, "source": PROBLEM}), "/problem/name"),
     (with_(problem={"name": "x", "source": PROBLEM, "path": "/etc/passwd"}), "/problem/path"),
     (with_(problem={"name": "x", "source": PROBLEM + "\0"}), "/problem/source"),
@@ -229,6 +231,20 @@ def test_a_cursor_comes_back_as_it_was() -> None:
 def test_a_limit_that_makes_no_sense_is_refused(client: TestClient, limit: str) -> None:
     document = refused(client.get(f"{API}/problems", params={"limit": limit}), 422)
     assert document["errors"][0]["field"] == "limit"
+
+
+def test_a_misspelt_filter_is_not_taken_for_none(client: TestClient, world: World) -> None:
+    run = world.start()
+    for path, name in ((f"runs/{run.id}", "x"), ("problems", "Limit"), (f"runs/{run.id}/candidates", "ordr")):
+        document = refused(client.get(f"{API}/{path}", params={name: "1"}), 422, "invalid-request")
+        assert document["errors"][0]["field"] == name
+        assert "no such parameter" in document["errors"][0]["message"]
+
+
+def test_a_whole_number_may_be_written_with_a_point(client: TestClient) -> None:
+    body = json.dumps(GOOD).replace('"candidates": 2', '"candidates": 2.0')
+    response = client.post(f"{API}/runs", content=body, headers={"content-type": "application/json"})
+    assert response.json()["budget"]["candidates"] == 2
 
 
 def test_a_large_body_is_refused_before_it_is_read(client: TestClient) -> None:

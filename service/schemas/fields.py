@@ -1,0 +1,78 @@
+"""The fields that requests are made of: texts that can be stored and shown, whole numbers, amounts."""
+
+from __future__ import annotations
+
+import re
+from typing import Annotated, Any
+
+from pydantic import (
+    AfterValidator,
+    BaseModel,
+    BeforeValidator,
+    ConfigDict,
+    Field,
+    GetCoreSchemaHandler,
+    GetJsonSchemaHandler,
+)
+from pydantic.json_schema import JsonSchemaValue
+from pydantic_core.core_schema import CoreSchema, no_info_after_validator_function
+
+MAX_SOURCE_BYTES = 1 << 20
+
+# Characters that do not show, break lines or turn the direction of text; spaces other than U+0020.
+_ODD = r"\x00-\x1f\x7f-\xa0\xad\u061c\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff"
+ONE_LINE = rf"^[^{_ODD}]*[^ {_ODD}][^{_ODD}]*$"
+
+
+class Matching:
+    """A text that matches a pattern, refused in words; the document shows the pattern."""
+
+    def __init__(self, pattern: str, message: str) -> None:
+        self.pattern, self.message = pattern, message
+        self.compiled = re.compile(pattern.removesuffix("$") + r"\Z")
+
+    def __get_pydantic_core_schema__(self, source: Any, handler: GetCoreSchemaHandler) -> CoreSchema:
+        return no_info_after_validator_function(self._check, handler(source))
+
+    def __get_pydantic_json_schema__(self, schema: CoreSchema, handler: GetJsonSchemaHandler) -> JsonSchemaValue:
+        return {**handler(schema), "pattern": self.pattern}
+
+    def _check(self, text: str) -> str:
+        if not self.compiled.match(text):
+            raise ValueError(self.message)
+        return text
+
+
+def _stripped(text: str) -> str:
+    return text.strip(" ")
+
+
+def _fits(text: str) -> str:
+    if len(text.encode()) > MAX_SOURCE_BYTES:
+        raise ValueError(f"a source has at most {MAX_SOURCE_BYTES} bytes")
+    return text
+
+
+def _whole(value: object) -> object:
+    """JSON has one kind of number: 2.0 is a whole one."""
+    return int(value) if isinstance(value, float) and value.is_integer() else value
+
+
+WHOLE = BeforeValidator(_whole)  # after a Field, whose limits the document would lose otherwise
+Name = Annotated[
+    str,
+    Field(min_length=1, max_length=200),
+    Matching(ONE_LINE, "give one line of printable text"),
+    AfterValidator(_stripped),
+]
+Text = Annotated[str, Matching(r"^[^\x00]*$", "a NUL character cannot be stored: remove it")]
+Source = Annotated[Text, Field(min_length=1, max_length=MAX_SOURCE_BYTES), AfterValidator(_fits)]
+Count = Annotated[int, Field(ge=1, le=10**9), WHOLE]
+Amount = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
+ProposerName = Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._:/@+-]{0,199}$")]
+
+
+class Strict(BaseModel):
+    """A request: unknown fields are refused, nothing is converted, no input is echoed."""
+
+    model_config = ConfigDict(extra="forbid", strict=True, frozen=True, hide_input_in_errors=True)

@@ -1,0 +1,89 @@
+"""Schemathesis over the whole API, with a key, every check on: no 5xx, no undocumented status, no wrong shape."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Iterator
+
+import pytest
+import schemathesis
+from sqlalchemy import Engine
+
+from db.engine import read_session
+from db.repositories import proposals
+from runtime.settings import Settings
+from service.app import create_app
+from tests.db.world import World
+from tests.service.conftest import PROBLEM, SOURCES
+from tests.service.fuzzing import Fuzzer
+from tests.support.valkey import valkey
+
+KEY = "a-key-for-the-fuzzer"
+
+
+@pytest.fixture
+def fuzzer(settings: Settings, engine: Engine, world: World, finished: str) -> Iterator[Fuzzer]:
+    """A fuzzer of an application with a key and a broker, with a finished Run in it and one that waits."""
+    world.start()
+    run = world.run(finished)
+    with read_session(engine) as s:
+        proposal = proposals.list(s, finished)[0].id
+    assert run.champion_id is not None
+    known = {
+        "runs": run.id,
+        "run_id": run.id,
+        "problems": run.problem_id,
+        "problem_id": run.problem_id,
+        "candidates": run.champion_id,
+        "proposals": proposal,
+    }
+    with valkey() as redis_url:
+        update = {"allowed_hosts": ("testserver",), "api_key": KEY, "redis_url": redis_url}
+        app = create_app(settings.model_copy(update=update), engine=engine, send_nudges=lambda queues: None)
+        headers = {"Authorization": f"Bearer {KEY}"}
+        yield Fuzzer(
+            schema=schemathesis.openapi.from_asgi("/api/v1/openapi.json", app, headers=headers),
+            headers=headers,
+            known=known,
+            meant={
+                "source": PROBLEM.replace('"device": "cpu"', '"weight": 2.0'),
+                "seed_sources": [SOURCES[0]],
+                "proposers": ["synthesiser"],
+            },
+        )
+
+
+def _fuzz(fuzzer: Fuzzer, cases: int, *, thorough: bool) -> None:
+    """About the same number of requests to every operation. Bodies at the edges take long to make: when thorough."""
+    operations = fuzzer.operations()
+    share = -(-cases // len(operations))
+    for operation in operations:
+        before = fuzzer.cases
+        if thorough or not operation.body:
+            fuzzer.boundaries(operation, share // 2)
+        fuzzer.random(operation, share - (fuzzer.cases - before))
+    wide = [operation for operation in operations if operation.body or len(operation.query) > 1]
+    for operation in itertools.cycle(wide):  # where there was little to vary, others make up for it
+        if fuzzer.cases >= cases:
+            break
+        fuzzer.random(operation, share)
+
+
+def _report(fuzzer: Fuzzer) -> None:
+    print(f"schemathesis: {fuzzer.cases} cases over {len(fuzzer.operations())} operations: {dict(fuzzer.statuses)}")
+
+
+def test_five_hundred_requests_get_documented_answers(fuzzer: Fuzzer) -> None:
+    _fuzz(fuzzer, 500, thorough=False)
+    _report(fuzzer)
+    assert fuzzer.cases >= 500
+    assert fuzzer.statuses[200] > 50
+    assert not [status for status in fuzzer.statuses if status >= 500]
+
+
+@pytest.mark.soak
+def test_five_thousand_requests_get_documented_answers(fuzzer: Fuzzer) -> None:
+    _fuzz(fuzzer, 5000, thorough=True)
+    _report(fuzzer)
+    assert fuzzer.cases >= 5000
+    assert not [status for status in fuzzer.statuses if status >= 500]
