@@ -6,7 +6,7 @@ const base = `/runs/${live.dataset.run}`;
 const kinds = [
   "baseline.timed", "candidate.confirming", "candidate.created", "candidate.duplicate", "champion.promoted",
   "evaluation.settled", "problem.admitted", "problem.refused", "proposal.opened", "proposal.settled", "run.created",
-  "run.ended", "run.status",
+  "run.ended", "run.extended", "run.status",
 ];
 let waiting = false;
 let again = false;

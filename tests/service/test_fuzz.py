@@ -11,6 +11,7 @@ from sqlalchemy import Engine
 
 from db.engine import read_session
 from db.repositories import proposals
+from evaluator.problem import read_problem
 from runtime.settings import Settings
 from service.app import create_app
 from tests.db.world import World
@@ -19,15 +20,20 @@ from tests.service.fuzzing import Fuzzer
 from tests.support.valkey import valkey
 
 KEY = "a-key-for-the-fuzzer"
+ANYWHERE = PROBLEM.replace('"device": "cpu"', '"weight": 2.0')
+"""Its Workloads are for every kind of device."""
 
 
 @pytest.fixture
-def fuzzer(settings: Settings, engine: Engine, world: World, finished: str) -> Iterator[Fuzzer]:
+def fuzzer(settings: Settings, engine: Engine, world: World) -> Iterator[Fuzzer]:
     """A fuzzer of an application with a key and a broker, with a finished Run in it and one that waits."""
+    world.problem = read_problem(ANYWHERE, "softmax")
+    run_id = world.start().id
+    world.drain()
     world.start()
-    run = world.run(finished)
+    run = world.run(run_id)
     with read_session(engine) as s:
-        proposal = proposals.list(s, finished)[0].id
+        proposal = proposals.list(s, run_id)[0].id
     assert run.champion_id is not None
     known = {
         "runs": run.id,
@@ -46,7 +52,7 @@ def fuzzer(settings: Settings, engine: Engine, world: World, finished: str) -> I
             headers=headers,
             known=known,
             meant={
-                "source": PROBLEM.replace('"device": "cpu"', '"weight": 2.0'),
+                "source": ANYWHERE,
                 "seed_sources": [SOURCES[0]],
                 "proposers": ["synthesiser"],
             },
