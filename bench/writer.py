@@ -1,13 +1,15 @@
 """`python -m bench.writer URL --seconds S [--per-second N]`: settles Jobs as workers do, at a given rate.
 
-It works on the largest Run of the database and on new ones of its own, through the same transitions as real workers:
-claim, settle, events. What judges and models would do takes no time here.
+It works on the largest Run of the database and on a new one of its own, through the same transitions as real workers:
+claim, settle, events. What judges and models would do takes no time here. `--start N` only starts N Runs, and prints
+their ids; `--on ID ...` then works on what is there.
 """
 
 from __future__ import annotations
 
 import argparse
 import itertools
+import json
 import signal
 import sys
 import time
@@ -56,8 +58,8 @@ def reopen_largest(engine: Engine) -> str:
     return largest
 
 
-def write(engine: Engine, seconds: float, per_second: float) -> int:
-    """Settle Jobs for a while; returns how many were settled."""
+def make_world(engine: Engine) -> World:
+    """A worker with an endless supply of Candidates."""
     numbers = itertools.count(time.time_ns())
 
     def propose(work: ProposeWork) -> ProposalResult:
@@ -65,11 +67,12 @@ def write(engine: Engine, seconds: float, per_second: float) -> int:
         verdict = "INCORRECT_VALUES" if number % 3 == 0 else f"speed={0.5 + number % 1000 / 999}"
         return candidate_result(f"{verdict} # {number}")
 
-    world = World(
-        engine, propose=propose, promote=lambda work, speedup: False, problem=read_problem(PROBLEM, "softmax")
-    )
-    reopen_largest(engine)
-    world.start(budget=PLENTY, config=ENDLESS)
+    problem = read_problem(PROBLEM, "softmax")
+    return World(engine, propose=propose, promote=lambda work, speedup: False, problem=problem)
+
+
+def write(world: World, seconds: float, per_second: float) -> int:
+    """Settle Jobs for a while; returns how many were settled."""
     began, done = time.monotonic(), 0
     while (passed := time.monotonic() - began) < seconds:
         job = world.claim() if done < passed * per_second else None
@@ -85,14 +88,22 @@ def write(engine: Engine, seconds: float, per_second: float) -> int:
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("url")
-    parser.add_argument("--seconds", type=float, required=True)
+    parser.add_argument("--seconds", type=float, default=10.0)
     parser.add_argument("--per-second", type=float, default=12.0)
+    parser.add_argument("--start", type=int)
+    parser.add_argument("--on", nargs="*")
     options = parser.parse_args()
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(0))
     engine = make_engine(options.url)
-    done = write(engine, options.seconds, options.per_second)
+    world = make_world(engine)
+    if options.start:
+        print(json.dumps([world.start(budget=PLENTY, config=ENDLESS).id for _ in range(options.start)]))
+        return 0
+    if not options.on:
+        reopen_largest(engine)
+        world.start(budget=PLENTY, config=ENDLESS)
+    print(write(world, options.seconds, options.per_second))
     engine.dispose()
-    print(done)
     return 0
 
 
