@@ -1,4 +1,8 @@
-"""Frozen dataclasses to JSON values and back, by their annotations. Standard library only."""
+"""Frozen dataclasses to JSON values and back, by their annotations. Standard library only.
+
+Every list that the service answers and every event that it sends goes through here, so what is known of a type is
+worked out once: `_form` and `_reader` make a function for it, which is kept.
+"""
 
 from __future__ import annotations
 
@@ -6,16 +10,31 @@ import dataclasses
 import math
 import types
 import typing
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from enum import Enum
 from functools import cache
 from typing import Any, TypeVar, Union, cast, get_args, get_origin
 
 T = TypeVar("T")
 
+_Read = Callable[[object], Any]
+
 
 class SchemaError(ValueError):
     """A JSON value does not fit the dataclass it is read as; the message names the path."""
+
+
+class _Misfit(Exception):
+    """What does not fit, and where: `path` grows on the way up, so that reading what fits builds no path."""
+
+    def __init__(self, message: str) -> None:
+        super().__init__(message)
+        self.message = message
+        self.path = ""
+
+    def at(self, step: str) -> _Misfit:
+        self.path = step + self.path
+        return self
 
 
 def to_json(value: object) -> Any:
@@ -23,89 +42,160 @@ def to_json(value: object) -> Any:
 
     Non-finite floats become the strings "nan", "inf", "-inf", because JSON has none.
     """
-    if dataclasses.is_dataclass(value) and not isinstance(value, type):
-        return {f.name: to_json(getattr(value, f.name)) for f in dataclasses.fields(value)}
-    if isinstance(value, Enum):
-        return value.value
-    if isinstance(value, Mapping):
-        return {str(key): to_json(item) for key, item in value.items()}
-    if isinstance(value, list | tuple | set | frozenset):
-        return [to_json(item) for item in value]
-    if isinstance(value, float) and not math.isfinite(value):
-        return str(value)
-    if value is None or isinstance(value, bool | int | float | str):
-        return value
-    raise SchemaError(f"{type(value).__name__} has no JSON form")
+    return _form(cast(Any, type(value)))(value)
 
 
 def from_json(cls: type[T], data: object, *, path: str = "$") -> T:
     """Read a JSON value as dataclass `cls`. Unknown fields are refused. Raises SchemaError."""
-    return cast(T, _read(cls, data, path))
+    try:
+        return cast(T, _reader(cast(Any, cls))(data))
+    except _Misfit as misfit:
+        raise SchemaError(f"{path}{misfit.path}: {misfit.message}") from misfit.__cause__
 
 
 @cache
-def _hints(cls: type) -> dict[str, Any]:
-    return typing.get_type_hints(cls)
+def _form(kind: type) -> Callable[[Any], Any]:
+    """How values of exactly this type become JSON."""
+    if dataclasses.is_dataclass(kind):
+        names = tuple(field.name for field in dataclasses.fields(kind))
+        return lambda value: {name: to_json(getattr(value, name)) for name in names}
+    if issubclass(kind, Enum):
+        return lambda value: value.value
+    if issubclass(kind, Mapping):
+        return lambda value: {str(key): to_json(item) for key, item in value.items()}
+    if issubclass(kind, list | tuple | set | frozenset):
+        return lambda value: [to_json(item) for item in value]
+    if issubclass(kind, float):
+        return lambda value: value if math.isfinite(value) else str(value)
+    if kind is types.NoneType or issubclass(kind, int | str):
+        return lambda value: value
+    raise SchemaError(f"{kind.__name__} has no JSON form")
 
 
-def _read(kind: Any, data: object, path: str) -> Any:
+@cache
+def _reader(kind: Any) -> _Read:
+    """How a JSON value is read as this type; what does not fit raises _Misfit."""
     origin = get_origin(kind)
     if kind is Any:
-        return data
+        return lambda data: data
     if origin in (Union, types.UnionType):
-        return _read_union(get_args(kind), data, path)
+        return _union_reader(get_args(kind))
     if dataclasses.is_dataclass(kind):
-        return _read_dataclass(cast(type, kind), data, path)
+        return _dataclass_reader(cast(type, kind))
     if origin is tuple:
-        if not isinstance(data, list | tuple):
-            raise SchemaError(f"{path}: expected a list, got {type(data).__name__}")
-        item = get_args(kind)[0]
-        return tuple(_read(item, value, f"{path}[{i}]") for i, value in enumerate(data))
+        return _list_reader(_reader(get_args(kind)[0]))
     if origin is not None and issubclass(origin, Mapping):
-        if not isinstance(data, Mapping):
-            raise SchemaError(f"{path}: expected an object, got {type(data).__name__}")
-        item = get_args(kind)[1]
-        return {str(key): _read(item, value, f"{path}.{key}") for key, value in data.items()}
-    return _read_scalar(kind, data, path)
+        return _mapping_reader(_reader(get_args(kind)[1]))
+    return _scalar_reader(kind)
 
 
-def _read_union(options: tuple[Any, ...], data: object, path: str) -> Any:
-    if data is None and type(None) in options:
-        return None
-    rest = [option for option in options if option is not type(None)]
-    if len(rest) != 1:
-        raise SchemaError(f"{path}: a schema field has one type besides null")
-    return _read(rest[0], data, path)
+def _union_reader(options: tuple[Any, ...]) -> _Read:
+    rest = [option for option in options if option is not types.NoneType]
+    if len(rest) != 1 or len(rest) == len(options):
+        raise TypeError("a schema field has one type besides null")
+    read = _reader(rest[0])
+    return lambda data: None if data is None else read(data)
 
 
-def _read_dataclass(kind: type, data: object, path: str) -> Any:
-    if not isinstance(data, Mapping):
-        raise SchemaError(f"{path}: expected an object, got {type(data).__name__}")
-    hints = _hints(kind)
-    names = {f.name for f in dataclasses.fields(kind)}
-    unknown = sorted(set(data) - names)
-    if unknown:
-        raise SchemaError(f"{path}: unknown field {unknown[0]!r}")
-    try:
-        return kind(**{key: _read(hints[key], value, f"{path}.{key}") for key, value in data.items()})
-    except SchemaError:
-        raise
-    except (TypeError, ValueError) as error:
-        raise SchemaError(f"{path}: {error}") from error
+def _list_reader(item: _Read) -> _Read:
+    def read(data: object) -> tuple[Any, ...]:
+        if not isinstance(data, list | tuple):
+            raise _Misfit(f"expected a list, got {type(data).__name__}")
+        found = []
+        for value in data:
+            try:
+                found.append(item(value))
+            except _Misfit as misfit:
+                raise misfit.at(f"[{len(found)}]") from misfit.__cause__
+        return tuple(found)
+
+    return read
 
 
-def _read_scalar(kind: Any, data: object, path: str) -> Any:
+def _mapping_reader(item: _Read) -> _Read:
+    def read(data: object) -> dict[str, Any]:
+        if not isinstance(data, dict | Mapping):
+            raise _Misfit(f"expected an object, got {type(data).__name__}")
+        found = {}
+        for key, value in data.items():
+            try:
+                found[str(key)] = item(value)
+            except _Misfit as misfit:
+                raise misfit.at(f".{key}") from misfit.__cause__
+        return found
+
+    return read
+
+
+def _dataclass_reader(kind: type) -> _Read:
+    hints = typing.get_type_hints(kind)
+    names = [field.name for field in dataclasses.fields(kind)]
+    readers: dict[str, _Read] = {}  # filled when first needed: a type may hold itself
+
+    def read(data: object) -> Any:
+        if not isinstance(data, dict | Mapping):
+            raise _Misfit(f"expected an object, got {type(data).__name__}")
+        if not readers:
+            readers.update({name: _reader(hints[name]) for name in names})
+        unknown = sorted(data.keys() - readers.keys())
+        if unknown:
+            raise _Misfit(f"unknown field {unknown[0]!r}")
+        values = {}
+        for key, value in data.items():
+            try:
+                values[key] = readers[key](value)
+            except _Misfit as misfit:
+                raise misfit.at(f".{key}") from misfit.__cause__
+        try:
+            return kind(**values)
+        except (TypeError, ValueError) as error:
+            raise _Misfit(str(error)) from error
+
+    return read
+
+
+def _scalar_reader(kind: Any) -> _Read:
     if isinstance(kind, type) and issubclass(kind, Enum):
+        return _enum_reader(kind)
+    if kind is float:
+        return _read_float
+    if kind is int:
+        return _read_int
+    return _plain_reader(kind)
+
+
+def _plain_reader(kind: Any) -> _Read:
+    def read(data: object) -> object:
+        if kind not in (str, bool) or not isinstance(data, kind):
+            raise _wrong(kind, data)
+        return data
+
+    return read
+
+
+def _enum_reader(kind: type[Enum]) -> _Read:
+    def read(data: object) -> Enum:
         try:
             return kind(data)
         except ValueError as error:
-            raise SchemaError(f"{path}: {error}") from error
-    if kind is float and isinstance(data, str) and data in ("nan", "inf", "-inf"):
+            raise _Misfit(str(error)) from error
+
+    return read
+
+
+def _read_float(data: object) -> float:
+    if isinstance(data, int | float) and not isinstance(data, bool):
         return float(data)
-    if kind is float and isinstance(data, int | float) and not isinstance(data, bool):
+    if isinstance(data, str) and data in ("nan", "inf", "-inf"):
         return float(data)
-    if kind is int and isinstance(data, int) and not isinstance(data, bool):
+    raise _wrong(float, data)
+
+
+def _read_int(data: object) -> int:
+    if isinstance(data, int) and not isinstance(data, bool):
         return data
-    if kind in (str, bool) and isinstance(data, kind):
-        return data
-    raise SchemaError(f"{path}: expected {getattr(kind, '__name__', kind)}, got {type(data).__name__}")
+    raise _wrong(int, data)
+
+
+def _wrong(kind: Any, data: object) -> _Misfit:
+    return _Misfit(f"expected {getattr(kind, '__name__', kind)}, got {type(data).__name__}")
