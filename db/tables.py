@@ -14,6 +14,7 @@ from typing import Any
 from sqlalchemy import Double, ForeignKey, Index, LargeBinary, Text, UniqueConstraint, text
 from sqlalchemy.orm import Mapped, mapped_column
 
+from db import access_tables as access_tables  # its tables belong to the same metadata
 from db.base import Base, Hash, Id, Word
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import shlex
 from functools import cache
+from ipaddress import IPv4Network, IPv6Network
 from pathlib import Path
 from typing import Annotated, Literal
 
@@ -42,7 +43,21 @@ class Settings(BaseSettings):
     )
     max_request_bytes: int = Field(default=2 * 2**20, ge=1024, description="Largest accepted HTTP request body.")
     api_key: str | None = Field(
-        default=None, repr=False, description="Key that clients must send as a bearer token; needed beyond loopback."
+        default=None,
+        repr=False,
+        description="The operator's first key; beyond loopback this, or a key made with `python -m service keys`.",
+    )
+    session_hours: float = Field(default=12.0, gt=0, le=24 * 90, description="How long a browser stays signed in.")
+    requests_per_s: float = Field(
+        default=100.0, ge=0, description="Requests a second that a key, and an address, may keep up; 0: no limit."
+    )
+    request_burst: int = Field(default=1000, ge=1, description="Requests that may come at once before that.")
+    wrong_keys_per_minute: float = Field(
+        default=6.0, ge=0, description="Wrong keys a minute that an address may show, after the first ten; 0: no limit."
+    )
+    trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode] = Field(
+        default=(),
+        description="Addresses or networks of reverse proxies, separated by commas: their X-Forwarded-For is believed.",
     )
     event_poll_s: float = Field(default=0.2, gt=0, description="How often the event tailer looks for new events.")
 
@@ -80,7 +95,7 @@ class Settings(BaseSettings):
     judge_deadline_s: float = Field(default=300.0, gt=0, description="Total time of judging one Candidate.")
     confirm_deadline_s: float = Field(default=600.0, gt=0, description="Total time of confirming one Candidate.")
 
-    @field_validator("allowed_hosts", mode="before")
+    @field_validator("allowed_hosts", "trusted_proxies", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value

@@ -1,4 +1,4 @@
-"""`python -m service`: serve. `python -m service openapi [FILE]`: write the OpenAPI document."""
+"""`python -m service`: serve. `... openapi [FILE]`: write the OpenAPI document. `... keys ACTION`: API keys."""
 
 from __future__ import annotations
 
@@ -6,13 +6,16 @@ import argparse
 import sys
 from pathlib import Path
 
-from db.engine import make_engine, migrate
+from db.engine import make_engine, migrate, read_session
+from db.repositories import keys
 from runtime.errors import SettingsError
 from runtime.logs import configure_logging
 from runtime.settings import Settings, load_settings
+from service import commands as commands_for_operators
 from service import openapi, server
 from service.app import create_app
 from service.errors import StartupError
+from service.exposure import check_exposure
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -22,24 +25,35 @@ def main(arguments: list[str] | None = None) -> int:
     commands.add_parser("serve", help="serve as the WARPWRIGHT_* variables say (the default)")
     document = commands.add_parser("openapi", help="write the OpenAPI document")
     document.add_argument("file", nargs="?", type=Path, default=openapi.COMMITTED)
+    commands_for_operators.add_keys(commands)
     chosen = parser.parse_args(arguments)
     if chosen.command == "openapi":
         app = create_app(Settings(database_url="sqlite://"))
         chosen.file.write_text(openapi.text(app), encoding="utf-8")
         return 0
     try:
-        return _serve()
+        return _keys(chosen) if chosen.command == "keys" else _serve()
     except (SettingsError, StartupError) as error:
         print(f"warpwright: {error}", file=sys.stderr)
         return 2
 
 
+def _keys(chosen: argparse.Namespace) -> int:
+    engine = make_engine(load_settings().database_url)
+    try:
+        migrate(engine)
+        return commands_for_operators.run_keys(chosen, engine)
+    finally:
+        engine.dispose()
+
+
 def _serve() -> int:
     settings = load_settings()
     configure_logging(settings.log_level, settings.log_format)
-    server.check_exposure(settings)
     engine = make_engine(settings.database_url)
     migrate(engine)
+    with read_session(engine) as s:
+        check_exposure(settings, operator_key=keys.operator_exists(s))
     engine.dispose()
     return server.serve(create_app(settings), settings)
 

@@ -30,6 +30,7 @@ _MEANINGS = {
     408: "The body arrived too slowly.",
     409: "Not possible in its present state.",
     413: "More than 2 MiB.",
+    429: "Too often, or a quota is used up; `Retry-After` says when to try again where that helps.",
     422: "Well formed and wrong: the fields or the line are named.",
     500: "Our fault; logged under `error_id`.",
     503: "Not available at the moment.",
@@ -44,7 +45,7 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
             "model": ProblemDetails,
             "content": {problem_details.MEDIA_TYPE: {}},
         }
-        for status in sorted({400, 401, 403, 422, 500, 503, *statuses})
+        for status in sorted({400, 401, 403, 422, 429, 500, 503, *statuses})
     }
 
 
@@ -85,3 +86,4 @@ ProblemId = Annotated[str, Path(examples=["prob_01jd3z8v5e0000q4x9k2m7n8p1"]), _
 RunId = Annotated[str, Path(examples=["run_01jd3z8v5e0000q4x9k2m7n8p1"]), _check("run")]
 CandidateId = Annotated[str, Path(examples=["cand_01jd3z8v5e0000q4x9k2m7n8p1"]), _check("candidate")]
 ProposalId = Annotated[str, Path(examples=["prop_01jd3z8v5e0000q4x9k2m7n8p1"]), _check("proposal")]
+KeyId = Annotated[str, Path(examples=["key_01jd3z8v5e0000q4x9k2m7n8p1"]), _check("key")]

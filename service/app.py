@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+import asyncio
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Mapping, Sequence
 from contextlib import asynccontextmanager
+from datetime import timedelta
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
@@ -11,20 +13,26 @@ from sqlalchemy import Engine
 from starlette.middleware import Middleware
 
 from db.engine import make_engine, read_session
-from db.repositories import events
+from db.repositories import events, keys
 from db.views import EventView
 from runtime.nudge import nudge
 from runtime.settings import Settings
 from service import handlers, openapi
+from service.authentication import Authenticator
 from service.context import Context
+from service.exposure import is_keyless
 from service.known_parameters import known_parameters
+from service.limits import Buckets
 from service.metrics import MeasureRequests, Metrics
 from service.middleware.access import LOOPBACK_HOSTS, AccessControl, host_name
+from service.middleware.authenticate import GUESSES, Authenticate, Limits
 from service.middleware.body_limit import BodyLimit
 from service.middleware.boundary import ErrorBoundary
+from service.middleware.csrf import CsrfGuard
 from service.middleware.headers import SecurityHeaders
 from service.pages import candidates as candidate_pages
 from service.pages import leaderboard as leaderboard_pages
+from service.pages import login
 from service.pages import problems as problem_pages
 from service.pages import runs as run_pages
 from service.pages.static import ASSETS, Assets
@@ -38,10 +46,15 @@ from service.routers import (
     runs,
 )
 from service.routers import events as event_routes
+from service.routers import (
+    keys as key_routes,
+)
 from service.streams.hub import PAGE, EventHub, ReadEvents
+from service.streams.revocation import end_revoked
 
 API = "/api/v1"
 BODY_DEADLINE_S = 30.0
+REVOCATION_S = 2.0
 
 
 def create_app(
@@ -49,6 +62,7 @@ def create_app(
     *,
     engine: Engine | None = None,
     send_nudges: Callable[[Iterable[str]], Any] | None = None,
+    keyless: bool | None = None,
     keep_alive_s: float = 15.0,
     stream_lifetime_s: float = 3600.0,
 ) -> FastAPI:
@@ -60,6 +74,13 @@ def create_app(
     metrics.watch_followers(lambda: hub.followers)
     context = Context(
         settings=settings,
+        authenticator=Authenticator(
+            database,
+            bootstrap=settings.api_key,
+            keyless=is_keyless(settings) if keyless is None else keyless,
+            session_lifetime=timedelta(hours=settings.session_hours),
+        ),
+        limits=_limits(settings),
         engine=database,
         hub=hub,
         metrics=metrics,
@@ -71,9 +92,11 @@ def create_app(
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         hub.start()
+        revocation = asyncio.create_task(end_revoked(hub, _ended_reader(database), every_s=REVOCATION_S))
         try:
             yield
         finally:
+            revocation.cancel()
             await hub.stop()
             if own_engine:
                 database.dispose()
@@ -81,7 +104,7 @@ def create_app(
     app = FastAPI(
         title="Warpwright",
         lifespan=lifespan,
-        middleware=_layers(settings, metrics),
+        middleware=_layers(context),
         openapi_url=f"{API}/openapi.json",
         docs_url=None,  # its scripts come from elsewhere, which the content security policy forbids
         redoc_url=None,
@@ -102,23 +125,47 @@ def _reader(engine: Engine) -> ReadEvents:
     return read
 
 
-def _layers(settings: Settings, metrics: Metrics) -> list[Middleware]:
+def _ended_reader(engine: Engine) -> Callable[[Collection[str]], set[str]]:
+    def read(credentials: Collection[str]) -> set[str]:
+        with read_session(engine) as session:
+            return keys.ended(session, credentials)
+
+    return read
+
+
+def _limits(settings: Settings) -> Limits:
+    return Limits(
+        addresses=Buckets(settings.requests_per_s, settings.request_burst),
+        keys=Buckets(settings.requests_per_s, settings.request_burst),
+        guesses=Buckets(settings.wrong_keys_per_minute / 60, GUESSES),
+    )
+
+
+def _layers(context: Context) -> list[Middleware]:
+    settings = context.settings
     hosts = {host_name(host) for host in settings.allowed_hosts} | LOOPBACK_HOSTS
     return [
         Middleware(SecurityHeaders),
-        Middleware(MeasureRequests, metrics=metrics),
+        Middleware(MeasureRequests, metrics=context.metrics),
         Middleware(ErrorBoundary),
-        Middleware(AccessControl, hosts=hosts, api_key=settings.api_key),
+        Middleware(AccessControl, hosts=hosts),
+        Middleware(
+            Authenticate,
+            authenticator=context.authenticator,
+            limits=context.limits,
+            trusted=settings.trusted_proxies,
+        ),
         Middleware(BodyLimit, max_bytes=settings.max_request_bytes, deadline_s=BODY_DEADLINE_S),
+        Middleware(CsrfGuard),
     ]
 
 
 def _routes(app: FastAPI) -> None:
     api = APIRouter(prefix=API, dependencies=[Depends(known_parameters)])
-    for module in (problems, runs, event_routes, candidates, proposals, leaderboard, downloads):
+    for module in (problems, runs, event_routes, candidates, proposals, leaderboard, downloads, key_routes):
         api.include_router(module.router)
     app.include_router(api)
     app.include_router(operations.router)
-    for page in (leaderboard_pages, run_pages, candidate_pages, problem_pages):
+    for page in (leaderboard_pages, run_pages, candidate_pages, problem_pages, login):
         app.include_router(page.router, include_in_schema=False)
     app.mount("/static", Assets(directory=ASSETS), name="static")

@@ -10,7 +10,9 @@ from fastapi import Depends, Request
 from sqlalchemy import Engine
 
 from runtime.settings import Settings
+from service.authentication import Authenticator
 from service.metrics import Metrics
+from service.middleware.authenticate import Limits
 from service.streams.hub import EventHub
 
 
@@ -22,6 +24,8 @@ class Context:
     engine: Engine
     hub: EventHub
     metrics: Metrics
+    authenticator: Authenticator
+    limits: Limits
     nudge: Callable[[Iterable[str]], Any]
     keep_alive_s: float = 15.0
     stream_lifetime_s: float = 3600.0

@@ -8,6 +8,7 @@ ServiceError                    every error of ours; becomes application/problem
 ├── Conflict            409     it is not in a state where that can be done
 ├── TooLarge            413     more bytes than are taken
 ├── Unprocessable       422     well formed and wrong (a reference that does not parse)
+├── TooManyRequests     429     too often, or a quota is used up
 └── Unavailable         503     ours, and passing: try again
 
 StartupError                    the service refuses to start; the message says what to do
@@ -83,6 +84,12 @@ class Unprocessable(ServiceError):
     status = 422
     slug = "unprocessable"
     title = "The request is well formed and wrong"
+
+
+class TooManyRequests(ServiceError):
+    status = 429
+    slug = "too-many-requests"
+    title = "Too many requests"
 
 
 class Unavailable(ServiceError):

@@ -33,6 +33,11 @@ def _respond(request: Request, members: dict[str, Any], headers: Mapping[str, st
 
 def _ours(request: Request, error: Exception) -> Response:
     assert isinstance(error, ServiceError)
+    return refusal(request, error)
+
+
+def refusal(request: Request, error: ServiceError) -> Response:
+    """The answer to a request that is refused."""
     members = problem_details.document(error.status, error.slug, error.title, error.detail, **error.extra)
     return _respond(request, members, error.headers)
 

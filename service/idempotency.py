@@ -16,6 +16,7 @@ from db.engine import write_session
 from db.views import StoredAnswer
 from evaluator.types import canonical_json, content_hash
 from service.answering import answer, refusals
+from service.auditing import note
 from service.context import Context
 from service.errors import Unprocessable
 from service.principal import Principal
@@ -57,6 +58,7 @@ def perform(
         if stored is not None:
             return _again(stored, fingerprint)
         done = work(session)
+        note(session, who, request, _subject(request, done))
         headers = {"Location": done.location} if done.location else {}
         response = answer(done.value, status=done.status, headers=headers)
         if key:
@@ -69,6 +71,11 @@ def perform(
             )
     context.nudge(done.nudges)
     return response
+
+
+def _subject(request: Request, done: Done) -> str:
+    """The id of what was made or changed."""
+    return (done.location or "").rpartition("/")[2] or str(request.path_params.get("id", ""))
 
 
 def _again(stored: StoredAnswer, fingerprint: str) -> Response:

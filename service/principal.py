@@ -7,6 +7,7 @@ The access layer has made the Principal before; a test holds every route to havi
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextvars import ContextVar
 from dataclasses import dataclass
 from enum import StrEnum
 from typing import Annotated
@@ -54,6 +55,10 @@ class Principal:
 
 LOCAL = Principal(project_id=DEFAULT_PROJECT, scope=Scope.OPERATOR, actor="local")
 BOOTSTRAP = Principal(project_id=DEFAULT_PROJECT, scope=Scope.OPERATOR, actor="bootstrap")
+
+
+VIEWER: ContextVar[Principal | None] = ContextVar("viewer", default=None)
+"""Whose request this is, for templates; routes take it as a parameter."""
 
 
 def principal_of(request: Request) -> Principal:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import ipaddress
 import json
 import socket
 import sys
@@ -15,29 +14,6 @@ from service.context import Context
 from service.errors import StartupError
 
 GRACE_S = 5
-
-
-def is_loopback(host: str) -> bool:
-    """Whether a service bound to `host` is reachable from this machine alone."""
-    if host == "localhost":
-        return True
-    try:
-        return ipaddress.ip_address(host.strip("[]")).is_loopback
-    except ValueError:
-        return False
-
-
-def check_exposure(settings: Settings) -> None:
-    """Refuse to be reachable from other machines without a key. Raises StartupError."""
-    if not is_loopback(settings.host) and not settings.api_key:
-        raise StartupError(
-            f"refusing to listen on {settings.host} without a key: anybody who reaches it could run code here. "
-            "Set WARPWRIGHT_API_KEY (16 characters or more; clients send it as a bearer token), or listen on 127.0.0.1."
-        )
-    if settings.api_key is not None and len(settings.api_key) < 16:
-        raise StartupError(
-            "WARPWRIGHT_API_KEY is too short: take 16 characters or more, for example openssl rand -hex 24"
-        )
 
 
 def listen(host: str, port: int) -> socket.socket:

@@ -1,9 +1,7 @@
-"""Who may ask: a Host allow-list against DNS rebinding, an API key where one is set, and no other site's pages."""
+"""Who may ask at all: a Host allow-list against DNS rebinding, and no other site's pages."""
 
 from __future__ import annotations
 
-import hashlib
-import hmac
 from collections.abc import Collection
 from urllib.parse import urlsplit
 
@@ -11,11 +9,9 @@ from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from service import problem_details
-from service.errors import BadRequest, Forbidden, ServiceError, Unauthorized
-from service.principal import BOOTSTRAP, LOCAL, Principal
+from service.errors import BadRequest, Forbidden, ServiceError
 
 LOOPBACK_HOSTS = frozenset({"localhost", "127.0.0.1", "[::1]"})
-OPEN_PATHS = frozenset({"/healthz", "/readyz"})
 SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
@@ -30,15 +26,14 @@ def host_name(value: str) -> str:
 class AccessControl:
     """Refuses what may not ask before anything of it is read."""
 
-    def __init__(self, app: ASGIApp, *, hosts: Collection[str], api_key: str | None) -> None:
+    def __init__(self, app: ASGIApp, *, hosts: Collection[str]) -> None:
         self.app = app
         self.hosts = frozenset(host.lower() for host in hosts)
-        self.key_digest = hashlib.sha256(api_key.encode()).digest() if api_key else None
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
             try:
-                scope["principal"] = self._admit(scope["method"], scope["path"], Headers(scope=scope))
+                self._check(scope["method"], Headers(scope=scope))
             except ServiceError as error:
                 members = problem_details.document(error.status, error.slug, error.title, error.detail)
                 await problem_details.response(members, error.headers)(scope, receive, send)
@@ -48,7 +43,7 @@ class AccessControl:
             return
         await self.app(scope, receive, send)
 
-    def _admit(self, method: str, path: str, headers: Headers) -> Principal | None:
+    def _check(self, method: str, headers: Headers) -> None:
         hosts = headers.getlist("host")
         if len(hosts) != 1 or ("*" not in self.hosts and host_name(hosts[0]) not in self.hosts):
             raise BadRequest(
@@ -59,22 +54,6 @@ class AccessControl:
             )
         if method not in SAFE_METHODS:
             _check_origin(headers, hosts[0])
-        if path in OPEN_PATHS:
-            return None
-        if self.key_digest is None:
-            return LOCAL
-        self._check_key(headers.get("authorization", ""), self.key_digest)
-        return BOOTSTRAP
-
-    @staticmethod
-    def _check_key(header: str, expected: bytes) -> None:
-        scheme, _, key = header.partition(" ")
-        given = hashlib.sha256(key.strip().encode("latin-1", "replace")).digest()
-        # Digests are compared, so that neither the length nor a common prefix of the key shows in the time taken.
-        if not hmac.compare_digest(given, expected) or scheme.lower() != "bearer":
-            raise Unauthorized(
-                "Send the service's API key: Authorization: Bearer KEY.", headers={"WWW-Authenticate": "Bearer"}
-            )
 
 
 def _check_origin(headers: Headers, host: str) -> None:

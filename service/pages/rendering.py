@@ -12,6 +12,7 @@ from starlette.responses import HTMLResponse, Response
 
 from service.pages import charts, formatting
 from service.pages.static import asset
+from service.principal import VIEWER, Principal
 
 _PROGRAMS = ("/api/", "/healthz", "/readyz", "/metrics", "/static/")
 
@@ -31,6 +32,20 @@ _templates.filters.update(
     count=formatting.count,
     moment=formatting.moment,
 )
+
+
+def viewer() -> Principal | None:
+    """Who looks at the page: `project_id`, `scope`, and `csrf_token` where it is a browser session."""
+    return VIEWER.get()
+
+
+def csrf_token() -> str:
+    """What a form brings back as `csrf_token`, and a script as X-CSRF-Token; empty where no session needs it."""
+    who = VIEWER.get()
+    return "" if who is None else who.csrf_token or ""
+
+
+_templates.globals.update(viewer=viewer, csrf_token=csrf_token)
 _templates.globals.update(asset=asset, plural=formatting.plural, interval_bar=charts.interval_bar)
 
 

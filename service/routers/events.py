@@ -69,6 +69,7 @@ async def list_all(
         known=run.last_seq,
         keep_alive_s=context.keep_alive_s,
         lifetime_s=context.stream_lifetime_s,
+        owner=who.credential,
     )
     return EventSourceResponse(content, headers=STREAM_HEADERS)
 

@@ -87,6 +87,8 @@ def engine(database: Engine) -> Engine:
     """The database, emptied."""
     with write_session(database) as s:
         for table in reversed(Base.metadata.sorted_tables):
+            if table.name == "audit_log":
+                continue  # append-only
             s.execute(table.delete() if table.name != "projects" else table.delete().where(table.c.id != "default"))
     return database
 

@@ -9,8 +9,9 @@ import pytest
 import schemathesis
 from sqlalchemy import Engine
 
-from db.engine import read_session
+from db.engine import write_session
 from db.repositories import proposals
+from db.transitions.keys import create_key
 from evaluator.problem import read_problem
 from runtime.settings import Settings
 from service.app import create_app
@@ -19,7 +20,6 @@ from tests.service.conftest import PROBLEM, SOURCES
 from tests.service.fuzzing import Fuzzer
 from tests.support.valkey import valkey
 
-KEY = "a-key-for-the-fuzzer"
 ANYWHERE = PROBLEM.replace('"device": "cpu"', '"weight": 2.0')
 """Its Workloads are for every kind of device."""
 
@@ -32,7 +32,8 @@ def fuzzer(settings: Settings, engine: Engine, world: World) -> Iterator[Fuzzer]
     world.drain()
     world.start()
     run = world.run(run_id)
-    with read_session(engine) as s:
+    with write_session(engine) as s:
+        key = create_key(s, "default", name="fuzzer", scope="operator", created_by="test")[1]
         proposal = proposals.list(s, run_id)[0].id
     assert run.champion_id is not None
     known = {
@@ -42,11 +43,13 @@ def fuzzer(settings: Settings, engine: Engine, world: World) -> Iterator[Fuzzer]
         "problem_id": run.problem_id,
         "candidates": run.champion_id,
         "proposals": proposal,
+        "project_id": "default",
     }
     with valkey() as redis_url:
-        update = {"allowed_hosts": ("testserver",), "api_key": KEY, "redis_url": redis_url}
+        fast = {"requests_per_s": 0.0, "wrong_keys_per_minute": 0.0}
+        update = {"allowed_hosts": ("testserver",), "redis_url": redis_url, **fast}
         app = create_app(settings.model_copy(update=update), engine=engine, send_nudges=lambda queues: None)
-        headers = {"Authorization": f"Bearer {KEY}"}
+        headers = {"Authorization": f"Bearer {key}"}
         yield Fuzzer(
             schema=schemathesis.openapi.from_asgi("/api/v1/openapi.json", app, headers=headers),
             headers=headers,

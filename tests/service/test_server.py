@@ -7,6 +7,7 @@ import os
 import signal
 import subprocess
 import sys
+import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
@@ -15,9 +16,10 @@ import httpx2
 import pytest
 from sqlalchemy import Engine
 
-from db.engine import make_engine
+from db.engine import make_engine, write_session
+from db.transitions.keys import revoke_key
 from evaluator.problem import read_problem
-from service.server import is_loopback
+from service.exposure import is_loopback
 from tests.db.world import World, from_list
 from tests.service.conftest import PROBLEM, SOURCES
 
@@ -96,6 +98,66 @@ def test_events_stream_live_and_resume_until_the_run_has_ended(running: Running)
         assert done.status_code == 204
 
 
+def make_key(folder: Path, *options: str) -> tuple[str, str]:
+    """A key made as an operator makes one: its secret and its id."""
+    done = subprocess.run(
+        [sys.executable, "-m", "service", "keys", "create", *options],
+        cwd=ROOT, env={**os.environ, "WARPWRIGHT_DATABASE_URL": f"sqlite:///{folder / 'service.db'}"},
+        capture_output=True, text=True, timeout=60, check=True,
+    )  # fmt: skip
+    return done.stdout.strip(), done.stderr.split()[0]
+
+
+def test_a_key_from_the_command_line_opens_a_stream_that_ends_when_it_is_revoked(tmp_path: Path) -> None:
+    secret, key_id = make_key(tmp_path, "--scope", "operator", "--name", "test")
+    # No key in the settings, and a name that is not loopback's: the operator's key in the database is enough to start.
+    process = start(tmp_path, WARPWRIGHT_ALLOWED_HOSTS="kernels.example")
+    assert process.stdout is not None
+    engine = make_engine(f"sqlite:///{tmp_path / 'service.db'}")
+    try:
+        url = json.loads(process.stdout.readline())["url"]
+        run = World(engine, problem=read_problem(PROBLEM, "softmax")).start()
+        path = f"{url}/api/v1/runs/{run.id}/events"
+        headers = {"accept": "text/event-stream", "authorization": f"Bearer {secret}"}
+        with httpx2.Client(timeout=20, trust_env=False) as client:
+            assert client.get(path).status_code == 401
+            with client.stream("GET", path, headers=headers) as response:
+                chunks = response.iter_bytes()
+                assert next(chunks)
+                with write_session(engine) as s:
+                    revoke_key(s, key_id)
+                began = time.monotonic()
+                assert b"run.ended" not in b"".join(chunks)  # it ends, whole, within seconds
+                assert time.monotonic() - began < 15
+            assert client.get(path, headers=headers).status_code == 401
+    finally:
+        engine.dispose()
+        process.kill()
+        process.wait(10)
+        process.stdout.close()
+
+
+def test_keys_are_listed_and_revoked_on_the_command_line(tmp_path: Path) -> None:
+    def keys(*arguments: str) -> subprocess.CompletedProcess[str]:
+        return subprocess.run(
+            [sys.executable, "-m", "service", "keys", *arguments],
+            cwd=ROOT, env={**os.environ, "WARPWRIGHT_DATABASE_URL": f"sqlite:///{tmp_path / 'service.db'}"},
+            capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+
+    secret, key_id = make_key(tmp_path, "--days", "3")
+    listed = keys("list")
+    assert secret not in listed.stdout
+    row = json.loads(listed.stdout)
+    assert (row["id"], row["scope"], row["revoked_at"]) == (key_id, "submit", None)
+    assert keys("revoke", key_id).returncode == 0
+    assert json.loads(keys("list", "--project", "default").stdout)["revoked_at"]
+    for arguments in (("revoke", "key_none"), ("create", "--project", "none"), ("create", "--days", "0")):
+        refused = keys(*arguments)
+        assert refused.returncode == 2
+        assert refused.stdout == ""
+
+
 def test_sigterm_ends_open_streams_and_the_process(running: Running) -> None:
     run = World(running.engine, problem=read_problem(PROBLEM, "softmax")).start()
     with (
@@ -121,6 +183,8 @@ def test_no_process_of_the_api_loads_torch(running: Running) -> None:
     ("environment", "complaint"),
     [
         ({"WARPWRIGHT_HOST": "0.0.0.0"}, "WARPWRIGHT_API_KEY"),
+        ({"WARPWRIGHT_ALLOWED_HOSTS": "kernels.example"}, "service keys create"),
+        ({"WARPWRIGHT_TRUSTED_PROXIES": "10.0.0.300"}, "WARPWRIGHT_TRUSTED_PROXIES"),
         ({"WARPWRIGHT_HOST": "0.0.0.0", "WARPWRIGHT_API_KEY": "short"}, "too short"),
         ({"WARPWRIGHT_PORT": "70000"}, "WARPWRIGHT_PORT"),
         ({"WARPWRIGHT_HOST": "192.0.2.1", "WARPWRIGHT_API_KEY": "k" * 20}, "cannot listen on 192.0.2.1"),

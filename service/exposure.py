@@ -1,0 +1,46 @@
+"""Who can reach the service, and whether it may do without keys."""
+
+from __future__ import annotations
+
+import ipaddress
+
+from runtime.settings import Settings
+from service.errors import StartupError
+from service.middleware.access import LOOPBACK_HOSTS, host_name
+
+LEAST_CHARACTERS = 16
+
+
+def is_loopback(host: str) -> bool:
+    """Whether a service bound to `host` is reachable from this machine alone."""
+    if host == "localhost":
+        return True
+    try:
+        return ipaddress.ip_address(host.strip("[]")).is_loopback
+    except ValueError:
+        return False
+
+
+def is_keyless(settings: Settings) -> bool:
+    """Whether whoever reaches the service is its operator: bound to loopback, under no other name, with no key set.
+
+    A foreign name in WARPWRIGHT_ALLOWED_HOSTS means a proxy that lets others in.
+    """
+    names = {host_name(host) for host in settings.allowed_hosts}
+    return settings.api_key is None and is_loopback(settings.host) and names <= LOOPBACK_HOSTS
+
+
+def check_exposure(settings: Settings, *, operator_key: bool = False) -> None:
+    """Refuse to be reachable by others without a key. `operator_key`: the database holds one. Raises StartupError."""
+    if not is_keyless(settings) and not settings.api_key and not operator_key:
+        where = settings.host if not is_loopback(settings.host) else f"behind {', '.join(settings.allowed_hosts)}"
+        raise StartupError(
+            f"refusing to listen on {where} without a key: anybody who reaches it could run code here. "
+            "Make one (python -m service keys create --scope operator), or set WARPWRIGHT_API_KEY "
+            f"({LEAST_CHARACTERS} characters or more), or listen on 127.0.0.1."
+        )
+    if settings.api_key is not None and len(settings.api_key) < LEAST_CHARACTERS:
+        raise StartupError(
+            f"WARPWRIGHT_API_KEY is too short: take {LEAST_CHARACTERS} characters or more, "
+            "for example openssl rand -hex 24"
+        )

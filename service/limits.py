@@ -1,0 +1,69 @@
+"""Token buckets in memory: how often a key or an address may ask, and how often somebody may guess."""
+
+from __future__ import annotations
+
+import math
+import threading
+import time
+from collections import OrderedDict
+from collections.abc import Callable
+
+from service.errors import TooManyRequests
+
+REMEMBERED = 20_000
+
+
+class Buckets:
+    """One bucket a name, of `burst` tokens that refill at `per_s`. The names not seen for longest are forgotten.
+
+    A forgotten bucket is a full one, so that a flood of names costs memory of a fixed size and nothing else.
+    """
+
+    def __init__(self, per_s: float, burst: int, *, clock: Callable[[], float] = time.monotonic) -> None:
+        self._per_s = per_s
+        self._burst = float(burst)
+        self._clock = clock
+        self._buckets: OrderedDict[str, tuple[float, float]] = OrderedDict()
+        self._lock = threading.Lock()
+
+    def take(self, name: str) -> None:
+        """Take a token. Raises TooManyRequests, saying when there will be one, where there is none."""
+        wait_s = self.try_take(name)
+        if wait_s > 0:
+            raise too_many(wait_s)
+
+    def check(self, name: str) -> None:
+        """Raise TooManyRequests where there is no token, and take none."""
+        wait_s = self.try_take(name, taken=0.0)
+        if wait_s > 0:
+            raise too_many(wait_s)
+
+    def try_take(self, name: str, *, taken: float = 1.0) -> float:
+        """Seconds to wait; 0 where there was a token, of which `taken` is gone now. A rate of 0 limits nothing."""
+        if self._per_s <= 0:
+            return 0.0
+        with self._lock:
+            moment = self._clock()
+            tokens, then = self._buckets.pop(name, (self._burst, moment))
+            tokens = min(self._burst, tokens + (moment - then) * self._per_s)
+            enough = tokens >= 1.0
+            self._buckets[name] = (tokens - taken if enough else tokens, moment)
+            if len(self._buckets) > REMEMBERED:
+                self._buckets.popitem(last=False)
+        return 0.0 if enough else (1.0 - tokens) / self._per_s
+
+    def forget(self) -> None:
+        """Fill every bucket."""
+        with self._lock:
+            self._buckets.clear()
+
+    def __len__(self) -> int:
+        return len(self._buckets)
+
+
+def too_many(wait_s: float) -> TooManyRequests:
+    """The refusal, with Retry-After in whole seconds."""
+    seconds = max(1, math.ceil(wait_s))
+    return TooManyRequests(
+        f"Too many requests: try again in {seconds} s, and not faster than that.", headers={"Retry-After": str(seconds)}
+    )

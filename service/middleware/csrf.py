@@ -1,0 +1,61 @@
+"""What a browser session writes has to carry the session's token: in X-CSRF-Token, or as a form's `csrf_token`."""
+
+from __future__ import annotations
+
+import hmac
+from urllib.parse import parse_qs
+
+from starlette.datastructures import Headers
+from starlette.requests import Request
+from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.errors import Forbidden
+from service.handlers import refusal
+from service.middleware.access import SAFE_METHODS
+from service.principal import Principal
+
+FORM = "application/x-www-form-urlencoded"
+
+
+class CsrfGuard:
+    """Stands inside the body limit, so that a form is here in one message. Keys are sent by programs: not asked."""
+
+    def __init__(self, app: ASGIApp) -> None:
+        self.app = app
+
+    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
+        who: Principal | None = scope.get("principal") if scope["type"] == "http" else None
+        if who is None or who.csrf_token is None or scope["method"] in SAFE_METHODS:
+            await self.app(scope, receive, send)
+            return
+        headers = Headers(scope=scope)
+        first = await receive()
+        given = headers.get("x-csrf-token") or _field(headers, first)
+        if not hmac.compare_digest(given.encode("utf-8", "replace"), who.csrf_token.encode()):
+            error = Forbidden(
+                "The page that asked is out of date, or not ours: load it again, then try once more.",
+                slug="csrf",
+                title="The session's token is missing or wrong",
+            )
+            await refusal(Request(scope), error)(scope, receive, send)
+            return
+        handed = False
+
+        async def again() -> Message:
+            nonlocal handed
+            if handed:
+                return await receive()
+            handed = True
+            return first
+
+        await self.app(scope, again, send)
+
+
+def _field(headers: Headers, message: Message) -> str:
+    if headers.get("content-type", "").partition(";")[0].strip().lower() != FORM:
+        return ""
+    try:
+        fields = parse_qs(message.get("body", b"").decode("utf-8"), max_num_fields=100)
+    except (UnicodeDecodeError, ValueError):
+        return ""
+    return str(fields.get("csrf_token", [""])[0])

@@ -1,0 +1,32 @@
+"""Ends the streams of keys and sessions that are not good any more: one look every few seconds, for all of them."""
+
+from __future__ import annotations
+
+import asyncio
+import logging
+from collections.abc import Callable, Collection
+
+import anyio.to_thread
+
+from service.streams.hub import EventHub
+
+log = logging.getLogger("warpwright.service")
+
+# Credentials (ids of keys and sessions) -> those that have ended.
+ReadEnded = Callable[[Collection[str]], set[str]]
+
+
+async def end_revoked(hub: EventHub, read: ReadEnded, *, every_s: float) -> None:
+    """Runs until it is cancelled."""
+    while True:
+        await asyncio.sleep(every_s)
+        owners = hub.owners()
+        if not owners:
+            continue
+        try:
+            ended = await anyio.to_thread.run_sync(read, owners)
+        except Exception:  # the database may be away for a moment; the next look comes soon
+            log.exception("cannot look for revoked keys")
+            continue
+        for owner in ended:
+            hub.close_owner(owner)
