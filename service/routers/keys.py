@@ -24,9 +24,7 @@ router = APIRouter(tags=["access"])
 
 ProjectFilter = Annotated[
     str | None,
-    Query(
-        pattern=PROJECT_ID, description="Of this project; the operator alone may name another, and sees all without it."
-    ),
+    Query(pattern=PROJECT_ID, description="Of this project. The operator alone may name others, or none for all."),
 ]
 
 

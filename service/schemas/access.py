@@ -24,7 +24,7 @@ class ApiKeyRequest(Strict):
     expires_in_days: Annotated[int, Field(ge=1, le=3650), WHOLE] | None = Field(
         default=None, description="Default: never."
     )
-    project_id: Annotated[str, Field(max_length=40)] | None = Field(
+    project_id: Annotated[str, Field(pattern=PROJECT_ID)] | None = Field(
         default=None, description="Default: your own; the operator may name another."
     )
 
