@@ -11,7 +11,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import Double, ForeignKey, Index, LargeBinary, Text, UniqueConstraint, text
+from sqlalchemy import Double, ForeignKey, Index, LargeBinary, Text, UniqueConstraint, false, text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db import access_tables as access_tables  # its tables belong to the same metadata
@@ -127,7 +127,10 @@ class RunRow(Base):
 
 
 class ProposalRow(Base):
-    """`outcome` is null while it is open. `arm_number` counts within the Run and arm. `calls` counts its beginnings."""
+    """`outcome` is null while it is open. `arm_number` counts within the Run and arm.
+
+    `held_*` is the most that its calls in flight can cost, counted against the Run's budget until it is settled.
+    """
 
     __tablename__ = "proposals"
     __table_args__ = (
@@ -156,6 +159,8 @@ class ProposalRow(Base):
     input_tokens: Mapped[int] = mapped_column(default=0)
     output_tokens: Mapped[int] = mapped_column(default=0)
     usd: Mapped[float] = mapped_column(Double, default=0.0)
+    held_tokens: Mapped[int] = mapped_column(default=0, server_default="0")
+    held_usd: Mapped[float] = mapped_column(Double, default=0.0, server_default="0")
     duration_s: Mapped[float] = mapped_column(Double, default=0.0)
     created_at: Mapped[datetime]
     settled_at: Mapped[datetime | None]
@@ -183,6 +188,7 @@ class ArmStat(Base):
     device_s: Mapped[float] = mapped_column(Double, default=0.0)
     errors_in_row: Mapped[int] = mapped_column(default=0)
     exhausted: Mapped[bool] = mapped_column(default=False)
+    broke: Mapped[bool] = mapped_column(default=False, server_default=false())
 
 
 class CandidateRow(Base):

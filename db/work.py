@@ -80,6 +80,36 @@ class ConfirmWork:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A model call about to be made: the most tokens that it can take, and their prices.
+
+    `spent_*` is what earlier calls of the same Proposal came to.
+    """
+
+    input_tokens: int
+    output_tokens: int
+    least_output_tokens: int
+    usd_per_input: float = 0.0
+    usd_per_output: float = 0.0
+    spent_tokens: int = 0
+    spent_usd: float = 0.0
+
+    def usd(self, output_tokens: int) -> float:
+        """What it costs with so many tokens of reply."""
+        return self.input_tokens * self.usd_per_input + output_tokens * self.usd_per_output
+
+    def affordable(self, tokens_left: int | None, usd_left: float | None) -> int:
+        """The tokens of reply that what is left pays for (None: no limit), 0 where that is too few to be of use."""
+        most = self.output_tokens
+        if tokens_left is not None:
+            most = min(most, tokens_left - self.spent_tokens - self.input_tokens)
+        if usd_left is not None:
+            rest = usd_left - self.spent_usd - self.usd(0)
+            most = 0 if rest < 0 else min(most, int(rest / self.usd_per_output)) if self.usd_per_output else most
+        return most if most >= self.least_output_tokens else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ParentView:
     """A parent as a Proposer sees it: source, what the judge said about it, and how fast it is."""
 

@@ -42,8 +42,8 @@ def stats_of(state: SearchState) -> list[ArmStats]:
 
 
 def is_up(stats: ArmStats) -> bool:
-    """Whether an arm still answers: neither exhausted nor failing over and over."""
-    return not stats.exhausted and stats.errors_in_row < DOWN_AFTER
+    """Whether an arm still answers: neither exhausted, nor failing over and over, nor beyond the budget."""
+    return not (stats.exhausted or stats.broke) and stats.errors_in_row < DOWN_AFTER
 
 
 def seeds_asked(state: SearchState) -> int:

@@ -74,7 +74,8 @@ def _spent(state: SearchState) -> Finish:
     """The end of a Run that has budget left and nobody left to ask."""
     arms = [arm for arm in stats_of(state) if arm.arm.operator is not Operator.TUNE]
     up = [arm for arm in arms if is_up(arm)]
-    if any(not is_free(arm.arm) for arm in up) and not spending.may_pay(state):
+    too_dear = any(not is_free(arm.arm) for arm in up) and not spending.may_pay(state)
+    if too_dear or any(arm.broke for arm in arms):
         return finish(state, EndReason.BUDGET, "The budget for model calls is used up.")
     if not any(arm.candidates for arm in state.arms):
         names = ", ".join(state.config.proposers) or "none was named"

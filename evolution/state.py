@@ -46,7 +46,10 @@ class Broken:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmStats:
-    """What an arm has cost and brought in this Run. `asked - settled` are in flight."""
+    """What an arm has cost and brought in this Run. `asked - settled` are in flight.
+
+    `broke`: what was left of the budget did not pay for its last ask.
+    """
 
     arm: Arm
     asked: int = 0
@@ -61,6 +64,7 @@ class ArmStats:
     device_s: float = 0.0
     errors_in_row: int = 0
     exhausted: bool = False
+    broke: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -59,6 +59,7 @@ class ProposalOutcome(StrEnum):
     ENDPOINT_ERROR = "endpoint_error"
     DEADLINE = "deadline"
     EXHAUSTED = "exhausted"
+    OUT_OF_BUDGET = "out_of_budget"
     CANCELLED = "cancelled"
 
 

@@ -165,6 +165,7 @@ def _arm(row: ArmStat) -> ArmStats:
         device_s=row.device_s,
         errors_in_row=row.errors_in_row,
         exhausted=row.exhausted,
+        broke=row.broke,
     )
 
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from datetime import timedelta
+from typing import TypeVar
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -30,63 +31,43 @@ def progress(s: Session, run: RunRow, status: RunStatus) -> None:
 
 def seek_admission(s: Session, run: RunRow) -> list[Nudge]:
     """Find an Admission that still holds, join one under way, or order one."""
-    rows = s.scalars(
-        select(AdmissionRow)
-        .where(
-            AdmissionRow.problem_id == run.problem_id,
-            AdmissionRow.device_kind == run.device_kind,
-            AdmissionRow.state.in_(("accepted", "open")),
-        )
-        .order_by(AdmissionRow.id.desc())
-    ).all()
-    keys = _environments(s, run.device_kind)
-    accepted = next(
-        (row for row in rows if row.state == "accepted" and (not keys or row.environment_key in keys)), None
-    )
-    if accepted is not None:
-        run.admission_id = accepted.id
-        emit(s, run.id, "problem.admitted", problem_id=run.problem_id, admission_id=accepted.id, cached=True)
-        return seek_baseline(s, run)
-    under_way = next((row for row in rows if row.state == "open"), None)
-    if under_way is not None:
-        run.admission_id = under_way.id
-        return []
-    row = AdmissionRow(
-        id=new_id("adm"),
-        problem_id=run.problem_id,
-        device_kind=run.device_kind,
-        state="open",
-        schema_version=SCHEMA_VERSION,
-        created_at=now(s),
-    )
-    s.add(row)
-    s.flush()
+    row, nudges = _seek(s, run, AdmissionRow, "accepted", JobKind.ADMIT)
     run.admission_id = row.id
-    return order_job(s, JobKind.ADMIT, row.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind))
+    if row.state != "accepted":
+        return nudges
+    emit(s, run.id, "problem.admitted", problem_id=run.problem_id, admission_id=row.id, cached=True)
+    return seek_baseline(s, run)
 
 
 def seek_baseline(s: Session, run: RunRow) -> list[Nudge]:
     """Find Baselines timed on a present device and environment, join a timing under way, or order one."""
+    row, nudges = _seek(s, run, BaselineRow, "timed", JobKind.BASELINE)
+    run.baseline_id = row.id
+    return start(s, run) if row.state == "timed" else nudges
+
+
+Found = TypeVar("Found", AdmissionRow, BaselineRow)
+_PREFIX = {JobKind.ADMIT: "adm", JobKind.BASELINE: "base"}
+
+
+def _seek(s: Session, run: RunRow, table: type[Found], good: str, kind: JobKind) -> tuple[Found, list[Nudge]]:
+    """The newest row in state `good` for a present environment, else an open one, else a new one with its Job."""
     rows = s.scalars(
-        select(BaselineRow)
+        select(table)
         .where(
-            BaselineRow.problem_id == run.problem_id,
-            BaselineRow.device_kind == run.device_kind,
-            BaselineRow.state.in_(("timed", "open")),
+            table.problem_id == run.problem_id,
+            table.device_kind == run.device_kind,
+            table.state.in_((good, "open")),
         )
-        .order_by(BaselineRow.id.desc())
+        .order_by(table.id.desc())
     ).all()
     keys = _environments(s, run.device_kind)
-    timed = next((row for row in rows if row.state == "timed" and (not keys or row.environment_key in keys)), None)
-    if timed is not None:
-        run.baseline_id = timed.id
-        return start(s, run)
-    under_way = next((row for row in rows if row.state == "open"), None)
-    if under_way is not None:
-        run.baseline_id = under_way.id
-        return []
-    row = BaselineRow(
-        id=new_id("base"),
+    holds = [row for row in rows if row.state == good and (not keys or row.environment_key in keys)]
+    under_way = [row for row in rows if row.state == "open"]
+    if holds or under_way:
+        return (holds or under_way)[0], []
+    row = table(
+        id=new_id(_PREFIX[kind]),
         problem_id=run.problem_id,
         device_kind=run.device_kind,
         state="open",
@@ -95,8 +76,7 @@ def seek_baseline(s: Session, run: RunRow) -> list[Nudge]:
     )
     s.add(row)
     s.flush()
-    run.baseline_id = row.id
-    return order_job(s, JobKind.BASELINE, row.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind))
+    return row, order_job(s, kind, row.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind))
 
 
 def _environments(s: Session, device_kind: str) -> set[str]:

@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import timedelta
+from typing import Any
 
-from sqlalchemy import ScalarSelect, and_, func, select, update
+from sqlalchemy import ScalarSelect, and_, func, select, union, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.engine import CursorResult
 from sqlalchemy.orm import Session
@@ -13,12 +14,13 @@ from sqlalchemy.orm import Session
 from db.clock import now
 from db.ids import new_id
 from db.queues import JobKind, Nudge
-from db.tables import JobRow, Project, RunRow, ShareRow
+from db.tables import AdmissionRow, BaselineRow, JobRow, Project, RunRow, ShareRow
 from db.transitions.admission import ATTEMPTS
 from db.transitions.begin import progress
 from db.transitions.failures import BROKEN_OFF, cancelled, drop, give_up
-from db.transitions.locks import lock_run, lock_runs
+from db.transitions.locks import lock_problems, lock_run, lock_runs
 from db.transitions.orders import order_advance, retry_job
+from db.transitions.overdrawn import drop_unbegun, overdrawn
 from db.views import Job
 from evolution.types import RunStatus
 
@@ -32,26 +34,14 @@ def claim(s: Session, queues: Sequence[str], worker: str, lease_s: float) -> Job
 
     Fair over projects (start-time fair queueing, weighted by `projects.weight`); within one, confirmations first (a
     Run's budget keeps time for them, and what follows is measured against their outcome), then the oldest. One
-    conditional UPDATE, so that two workers never get the same Job. Commit before working on it.
+    conditional UPDATE, so that two workers never get the same Job. Commit before working on it. What its Run's budget
+    does not pay for any more is dropped here, before it costs anything.
     """
-    moment = now(s)
-    row = s.execute(
-        update(JobRow)
-        .where(JobRow.id == _next(s, queues), JobRow.state == "ready")
-        .values(
-            state="claimed",
-            attempts=JobRow.attempts + 1,
-            lease=new_id("lease"),
-            lease_until=moment + timedelta(seconds=lease_s),
-            worker=worker,
-            claimed_at=moment,
-        )
-        .returning(
-            JobRow.id, JobRow.kind, JobRow.queue, JobRow.run_id, JobRow.subject_id, JobRow.project_id, JobRow.attempts,
-            JobRow.lease,
-        )
-        .execution_options(synchronize_session=False)
-    ).one_or_none()  # fmt: skip
+    while (row := _take_next(s, queues, worker, lease_s)) is not None:
+        limit = overdrawn(s, row.run_id, row.kind)
+        if limit is None:
+            break
+        drop_unbegun(s, row.id, limit)
     if row is None:
         return None
     _serve(s, row.queue, row.project_id)
@@ -68,6 +58,27 @@ def claim(s: Session, queues: Sequence[str], worker: str, lease_s: float) -> Job
         attempt=row.attempts,
         lease=row.lease or "",
     )
+
+
+def _take_next(s: Session, queues: Sequence[str], worker: str, lease_s: float) -> Any:
+    moment = now(s)
+    return s.execute(
+        update(JobRow)
+        .where(JobRow.id == _next(s, queues), JobRow.state == "ready")
+        .values(
+            state="claimed",
+            attempts=JobRow.attempts + 1,
+            lease=new_id("lease"),
+            lease_until=moment + timedelta(seconds=lease_s),
+            worker=worker,
+            claimed_at=moment,
+        )
+        .returning(
+            JobRow.id, JobRow.kind, JobRow.queue, JobRow.run_id, JobRow.subject_id, JobRow.project_id, JobRow.attempts,
+            JobRow.lease,
+        )
+        .execution_options(synchronize_session=False)
+    ).one_or_none()  # fmt: skip
 
 
 def _next(s: Session, queues: Sequence[str]) -> ScalarSelect[str]:
@@ -145,6 +156,7 @@ def _expired(s: Session) -> list[Nudge]:
         .with_for_update(skip_locked=True)
         .execution_options(populate_existing=True)
     ).all()
+    _lock_subjects(s, rows)
     nudges: list[Nudge] = []
     for row in rows:
         if cancelled(s, row):
@@ -155,6 +167,21 @@ def _expired(s: Session) -> list[Nudge]:
         again = row.attempts < ATTEMPTS and not ended
         nudges += retry_job(s, row, message) if again else give_up(s, row, message)
     return nudges
+
+
+def _lock_subjects(s: Session, rows: Sequence[JobRow]) -> None:
+    """Hold the Problems, then the Runs, of locked Jobs: what is done to one of them may need both."""
+    if not rows:
+        return
+    runs = {row.run_id for row in rows if row.run_id is not None}
+    subjects = [row.subject_id for row in rows if row.run_id is None]
+    problems = union(
+        select(RunRow.problem_id).where(RunRow.id.in_(runs)),
+        select(AdmissionRow.problem_id).where(AdmissionRow.id.in_(subjects)),
+        select(BaselineRow.problem_id).where(BaselineRow.id.in_(subjects)),
+    )
+    lock_problems(s, s.scalars(problems).all())
+    lock_runs(s, RunRow.id.in_(runs))
 
 
 def _wake(s: Session) -> list[Nudge]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -44,6 +44,12 @@ def lock_problem(s: Session, problem_id: str, project_id: str | None = None) -> 
     if row is None or (project_id is not None and row.project_id != project_id):
         raise NotFound("problem", problem_id)
     return row
+
+
+def lock_problems(s: Session, ids: Collection[str]) -> None:
+    """Hold several Problems, in the order of their ids."""
+    query = select(ProblemRow.id).where(ProblemRow.id.in_(ids)).order_by(ProblemRow.id)
+    s.execute(query.with_for_update(key_share=True)).all()
 
 
 def lock_runs(s: Session, *conditions: object) -> Sequence[RunRow]:

@@ -12,6 +12,7 @@ from db.queues import JobKind, Nudge
 from db.tables import CandidateRow, EvaluationRow, JobRow, ProposalRow, RunRow
 from db.transitions.arms import arm_stat, stat_of
 from db.transitions.events import emit
+from db.transitions.holding import release
 from db.transitions.judging import add_evaluation, retry_internal, store_verdict
 from db.transitions.locks import lock_run, take
 from db.transitions.orders import finish_job, order_advance, order_job, retry_job
@@ -94,6 +95,7 @@ def store_proposal(
         run.spent_candidates -= 1
     if outcome in FRUITLESS:
         run.since_best += 1
+    release(s, run, proposal)
     _count(s, proposal, outcome)
     emit(
         s,
@@ -150,6 +152,7 @@ def _count(s: Session, proposal: ProposalRow, outcome: ProposalOutcome) -> None:
     stat.usd += proposal.usd
     stat.propose_s += proposal.duration_s
     stat.exhausted = stat.exhausted or outcome is ProposalOutcome.EXHAUSTED
+    stat.broke = outcome is ProposalOutcome.OUT_OF_BUDGET
     failed = outcome in (ProposalOutcome.ENDPOINT_ERROR, ProposalOutcome.DEADLINE)
     stat.errors_in_row = stat.errors_in_row + 1 if failed else 0
 
