@@ -41,10 +41,23 @@ class ModelEndpoint(BaseModel):
         default=4, ge=1, le=256, description="Requests in flight at once from one worker process."
     )
     timeout_s: float = Field(default=300.0, gt=0, description="Deadline of one request, from connect to last byte.")
+    stall_s: float = Field(default=90.0, gt=0, description="A reply of which nothing comes for so long is given up.")
+    requests_per_minute: float | None = Field(
+        default=None, gt=0, description="Rate limit of one worker process; unset: none."
+    )
+    tokens_per_minute: float | None = Field(
+        default=None, gt=0, description="Rate limit of one worker process, in and out; unset: none."
+    )
     max_output_tokens: int = Field(default=16384, ge=1, description="Asked of the endpoint for each reply.")
     context_tokens: int = Field(default=32768, ge=1024, description="Prompts are cut to fit this with the reply.")
     temperature: float | None = Field(default=None, ge=0, le=2, description="Sampling temperature; unset: its default.")
     stream: bool = Field(default=True, description="Stream replies, so that a stalled one is seen early.")
+    reasoning: bool = Field(
+        default=False, description="A reasoning model: its limit is sent as max_completion_tokens, thoughts included."
+    )
+    body: Mapping[str, Any] = Field(
+        default_factory=dict, description='More fields of each request, like {"reasoning_effort": "high"}.'
+    )
     headers: Mapping[str, str] = Field(default_factory=dict, description="Extra HTTP headers.")
 
     @property

@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from db.work import ProposalResult
+from db.work import Call, ProposalResult
 from evaluator.types import Language
 from evolution.types import Arm, Operator, ProposalOutcome
 from runtime.models import ModelEndpoint
@@ -197,7 +197,7 @@ def test_the_budget_limits_what_is_asked_for() -> None:
         assert server.requests[1]["max_tokens"] < 2000
         for left in ({"tokens_left": 1000}, {"usd_left": 1e-4}):
             result = ask(endpoint(server), **left)
-            assert result.outcome is ProposalOutcome.EXHAUSTED
+            assert result.outcome is ProposalOutcome.OUT_OF_BUDGET
             assert "budget" in result.detail
         assert len(server.requests) == 2
 
@@ -218,3 +218,47 @@ def test_a_reference_that_leaves_no_room_is_refused() -> None:
     assert result.outcome is ProposalOutcome.REFUSED
     assert "context_tokens" in result.detail
     assert server.requests == []
+
+
+def test_while_one_endpoint_rests_the_next_is_asked() -> None:
+    with ScriptedLLM([Fail(429, retry_after="30")]) as busy, ScriptedLLM([GOOD]) as free:
+        ends = endpoint(busy, name="busy", weight=1e9), endpoint(free, name="free")
+        proposer = ModelProposer(Settings(models=ends), backoff_s=0.01)
+        for _ in range(3):
+            result = proposer.propose(Request(work=propose_work(), deadline=Deadline(20.0)))
+            assert result.outcome is ProposalOutcome.CANDIDATE
+        assert (len(busy.requests), len(free.requests)) == (1, 3)
+
+
+def test_an_endpoint_that_comes_back_is_found_again() -> None:
+    """Five failures open the breaker; the next Proposal waits for it instead of failing at once."""
+    with ScriptedLLM([Fail(500)] * 5 + [GOOD]) as server:
+        proposer = ModelProposer(Settings(models=(endpoint(server),)), backoff_s=0.01, open_s=0.1)
+        outcomes = [proposer.propose(Request(work=propose_work(), deadline=Deadline(20.0))).outcome for _ in range(2)]
+    assert outcomes == [ProposalOutcome.ENDPOINT_ERROR, ProposalOutcome.CANDIDATE]
+
+
+def test_a_reasoning_model_is_asked_in_its_own_way() -> None:
+    with ScriptedLLM([GOOD]) as server:
+        ask(endpoint(server, reasoning=True, body={"reasoning_effort": "high"}))
+        ask(endpoint(server))
+    thinking, plain = server.requests
+    assert thinking["max_completion_tokens"] == plain["max_tokens"] > 0
+    assert "max_tokens" not in thinking
+    assert thinking["reasoning_effort"] == "high"
+
+
+def test_what_a_call_may_cost_is_asked_for_before_it_is_made() -> None:
+    asked: list[Call] = []
+
+    def hold(call: Call) -> int:
+        asked.append(call)
+        return 300 if len(asked) == 1 else 0
+
+    with ScriptedLLM([Say("prose"), GOOD]) as server:
+        proposer = ModelProposer(Settings(models=(endpoint(server),)), backoff_s=0.01)
+        result = proposer.propose(Request(work=propose_work(), deadline=Deadline(20.0), hold=hold))
+    assert [body["max_tokens"] for body in server.requests] == [300]
+    assert result.outcome is ProposalOutcome.MALFORMED
+    assert asked[1].spent_tokens == result.input_tokens + result.output_tokens
+    assert asked[0].usd_per_output == pytest.approx(10e-6)

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Session
 
-from db.engine import read_session
+from db.engine import read_session, write_session
 from db.queues import Nudge
 from db.repositories import proposals
+from db.transitions.holding import hold
 from db.transitions.settle import settle_proposal
 from db.views import Job
-from db.work import ProposeWork
+from db.work import Call, ProposeWork
 from evolution.types import ProposalOutcome
 from workers.context import Context
 from workers.handlers.base import Settle
@@ -19,7 +20,12 @@ RECENT = 20
 
 def handle(context: Context, job: Job, work: ProposeWork) -> Settle:
     """Make the Proposal; whatever goes wrong at an endpoint is an outcome, not an error."""
-    result = context.proposers.propose(work, notes=_refusals(context, work))
+
+    def held(call: Call) -> int:
+        with write_session(context.engine) as s:
+            return hold(s, job, call)
+
+    result = context.proposers.propose(work, notes=_refusals(context, work), hold=held)
 
     def settle(s: Session) -> list[Nudge]:
         return settle_proposal(s, job, result)

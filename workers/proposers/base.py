@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from db.work import ProposalResult, ProposeWork
+from db.work import Call, ProposalResult, ProposeWork
 from evaluator.languages import detect
 from evolution.types import ProposalOutcome
 
@@ -33,11 +34,22 @@ class Deadline:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
-    """One Proposal to make. `notes` are refusals of earlier replies, newest first."""
+    """One Proposal to make. `notes` are refusals of earlier replies, newest first.
+
+    `hold` reserves what a model call may cost, and gives the tokens of reply that it may take, 0 where it may not be
+    made; without it, what the work says is left is all there is to it.
+    """
 
     work: ProposeWork
     deadline: Deadline
     notes: tuple[str, ...] = field(default=())
+    hold: Callable[[Call], int] | None = None
+
+    def granted(self, call: Call) -> int:
+        """The tokens of reply that the Run's budget still pays for."""
+        if self.hold is not None:
+            return self.hold(call)
+        return call.affordable(self.work.tokens_left, self.work.usd_left)
 
 
 class Proposer(Protocol):

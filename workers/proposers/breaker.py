@@ -11,12 +11,17 @@ OPEN_S = 30.0
 
 
 class Breaker:
-    """Opens after FAILURES failed calls in a row; after OPEN_S one call may try again. Thread-safe."""
+    """Opens after FAILURES failed calls in a row; after `open_s` one call may try again. Thread-safe."""
 
-    def __init__(self, *, clock: Callable[[], float] = time.monotonic) -> None:
-        self._clock, self._lock = clock, threading.Lock()
+    def __init__(self, *, open_s: float = OPEN_S, clock: Callable[[], float] = time.monotonic) -> None:
+        self._clock, self._lock, self._open_s = clock, threading.Lock(), open_s
         self._failures = 0
         self._open_until = 0.0
+
+    def wait_s(self) -> float:
+        """Seconds until a call may be made; 0.0 where it may be made now."""
+        with self._lock:
+            return 0.0 if self._failures < FAILURES else max(0.0, self._open_until - self._clock())
 
     def allows(self) -> bool:
         """Whether a call may be made now. Where it is open and its time is up, one caller is let through."""
@@ -25,7 +30,7 @@ class Breaker:
                 return True
             if self._clock() < self._open_until:
                 return False
-            self._open_until = self._clock() + OPEN_S
+            self._open_until = self._clock() + self._open_s
             return True
 
     def succeeded(self) -> None:
@@ -36,4 +41,4 @@ class Breaker:
         with self._lock:
             self._failures += 1
             if self._failures >= FAILURES:
-                self._open_until = self._clock() + OPEN_S
+                self._open_until = self._clock() + self._open_s

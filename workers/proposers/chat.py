@@ -35,7 +35,11 @@ class Reply:
 
 
 class CallFailed(Exception):
-    """A call gave no whole reply. `retry`: the same endpoint may do better; `usage`: what it may have cost."""
+    """A call gave no whole reply.
+
+    `retry`: the same endpoint may do better. `busy`: it answers, and asks for a rest. `outage`: it counts against the
+    endpoint's health. `usage`: what the call may have cost.
+    """
 
     def __init__(
         self,
@@ -45,9 +49,12 @@ class CallFailed(Exception):
         retry_after_s: float | None = None,
         usage: Usage | None = None,
         text: str = "",
+        busy: bool = False,
+        outage: bool = True,
     ) -> None:
         super().__init__(message)
         self.retry, self.retry_after_s, self.usage, self.text = retry, retry_after_s, usage, text
+        self.busy, self.outage = busy, outage
 
 
 @dataclass(slots=True)
@@ -55,6 +62,7 @@ class _Parts:
     """What has come so far."""
 
     text: str = ""
+    thoughts: str = ""
     size: int = 0
     finish: str | None = None
     model: str = ""
@@ -75,10 +83,11 @@ def call(
     prompt = "\n".join(message["content"] for message in messages)
 
     def usage() -> Usage:
-        return count(parts.usage, prompt=prompt, reply=parts.text, max_output_tokens=max_output_tokens)
+        said = parts.text + parts.thoughts
+        return count(parts.usage, prompt=prompt, reply=said, max_output_tokens=max_output_tokens)
 
     try:
-        with make_client(deadline, max_bytes=OVERHEAD * max_reply_bytes + 2**16) as http:
+        with make_client(deadline, max_bytes=OVERHEAD * max_reply_bytes + 2**16, stall_s=endpoint.stall_s) as http:
             client = openai.OpenAI(
                 base_url=endpoint.base_url,
                 api_key=endpoint.api_key(),
@@ -91,15 +100,15 @@ def call(
                 if parts.oversized:
                     break
     except SettingsError as error:
-        raise CallFailed(str(error), retry=False) from error
+        raise CallFailed(str(error), retry=False, outage=False) from error
     except (openai.OpenAIError, httpx2.HTTPError, httpx2.StreamError, ValueError, AttributeError, TypeError) as error:
-        began = bool(parts.text)
+        began = bool(parts.text or parts.thoughts)
         raise _failure(error, deadline, began=began, usage=usage() if began else None, text=parts.text) from error
     if parts.finish is None and not parts.oversized:
         raise CallFailed(
             "the reply ended in its middle" if parts.text else "the endpoint sent no reply",
             retry=True,
-            usage=usage() if parts.text else None,
+            usage=usage() if parts.text or parts.thoughts else None,
             text=parts.text,
         )
     return Reply(
@@ -118,7 +127,8 @@ def _pieces(
     arguments: dict[str, Any] = {
         "model": endpoint.model,
         "messages": messages,
-        "max_tokens": max_output_tokens,
+        "max_completion_tokens" if endpoint.reasoning else "max_tokens": max_output_tokens,
+        "extra_body": dict(endpoint.body),
     }
     if endpoint.temperature is not None:
         arguments["temperature"] = endpoint.temperature
@@ -143,6 +153,10 @@ def _take(parts: _Parts, piece: Any, max_reply_bytes: int) -> None:
             parts.size += len(content.encode(errors="replace"))
             parts.oversized = parts.size > max_reply_bytes
             parts.text += content if not parts.oversized else content[: max(0, max_reply_bytes - len(parts.text))]
+        for name in ("reasoning_content", "reasoning"):
+            thought = getattr(body, name, None)
+            if isinstance(thought, str) and len(parts.thoughts) < max_reply_bytes:
+                parts.thoughts += thought
         if isinstance(choice.finish_reason, str):
             parts.finish = choice.finish_reason
 
@@ -154,9 +168,15 @@ def _failure(error: Exception, deadline: Deadline, *, began: bool, usage: Usage 
         status = error.status_code
         retry = status in RETRIED_STATUSES or status >= 500
         return CallFailed(
-            f"HTTP {status}: {error.message[:300]}", retry=retry, retry_after_s=_retry_after(error.response.headers)
+            f"HTTP {status}: {error.message[:300]}",
+            retry=retry,
+            retry_after_s=_retry_after(error.response.headers),
+            busy=status == 429,
+            outage=status >= 500 or status in (401, 403, 404),
         )
     if isinstance(error, openai.APIConnectionError) and not began:
+        if isinstance(error, openai.APITimeoutError):
+            return CallFailed("nothing came for too long", retry=True)
         cause = error.__cause__ or error
         return CallFailed(f"no connection: {cause}"[:300] or "no connection", retry=True)
     words = "the reply broke off" if began else "the answer is not what the protocol says"

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import time
+from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 
-from db.work import ProposalResult, ProposeWork
+from db.work import Call, ProposalResult, ProposeWork
 from evolution.types import Operator, ProposalOutcome
 from runtime.settings import Settings
 from workers.proposers.base import Deadline, Proposer, Request, none
@@ -34,7 +35,9 @@ class Proposers:
     def _synthesiser(self) -> SynthesiserProposer:
         return SynthesiserProposer()
 
-    def propose(self, work: ProposeWork, *, notes: tuple[str, ...] = ()) -> ProposalResult:
+    def propose(
+        self, work: ProposeWork, *, notes: tuple[str, ...] = (), hold: Callable[[Call], int] | None = None
+    ) -> ProposalResult:
         """Ask the Proposer that `work.arm` names, within its deadline. Raises StepFailed."""
         started = time.monotonic()
         proposer = self._choose(work)
@@ -43,7 +46,7 @@ class Proposers:
             return none(ProposalOutcome.EXHAUSTED, f"no proposer {work.arm.proposer!r} here; there are: {known}")
         synthesises = proposer is self.__dict__.get("_synthesiser")
         limit_s = self._settings.synthesis_deadline_s if synthesises else self._settings.proposal_deadline_s
-        result = proposer.propose(Request(work=work, deadline=Deadline(limit_s), notes=notes))
+        result = proposer.propose(Request(work=work, deadline=Deadline(limit_s), notes=notes, hold=hold))
         return replace(result, duration_s=time.monotonic() - started)
 
     def _choose(self, work: ProposeWork) -> Proposer | None:

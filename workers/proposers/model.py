@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field, replace
 
-from db.work import ParentView, ProposalResult, ProposeWork
+from db.work import Call, ParentView, ProposalResult, ProposeWork
 from evaluator.types import content_hash
 from evolution.types import ProposalOutcome
 from prompts import LessonNote, Material, ParentNote, Prompt, PromptTooLarge, ReplyError, follow_up, read_reply, render
@@ -13,8 +13,10 @@ from prompts.budget import clip, estimate_tokens
 from runtime.models import ModelEndpoint
 from runtime.settings import Settings
 from workers.proposers.base import Request, candidate, none, one_line
+from workers.proposers.breaker import OPEN_S
 from workers.proposers.chat import Message, Reply
 from workers.proposers.endpoints import BACKOFF_S, AllFailed, Asking, Bill, Endpoints
+from workers.proposers.usage import most_input
 
 TRIES = 2
 LEAST_OUTPUT_TOKENS = 256
@@ -40,9 +42,11 @@ class _Talk:
 class ModelProposer:
     """Every model endpoint as one Proposer; `arm.model`, or an arm named after an endpoint, picks one."""
 
-    def __init__(self, settings: Settings, *, backoff_s: float = BACKOFF_S) -> None:
+    def __init__(self, settings: Settings, *, backoff_s: float = BACKOFF_S, open_s: float = OPEN_S) -> None:
         self._settings = settings
-        self._endpoints = Endpoints(settings.models, max_reply_bytes=settings.max_reply_bytes, backoff_s=backoff_s)
+        self._endpoints = Endpoints(
+            settings.models, max_reply_bytes=settings.max_reply_bytes, backoff_s=backoff_s, open_s=open_s
+        )
 
     def propose(self, request: Request) -> ProposalResult:
         """One Candidate, or the outcome that says why not; never an exception for what an endpoint does."""
@@ -52,7 +56,7 @@ class ModelProposer:
         except PromptTooLarge as error:
             result = none(ProposalOutcome.REFUSED, str(error))
         except OutOfBudget as error:
-            result = none(ProposalOutcome.EXHAUSTED, str(error))
+            result = none(ProposalOutcome.OUT_OF_BUDGET, str(error))
         except AllFailed:
             late = request.deadline.passed
             outcome = ProposalOutcome.DEADLINE if late else ProposalOutcome.ENDPOINT_ERROR
@@ -98,21 +102,25 @@ class ModelProposer:
         prompt = render(_material(request), tokens=room)
         talk.prompt = prompt
         messages = [{"role": "system", "content": prompt.system}, {"role": "user", "content": prompt.user}, *talk.tail]
-        return Asking(messages, _affordable(endpoint, request.work, talk.bill, prompt.tokens + tail, most))
+        return Asking(messages, _granted(endpoint, request, talk.bill, messages, most))
 
 
-def _affordable(endpoint: ModelEndpoint, work: ProposeWork, bill: Bill, prompt_tokens: int, most: int) -> int:
-    """How many tokens of reply the Run's budget still pays for, at most `most`. Raises OutOfBudget."""
-    if work.tokens_left is not None:
-        most = min(most, work.tokens_left - bill.input_tokens - bill.output_tokens - prompt_tokens)
-    if work.usd_left is not None and endpoint.usd_per_million_output:
-        left = work.usd_left - bill.usd - endpoint.usd(prompt_tokens, 0)
-        most = min(most, int(left * 1e6 / endpoint.usd_per_million_output))
-    if work.usd_left is not None and work.usd_left - bill.usd < endpoint.usd(prompt_tokens, 0):
-        most = 0
-    if most < LEAST_OUTPUT_TOKENS:
+def _granted(endpoint: ModelEndpoint, request: Request, bill: Bill, messages: list[Message], most: int) -> int:
+    """How many tokens of reply the Run's budget still pays for, at most `most`; they are held. Raises OutOfBudget."""
+    granted = request.granted(
+        Call(
+            input_tokens=most_input("\n".join(message["content"] for message in messages)),
+            output_tokens=most,
+            least_output_tokens=LEAST_OUTPUT_TOKENS,
+            usd_per_input=(endpoint.usd_per_million_input or 0.0) / 1e6,
+            usd_per_output=(endpoint.usd_per_million_output or 0.0) / 1e6,
+            spent_tokens=bill.input_tokens + bill.output_tokens,
+            spent_usd=bill.usd,
+        )
+    )
+    if not granted:
         raise OutOfBudget("what is left of the run's budget does not pay for another reply")
-    return most
+    return granted
 
 
 def _source(reply: Reply, work: ProposeWork) -> str:

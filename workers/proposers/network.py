@@ -75,10 +75,10 @@ def _trust() -> ssl.SSLContext:
     return httpx2.create_ssl_context()
 
 
-def make_client(deadline: Deadline, *, max_bytes: int) -> httpx2.Client:
+def make_client(deadline: Deadline, *, max_bytes: int, stall_s: float = STALL_S) -> httpx2.Client:
     """A client for one call. Reading more than `max_bytes` raises httpx2.ReadError, passing the deadline a timeout."""
     transport = httpx2.HTTPTransport(verify=_trust(), trust_env=False)
     # The pool takes a backend, but the transport has no argument for it; a test holds us to this one place.
     transport._pool = httpcore2.ConnectionPool(ssl_context=_trust(), network_backend=_Backend(deadline, max_bytes))
-    timeout = httpx2.Timeout(connect=10.0, read=STALL_S, write=30.0, pool=1.0)
+    timeout = httpx2.Timeout(connect=10.0, read=stall_s, write=30.0, pool=1.0)
     return httpx2.Client(transport=transport, timeout=timeout, trust_env=False, follow_redirects=False)

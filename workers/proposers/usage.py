@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from prompts.budget import estimate_tokens
 
-SLACK_TOKENS = 1000
+SLACK_TOKENS = 256
 BYTES_PER_TOKEN_AT_MOST = 40
 """No tokenizer packs more bytes of code into a token on average: a smaller count is not believed."""
 
@@ -20,17 +20,23 @@ class Usage:
     estimated: bool
 
 
+def most_input(prompt: str) -> int:
+    """The most tokens that a prompt can be: one for two ASCII characters or any byte beyond them, and a wrapping."""
+    data = prompt.encode(errors="replace")
+    plain = sum(byte < 128 for byte in data)
+    return plain // 2 + len(data) - plain + SLACK_TOKENS
+
+
 def count(reported: object, *, prompt: str, reply: str, max_output_tokens: int) -> Usage:
     """The endpoint's own figures if both are possible, else estimates from the texts.
 
-    A prompt has at most a token a byte; a reply (hidden reasoning included) at most what was asked for.
+    Neither ever comes to more than was held for the call: `most_input` and `max_output_tokens` (hidden reasoning
+    included). An endpoint that claims more is not believed.
     """
     said_in, said_out = getattr(reported, "prompt_tokens", None), getattr(reported, "completion_tokens", None)
-    if _possible(said_in, prompt, len(prompt.encode(errors="replace")) + SLACK_TOKENS) and _possible(
-        said_out, reply, max(max_output_tokens, len(reply.encode(errors="replace"))) + SLACK_TOKENS
-    ):
+    if _possible(said_in, prompt, most_input(prompt)) and _possible(said_out, reply, max_output_tokens):
         return Usage(int(said_in or 0), int(said_out or 0), False)
-    return Usage(estimate_tokens(prompt), estimate_tokens(reply), True)
+    return Usage(min(estimate_tokens(prompt), most_input(prompt)), min(estimate_tokens(reply), max_output_tokens), True)
 
 
 def _possible(said: object, text: str, most: int) -> bool:
