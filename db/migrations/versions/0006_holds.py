@@ -1,6 +1,6 @@
 """What open Proposals hold of their Run's budget, and arms that found too little of it.
 
-Revision: 0005
+Revision: 0006
 """
 
 from __future__ import annotations
@@ -8,8 +8,8 @@ from __future__ import annotations
 import sqlalchemy as sa
 from alembic import op
 
-revision = "0005"
-down_revision = "0004"
+revision = "0006"
+down_revision = "0005"
 branch_labels = None
 depends_on = None
 
