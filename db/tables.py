@@ -317,6 +317,7 @@ class ChampionRow(Base):
     against_fastest: Mapped[dict[str, Any]]
     against_eager: Mapped[dict[str, Any] | None]
     fastest_baseline: Mapped[str] = mapped_column(Text)
+    roofline: Mapped[float | None] = mapped_column(Double)
     promoted_at: Mapped[datetime]
 
 

@@ -51,7 +51,10 @@ class CandidateView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderboardEntry:
-    """The Champion of a Problem on a Device kind, with the confirmed speedups that made it one."""
+    """The Champion of a Problem on a Device kind, with the confirmed speedups that made it one.
+
+    `roofline` is how near it comes to the Roofline floor, 0 to 1: the geometric mean over Workloads of floor / time.
+    """
 
     problem_id: str
     problem_name: str
@@ -66,6 +69,8 @@ class LeaderboardEntry:
     against_fastest: Ratio
     against_eager: Ratio | None
     confirmed_at: str
+    id: str = ""
+    roofline: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -91,6 +96,21 @@ class Job:
     project_id: str
     attempt: int
     lease: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobView:
+    """One Job as it waits (`ready`, `held`) or is worked on (`claimed` by `worker`). `error` is of its last attempt."""
+
+    id: str
+    kind: str
+    queue: str
+    state: str
+    attempts: int
+    worker: str | None
+    error: str
+    created_at: str
+    claimed_at: str | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from typing import Any
 
 from sqlalchemy import Select, select
@@ -61,6 +62,12 @@ def _row(s: Session, candidate_id: str, project_id: str | None) -> CandidateRow:
 def get(s: Session, candidate_id: str, *, project_id: str | None = None) -> CandidateView:
     """Raises NotFound."""
     return view(_row(s, candidate_id, project_id))
+
+
+def several(s: Session, ids: Sequence[str]) -> tuple[CandidateView, ...]:
+    """A page of Candidates by id, in no order; those that are not there are left out."""
+    query = select(CandidateRow).options(defer(CandidateRow.source), defer(CandidateRow.build))
+    return tuple(view(row) for row in s.scalars(query.where(CandidateRow.id.in_(ids))))
 
 
 def source(s: Session, candidate_id: str, *, project_id: str | None = None) -> Candidate:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -70,6 +72,31 @@ def champions_of(s: Session, run_id: str, *, limit: int = 20) -> tuple[ChampionV
     """The promotions that a Run won, newest first."""
     rows = s.scalars(
         select(ChampionRow).where(ChampionRow.run_id == run_id).order_by(ChampionRow.id.desc()).limit(limit)
+    )
+    return tuple(champion_view(row) for row in rows)
+
+
+def promotion_of(s: Session, run_id: str, candidate_id: str) -> ChampionView | None:
+    """The newest promotion of a Candidate, or None."""
+    row = s.scalars(
+        select(ChampionRow)
+        .where(ChampionRow.run_id == run_id, ChampionRow.candidate_id == candidate_id)
+        .order_by(ChampionRow.id.desc())
+        .limit(1)
+    ).one_or_none()
+    return None if row is None else champion_view(row)
+
+
+def newest_champions(s: Session, run_ids: Sequence[str]) -> dict[str, ChampionView]:
+    """The newest promotion of each of a page of Runs."""
+    rows = s.scalars(select(ChampionRow).where(ChampionRow.run_id.in_(run_ids)).order_by(ChampionRow.id))
+    return {row.run_id: champion_view(row) for row in rows}
+
+
+def of_problem(s: Session, problem_id: str, *, limit: int = 100) -> tuple[ChampionView, ...]:
+    """The promotions of a Problem on all devices, newest first."""
+    rows = s.scalars(
+        select(ChampionRow).where(ChampionRow.problem_id == problem_id).order_by(ChampionRow.id.desc()).limit(limit)
     )
     return tuple(champion_view(row) for row in rows)
 

@@ -2,7 +2,11 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any, Literal
+
+from sqlalchemy import Select, and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from db.clock import iso
@@ -11,36 +15,129 @@ from db.views import LeaderboardEntry
 from evaluator.schema import from_json
 from evaluator.types import DeviceKind, Language, Ratio
 
+Sort = Literal["speedup", "roofline", "newest", "problem"]
+MOST_DEVICES = 200
+TREND = 12
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """What to leave in: parts of a Problem's name, an exact device, a language, a Proposer or model. Empty: all."""
+
+    text: str = ""
+    device: str = ""
+    language: str = ""
+    proposer: str = ""
+
+    @property
+    def empty(self) -> bool:
+        return self == Filter()
+
 
 def rows(
-    s: Session, project_id: str, *, limit: int = 100, problem_id: str | None = None
+    s: Session,
+    project_id: str,
+    *,
+    limit: int = 100,
+    problem_id: str | None = None,
+    only: Filter = Filter(),
+    sort: Sort = "speedup",
+    after: str | None = None,
 ) -> tuple[LeaderboardEntry, ...]:
-    """Greatest confirmed speedup first."""
-    query = (
-        select(ChampionRow, ProblemRow.name, CandidateRow.language, CandidateRow.proposer, CandidateRow.model)
+    """Greatest confirmed speedup first, or as `sort` says; `after` is the id of the last entry of the page before."""
+    wanted: tuple[Any, ...] = (
+        ChampionRow, ProblemRow.name, CandidateRow.language, CandidateRow.proposer, CandidateRow.model,
+    )  # fmt: skip
+    query: Select[Any] = (
+        select(*wanted)
         .join(ProblemRow, ProblemRow.id == ChampionRow.problem_id)
         .join(CandidateRow, CandidateRow.id == ChampionRow.candidate_id)
         .where(ChampionRow.project_id == project_id, ChampionRow.standing)
-        .order_by(ChampionRow.speedup.desc(), ChampionRow.id)
-        .limit(limit)
     )
     if problem_id is not None:
         query = query.where(ChampionRow.problem_id == problem_id)
-    return tuple(
-        LeaderboardEntry(
-            problem_id=champion.problem_id,
-            problem_name=name,
-            device_kind=DeviceKind(champion.device_kind),
-            device_name=champion.device_name,
-            run_id=champion.run_id,
-            candidate_id=champion.candidate_id,
-            language=Language(language),
-            proposer=proposer,
-            model=model,
-            fastest_baseline=champion.fastest_baseline,
-            against_fastest=from_json(Ratio, champion.against_fastest),
-            against_eager=None if champion.against_eager is None else from_json(Ratio, champion.against_eager),
-            confirmed_at=iso(champion.promoted_at) or "",
+    query = _sorted(_only(query, only), sort, after)
+    return tuple(_entry(*row) for row in s.execute(query.limit(limit)))
+
+
+def devices(s: Session, project_id: str) -> tuple[str, ...]:
+    """The names of the devices that have a Champion."""
+    query = (
+        select(ChampionRow.device_name)
+        .where(ChampionRow.project_id == project_id, ChampionRow.standing)
+        .distinct()
+        .order_by(ChampionRow.device_name)
+        .limit(MOST_DEVICES)
+    )
+    return tuple(s.scalars(query))
+
+
+def trends(s: Session, entries: Sequence[LeaderboardEntry]) -> dict[str, tuple[float, ...]]:
+    """The confirmed speedups that led to each of a page of entries, oldest first, by the entry's id."""
+    latest = (
+        select(
+            ChampionRow.problem_id,
+            ChampionRow.device_name,
+            ChampionRow.speedup,
+            func.row_number()
+            .over(partition_by=(ChampionRow.problem_id, ChampionRow.device_name), order_by=ChampionRow.id.desc())
+            .label("back"),
         )
-        for champion, name, language, proposer, model in s.execute(query)
+        .where(ChampionRow.problem_id.in_({entry.problem_id for entry in entries}))
+        .subquery()
+    )
+    found: dict[tuple[str, str], list[float]] = {}
+    query = select(latest).where(latest.c.back <= TREND).order_by(latest.c.back.desc())
+    for row in s.execute(query):
+        found.setdefault((row.problem_id, row.device_name), []).append(row.speedup)
+    return {entry.id: tuple(found.get((entry.problem_id, entry.device_name), ())) for entry in entries}
+
+
+def _only(query: Select[Any], only: Filter) -> Select[Any]:
+    for word in only.text.split()[:8]:
+        query = query.where(ProblemRow.name.icontains(word, autoescape=True))
+    if only.device:
+        query = query.where(ChampionRow.device_name == only.device)
+    if only.language:
+        query = query.where(CandidateRow.language == only.language)
+    if only.proposer:
+        query = query.where(or_(CandidateRow.proposer == only.proposer, CandidateRow.model == only.proposer))
+    return query
+
+
+def _sorted(query: Select[Any], sort: Sort, after: str | None) -> Select[Any]:
+    """In order, ties by id, from the entry after `after` on."""
+    columns: dict[Sort, Any] = {
+        "speedup": ChampionRow.speedup,
+        "roofline": func.coalesce(ChampionRow.roofline, -1.0),
+        "newest": ChampionRow.promoted_at,
+        "problem": ProblemRow.name,
+    }
+    column = columns[sort]
+    rising = sort == "problem"
+    if after is not None:
+        last = select(column).select_from(ChampionRow).join(ProblemRow, ProblemRow.id == ChampionRow.problem_id)
+        value = last.where(ChampionRow.id == after).correlate(None).scalar_subquery()
+        beyond = column > value if rising else column < value
+        query = query.where(or_(beyond, and_(column == value, ChampionRow.id > after)))
+    return query.order_by(column.asc() if rising else column.desc(), ChampionRow.id)
+
+
+def _entry(champion: ChampionRow, name: str, language: str, proposer: str, model: str) -> LeaderboardEntry:
+    return LeaderboardEntry(
+        id=champion.id,
+        problem_id=champion.problem_id,
+        problem_name=name,
+        device_kind=DeviceKind(champion.device_kind),
+        device_name=champion.device_name,
+        run_id=champion.run_id,
+        candidate_id=champion.candidate_id,
+        language=Language(language),
+        proposer=proposer,
+        model=model,
+        fastest_baseline=champion.fastest_baseline,
+        roofline=champion.roofline,
+        against_fastest=from_json(Ratio, champion.against_fastest),
+        against_eager=None if champion.against_eager is None else from_json(Ratio, champion.against_eager),
+        confirmed_at=iso(champion.promoted_at) or "",
     )

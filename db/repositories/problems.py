@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Collection
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -32,6 +34,12 @@ def get(s: Session, problem_id: str, *, project_id: str | None = None) -> Proble
     if row is None or (project_id is not None and row.project_id != project_id):
         raise NotFound("problem", problem_id)
     return view(row)
+
+
+def names(s: Session, ids: Collection[str]) -> dict[str, str]:
+    """The names of a page of Problems."""
+    rows = s.execute(select(ProblemRow.id, ProblemRow.name).where(ProblemRow.id.in_(ids)))
+    return {row.id: row.name for row in rows}
 
 
 def facts(s: Session, problem_id: str, device_kind: DeviceKind) -> tuple[WorkloadFacts, ...]:

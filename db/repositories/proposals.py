@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session, defer
 
 from db.clock import iso
 from db.errors import NotFound
-from db.tables import ProposalRow, RunRow
+from db.tables import CandidateRow, ProposalRow, RunRow
 from evolution.types import Arm, Operator, Proposal, ProposalOutcome
 
 
@@ -48,6 +48,16 @@ def get(s: Session, proposal_id: str, *, project_id: str | None = None) -> Propo
     if row is None:
         raise NotFound("proposal", proposal_id)
     return view(row, texts=True)
+
+
+def of_candidate(s: Session, candidate_id: str) -> Proposal | None:
+    """The Proposal that a Candidate came of, with prompt and reply."""
+    row = s.scalars(
+        select(ProposalRow)
+        .join(CandidateRow, CandidateRow.proposal_id == ProposalRow.id)
+        .where(CandidateRow.id == candidate_id)
+    ).one_or_none()
+    return None if row is None else view(row, texts=True)
 
 
 def list(s: Session, run_id: str, *, limit: int = 50, after: str | None = None) -> tuple[Proposal, ...]:

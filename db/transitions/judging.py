@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
@@ -259,6 +261,7 @@ def crown(s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow
             against_fastest=to_json(ratio),
             against_eager=to_json(eager) if eager is not None else None,
             fastest_baseline=_comparator(evaluation),
+            roofline=_roofline(evaluation),
             promoted_at=now(s),
         )
     )
@@ -273,6 +276,14 @@ def crown(s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow
         low=ratio.interval.low,
         device=evaluation.device.name,
     )
+
+
+def _roofline(evaluation: Evaluation) -> float | None:
+    """The geometric mean over Workloads of floor / time, between 0 and 1; None where a floor is not known."""
+    shares = [min(1.0, m.floor_us / m.median_us) for m in evaluation.measurements if m.floor_us]
+    if not shares or len(shares) < len(evaluation.measurements):
+        return None
+    return math.exp(sum(math.log(share) for share in shares) / len(shares))
 
 
 def _comparator(evaluation: Evaluation) -> str:

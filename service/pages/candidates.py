@@ -1,59 +1,146 @@
-"""One Candidate as a page: where it comes from, what it was judged on, and its source."""
+"""One Candidate as pages: what it is worth, its source, what changed, how it was judged, how it came to be."""
 
 from __future__ import annotations
 
 import json
+from typing import Annotated, Any
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
+from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from db.engine import read_session
-from db.repositories import candidates, evaluations, problems, runs
+from db.repositories import candidates, evaluations, history, lineage, problems, proposals, runs
+from db.views import CandidateView, ChampionView
 from evaluator.schema import to_json
-from evaluator.types import Evaluation, Measurement, Stage
-from service.answering import CandidateId, refusals
+from evaluator.types import Evaluation
+from service.answering import CandidateId, checked_id, refusals
 from service.context import Ctx
+from service.errors import NotFound
+from service.pages.diffs import diff
+from service.pages.gates import report
 from service.pages.highlighting import highlight
 from service.pages.rendering import page
-from service.principal import Reads
-from service.routers.downloads import speaking
+from service.pages.times_chart import strips, workload_times
+from service.principal import Principal, Reads
+from service.routers.downloads import collect, send, speaking
 
 router = APIRouter()
 
+TABS = (
+    ("", "Overview"),
+    ("source", "Source"),
+    ("diff", "Diff"),
+    ("evidence", "Evidence"),
+    ("proposal", "Prompt and reply"),
+    ("samples", "Samples"),
+)
+NEAR = 12
+
 
 @router.get("/candidates/{id}")
-def show(context: Ctx, who: Reads, id: CandidateId) -> Response:
-    """The page of one Candidate."""
+def overview(context: Ctx, who: Reads, id: CandidateId) -> Response:
+    """The verdict, the times by Workload, where it came from, what it was judged on."""
+    with read_session(context.engine) as session, refusals():
+        values = _frame(session, who, id, "")
+        view: CandidateView = values["candidate"]
+        problem = values["problem"].problem
+        official = _official(session, id)
+        facts = problems.facts(session, view.problem_id, values["run"].device_kind)
+        values |= {
+            "official": official,
+            "resources": _pretty(official.resources) if official is not None and official.resources else "",
+            "times": workload_times(official, {w.name for w in problem.workloads if w.held_out}, facts)
+            if official is not None
+            else (),
+            "parents": candidates.several(session, view.parents),
+            "children": lineage.children(session, view.run_id, id, after_number=view.number, limit=NEAR),
+        }
+    return page("candidate_overview.html", **values)
+
+
+@router.get("/candidates/{id}/source")
+def show_source(context: Ctx, who: Reads, id: CandidateId) -> Response:
+    """The source, highlighted."""
+    with read_session(context.engine) as session, refusals():
+        values = _frame(session, who, id, "source")
+        source = candidates.source(session, id).source
+    return page("candidate_source.html", **values, source=highlight(source), lines=source.count("\n") + 1)
+
+
+@router.get("/candidates/{id}/diff")
+def show_diff(
+    context: Ctx, who: Reads, id: CandidateId, to: Annotated[str | None, Query(max_length=60)] = None
+) -> Response:
+    """What changed from a parent, or from any other Candidate named by `to`."""
+    with read_session(context.engine) as session, refusals():
+        values = _frame(session, who, id, "diff")
+        view: CandidateView = values["candidate"]
+        chosen = checked_id(to, "candidate") if to is not None else next(iter(view.parents), None)
+        other = candidates.get(session, chosen, project_id=who.project_id) if chosen is not None else None
+        sources = [candidates.source(session, one.id).source for one in (other, view) if one is not None]
+        parents = candidates.several(session, view.parents)
+    found = diff(sources[0], sources[1]) if other is not None else None
+    return page("candidate_diff.html", **values, other=other, found=found, parents=parents)
+
+
+@router.get("/candidates/{id}/evidence")
+def show_evidence(context: Ctx, who: Reads, id: CandidateId) -> Response:
+    """Every Evaluation, gate by gate, newest first."""
+    with read_session(context.engine) as session, refusals():
+        values = _frame(session, who, id, "evidence")
+        reports = [report(view) for view in reversed(evaluations.list(session, id))]
+    return page("candidate_evidence.html", **values, reports=reports)
+
+
+@router.get("/candidates/{id}/proposal")
+def show_proposal(context: Ctx, who: Reads, id: CandidateId) -> Response:
+    """What was asked, what was answered, what it cost."""
+    with read_session(context.engine) as session, refusals():
+        values = _frame(session, who, id, "proposal")
+        proposal = proposals.of_candidate(session, id)
+    if proposal is None:
+        raise NotFound("The Proposal of this Candidate is not kept any more.")
+    return page("candidate_proposal.html", **values, proposal=proposal)
+
+
+@router.get("/candidates/{id}/samples")
+def show_samples(context: Ctx, who: Reads, id: CandidateId) -> Response:
+    """The raw samples behind the official times."""
+    with read_session(context.engine) as session, refusals():
+        values = _frame(session, who, id, "samples")
+        official = _official(session, id)
+    found = [strips(m) for m in official.measurements] if official is not None else []
+    return page("candidate_samples.html", **values, official=official, strips=found)
+
+
+@router.get("/candidates/{id}/download")
+def download(context: Ctx, who: Reads, id: CandidateId) -> Response:
+    """The file of this Candidate, which says what it was verified on and whether that was confirmed."""
     with read_session(context.engine) as session, refusals():
         view = candidates.get(session, id, project_id=who.project_id)
-        problem = problems.get(session, view.problem_id)
-        run = runs.get(session, view.run_id)
-        source = candidates.source(session, id).source
-        found = evaluations.for_candidate(session, id)
-    official = speaking(found)
-    return page(
-        "candidate.html",
-        section="runs",
-        candidate=view,
-        problem=problem,
-        run=run,
-        source=highlight(source),
-        lines=source.count("\n") + 1,
-        official=official,
-        confirmed=official is not None and official.stage is Stage.CONFIRM,
-        held_out={w.name for w in problem.problem.workloads if w.held_out},
-        measurements=[(m, fastest(m)) for m in (official.measurements if official else ())],
-        evaluations=[(evaluation, evidence(evaluation)) for evaluation in reversed(found)],
-    )
+        export = collect(who, session, id, runs.get(session, view.run_id).device_kind)
+    return send(export)
 
 
-def fastest(measurement: Measurement) -> str | None:
-    """The mode of the fastest Baseline of one Workload."""
-    if not measurement.baselines:
-        return None
-    return min(measurement.baselines, key=lambda time: time.median_us).mode
+def _official(session: Session, candidate_id: str) -> Evaluation | None:
+    return speaking(evaluations.for_candidate(session, candidate_id))
 
 
-def evidence(evaluation: Evaluation) -> str:
-    """The evidence as indented JSON, for people who want to see all of it."""
-    return json.dumps(to_json(evaluation.evidence), indent=2, ensure_ascii=False)[:100_000]
+def _frame(session: Session, who: Principal, candidate_id: str, tab: str) -> dict[str, Any]:
+    """What the top of every tab shows."""
+    view = candidates.get(session, candidate_id, project_id=who.project_id)
+    won: ChampionView | None = history.promotion_of(session, view.run_id, candidate_id)
+    return {
+        "section": "runs",
+        "candidate": view,
+        "problem": problems.get(session, view.problem_id),
+        "run": runs.get(session, view.run_id),
+        "won": won,
+        "tab": tab,
+        "tabs": TABS,
+    }
+
+
+def _pretty(value: object) -> str:
+    return json.dumps(to_json(value), indent=2, ensure_ascii=False)[:50_000]

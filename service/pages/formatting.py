@@ -60,6 +60,11 @@ def moment(value: str) -> str:
     return f"{parsed:%Y-%m-%d %H:%M} UTC"
 
 
+def words(value: str) -> str:
+    """A name of ours as words: NOT_A_THING becomes "not a thing"."""
+    return value.replace("_", " ").lower()
+
+
 def plural(number: int, one: str, many: str) -> str:
     """1 run, 2 runs."""
     return f"{count(number)} {one if number == 1 else many}"

@@ -12,9 +12,12 @@ MAX_CHARACTERS = 200_000
 
 
 def highlight(source: str) -> Markup:
-    """Escaped HTML with line numbers that are not copied along."""
+    """Escaped HTML with line numbers beside it, which are not copied along."""
+    numbers = "\n".join(str(number + 1) for number in range(source.count("\n") + 1))
+    gutter = Markup('<pre class="gutter" aria-hidden="true">{}</pre>').format(numbers)
     if len(source) > MAX_CHARACTERS:
-        return Markup("<pre>{}</pre>").format(source)
+        return Markup('<div class="lines">{}<pre class="code">{}</pre></div>').format(gutter, source)
     formatter: HtmlFormatter[str] = HtmlFormatter(cssclass="code", linenos=False, wrapcode=True)
     # Pygments escapes what it is given.
-    return Markup(pygments_highlight(source, PythonLexer(stripnl=False), formatter))
+    body = Markup(pygments_highlight(source, PythonLexer(stripnl=False), formatter))
+    return Markup('<div class="lines">{}{}</div>').format(gutter, body)

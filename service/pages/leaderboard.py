@@ -1,24 +1,161 @@
-"""The first page: the Champion of every Problem on every device."""
+"""The first page: the Champion of every Problem on every device, as a list, as a map, and as a file."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+import csv
+import io
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any, Literal
+from urllib.parse import urlencode
+
+from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from db.engine import read_session
 from db.repositories import leaderboard, runs
+from db.repositories.leaderboard import Filter, Sort
+from db.views import LeaderboardEntry
+from evaluator.types import Language
 from service.context import Ctx
 from service.pages.rendering import page
+from service.paging import Cursor, decode_cursor, encode_cursor
 from service.principal import Reads
 
 router = APIRouter()
 
+PAGE = 50
+MAP = 400
+FILE = 5000
+SORTS: tuple[tuple[Sort, str], ...] = (
+    ("speedup", "Speedup"),
+    ("roofline", "Roofline"),
+    ("newest", "Confirmed"),
+    ("problem", "Problem"),
+)
+_FORMULA = ("=", "+", "-", "@", "\t", "\r")
+
+Text = Annotated[str, Query(max_length=100)]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Question:
+    """What the reader asked for; `address` makes a permalink of it."""
+
+    only: Filter
+    sort: Sort
+    view: Literal["list", "map"]
+
+    def address(self, path: str = "/", **changes: str) -> str:
+        """A link to the same question, with some of it changed."""
+        given = {
+            "q": self.only.text,
+            "device": self.only.device,
+            "language": self.only.language,
+            "proposer": self.only.proposer,
+            "sort": self.sort if self.sort != "speedup" else "",
+            "view": self.view if self.view != "list" else "",
+        }
+        parts = {key: value for key, value in {**given, **changes}.items() if value}
+        return f"{path}?{urlencode(parts)}" if parts else path
+
+
+def asked(
+    q: Text = "",
+    device: Text = "",
+    language: Text = "",
+    proposer: Text = "",
+    sort: Sort = "speedup",
+    view: Literal["list", "map"] = "list",
+) -> Question:
+    """The question in a query string."""
+    only = Filter(text=q.strip(), device=device, language=language, proposer=proposer)
+    return Question(only=only, sort=sort, view=view)
+
+
+Asked = Annotated[Question, Depends(asked)]
+
 
 @router.get("/")
-def show(context: Ctx, who: Reads) -> Response:
+def show(context: Ctx, who: Reads, question: Asked, cursor: Cursor = None) -> Response:
     """The leaderboard; where it is empty, what to do about that."""
+    list_name = f"leaderboard:{question.address()}"[:300]
+    after = decode_cursor(list_name, cursor)
+    as_map = question.view == "map"
+    limit = MAP if as_map else PAGE
+    sort: Sort = "problem" if as_map else question.sort
     with read_session(context.engine) as session:
-        rows = leaderboard.rows(session, who.project_id, limit=200)
+        found = leaderboard.rows(session, who.project_id, limit=limit + 1, only=question.only, sort=sort, after=after)
+        shown = found[:limit]
+        trends = {} if as_map else leaderboard.trends(session, shown)
+        devices = leaderboard.devices(session, who.project_id)
         active = [run for run in runs.list(session, who.project_id, limit=20) if not run.status.ended]
-    top = max((row.against_fastest.interval.high for row in rows), default=1.0)
-    return page("leaderboard.html", section="leaderboard", rows=rows, top=top, active=active)
+    more = encode_cursor(list_name, shown[-1].id) if len(found) > limit else None
+    return page(
+        "leaderboard.html",
+        section="leaderboard",
+        question=question,
+        rows=shown,
+        grid=_grid(shown) if as_map else None,
+        trends=trends,
+        devices=devices,
+        languages=[language.value for language in Language],
+        sorts=SORTS,
+        top=max((row.against_fastest.interval.high for row in shown), default=1.25),
+        active=active,
+        more=more,
+        first=cursor is None,
+    )
+
+
+@router.get("/leaderboard.csv")
+def as_csv(context: Ctx, who: Reads, question: Asked) -> Response:
+    """The same question, answered as a file of comma-separated values."""
+    with read_session(context.engine) as session:
+        found = leaderboard.rows(session, who.project_id, limit=FILE, only=question.only, sort=question.sort)
+    text = io.StringIO()
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(_COLUMNS)
+    writer.writerows(_record(row) for row in found)
+    headers = {"Content-Disposition": 'attachment; filename="leaderboard.csv"', "Cache-Control": "no-cache"}
+    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
+
+
+_COLUMNS = (
+    "problem", "device_kind", "device", "speedup", "low", "high", "confidence", "baseline", "against_eager",
+    "roofline", "language", "proposer", "model", "confirmed_at", "problem_id", "run_id", "candidate_id",
+)  # fmt: skip
+
+
+def _record(row: LeaderboardEntry) -> list[Any]:
+    ratio, eager = row.against_fastest, row.against_eager
+    values: list[Any] = [
+        row.problem_name, row.device_kind.value, row.device_name, ratio.value, ratio.interval.low, ratio.interval.high,
+        ratio.interval.confidence, row.fastest_baseline, eager.value if eager is not None else "", row.roofline or "",
+        row.language.value, row.proposer, row.model, row.confirmed_at, row.problem_id, row.run_id, row.candidate_id,
+    ]  # fmt: skip
+    return [_harmless(value) if isinstance(value, str) else value for value in values]
+
+
+def _harmless(text: str) -> str:
+    """A spreadsheet takes what begins like a formula for one."""
+    return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Grid:
+    """Problems down, devices across; a cell is the Champion, or None."""
+
+    devices: tuple[str, ...]
+    rows: tuple[tuple[LeaderboardEntry, tuple[LeaderboardEntry | None, ...]], ...]
+
+
+def _grid(found: Sequence[LeaderboardEntry]) -> Grid:
+    devices = tuple(sorted({row.device_name for row in found}))
+    by_problem: dict[str, dict[str, LeaderboardEntry]] = {}
+    for row in found:
+        by_problem.setdefault(row.problem_id, {})[row.device_name] = row
+    rows = tuple(
+        (next(iter(cells.values())), tuple(cells.get(device) for device in devices)) for cells in by_problem.values()
+    )
+    return Grid(devices=devices, rows=rows)

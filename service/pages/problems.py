@@ -1,4 +1,4 @@
-"""One Problem as a page: the reference, its Workloads, and its Champions."""
+"""One Problem as a page: the reference, its Workloads, its Baselines, and the history of its Champions."""
 
 from __future__ import annotations
 
@@ -6,7 +6,8 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from db.engine import read_session
-from db.repositories import leaderboard, problems
+from db.repositories import baselines, history, leaderboard, problems, runs
+from evaluator.types import BaselineReport, BaselineTime, DeviceKind
 from service.answering import ProblemId, refusals
 from service.context import Ctx
 from service.pages.highlighting import highlight
@@ -15,6 +16,8 @@ from service.principal import Reads
 
 router = APIRouter()
 
+RUNS = 10
+
 
 @router.get("/problems/{id}")
 def show(context: Ctx, who: Reads, id: ProblemId) -> Response:
@@ -22,6 +25,11 @@ def show(context: Ctx, who: Reads, id: ProblemId) -> Response:
     with read_session(context.engine) as session, refusals():
         view = problems.get(session, id, project_id=who.project_id)
         champions = leaderboard.rows(session, who.project_id, problem_id=id)
+        past = history.of_problem(session, id)
+        reports = [report for kind in DeviceKind if (report := baselines.newest(session, id, kind)) is not None]
+        facts = {fact.workload: fact for kind in DeviceKind for fact in problems.facts(session, id, kind)}
+        recent = runs.list(session, who.project_id, limit=RUNS, problem_id=id)
+    ratios = [row.against_fastest for row in champions] + [row.against_fastest for row in past]
     return page(
         "problem.html",
         section="leaderboard",
@@ -29,5 +37,19 @@ def show(context: Ctx, who: Reads, id: ProblemId) -> Response:
         problem=view.problem,
         source=highlight(view.problem.source),
         champions=champions,
-        top=max((row.against_fastest.interval.high for row in champions), default=1.0),
+        past=past,
+        top=max((ratio.interval.high for ratio in ratios), default=1.25),
+        reports=[(report, _by_workload(report)) for report in reports],
+        facts=facts,
+        recent=recent,
     )
+
+
+def _by_workload(report: BaselineReport) -> list[tuple[str, list[BaselineTime], float]]:
+    """(Workload, its times with the fastest first, the slowest upper end) of a report."""
+    names = dict.fromkeys(time.workload for time in report.times)
+    rows = []
+    for name in names:
+        times = sorted((time for time in report.times if time.workload == name), key=lambda time: time.median_us)
+        rows.append((name, times, max(time.interval_us.high for time in times)))
+    return rows

@@ -16,6 +16,8 @@ from service.principal import VIEWER, Principal
 
 _PROGRAMS = ("/api/", "/healthz", "/readyz", "/metrics", "/static/")
 
+NAVIGATION = (("leaderboard", "/", "Leaderboard"), ("runs", "/runs", "Runs"), ("fleet", "/fleet", "Fleet"))
+
 _templates = Environment(
     loader=FileSystemLoader(Path(__file__).parent.parent / "templates"),
     autoescape=True,
@@ -31,6 +33,14 @@ _templates.filters.update(
     usd=formatting.usd,
     count=formatting.count,
     moment=formatting.moment,
+    words=formatting.words,
+)
+_templates.globals.update(
+    asset=asset,
+    plural=formatting.plural,
+    interval_bar=charts.interval_bar,
+    sparkline=charts.sparkline,
+    navigation=NAVIGATION,
 )
 
 
@@ -46,7 +56,6 @@ def csrf_token() -> str:
 
 
 _templates.globals.update(viewer=viewer, csrf_token=csrf_token)
-_templates.globals.update(asset=asset, plural=formatting.plural, interval_bar=charts.interval_bar)
 
 
 def page(template: str, *, status: int = 200, **values: Any) -> Response:

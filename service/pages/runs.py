@@ -1,42 +1,44 @@
-"""Runs as pages: the list, and one Run as it goes."""
+"""Runs as pages: the list, and one Run under an address for each of its tabs."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass
-from typing import Any
+from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter
+from fastapi import APIRouter, Query
 from sqlalchemy.orm import Session
-from starlette.responses import Response
+from starlette.responses import RedirectResponse, Response
 
-from db.engine import read_session
-from db.repositories import candidates, problems, runs
-from db.views import CandidateView
-from evaluator.types import Verdict
+from db.engine import read_session, write_session
+from db.repositories import archive, candidates, history, problems, queue, runs
+from db.transitions.runs import cancel_run, pause_run, resume_run
+from db.views import ChampionView, Milestone, ProblemView
 from evolution.types import Run
-from service.answering import RunId, refusals
-from service.context import Context, Ctx
-from service.pages import formatting
-from service.pages.charts import staircase
+from service.answering import RunId, answer, refusals
+from service.context import Ctx
+from service.pages import lineage
+from service.pages.archive_map import archive_map
+from service.pages.charts import staircase, value_range
+from service.pages.funnel import funnel
+from service.pages.gauges import gauges
 from service.pages.rendering import page
 from service.paging import Cursor, decode_cursor, encode_cursor
-from service.principal import Principal, Reads
+from service.principal import Principal, Reads, Submits
 
 router = APIRouter()
 
 PAGE = 50
-SHOWN = 100
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Gauge:
-    """One limit of a budget and how much of it is used. `share` is between 0 and 1, None without a limit."""
-
-    label: str
-    used: str
-    limit: str | None
-    share: float | None
+NEWEST = 12
+TABS = (
+    ("", "Overview"),
+    ("candidates", "Candidates"),
+    ("archive", "Archive"),
+    ("lineage", "Lineage"),
+    ("credit", "Credit"),
+    ("queue", "Queue"),
+)
+AXES = {"evaluations": "evaluations", "seconds": "wall_s", "dollars": "usd"}
+Axis = Annotated[Literal["evaluations", "seconds", "dollars"], Query()]
+Order = Annotated[Literal["newest", "fastest"], Query()]
 
 
 @router.get("/runs")
@@ -46,75 +48,161 @@ def show_all(context: Ctx, who: Reads, cursor: Cursor = None) -> Response:
     with read_session(context.engine) as session, refusals():
         found = runs.list(session, who.project_id, limit=PAGE + 1, after=after)
         shown = found[:PAGE]
-        names = {id: problems.get(session, id).name for id in {run.problem_id for run in shown}}
-        best = {run.id: _best(session, run) for run in shown}
+        names = problems.names(session, {run.problem_id for run in shown})
+        best = candidates.several(session, [run.best_id for run in shown if run.best_id is not None])
+        crowned = history.newest_champions(session, [run.id for run in shown if run.champion_id is not None])
     more = encode_cursor("runs", shown[-1].id) if len(found) > PAGE else None
-    return page("runs.html", section="runs", runs=shown, names=names, best=best, more=more, first=cursor is None)
+    return page(
+        "runs.html",
+        section="runs",
+        runs=shown,
+        names=names,
+        best={one.id: one for one in best},
+        crowned=crowned,
+        more=more,
+        first=cursor is None,
+        busy=cursor is None and any(not run.status.ended for run in shown),
+    )
 
 
 @router.get("/runs/{id}")
-def show(context: Ctx, who: Reads, id: RunId) -> Response:
-    """One Run; the part that changes is a fragment that the page fetches again as events arrive."""
-    return page("run.html", section="runs", **_values(context, who, id))
-
-
-@router.get("/runs/{id}/live")
-def live(context: Ctx, who: Reads, id: RunId) -> Response:
-    """The part of the page that changes."""
-    response = page("_run_live.html", **_values(context, who, id))
-    response.headers["Cache-Control"] = "no-store"
-    return response
-
-
-def _values(context: Context, who: Principal, run_id: str) -> dict[str, Any]:
+def overview(context: Ctx, who: Reads, id: RunId, x: Axis = "evaluations") -> Response:
+    """The best so far, the funnel, the newest Candidates, what was spent."""
     with read_session(context.engine) as session, refusals():
-        run = runs.get(session, run_id, project_id=who.project_id)
-        problem = problems.get(session, run.problem_id)
-        newest = candidates.list(session, run_id, limit=1000)
-        best = _best(session, run)
-    judged = sorted((c for c in newest if c.speedup is not None), key=lambda c: c.number)
-    chart = staircase([(c.number, c.speedup.value) for c in judged if c.speedup is not None])
+        values = _frame(session, who, id, "")
+        run = values["run"]
+        milestones = history.milestones(session, id)
+        tallies = history.tallies(session, id)
+        arms = history.arms(session, id)
+        crowned = values["crowned"]
+        values |= {
+            "best": candidates.get(session, run.best_id) if run.best_id is not None else None,
+            "newest": candidates.list(session, id, limit=NEWEST),
+            "gates": funnel(arms, tallies, (_confirms(tallies), len(crowned))),
+            "gauges": gauges(run),
+            "axis": x,
+            "axes": tuple(AXES),
+            "chart": staircase(milestones, AXES[x], _ends(run, milestones, tallies)[x]),
+        }
+    return page("run_overview.html", **values)
+
+
+@router.get("/runs/{id}/progress")
+def progress(context: Ctx, who: Reads, id: RunId) -> Response:
+    """The numbers of the chart, for the script that draws it."""
+    with read_session(context.engine) as session, refusals():
+        run = runs.get(session, id, project_id=who.project_id)
+        found = history.milestones(session, id)
+        tallies = history.tallies(session, id)
+    bottom, top = value_range(found)
+    points = [
+        {
+            "evaluations": m.evaluations,
+            "seconds": m.wall_s,
+            "dollars": m.usd,
+            "speedup": m.speedup.value,
+            "low": m.speedup.interval.low,
+            "high": m.speedup.interval.high,
+            "confirmed": m.confirmed,
+            "number": m.number,
+        }
+        for m in found
+    ]
+    value = {"points": points, "ends": _ends(run, found, tallies), "bottom": bottom, "top": top}
+    return answer(value, headers={"Cache-Control": "no-store"})
+
+
+@router.get("/runs/{id}/candidates")
+def list_candidates(context: Ctx, who: Reads, id: RunId, cursor: Cursor = None, order: Order = "newest") -> Response:
+    """Newest first in pages, or one page of the fastest."""
+    list_name = f"candidates:{id}"
+    after = decode_cursor(list_name, cursor)
+    fastest = order == "fastest"
+    with read_session(context.engine) as session, refusals():
+        values = _frame(session, who, id, "candidates")
+        found = candidates.list(session, id, limit=PAGE + 1, after=None if fastest else after, by_speedup=fastest)
+    more = encode_cursor(list_name, found[PAGE - 1].id) if len(found) > PAGE and not fastest else None
+    return page(
+        "run_candidates.html", **values, found=found[:PAGE], more=more, order=order, first=cursor is None,
+        top=_top([one.speedup.interval.high for one in found if one.speedup is not None]),
+    )  # fmt: skip
+
+
+@router.get("/runs/{id}/archive")
+def show_archive(context: Ctx, who: Reads, id: RunId) -> Response:
+    """The elites as a map of islands and Niches."""
+    with read_session(context.engine) as session, refusals():
+        values = _frame(session, who, id, "archive")
+        found = archive.elites(session, id)
+    return page("run_archive.html", **values, map=archive_map(found, values["run"].config.islands))
+
+
+@router.get("/runs/{id}/lineage")
+def show_lineage(context: Ctx, who: Reads, id: RunId) -> Response:
+    """The elites and the Champion with their ancestors, as a tree."""
+    with read_session(context.engine) as session, refusals():
+        values = _frame(session, who, id, "lineage")
+        trees = lineage.of_run(session, values["run"])
+    return page("run_lineage.html", **values, trees=trees)
+
+
+@router.get("/runs/{id}/credit")
+def show_credit(context: Ctx, who: Reads, id: RunId) -> Response:
+    """What every Proposer and Operator cost and brought."""
+    with read_session(context.engine) as session, refusals():
+        values = _frame(session, who, id, "credit")
+        arms = history.arms(session, id)
+    return page("run_credit.html", **values, arms=arms, most=max((arm.reward for arm in arms), default=0.0))
+
+
+@router.get("/runs/{id}/queue")
+def show_queue(context: Ctx, who: Reads, id: RunId) -> Response:
+    """What is in the works, and where the device time went."""
+    with read_session(context.engine) as session, refusals():
+        values = _frame(session, who, id, "queue")
+        jobs = queue.of_run(session, id)
+        tallies = history.tallies(session, id)
+    spent = {kind: sum(t.device_s for t in tallies if t.kind == kind) for kind in ("first", "again", "confirm")}
+    return page("run_queue.html", **values, jobs=jobs, spent=spent, gauges=gauges(values["run"]))
+
+
+@router.post("/runs/{id}/{act}")
+def change(context: Ctx, who: Submits, id: RunId, act: Literal["pause", "resume", "cancel"]) -> Response:
+    """Change a Run's state, then show it."""
+    transition = {"pause": pause_run, "resume": resume_run, "cancel": cancel_run}[act]
+    with write_session(context.engine) as session, refusals():
+        _, nudges = transition(session, id, project_id=who.project_id)
+    context.nudge(nudges)
+    return RedirectResponse(f"/runs/{id}", status_code=303)
+
+
+def _frame(session: Session, who: Principal, run_id: str, tab: str) -> dict[str, Any]:
+    """What the top of every tab shows."""
+    run = runs.get(session, run_id, project_id=who.project_id)
+    problem: ProblemView = problems.get(session, run.problem_id)
+    crowned: tuple[ChampionView, ...] = history.champions_of(session, run_id)
     return {
+        "section": "runs",
         "run": run,
         "problem": problem,
-        "best": best,
-        "gauges": gauges(run),
-        "verdicts": _verdicts(newest),
-        "candidates": newest[:SHOWN],
-        "total": len(newest),
-        "chart": chart,
-        "title": problem.name,
+        "crowned": crowned,
+        "champion": crowned[0] if crowned else None,
+        "tab": tab,
+        "tabs": TABS,
     }
 
 
-def _best(session: Session, run: Run) -> CandidateView | None:
-    best = run.champion_id or run.best_id
-    return candidates.get(session, best) if best else None
+def _confirms(tallies: Any) -> int:
+    return sum(tally.number for tally in tallies if tally.kind == "confirm")
 
 
-def _verdicts(found: Sequence[CandidateView]) -> list[tuple[str, int]]:
-    """How many Candidates ended with each Verdict, PASSED first; those still on their way last."""
-    counts: dict[Verdict | None, int] = {}
-    for candidate in found:
-        counts[candidate.verdict] = counts.get(candidate.verdict, 0) + 1
-    order = [*Verdict, None]
-    return [(verdict.value if verdict else "in flight", counts[verdict]) for verdict in order if verdict in counts]
+def _ends(run: Run, milestones: tuple[Milestone, ...], tallies: Any) -> dict[str, float]:
+    """How far every axis reaches by now."""
+    evaluations = sum(tally.number for tally in tallies)
+    return {"evaluations": float(evaluations), "seconds": run.spend.wall_s, "dollars": run.spend.usd}
 
 
-def gauges(run: Run) -> list[Gauge]:
-    """Spend against budget: what has a limit or was used."""
-    budget, spend = run.budget, run.spend
-    lines = [
-        _gauge("Candidates", spend.candidates, budget.candidates, lambda value: formatting.count(int(value))),
-        _gauge("Tokens", spend.tokens, budget.tokens, lambda value: formatting.count(int(value))),
-        _gauge("Dollars", spend.usd, budget.usd, formatting.usd),
-        _gauge("Device time", spend.device_s, budget.device_s, formatting.duration_s),
-        _gauge("Wall time", spend.wall_s, budget.wall_s, formatting.duration_s),
-    ]
-    return [gauge for gauge in lines if gauge is not None]
-
-
-def _gauge(label: str, used: float, limit: float | None, text: Any) -> Gauge | None:
-    if limit is None:
-        return Gauge(label=label, used=text(used), limit=None, share=None) if used else None
-    return Gauge(label=label, used=text(used), limit=text(limit), share=min(1.0, used / limit))
+def _top(highs: list[float]) -> float:
+    """The upper end of a scale for many intervals: the widest few may be cut off."""
+    ordered = sorted(highs)
+    return max(1.25, ordered[int(len(ordered) * 0.9)]) if ordered else 1.25

@@ -49,7 +49,7 @@ def of_run(context: Ctx, who: Reads, id: RunId) -> Response:
         if best is None:
             raise NotFound("No Candidate of this Run has passed yet.", slug="no-kernel", title="No kernel yet")
         export = collect(who, session, best, run.device_kind)
-    return _send(export)
+    return send(export)
 
 
 @router.get(
@@ -75,7 +75,7 @@ def of_problem(
                 f"This Problem has no Champion on {device.value} yet.", slug="no-kernel", title="No kernel yet"
             )
         export = collect(who, session, best.candidate_id, device)
-    return _send(export)
+    return send(export)
 
 
 def collect(who: Principal, session: Session, candidate_id: str, device_kind: DeviceKind) -> Export:
@@ -102,7 +102,8 @@ def speaking(found: Sequence[Evaluation]) -> Evaluation | None:
     return next(iter(reversed(confirmations or passed)), None)
 
 
-def _send(export: Export) -> Response:
+def send(export: Export) -> Response:
+    """The file as a download, with its digest."""
     data = build(export).encode("utf-8", "replace")
     digest = base64.b64encode(hashlib.sha256(data).digest()).decode()
     headers = {

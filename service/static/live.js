@@ -1,55 +1,41 @@
-// Follows a run: every event asks the server for the changing part of the page again, at most once a second.
-import { showTimes } from "./times.js";
+// Follows a run: events refresh the parts of the page marked data-live, at most once a second.
+// All pages of a browser share one stream per run (stream-worker.js); a browser without shared workers opens its own.
+import { kinds } from "./kinds.js";
 
-const live = document.getElementById("live");
-const base = `/runs/${live.dataset.run}`;
-const kinds = [
-  "baseline.timed", "candidate.confirming", "candidate.created", "candidate.duplicate", "champion.promoted",
-  "evaluation.settled", "problem.admitted", "problem.refused", "proposal.opened", "proposal.settled", "run.created",
-  "run.ended", "run.extended", "run.status",
-];
-let waiting = false;
-let again = false;
+const place = document.querySelector("[data-follow]");
 
-function focused() {
-  const active = document.activeElement;
-  return live.contains(active) ? active.getAttribute("href") : null;
+function refresh() {
+  for (const part of document.querySelectorAll("[data-live]")) part.dispatchEvent(new CustomEvent("refresh"));
+  document.dispatchEvent(new CustomEvent("run:changed"));
 }
 
-async function refresh() {
-  const response = await fetch(`${base}/live`, { headers: { accept: "text/html" } });
-  if (!response.ok) return;
-  const text = await response.text();
-  const href = focused();
-  const open = window.getSelection()?.toString();
-  if (open) return; // somebody is copying something: leave it alone until the next event
-  live.innerHTML = text;
-  showTimes(live);
-  if (href) live.querySelector(`a[href="${CSS.escape(href)}"]`)?.focus({ preventScroll: true });
+let timer = 0;
+let last = 0;
+function changed() {
+  if (timer) return;
+  timer = setTimeout(() => {
+    timer = 0;
+    last = Date.now();
+    refresh();
+  }, Math.max(0, last + 1000 - Date.now()));
 }
 
-async function changed() {
-  if (waiting) {
-    again = true;
-    return;
-  }
-  waiting = true;
-  do {
-    again = false;
-    try {
-      await refresh();
-    } catch {
-      // The service is away for a moment; the event stream comes back by itself and asks again.
-    }
-    await new Promise((done) => setTimeout(done, 1000));
-  } while (again);
-  waiting = false;
-}
-
-function follow() {
-  const source = new EventSource(`/api/v1${base}/events?after=${live.dataset.seq}`);
+function alone(run, after) {
+  const source = new EventSource(`/api/v1/runs/${run}/events?after=${after}`);
   for (const kind of kinds) source.addEventListener(kind, changed);
   source.addEventListener("run.ended", () => source.close());
 }
 
-if (live.dataset.ended === "no") follow();
+function shared(run, after) {
+  const worker = new SharedWorker(place.dataset.worker, { type: "module", name: "warpwright-events" });
+  worker.port.onmessage = changed;
+  worker.port.postMessage({ follow: run, after: Number(after) });
+  window.addEventListener("pagehide", () => worker.port.postMessage({ leave: true }));
+  window.addEventListener("pageshow", (event) => {
+    if (event.persisted) worker.port.postMessage({ follow: run, after: Number(after) });
+  });
+}
+
+if (place && place.dataset.ended === "no") {
+  (window.SharedWorker ? shared : alone)(place.dataset.follow, place.dataset.seq);
+}

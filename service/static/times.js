@@ -20,6 +20,3 @@ export function showTimes(root = document) {
     element.textContent = words(moment);
   }
 }
-
-showTimes();
-setInterval(() => showTimes(), 30000);

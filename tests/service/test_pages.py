@@ -2,16 +2,28 @@
 
 from __future__ import annotations
 
+import csv
+import io
 import re
 from pathlib import Path
 
+from sqlalchemy import Engine
 from starlette.testclient import TestClient
 
+from db.queues import JobKind
+from db.views import Milestone
+from db.work import ProposalResult, ProposeWork
+from evaluator.problem import read_problem
 from evaluator.types import Interval, Ratio
+from evolution.types import Run
+from service.pages import candidates as candidate_pages
 from service.pages import formatting
-from service.pages.charts import interval_bar, staircase
+from service.pages import runs as run_pages
+from service.pages.charts import interval_bar, sparkline, staircase
+from service.pages.diffs import diff
 from service.pages.static import ASSETS
-from tests.db.world import World
+from tests.db.world import EXHAUSTED, World, candidate_result
+from tests.service.conftest import PROBLEM
 
 TRANSITIONS = Path(__file__).parents[2] / "db" / "transitions"
 
@@ -21,18 +33,117 @@ def test_the_page_listens_to_every_kind_of_event() -> None:
     text = " ".join(path.read_text(encoding="utf-8") for path in TRANSITIONS.glob("*.py"))
     written = set(re.findall(r'emit\(\s*s,\s*[\w.]+,\s*"([a-z_.]+)"', text))
     assert "run.ended" in written
-    heard = set(re.findall(r'"([a-z]+\.[a-z_]+)"', (ASSETS / "live.js").read_text(encoding="utf-8")))
-    assert written <= heard
+    heard = set(re.findall(r'"([a-z]+\.[a-z_]+)"', (ASSETS / "kinds.js").read_text(encoding="utf-8")))
+    assert written == heard
+
+
+def every_page(run: Run) -> list[str]:
+    """The address of every page of a finished Run, tabs included."""
+    candidate = f"/candidates/{run.champion_id}"
+    return [
+        "/",
+        "/?view=map",
+        "/?sort=roofline&q=soft",
+        "/runs",
+        f"/problems/{run.problem_id}",
+        *(f"/runs/{run.id}{'/' if tab else ''}{tab}" for tab, _ in run_pages.TABS),
+        *(f"{candidate}{'/' if tab else ''}{tab}" for tab, _ in candidate_pages.TABS),
+    ]
 
 
 def test_pages_carry_nothing_inline(client: TestClient, finished: str, world: World) -> None:
     run = world.run(finished)
-    for path in ("/", "/runs", f"/runs/{run.id}", f"/candidates/{run.champion_id}", f"/problems/{run.problem_id}"):
+    for path in every_page(run):
         response = client.get(path)
-        assert response.status_code == 200
+        assert response.status_code == 200, path
         assert "default-src 'none'" in response.headers["content-security-policy"]
-        assert not re.search(r"<script(?![^>]*\bsrc=)|\bstyle=|\bon[a-z]+=|<style", response.text)
-        assert len(response.content) < 100_000
+        assert not re.search(r"<script(?![^>]*\bsrc=)|\sstyle=|\son[a-z]+=|<style", response.text), path
+        assert len(response.content) < 60_000, path
+
+
+def test_a_first_view_stays_under_200_kb(client: TestClient, finished: str, world: World) -> None:
+    """The page with everything that it names, as it goes over the wire to a browser."""
+    for path in every_page(world.run(finished)):
+        text = client.get(path).text
+        assets = set(re.findall(r'(?:src|href)="(/static/[^"]+)"', text)) | {"/static/vendor/geist-mono.woff2"}
+        modules = {f"/static/{name}" for name in ("times.js", "kinds.js", "stream-worker.js")}
+        total = len(text.encode())
+        for address in assets | modules:
+            with client.stream("GET", address, headers={"accept-encoding": "gzip"}) as response:
+                assert response.status_code == 200, address
+                total += sum(len(chunk) for chunk in response.iter_raw())
+        assert total < 200_000, (path, total)
+
+
+def test_a_number_that_was_not_confirmed_never_looks_confirmed(client: TestClient, finished: str, world: World) -> None:
+    run = world.run(finished)
+    table = client.get(f"/runs/{run.id}/candidates").text
+    assert table.count('class="speed provisional"') == 3
+    assert 'class="speed"' not in table
+    overview = client.get(f"/runs/{run.id}").text
+    assert '<p class="figure">2.40×</p>' in overview
+    assert ">confirmed</p>" in overview
+    runner_up = next(
+        item["id"]
+        for item in client.get(f"/api/v1/runs/{run.id}/candidates?order=fastest").json()["items"]
+        if item["id"] != run.champion_id
+    )
+    page = client.get(f"/candidates/{runner_up}").text
+    assert '<p class="figure provisional">~1.60×</p>' in page
+    assert ">not confirmed</p>" in page
+
+
+def test_what_a_stranger_wrote_is_text(client: TestClient, engine: Engine) -> None:
+    """Markup in a name, a source, a reason and a reply is shown, never run."""
+    evil = "<img src=x onerror=alert(1)>"
+    hostile = read_problem(PROBLEM.replace("Softmax", evil), evil)
+
+    def propose(work: ProposeWork) -> ProposalResult:
+        if work.arm_number:
+            return EXHAUSTED
+        return candidate_result(f"SPEED = 'speed=2.0 '  # {evil}", prompt=evil, reply=evil, detail=evil, model=evil)
+
+    world = World(engine, propose=propose, problem=hostile)
+    run = world.start()
+    world.drain()
+    for path in every_page(world.run(run.id)):
+        text = client.get(path).text
+        assert "<img src=x" not in text, path
+    assert "&lt;img src=x" in client.get(f"/problems/{run.problem_id}").text
+
+
+def test_the_leaderboard_is_filtered_sorted_and_taken_home(client: TestClient, finished: str) -> None:
+    assert "softmax" in client.get("/?q=SOFT+max").text
+    assert "Nothing fits" in client.get("/?q=%25").text
+    assert "Nothing fits" in client.get("/?language=cuda").text
+    assert "Test CPU" in client.get("/?device=Test+CPU&view=map").text
+    assert client.get("/?sort=upside-down", headers={"accept": "text/html"}).status_code == 422
+    rows = list(csv.DictReader(io.StringIO(client.get("/leaderboard.csv?sort=newest").text)))
+    assert [(row["problem"], row["speedup"], row["baseline"]) for row in rows] == [("softmax", "2.4", "compile")]
+
+
+def test_a_run_is_paused_resumed_and_cancelled_from_its_page(client: TestClient, world: World) -> None:
+    run = world.start()
+    world.take(JobKind.JUDGE)
+    for act, status in (("pause", "paused"), ("resume", "running"), ("cancel", "cancelled")):
+        assert f'action="/runs/{run.id}/{act}"' in client.get(f"/runs/{run.id}").text
+        answer = client.post(f"/runs/{run.id}/{act}", follow_redirects=False)
+        assert (answer.status_code, answer.headers["location"]) == (303, f"/runs/{run.id}")
+        assert world.run(run.id).status == status
+    assert "<form method" not in client.get(f"/runs/{run.id}").text
+    assert client.post(f"/runs/{run.id}/explode").status_code == 422
+    foreign = {"origin": "https://elsewhere.example"}
+    assert client.post(f"/runs/{run.id}/cancel", headers=foreign).status_code == 403
+
+
+def test_a_diff_shows_what_changed_and_folds_the_rest() -> None:
+    old = "\n".join(f"line {i}" for i in range(100))
+    found = diff(old, old.replace("line 50", "line fifty"))
+    assert found is not None
+    assert (found.added, found.removed) == (1, 1)
+    assert [line.text for line in found.lines if line.kind in ("cut", "add")] == ["line 50", "line fifty"]
+    assert [line.text for line in found.lines if line.kind == "skipped"] == ["46 unchanged lines", "45 unchanged lines"]
+    assert diff("x\n" * 5000, "y") is None
 
 
 def test_assets_are_kept_for_a_year_by_their_content(client: TestClient) -> None:
@@ -71,8 +182,27 @@ def test_numbers_read_well() -> None:
 def test_drawings_stay_in_their_boxes() -> None:
     bar = interval_bar(Ratio(against="fastest", value=2.0, interval=Interval(low=0.5, high=9.0)), top=3.0)
     assert 0 <= bar.low <= bar.middle <= bar.high <= 100.8
-    assert staircase([]) is None
-    chart = staircase([(1, 0.5), (2, 3.0), (3, 1.0)])
+    assert staircase([], "evaluations", 3.0) is None
+    assert sparkline([1.0]) == ""
+    assert sparkline([1.0, 2.0, 2.0]) == "M2.0 18.0 L40.0 2.0 L78.0 2.0"
+    chart = staircase([milestone(1, 0.5), milestone(2, 3.0), milestone(2, 2.8, confirmed=True)], "evaluations", 4.0)
     assert chart is not None
-    assert chart.path.endswith(f"H{chart.width}")
-    assert all(0 <= y <= chart.height for _, y in chart.points)
+    assert chart.path == "M160.0 198.27 H320.0 V24.96 H640"
+    assert chart.champions == ((320.0, 38.82),)
+    numbers = [float(n) for n in re.findall(r"[\d.]+", chart.area)]
+    assert all(0 <= n <= chart.width for n in numbers)
+
+
+def milestone(evaluations: int, value: float, *, confirmed: bool = False) -> Milestone:
+    interval = Interval(low=value / 4, high=value * 4)
+    return Milestone(
+        candidate_id="cand_00000001",
+        number=evaluations,
+        speedup=Ratio(against="fastest", value=value, interval=interval),
+        confirmed=confirmed,
+        evaluations=evaluations,
+        device_s=0.0,
+        wall_s=0.0,
+        usd=0.0,
+        at="",
+    )

@@ -1,0 +1,51 @@
+"""Who comes from whom: the ancestors of some Candidates, a generation a query, within bounds."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session, defer
+
+from db.repositories.candidates import view
+from db.tables import CandidateRow
+from db.views import CandidateView
+
+MOST_GENERATIONS = 60
+MOST_NODES = 400
+
+
+def ancestry(s: Session, ids: Sequence[str], *, most: int = MOST_NODES) -> tuple[CandidateView, ...]:
+    """The Candidates of these ids and their ancestors, oldest first; at most `most` of them, the nearest ones."""
+    found: dict[str, CandidateView] = {}
+    wanted = list(dict.fromkeys(ids))
+    for _ in range(MOST_GENERATIONS):
+        wanted = [id for id in wanted if id not in found][: most - len(found)]
+        if not wanted:
+            break
+        rows = s.scalars(
+            select(CandidateRow)
+            .options(defer(CandidateRow.source), defer(CandidateRow.build))
+            .where(CandidateRow.id.in_(wanted))
+        )
+        views = [view(row) for row in rows]
+        found.update((one.id, one) for one in views)
+        wanted = list(dict.fromkeys(parent for one in views for parent in one.parents))
+    return tuple(sorted(found.values(), key=lambda one: one.id))
+
+
+def children(
+    s: Session, run_id: str, candidate_id: str, *, after_number: int, limit: int = 20
+) -> tuple[CandidateView, ...]:
+    """Candidates that were made from this one, among the next few hundred of its Run."""
+    rows = s.scalars(
+        select(CandidateRow)
+        .options(defer(CandidateRow.source), defer(CandidateRow.build))
+        .where(
+            CandidateRow.run_id == run_id,
+            CandidateRow.number > after_number,
+            CandidateRow.number <= after_number + 500,
+        )
+        .order_by(CandidateRow.number)
+    )
+    return tuple(view(row) for row in rows if candidate_id in row.parents)[:limit]

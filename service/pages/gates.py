@@ -1,0 +1,88 @@
+"""An Evaluation gate by gate: which stages it passed, how long each took, and what each one found."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Mapping
+from dataclasses import dataclass
+from typing import Any
+
+from db.views import EvaluationView
+from evaluator.types import Evaluation, Stage, Verdict
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class GateView:
+    """One stage. `state` is passed, failed or not reached."""
+
+    name: str
+    state: str
+    took_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Report:
+    """An Evaluation for people: its gates, the few findings worth reading first, and everything else as JSON."""
+
+    id: str
+    kind: str
+    evaluation: Evaluation
+    settled_at: str
+    gates: tuple[GateView, ...]
+    findings: tuple[tuple[str, str], ...]
+    evidence: str
+
+
+def report(view: EvaluationView) -> Report:
+    """The report of a stored Evaluation."""
+    found = view.evaluation
+    return Report(
+        id=view.id,
+        kind=view.kind,
+        evaluation=found,
+        settled_at=view.settled_at,
+        gates=_gates(found),
+        findings=tuple(_findings(found.evidence)),
+        evidence=json.dumps(_plain(found.evidence), indent=2, ensure_ascii=False)[:100_000],
+    )
+
+
+def _gates(found: Evaluation) -> tuple[GateView, ...]:
+    shown = [stage for stage in Stage if stage.value in found.duration_s or stage is found.stage]
+    gates = []
+    for stage in shown:
+        failed = stage is found.stage and found.verdict is not Verdict.PASSED
+        gates.append(
+            GateView(name=stage.value, state="failed" if failed else "passed", took_s=found.duration_s.get(stage.value))
+        )
+    return tuple(gates)
+
+
+def _findings(evidence: Mapping[str, Any]) -> list[tuple[str, str]]:
+    lines: list[tuple[str, str]] = []
+    match evidence.get("correctness"):
+        case {"checked_calls": dict() as calls, **rest}:
+            total = sum(int(n) for n in calls.values())
+            lines.append(("Checked calls", f"{total}, on {', '.join(str(name) for name in calls)}"))
+            if isinstance(share := rest.get("worst_error_share"), int | float):
+                lines.append(("Largest error", f"{share:.1%} of what is allowed"))
+            if oracle := rest.get("oracle"):
+                lines.append(("Oracle", str(oracle)))
+    match evidence.get("confirm"):
+        case {"bound": bound, "threshold": threshold, **rest}:
+            lines.append(("99.9 % lower bound", f"{bound:.3f}× against {rest.get('against', 'fastest')}"))
+            lines.append(("Needed for promotion", f"more than {threshold:.3f}×"))
+            if isinstance(spread := rest.get("aa_spread"), int | float):
+                lines.append(("Same kernel against itself", f"{spread:.1%} apart"))
+            if pairs := rest.get("process_pairs"):
+                lines.append(("Pairs of fresh processes", str(pairs)))
+    return lines
+
+
+def _plain(value: Any) -> Any:
+    """JSON values from mappings and tuples."""
+    if isinstance(value, Mapping):
+        return {str(key): _plain(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_plain(item) for item in value]
+    return value if isinstance(value, str | int | float | bool) or value is None else str(value)
