@@ -137,6 +137,42 @@ class EvaluationView:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class EvaluationRecord:
+    """An Evaluation as stored, from the moment it is ordered.
+
+    `kind` is judge or confirm; `state` is building, judging, settled, duplicate (of another Candidate of its Run, as
+    `reason` says) or cancelled. `result` is there once it is settled, unless a list leaves it out; its Measurements
+    carry their median as only sample: the samples have an address of their own.
+    """
+
+    id: str
+    candidate_id: str
+    run_id: str
+    problem_id: str
+    device_kind: DeviceKind
+    kind: str
+    state: str
+    against_id: str | None
+    verdict: Verdict | None
+    stage: Stage | None
+    reason: str
+    device_name: str | None
+    device_s: float
+    created_at: str
+    settled_at: str | None
+    result: Evaluation | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Samples:
+    """Raw timing samples in microseconds. `series` is "" for the Candidate, else "mode/clock" of a Baseline."""
+
+    workload: str
+    series: str
+    samples_us: tuple[float, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Milestone:
     """A moment at which a Run's best changed, and what had been used by then. `confirmed`: a Champion was crowned."""
 

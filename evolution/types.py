@@ -25,6 +25,13 @@ class RunStatus(StrEnum):
         return self in (RunStatus.FINISHED, RunStatus.CANCELLED, RunStatus.FAILED)
 
 
+class RunKind(StrEnum):
+    """What a Run is for: a search, or one Candidate that somebody handed in to be judged."""
+
+    OPTIMISE = "optimise"
+    JUDGE = "judge"
+
+
 class EndReason(StrEnum):
     """Why a Run ended."""
 
@@ -163,6 +170,7 @@ class Run:
     budget: Budget
     config: RunConfig
     spend: Spend
+    kind: RunKind = RunKind.OPTIMISE
     end_reason: EndReason | None = None
     message: str = ""
     champion_id: str | None = None

@@ -87,3 +87,4 @@ RunId = Annotated[str, Path(examples=["run_01jd3z8v5e0000q4x9k2m7n8p1"]), _check
 CandidateId = Annotated[str, Path(examples=["cand_01jd3z8v5e0000q4x9k2m7n8p1"]), _check("candidate")]
 ProposalId = Annotated[str, Path(examples=["prop_01jd3z8v5e0000q4x9k2m7n8p1"]), _check("proposal")]
 KeyId = Annotated[str, Path(examples=["key_01jd3z8v5e0000q4x9k2m7n8p1"]), _check("key")]
+EvaluationId = Annotated[str, Path(examples=["eval_01jd3z8v5e0000q4x9k2m7n8p1"]), _check("evaluation")]

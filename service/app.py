@@ -39,11 +39,13 @@ from service.pages.static import ASSETS, Assets
 from service.routers import (
     candidates,
     downloads,
+    evaluations,
     leaderboard,
     operations,
     problems,
     proposals,
     runs,
+    steering,
 )
 from service.routers import events as event_routes
 from service.routers import (
@@ -162,7 +164,18 @@ def _layers(context: Context) -> list[Middleware]:
 
 def _routes(app: FastAPI) -> None:
     api = APIRouter(prefix=API, dependencies=[Depends(known_parameters)])
-    for module in (problems, runs, event_routes, candidates, proposals, leaderboard, downloads, key_routes):
+    for module in (
+        problems,
+        runs,
+        steering,
+        event_routes,
+        candidates,
+        evaluations,
+        proposals,
+        leaderboard,
+        downloads,
+        key_routes,
+    ):
         api.include_router(module.router)
     app.include_router(api)
     app.include_router(operations.router)

@@ -10,6 +10,7 @@ from typing import Annotated
 
 from fastapi import Query
 
+from evaluator.types import content_hash
 from service.errors import BadRequest
 
 MAX_LIMIT = 200
@@ -20,11 +21,18 @@ Cursor = Annotated[
     str | None,
     Query(max_length=400, description="`next_cursor` of the page before; leave out for the first page."),
 ]
+Search = Annotated[
+    str | None,
+    Query(min_length=1, max_length=100, pattern=r"^[^\x00]*$", description="A part of the name; case does not matter."),
+]
 
 
 def encode_cursor(list_name: str, position: str) -> str:
-    """The cursor that resumes `list_name` after `position` (an id or a seq of the last item sent)."""
-    text = json.dumps([list_name, position], separators=(",", ":"))
+    """The cursor that resumes `list_name` after `position` (what the last item sent was sorted by).
+
+    `list_name` says all that the list depends on, its filters too: a cursor fits the list that it came from alone.
+    """
+    text = json.dumps([content_hash(list_name)[:16], position], separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
@@ -32,7 +40,7 @@ def decode_cursor(list_name: str, cursor: str | None) -> str | None:
     """The position that a cursor stands for, or None without one. Raises BadRequest for what we did not make."""
     if cursor is None:
         return None
-    position = _position(list_name, cursor)
+    position = _position(content_hash(list_name)[:16], cursor)
     if position is None or encode_cursor(list_name, position) != cursor:
         raise BadRequest(
             "This cursor is not one that this list gave out: use next_cursor of the page before, unchanged, "
@@ -43,7 +51,7 @@ def decode_cursor(list_name: str, cursor: str | None) -> str | None:
     return position
 
 
-def _position(list_name: str, cursor: str) -> str | None:
+def _position(digest: str, cursor: str) -> str | None:
     if not _SHAPE.match(cursor):
         return None
     try:
@@ -51,6 +59,6 @@ def _position(list_name: str, cursor: str) -> str | None:
     except (binascii.Error, ValueError, RecursionError):
         return None
     match value:
-        case [str(name), str(position)] if name == list_name and position.isprintable():
+        case [str(name), str(position)] if name == digest and position.isprintable():
             return position
     return None

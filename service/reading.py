@@ -4,9 +4,15 @@ from __future__ import annotations
 
 import dataclasses
 
+from sqlalchemy.orm import Session
+
+from db.repositories import problems
+from db.transitions.problems import create_problem
+from db.views import ProblemView
 from evaluator.errors import ProblemError
 from evaluator.problem import describe_problem, read_problem
-from evaluator.types import Problem
+from evaluator.types import DeviceKind, Problem
+from service.answering import checked_id
 from service.errors import Unprocessable
 from service.schemas.requests import ProblemRequest
 
@@ -26,3 +32,36 @@ def read_request(request: ProblemRequest) -> tuple[Problem, str]:
     if request.domain is not None:
         problem = dataclasses.replace(problem, domain=request.domain)
     return problem, description[:10_000]
+
+
+@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
+class ChosenProblem:
+    """The Problem that a request is about: one given with it, read already, or a stored one by its id."""
+
+    id: str | None
+    given: tuple[Problem, str] | None
+    device: DeviceKind
+
+    @classmethod
+    def read(cls, id: str | None, given: ProblemRequest | None, device: DeviceKind) -> ChosenProblem:
+        """Raises Unprocessable, NotFound."""
+        return cls(
+            id=checked_id(id, "problem") if id is not None else None,
+            given=read_request(given) if given is not None else None,
+            device=device,
+        )
+
+    def find(self, session: Session, project_id: str) -> ProblemView:
+        """Stored now, or found. Raises db.errors.NotFound; Unprocessable where there is nothing to do on the device."""
+        if self.given is not None:
+            view = create_problem(session, project_id, self.given[0], description=self.given[1])
+        else:
+            view = problems.get(session, self.id or "", project_id=project_id)
+        if not any(not workload.held_out for workload in view.problem.workloads_for(self.device)):
+            raise Unprocessable(
+                f"The Problem has no Workload for {self.device.value}: add one to its WORKLOADS, "
+                "or take another device.",
+                slug="no-workload",
+                title="Nothing to do on this device",
+            )
+        return view

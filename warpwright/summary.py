@@ -76,14 +76,15 @@ def gather(client: Client, run: Run) -> Summary:
     seconds: dict[str, float] = {}
     shown: JsonObject | None = None
     for candidate in sorted(candidates, key=lambda c: c.id != wanted)[:JUDGED_LIMIT]:
-        evaluations = [evaluation_of(entry) for entry in client.evaluations(candidate.id)]
+        evaluations = [record["result"] for record in client.evaluations(candidate.id) if record["result"]]
         for evaluation in evaluations:
             for stage, value in (evaluation.get("duration_s") or {}).items():
                 seconds[stage] = seconds.get(stage, 0.0) + float(value)
         if candidate.id == wanted and standing is None:
             shown = _shown(evaluations)
     if standing is not None:
-        shown = _shown(evaluation_of(entry) for entry in client.evaluations(standing.candidate_id))
+        records = client.evaluations(standing.candidate_id)
+        shown = _shown(record["result"] for record in records if record["result"])
     return Summary(
         run=run,
         best=best,
@@ -110,12 +111,6 @@ def _shown(evaluations: Iterable[JsonObject]) -> JsonObject | None:
         if evaluation.get("verdict") == "PASSED":
             shown = _better(shown, evaluation)
     return shown
-
-
-def evaluation_of(entry: JsonObject) -> JsonObject:
-    """The Evaluation in an item of the evaluations list, which wraps it in a row of its own or is it."""
-    inner = entry.get("evaluation")
-    return inner if isinstance(inner, dict) else entry
 
 
 def _better(now: JsonObject | None, other: JsonObject) -> JsonObject:

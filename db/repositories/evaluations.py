@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from sqlalchemy import Select, select
-from sqlalchemy.orm import Session
+from sqlalchemy.orm import Session, defer
 
 from db.clock import iso
-from db.packing import load_evaluations
-from db.tables import EvaluationRow
-from db.views import EvaluationView
-from evaluator.types import Evaluation
+from db.errors import NotFound
+from db.packing import load_evaluations, unpack
+from db.tables import EvaluationRow, RunRow, SampleRow
+from db.views import EvaluationRecord, EvaluationView, Samples
+from evaluator.types import DeviceKind, Evaluation, Stage, Verdict
 
 
 def for_candidate(s: Session, candidate_id: str, *, samples: bool = True) -> tuple[Evaluation, ...]:
@@ -40,4 +41,72 @@ def _settled(candidate_id: str) -> Select[EvaluationRow]:
         select(EvaluationRow)
         .where(EvaluationRow.candidate_id == candidate_id, EvaluationRow.state == "settled")
         .order_by(EvaluationRow.ordinal)
+    )
+
+
+def get(s: Session, evaluation_id: str, *, project_id: str | None = None) -> EvaluationRecord:
+    """One Evaluation with what is known of it. Raises NotFound."""
+    query = select(EvaluationRow, RunRow).join(RunRow, RunRow.id == EvaluationRow.run_id)
+    found = s.execute(query.where(EvaluationRow.id == evaluation_id)).one_or_none()
+    if found is None or (project_id is not None and found[1].project_id != project_id):
+        raise NotFound("evaluation", evaluation_id)
+    return _record(s, found[0], found[1], result=True)
+
+
+def of_candidate(s: Session, candidate_id: str) -> tuple[EvaluationRecord, ...]:
+    """Every Evaluation of a Candidate, oldest first, with results. There are few."""
+    query = select(EvaluationRow, RunRow).join(RunRow, RunRow.id == EvaluationRow.run_id)
+    query = query.where(EvaluationRow.candidate_id == candidate_id).order_by(EvaluationRow.ordinal)
+    return tuple(_record(s, row, run, result=True) for row, run in s.execute(query))
+
+
+def of_run(
+    s: Session,
+    run_id: str,
+    *,
+    limit: int = 50,
+    after: str | None = None,
+    state: str | None = None,
+    verdict: Verdict | None = None,
+) -> tuple[EvaluationRecord, ...]:
+    """Newest first, without results; `after` is the last id of the page before."""
+    query = select(EvaluationRow).options(defer(EvaluationRow.body)).where(EvaluationRow.run_id == run_id)
+    if state is not None:
+        query = query.where(EvaluationRow.state == state)
+    if verdict is not None:
+        query = query.where(EvaluationRow.verdict == verdict)
+    if after is not None:
+        query = query.where(EvaluationRow.id < after)
+    run = s.get_one(RunRow, run_id)
+    rows = s.scalars(query.order_by(EvaluationRow.id.desc()).limit(limit))
+    return tuple(_record(s, row, run, result=False) for row in rows)
+
+
+def samples(s: Session, evaluation_id: str) -> tuple[Samples, ...]:
+    """Every raw sample of an Evaluation, by Workload and series; none where they were not kept."""
+    rows = s.scalars(
+        select(SampleRow).where(SampleRow.owner_id == evaluation_id).order_by(SampleRow.workload, SampleRow.series)
+    )
+    return tuple(Samples(workload=row.workload, series=row.series, samples_us=unpack(row.data)) for row in rows)
+
+
+def _record(s: Session, row: EvaluationRow, run: RunRow, *, result: bool) -> EvaluationRecord:
+    body = row.body if result else None
+    return EvaluationRecord(
+        id=row.id,
+        candidate_id=row.candidate_id,
+        run_id=row.run_id,
+        problem_id=run.problem_id,
+        device_kind=DeviceKind(run.device_kind),
+        kind=row.kind,
+        state=row.state,
+        against_id=row.against_id,
+        verdict=None if row.verdict is None else Verdict(row.verdict),
+        stage=None if row.stage is None else Stage(row.stage),
+        reason=row.reason,
+        device_name=row.device_name,
+        device_s=row.device_s,
+        created_at=iso(row.created_at) or "",
+        settled_at=iso(row.settled_at),
+        result=None if body is None else load_evaluations(s, {row.id: body}, samples=False)[0],
     )

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import dataclass
 from datetime import datetime
 
 from sqlalchemy import select
@@ -9,10 +11,10 @@ from sqlalchemy.orm import Session
 
 from db.clock import iso, now
 from db.errors import NotFound
-from db.tables import RunRow
+from db.tables import ProblemRow, RunRow
 from evaluator.schema import from_json
 from evaluator.types import DeviceKind
-from evolution.types import Budget, EndReason, Run, RunConfig, RunStatus, Spend
+from evolution.types import Budget, EndReason, Run, RunConfig, RunKind, RunStatus, Spend
 
 
 def wall_s(row: RunRow, moment: datetime) -> float:
@@ -40,6 +42,7 @@ def view(row: RunRow, moment: datetime) -> Run:
         id=row.id,
         project_id=row.project_id,
         problem_id=row.problem_id,
+        kind=RunKind(row.kind),
         device_kind=DeviceKind(row.device_kind),
         status=RunStatus(row.status),
         budget=from_json(Budget, row.budget),
@@ -66,13 +69,37 @@ def get(s: Session, run_id: str, *, project_id: str | None = None) -> Run:
     return view(row, now(s))
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which Runs a list shows. `text` is looked for in the Problem's name; by default searches alone."""
+
+    kind: RunKind | None = RunKind.OPTIMISE
+    problem_id: str | None = None
+    device_kind: DeviceKind | None = None
+    statuses: Sequence[RunStatus] = ()
+    text: str | None = None
+
+
+ALL = Filter()
+
+
 def list(
-    s: Session, project_id: str, *, limit: int = 50, after: str | None = None, problem_id: str | None = None
+    s: Session, project_id: str, *, limit: int = 50, after: str | None = None, only: Filter = ALL
 ) -> tuple[Run, ...]:
     """Newest first; `after` is the last id of the page before."""
     query = select(RunRow).where(RunRow.project_id == project_id)
-    if problem_id is not None:
-        query = query.where(RunRow.problem_id == problem_id)
+    if only.kind is not None:
+        query = query.where(RunRow.kind == only.kind)
+    if only.problem_id is not None:
+        query = query.where(RunRow.problem_id == only.problem_id)
+    if only.device_kind is not None:
+        query = query.where(RunRow.device_kind == only.device_kind)
+    if only.statuses:
+        query = query.where(RunRow.status.in_(only.statuses))
+    if only.text:
+        query = query.join(ProblemRow, ProblemRow.id == RunRow.problem_id).where(
+            ProblemRow.name.icontains(only.text, autoescape=True)
+        )
     if after is not None:
         query = query.where(RunRow.id < after)
     moment = now(s)

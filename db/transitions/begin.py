@@ -12,12 +12,12 @@ from db.clock import now
 from db.ids import new_id
 from db.queues import JobKind, Nudge
 from db.repositories import champions
-from db.tables import AdmissionRow, BaselineRow, DeviceRow, RunRow
+from db.tables import AdmissionRow, BaselineRow, DeviceRow, EvaluationRow, RunRow
 from db.transitions.events import emit
 from db.transitions.orders import order_advance, order_job
 from evaluator.schema import from_json
 from evaluator.types import SCHEMA_VERSION, DeviceKind
-from evolution.types import Budget, RunStatus
+from evolution.types import Budget, RunKind, RunStatus
 
 
 def progress(s: Session, run: RunRow, status: RunStatus) -> None:
@@ -95,4 +95,17 @@ def start(s: Session, run: RunRow) -> list[Nudge]:
     standing = champions.standing(s, run.problem_id, DeviceKind(run.device_kind))
     run.champion_id = run.warm_id = standing.candidate_id if standing is not None else None
     progress(s, run, RunStatus.RUNNING)
-    return order_advance(s, run)
+    return order_builds(s, run) if run.kind == RunKind.JUDGE else order_advance(s, run)
+
+
+def order_builds(s: Session, run: RunRow) -> list[Nudge]:
+    """Have built what was handed in before the Run could begin."""
+    found = s.scalars(
+        select(EvaluationRow.id).where(EvaluationRow.run_id == run.id, EvaluationRow.state == "building")
+    ).all()
+    nudges: list[Nudge] = []
+    for id in found:
+        nudges += order_job(
+            s, JobKind.BUILD, id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind), run=run
+        )
+    return nudges

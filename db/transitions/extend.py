@@ -19,7 +19,7 @@ from db.transitions.locks import lock_run
 from db.transitions.orders import order_advance, order_job
 from evaluator.schema import from_json, to_json
 from evaluator.types import DeviceKind
-from evolution.types import Budget, EndReason, Run, RunConfig, RunStatus
+from evolution.types import Budget, EndReason, Run, RunConfig, RunKind, RunStatus
 
 _GOES_ON = (EndReason.BUDGET, EndReason.STAGNATED, EndReason.NO_IMPROVEMENT, EndReason.TARGET_REACHED)
 
@@ -38,6 +38,8 @@ def extend_run(
     Conflict where the Run was cancelled or failed, or would end again at once (the message says what to add).
     """
     run = lock_run(s, run_id, project_id)
+    if run.kind == RunKind.JUDGE:
+        raise Conflict(f"run {run_id} judges one candidate; only a search can be given more")
     budget = from_json(Budget, run.budget).plus(more)
     config = from_json(RunConfig, run.config)
     if target_speedup is not None:

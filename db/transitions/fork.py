@@ -11,7 +11,7 @@ from db.queues import Nudge
 from db.repositories import runs
 from db.transitions.runs import create_run
 from db.transitions.seeds import Heritage, inherited
-from evolution.types import MOST_SEEDS, Budget, Run, RunConfig
+from evolution.types import MOST_SEEDS, Budget, Run, RunConfig, RunKind
 
 
 def fork_run(
@@ -29,7 +29,9 @@ def fork_run(
     nothing to take over.
     """
     parent = runs.get(s, run_id, project_id=project_id)
-    if config is None:
+    if config is None and parent.kind is RunKind.JUDGE:
+        config = RunConfig()
+    elif config is None:
         config = dataclasses.replace(parent.config, seed_sources=(), seed_candidates=())
     room = MOST_SEEDS - len(config.seed_sources) - len(config.seed_candidates)
     taken = inherited(s, run_id, heritage, most=max(0, room))

@@ -16,7 +16,7 @@ from db.work import ProposalResult
 from evaluator.schema import from_json
 from evaluator.types import Candidate
 from evolution.arms import EXTERNAL
-from evolution.types import Arm, Budget, Operator, Proposal, ProposalOutcome, Propose, RunStatus
+from evolution.types import Arm, Budget, Operator, Proposal, ProposalOutcome, Propose, RunKind, RunStatus
 
 _OPEN = (RunStatus.RUNNING, RunStatus.PAUSED)
 
@@ -53,6 +53,8 @@ def inject_candidate(
 
 
 def _check(s: Session, run: RunRow) -> None:
+    if run.kind == RunKind.JUDGE:
+        raise Conflict(f"run {run.id} judges one candidate; hand another one in by itself")
     paused_early = run.status == RunStatus.PAUSED and run.started_at is None
     if run.status not in _OPEN or paused_early:
         raise Conflict(f"run {run.id} is {run.status}; a candidate can be injected while it is running or paused")

@@ -199,6 +199,8 @@ def _create_candidate(s: Session, run: RunRow, proposal: ProposalRow, candidate:
     if RunStatus(run.status).ended:
         return []
     evaluation = add_evaluation(s, run, row, kind="judge", state="building")
+    if run.started_at is None:  # handed in early: `begin.start` orders it
+        return []
     return order_job(
         s, JobKind.BUILD, evaluation.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind), run=run
     )

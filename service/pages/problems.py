@@ -28,7 +28,7 @@ def show(context: Ctx, who: Reads, id: ProblemId) -> Response:
         past = history.of_problem(session, id)
         reports = [report for kind in DeviceKind if (report := baselines.newest(session, id, kind)) is not None]
         facts = {fact.workload: fact for kind in DeviceKind for fact in problems.facts(session, id, kind)}
-        recent = runs.list(session, who.project_id, limit=RUNS, problem_id=id)
+        recent = runs.list(session, who.project_id, limit=RUNS, only=runs.Filter(problem_id=id))
     ratios = [row.against_fastest for row in champions] + [row.against_fastest for row in past]
     return page(
         "problem.html",

@@ -8,14 +8,14 @@ from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
 from db.engine import read_session
-from db.repositories import candidates, evaluations, runs
+from db.repositories import candidates, runs
 from db.views import CandidateView
 from service.answering import CandidateId, RunId, answer, errors, refusals
 from service.caching import not_modified
 from service.context import Ctx
 from service.paging import Cursor, Limit, decode_cursor, encode_cursor
 from service.principal import Reads
-from service.schemas.answers import CandidatePage, EvaluationPage
+from service.schemas.answers import CandidatePage
 
 router = APIRouter(tags=["candidates"])
 
@@ -78,18 +78,3 @@ def get_source(context: Ctx, who: Reads, request: Request, id: CandidateId) -> R
             return unchanged
         source = candidates.source(session, id).source
     return Response(source.encode("utf-8", "replace"), headers=headers, media_type="text/x-python")
-
-
-@router.get(
-    "/candidates/{id}/evaluations",
-    operation_id="list_evaluations",
-    response_model=EvaluationPage,
-    responses=errors(404),
-    summary="List the Evaluations of a Candidate",
-)
-def list_evaluations(context: Ctx, who: Reads, id: CandidateId) -> Response:
-    """Oldest first, complete with evidence and samples. There are few, so there is one page."""
-    with read_session(context.engine) as session, refusals():
-        candidates.get(session, id, project_id=who.project_id)
-        found = evaluations.for_candidate(session, id)
-    return answer(EvaluationPage(items=tuple(found), next_cursor=None))

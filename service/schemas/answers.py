@@ -6,8 +6,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from db.views import CandidateView, DeviceView, EventView, LeaderboardEntry, ProblemView
-from evaluator.types import Domain, Evaluation, LibraryPolicy, Precision, Workload
+from db.views import CandidateView, DeviceView, EvaluationRecord, EventView, LeaderboardEntry, ProblemView, Samples
+from evaluator.types import Domain, LibraryPolicy, Precision, Workload
 from evolution.types import Arm, Proposal, ProposalOutcome, Run
 
 
@@ -111,7 +111,13 @@ class ProposalPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class EvaluationPage:
-    items: tuple[Evaluation, ...]
+    items: tuple[EvaluationRecord, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SamplesPage:
+    items: tuple[Samples, ...]
     next_cursor: str | None
 
 

@@ -7,9 +7,22 @@ from typing import Annotated, Self
 from pydantic import ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
 
-from evaluator.types import DeviceKind, Domain
-from evolution.types import Budget, RunConfig
-from service.schemas.fields import WHOLE, Amount, Count, Name, ProposerName, Source, Strict, Text
+from db.transitions.seeds import Heritage
+from evaluator.languages.detection import detect
+from evaluator.types import Candidate, DeviceKind, Domain, Language
+from evolution.types import MOST_SEEDS, Budget, RunConfig
+from service.schemas.fields import (
+    WHOLE,
+    Amount,
+    CandidateRef,
+    Count,
+    Name,
+    ProblemRef,
+    ProposerName,
+    Source,
+    Strict,
+    Text,
+)
 
 
 class ProblemRequest(Strict):
@@ -75,8 +88,17 @@ class ConfigRequest(Strict):
         default=40, description="End after so many Candidates without progress."
     )
     seed_sources: Annotated[list[Source], Field(max_length=50)] = Field(
-        default=[], description="Candidate sources to begin with."
+        default=[], description="Kernels to begin with: their texts."
     )
+    seed_candidates: Annotated[list[CandidateRef], Field(max_length=50)] = Field(
+        default=[], description="Kernels to begin with: ids of stored Candidates of the same Problem."
+    )
+
+    @model_validator(mode="after")
+    def _few(self) -> Self:
+        if len(self.seed_sources) + len(self.seed_candidates) > MOST_SEEDS:
+            raise ValueError(f"a Run begins with at most {MOST_SEEDS} seeds, sources and candidates together")
+        return self
 
     def config(self, default_proposers: tuple[str, ...]) -> RunConfig:
         """The RunConfig that these choices mean."""
@@ -88,31 +110,99 @@ class ConfigRequest(Strict):
             target_speedup=self.target_speedup,
             stagnation_candidates=self.stagnation_candidates,
             seed_sources=tuple(self.seed_sources),
+            seed_candidates=tuple(self.seed_candidates),
         )
+
+
+def _one_of(*names: tuple[str, str]) -> JsonDict:
+    """The document's words for "exactly one of two"."""
+    (first, kind), (second, other) = names
+    return {
+        "oneOf": [
+            {"required": [first], "properties": {first: {"type": kind}, second: {"type": "null"}}},
+            {"required": [second], "properties": {second: {"type": other}, first: {"type": "null"}}},
+        ]
+    }
+
+
+_ONE_PROBLEM = _one_of(("problem_id", "string"), ("problem", "object"))
 
 
 class RunRequest(Strict):
     """A Run to start: of a stored Problem (`problem_id`) or of one given here (`problem`)."""
 
-    model_config = ConfigDict(
-        json_schema_extra={
-            "oneOf": [
-                {
-                    "required": [given],
-                    "properties": {given: {"type": kind}, other: {"type": "null"}},
-                }
-                for given, kind, other in (("problem_id", "string", "problem"), ("problem", "object", "problem_id"))
-            ]
-        }
-    )
+    model_config = ConfigDict(json_schema_extra=_ONE_PROBLEM)
 
-    problem_id: Annotated[str, Field(max_length=100)] | None = None
+    problem_id: ProblemRef | None = None
     problem: ProblemRequest | None = None
     device: Annotated[DeviceKind, Field(strict=False)] = Field(
         default=DeviceKind.CPU, description="The kind of device to optimise for."
     )
     budget: BudgetRequest
     config: ConfigRequest = ConfigRequest()
+
+    @model_validator(mode="after")
+    def _one_problem(self) -> Self:
+        if (self.problem_id is None) == (self.problem is None):
+            raise ValueError("give exactly one of problem_id and problem")
+        return self
+
+
+class ExtendRequest(Strict):
+    """More budget for a Run: each limit is added to what it has. One that ended for want of it goes on."""
+
+    budget: BudgetRequest
+    target_speedup: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = Field(
+        default=None, description="Replaces the Run's target."
+    )
+
+
+class ForkRequest(Strict):
+    """A new Run of the same Problem and device that begins where another one stands."""
+
+    budget: BudgetRequest
+    config: ConfigRequest | None = Field(default=None, description="Default: the parent's, its own seeds left out.")
+    heritage: Annotated[Heritage, Field(strict=False)] = Field(
+        default=Heritage.POPULATION,
+        description="What it takes over: every elite of the archive, or only what was confirmed.",
+    )
+
+
+class CandidateRequest(Strict):
+    """A Candidate that a person or an agent wrote."""
+
+    source: Annotated[Source, Field(description="A Python module with `ModelNew`.")]
+    language: Annotated[Language, Field(strict=False)] | None = Field(
+        default=None, description="Default: told from the source."
+    )
+    by: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,49}$")] = Field(
+        default="hand", description="Who wrote it, as lists and the leaderboard name them: `external:BY`."
+    )
+
+    def candidate(self, parents: tuple[str, ...] = ()) -> Candidate:
+        """The Candidate that this describes."""
+        language = self.language if self.language is not None else detect(self.source)
+        return Candidate(source=self.source, language=language, parents=parents, proposer=f"external:{self.by}")
+
+
+class InjectRequest(CandidateRequest):
+    """A Candidate to be judged within a Run that is under way; it uses one of the Run's candidates."""
+
+    parents: Annotated[list[CandidateRef], Field(max_length=8)] = Field(
+        default=[], description="Candidates of this Run that it was made from."
+    )
+
+
+class EvaluationRequest(CandidateRequest):
+    """A Candidate to be judged by itself: for a stored Problem (`problem_id`) or one given here (`problem`)."""
+
+    model_config = ConfigDict(json_schema_extra=_ONE_PROBLEM)
+
+    problem_id: ProblemRef | None = None
+    problem: ProblemRequest | None = None
+    device: Annotated[DeviceKind, Field(strict=False)] = Field(
+        default=DeviceKind.CPU, description="The kind of device to judge on."
+    )
 
     @model_validator(mode="after")
     def _one_problem(self) -> Self:

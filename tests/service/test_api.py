@@ -93,7 +93,18 @@ def test_a_finished_run_can_be_read_in_every_part(client: TestClient, finished: 
     assert source.headers["content-type"].startswith("text/x-python")
     evaluations = client.get(f"{API}/candidates/{run['champion_id']}/evaluations").json()["items"]
     assert [e["stage"] for e in evaluations][-1] == "confirm"
-    assert evaluations[-1]["measurements"][0]["samples_us"]
+    assert evaluations[-1]["result"]["measurements"][0]["median_us"] > 0
+    newest = client.get(f"{API}/evaluations/{evaluations[-1]['id']}").json()
+    assert newest == evaluations[-1]
+    samples = client.get(f"{API}/evaluations/{newest['id']}/samples").json()["items"]
+    assert samples[0] == {"workload": "small", "series": "", "samples_us": [10.0, 10.5, 11.25]}
+    assert {item["series"] for item in samples} == {"", "eager/calls", "compile/calls"}
+    of_run = client.get(f"{API}/runs/{finished}/evaluations", params={"verdict": "PASSED", "limit": 2}).json()
+    assert of_run["items"][0]["result"] is None
+    rest = client.get(
+        f"{API}/runs/{finished}/evaluations", params={"verdict": "PASSED", "cursor": of_run["next_cursor"]}
+    ).json()
+    assert all(item["verdict"] == "PASSED" and item["id"] < of_run["items"][1]["id"] for item in rest["items"])
     proposals = client.get(f"{API}/runs/{finished}/proposals").json()["items"]
     assert {"prompt", "reply"}.isdisjoint(proposals[0])
     whole = client.get(f"{API}/proposals/{proposals[0]['id']}").json()

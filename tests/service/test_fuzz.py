@@ -10,7 +10,7 @@ import schemathesis
 from sqlalchemy import Engine
 
 from db.engine import write_session
-from db.repositories import proposals
+from db.repositories import evaluations, proposals
 from db.transitions.keys import create_key
 from evaluator.problem import read_problem
 from runtime.settings import Settings
@@ -35,6 +35,7 @@ def fuzzer(settings: Settings, engine: Engine, world: World) -> Iterator[Fuzzer]
     with write_session(engine) as s:
         key = create_key(s, "default", name="fuzzer", scope="operator", created_by="test")[1]
         proposal = proposals.list(s, run_id)[0].id
+        evaluation = evaluations.of_run(s, run_id)[0].id
     assert run.champion_id is not None
     known = {
         "runs": run.id,
@@ -44,6 +45,7 @@ def fuzzer(settings: Settings, engine: Engine, world: World) -> Iterator[Fuzzer]
         "candidates": run.champion_id,
         "proposals": proposal,
         "project_id": "default",
+        "evaluations": evaluation,
     }
     with valkey() as redis_url:
         fast = {"requests_per_s": 0.0, "wrong_keys_per_minute": 0.0}
@@ -57,6 +59,7 @@ def fuzzer(settings: Settings, engine: Engine, world: World) -> Iterator[Fuzzer]
             meant={
                 "source": ANYWHERE,
                 "seed_sources": [SOURCES[0]],
+                "seed_candidates": [run.champion_id],
                 "proposers": ["synthesiser"],
             },
         )

@@ -97,7 +97,7 @@ class FakeApi:
         if path.endswith("/evaluations"):
             judged = path == f"{base}/candidates/cand_2/evaluations"
             items = [evaluation_object("timing"), evaluation_object("confirm")] if judged else []
-            return {"items": items, "next_cursor": None}
+            return {"items": [{"result": item} for item in items], "next_cursor": None}
         if path == f"{base}/leaderboard":
             return {"items": self.leaderboard, "next_cursor": None}
         if path == f"{base}/runs/{RUN_ID}/download":

@@ -1,0 +1,68 @@
+"""Judge-only work: a Candidate that somebody hands in for a Problem, judged by the same queue and the same judge.
+
+It lives in a Run of its own kind, so that admission, Baselines, budgets, events and the leaderboard work as ever.
+"""
+
+from __future__ import annotations
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from db.clock import now
+from db.ids import new_id
+from db.queues import Nudge
+from db.repositories import evaluations
+from db.tables import EvaluationRow, RunRow
+from db.transitions.begin import seek_admission
+from db.transitions.events import emit
+from db.transitions.locks import lock_problem
+from db.transitions.proposing import open_proposal, store_proposal
+from db.views import EvaluationRecord
+from db.work import ProposalResult
+from evaluator.schema import to_json
+from evaluator.types import Candidate, DeviceKind
+from evolution.arms import EXTERNAL
+from evolution.types import Arm, Budget, Operator, ProposalOutcome, Propose, RunConfig, RunKind, RunStatus
+
+
+def submit_candidate(
+    s: Session, project_id: str, problem_id: str, device_kind: DeviceKind, candidate: Candidate, *, by: str
+) -> tuple[EvaluationRecord, list[Nudge]]:
+    """Have a Candidate judged, and confirmed if it beats what stands. `by` names who wrote it. Raises NotFound.
+
+    Its Evaluation is there at once; its build is ordered when the Problem is admitted and its Baselines are timed.
+    """
+    lock_problem(s, problem_id, project_id)
+    budget = Budget(candidates=1)
+    config = RunConfig(proposers=(), islands=1, in_flight=1)
+    run = RunRow(
+        id=new_id("run"),
+        project_id=project_id,
+        problem_id=problem_id,
+        kind=RunKind.JUDGE,
+        device_kind=device_kind,
+        status=RunStatus.QUEUED,
+        budget=to_json(budget),
+        config=to_json(config),
+        created_at=now(s),
+    )
+    s.add(run)
+    s.flush()
+    emit(
+        s,
+        run.id,
+        "run.created",
+        problem_id=problem_id,
+        device=device_kind.value,
+        budget=to_json(budget),
+        forked_from=None,
+    )
+    arm = Arm(proposer=f"{EXTERNAL}:{by}", operator=Operator.CREATE)
+    proposal = open_proposal(s, run, Propose(arm=arm, island=0))
+    result = ProposalResult(
+        outcome=ProposalOutcome.CANDIDATE, source=candidate.source, language=candidate.language, detail="handed in"
+    )
+    store_proposal(s, run, proposal, result)
+    nudges = seek_admission(s, run)
+    found = s.scalars(select(EvaluationRow.id).where(EvaluationRow.run_id == run.id)).one()
+    return evaluations.get(s, found), nudges
