@@ -5,6 +5,7 @@ from __future__ import annotations
 import sqlite3
 from collections.abc import Iterator
 from contextlib import contextmanager
+from functools import cache
 from pathlib import Path
 
 from alembic import command
@@ -17,9 +18,11 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import ConnectionPoolEntry
 
+from db import counters
 from db.errors import SchemaMismatch
 
 BUSY_TIMEOUT_S = 10.0
+CONNECT_TIMEOUT_S = 5
 _MIGRATION_LOCK = 7_713_001
 
 
@@ -30,7 +33,12 @@ def make_engine(url: str) -> Engine:
     PostgreSQL: READ COMMITTED, connections checked before use.
     """
     if make_url(url).get_backend_name() != "sqlite":
-        return create_engine(url, pool_pre_ping=True, isolation_level="READ COMMITTED")
+        return create_engine(
+            url,
+            pool_pre_ping=True,
+            isolation_level="READ COMMITTED",
+            connect_args={"connect_timeout": CONNECT_TIMEOUT_S},
+        )
     engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S})
     event.listen(engine, "connect", _prepare_sqlite)
     event.listen(engine, "begin", _begin)
@@ -63,9 +71,13 @@ def read_session(engine: Engine) -> Iterator[Session]:
 
 @contextmanager
 def write_session(engine: Engine) -> Iterator[Session]:
-    """One write transaction: commits at the end, rolls back on an error. Keep model calls and processes out of it."""
+    """One write transaction: commits at the end, rolls back on an error. Keep model calls and processes out of it.
+
+    What was counted within it (`db.counters`) is written last.
+    """
     with Session(engine.execution_options(writes=True)) as s, s.begin():
         yield s
+        counters.flush(s)
 
 
 def _config() -> Config:
@@ -84,9 +96,15 @@ def migrate(engine: Engine) -> None:
         command.upgrade(config, "head")
 
 
+@cache
+def newest_revision() -> str | None:
+    """The revision that this code needs; it takes reading all migrations, so it is found once."""
+    return ScriptDirectory.from_config(_config()).get_current_head()
+
+
 def check(engine: Engine) -> None:
     """Raise SchemaMismatch unless the database is at the newest revision."""
-    newest = ScriptDirectory.from_config(_config()).get_current_head()
+    newest = newest_revision()
     with engine.connect() as connection:
         found = MigrationContext.configure(connection).get_current_revision()
     if found != newest:

@@ -309,7 +309,7 @@ class ChampionRow(Base):
     project_id: Mapped[Id] = mapped_column(ForeignKey("projects.id"))
     problem_id: Mapped[Id] = mapped_column(ForeignKey("problems.id"))
     run_id: Mapped[Id] = mapped_column(ForeignKey("runs.id"))
-    candidate_id: Mapped[Id] = mapped_column(ForeignKey("candidates.id"))
+    candidate_id: Mapped[Id] = mapped_column(ForeignKey("candidates.id"), index=True)
     evaluation_id: Mapped[Id] = mapped_column(ForeignKey("evaluations.id"), unique=True)
     device_kind: Mapped[Word]
     device_name: Mapped[str] = mapped_column(Text)
@@ -335,7 +335,10 @@ class EventRow(Base):
 
 
 class JobRow(Base):
-    """The queue. `state` is ready, held (its Run is paused), claimed, done or dead. `lease` names the present claim."""
+    """The queue. `state` is ready, held (its Run is paused), claimed, done or dead. `lease` names the present claim.
+
+    `request_id` is the request that set it off, for the logs.
+    """
 
     __tablename__ = "jobs"
     __table_args__ = (
@@ -365,6 +368,7 @@ class JobRow(Base):
     lease_until: Mapped[datetime | None]
     worker: Mapped[str | None] = mapped_column(Text)
     error: Mapped[str] = mapped_column(Text, default="")
+    request_id: Mapped[Id | None]
     nudged_at: Mapped[datetime]
     created_at: Mapped[datetime]
     claimed_at: Mapped[datetime | None]

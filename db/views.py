@@ -96,6 +96,7 @@ class Job:
     project_id: str
     attempt: int
     lease: str
+    request_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -30,6 +30,7 @@ from service.middleware.body_limit import BodyLimit
 from service.middleware.boundary import ErrorBoundary
 from service.middleware.csrf import CsrfGuard
 from service.middleware.headers import SecurityHeaders
+from service.middleware.request_log import RequestLog
 from service.pages import candidates as candidate_pages
 from service.pages import leaderboard as leaderboard_pages
 from service.pages import login
@@ -71,7 +72,7 @@ def create_app(
     """The service for `settings`. The database must be migrated. The named parameters are for tests."""
     own_engine = engine is None
     database = engine or make_engine(settings.database_url)
-    metrics = Metrics()
+    metrics = Metrics(database)
     hub = EventHub(_reader(database), poll_s=settings.event_poll_s, observe_lag_s=metrics.event_lag.observe)
     metrics.watch_followers(lambda: hub.followers)
     context = Context(
@@ -147,6 +148,7 @@ def _layers(context: Context) -> list[Middleware]:
     settings = context.settings
     hosts = {host_name(host) for host in settings.allowed_hosts} | LOOPBACK_HOSTS
     return [
+        Middleware(RequestLog),
         Middleware(SecurityHeaders),
         Middleware(MeasureRequests, metrics=context.metrics),
         Middleware(ErrorBoundary),

@@ -1,4 +1,4 @@
-"""What the service counts about itself, in Prometheus' text format."""
+"""What /metrics answers: this process's requests and streams, and what the database knows, in Prometheus' format."""
 
 from __future__ import annotations
 
@@ -6,7 +6,10 @@ import time
 from collections.abc import Callable
 
 from prometheus_client import CollectorRegistry, Counter, Gauge, Histogram, generate_latest
+from sqlalchemy import Engine
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
+
+from service.database_metrics import DatabaseMetrics
 
 CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 
@@ -14,8 +17,9 @@ CONTENT_TYPE = "text/plain; version=0.0.4; charset=utf-8"
 class Metrics:
     """One application's counters, in a registry of their own so that two applications can share a process."""
 
-    def __init__(self) -> None:
+    def __init__(self, engine: Engine) -> None:
         self.registry = CollectorRegistry()
+        self.registry.register(DatabaseMetrics(engine))
         self.requests = Counter(
             "warpwright_http_requests_total",
             "Requests answered, by operation and status.",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from contextlib import ExitStack
 from functools import partial
 
 import stamina
@@ -17,6 +18,7 @@ from db.transitions import devices
 from db.transitions.jobs import claim
 from db.transitions.settle import fail_job
 from db.views import Job
+from db.work import WorkItem
 from evaluator.schema import SchemaError, from_json
 from evaluator.types import Device, DeviceKind, Environment
 from runtime.logs import get_logger
@@ -58,7 +60,9 @@ def work(context: Context, queue: str) -> int:
 
 def run_job(context: Context, job: Job) -> None:
     """Execute one claimed Job and settle it. Never raises for what a Job does; a lost lease drops the result."""
-    with structlog.contextvars.bound_contextvars(job_id=job.id, run_id=job.run_id, kind=job.kind):
+    ids = {"job_id": job.id, "run_id": job.run_id, "request_id": job.request_id}
+    with ExitStack() as bound:
+        bound.enter_context(structlog.contextvars.bound_contextvars(kind=job.kind, **ids))
         started = time.monotonic()
         lease = Lease(
             context.engine,
@@ -68,7 +72,7 @@ def run_job(context: Context, job: Job) -> None:
             on_lost=context.interrupt,
         )
         with lease:
-            settle = _execute(context, job)
+            settle = _execute(context, job, bound)
             if settle is None or lease.lost.is_set():
                 log.info("job.dropped", lost=lease.lost.is_set(), stopping=context.stopping.is_set())
                 return
@@ -77,14 +81,18 @@ def run_job(context: Context, job: Job) -> None:
         context.nudge(nudges)
 
 
-def _execute(context: Context, job: Job) -> Settle | None:
-    """How the Job is settled; None where it is not ours any more, or was broken off because this worker stops."""
+def _execute(context: Context, job: Job, bound: ExitStack) -> Settle | None:
+    """How the Job is settled; None where it is not ours any more, or was broken off because this worker stops.
+
+    What the Job is about goes into every line of the log until `bound` ends.
+    """
     kind = JobKind(job.kind)
     try:
         with read_session(context.engine) as s:
             item = payload(s, job)
         if item is None and kind is not JobKind.ADVANCE:
             return None
+        bound.enter_context(structlog.contextvars.bound_contextvars(**_subject(item)))
         return HANDLERS[kind](context, job, item)
     except StepFailed as failure:
         if context.stopping.is_set():
@@ -94,6 +102,12 @@ def _execute(context: Context, job: Job) -> Settle | None:
     except Exception as error:
         log.exception("job.broke")
         return _failed(job, f"{type(error).__name__}: {error}")
+
+
+def _subject(item: WorkItem | None) -> dict[str, str]:
+    """The Candidate that a Job is about, or the Proposal that is to make one."""
+    names = ("candidate_id", "proposal_id", "evaluation_id")
+    return {name: getattr(item, name) for name in names if hasattr(item, name)}
 
 
 def _settle(context: Context, job: Job, settle: Settle) -> list[Nudge]:

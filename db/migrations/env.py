@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
+import db.counters
 import db.history
 import db.tables  # noqa: F401  (the tables register themselves)
 from db.base import Base

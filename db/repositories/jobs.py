@@ -37,9 +37,10 @@ def payload(s: Session, job: Job) -> WorkItem | None:
 
 
 def depths(s: Session) -> dict[tuple[str, str], int]:
-    """How many Jobs wait or are worked on: counts by (queue, state)."""
+    """How many Jobs wait or are worked on: counts by (queue, state). Those that are done are not counted."""
     rows = s.execute(
         select(JobRow.queue, JobRow.state, func.count())
+        .where(JobRow.state.in_(("ready", "held", "claimed")))
         .where(JobRow.state.in_(("ready", "held", "claimed")))
         .group_by(JobRow.queue, JobRow.state)
     )

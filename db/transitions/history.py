@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
+from db import counters
 from db.clock import now
 from db.history import MilestoneRow, TallyRow
 from db.repositories.runs import wall_s
@@ -13,7 +14,10 @@ from evaluator.types import Evaluation, Ratio
 
 
 def count_evaluation(s: Session, run: RunRow, kind: str, evaluation: Evaluation, device_s: float) -> None:
-    """One more Evaluation that ended like this. `kind` is first, again or confirm. The Run's row must be locked."""
+    """One more Evaluation that ended like this. `kind` is first, again or confirm. The Run's row must be locked.
+
+    Counted for the Run, for its pages, and for the whole installation, for its metrics.
+    """
     key = (run.id, kind, evaluation.stage.value, evaluation.verdict.value)
     row = s.get(TallyRow, key)
     if row is None:
@@ -21,6 +25,11 @@ def count_evaluation(s: Session, run: RunRow, kind: str, evaluation: Evaluation,
         s.add(row)
     row.number += 1
     row.device_s += device_s
+    counters.count(s, "evaluations", kind, key[2], key[3])
+    for stage, seconds in evaluation.duration_s.items():
+        counters.observe(s, "stage_seconds", seconds, stage[:40])
+    if evaluation.device is not None:
+        counters.count(s, "device_seconds", evaluation.device.kind.value, evaluation.device.name, by=device_s)
 
 
 def note_best(s: Session, run: RunRow) -> None:

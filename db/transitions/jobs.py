@@ -57,6 +57,7 @@ def claim(s: Session, queues: Sequence[str], worker: str, lease_s: float) -> Job
         project_id=row.project_id,
         attempt=row.attempts,
         lease=row.lease or "",
+        request_id=row.request_id,
     )
 
 
@@ -75,7 +76,7 @@ def _take_next(s: Session, queues: Sequence[str], worker: str, lease_s: float) -
         )
         .returning(
             JobRow.id, JobRow.kind, JobRow.queue, JobRow.run_id, JobRow.subject_id, JobRow.project_id, JobRow.attempts,
-            JobRow.lease,
+            JobRow.lease, JobRow.request_id,
         )
         .execution_options(synchronize_session=False)
     ).one_or_none()  # fmt: skip

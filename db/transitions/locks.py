@@ -7,13 +7,17 @@ from collections.abc import Collection, Sequence
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from db import origin
 from db.errors import NotFound
 from db.tables import JobRow, ProblemRow, RunRow
 from db.views import Job
 
 
 def take(s: Session, job: Job) -> JobRow | None:
-    """The row of a Job, locked; None where this claim no longer holds it (settled, swept, taken by another)."""
+    """The row of a Job, locked; None where this claim no longer holds it (settled, swept, taken by another).
+
+    Jobs that are ordered from here on come of the same request.
+    """
     row = s.scalars(
         select(JobRow)
         .where(JobRow.id == job.id)
@@ -22,6 +26,7 @@ def take(s: Session, job: Job) -> JobRow | None:
     ).one_or_none()
     if row is None or row.state != "claimed" or row.lease != job.lease:
         return None
+    origin.inherit(s, row.request_id)
     return row
 
 

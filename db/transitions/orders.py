@@ -7,6 +7,7 @@ from datetime import datetime
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
+from db import origin
 from db.clock import now
 from db.ids import new_id
 from db.queues import BUILD, CONTROL, PROPOSE, JobKind, Nudge, device_queue
@@ -68,6 +69,7 @@ def _add(
             ordinal=ordinal,
             project_id=project,
             state="held" if held else "ready",
+            request_id=origin.of(s),
             nudged_at=moment,
             created_at=moment,
         )

@@ -5,6 +5,7 @@ from __future__ import annotations
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
+from db import counters
 from db.clock import now
 from db.ids import new_id
 from db.packing import clean
@@ -155,6 +156,12 @@ def _count(s: Session, proposal: ProposalRow, outcome: ProposalOutcome) -> None:
     stat.broke = outcome is ProposalOutcome.OUT_OF_BUDGET
     failed = outcome in (ProposalOutcome.ENDPOINT_ERROR, ProposalOutcome.DEADLINE)
     stat.errors_in_row = stat.errors_in_row + 1 if failed else 0
+    proposer = proposal.proposer.partition(":")[0]  # what follows may be anybody's choice
+    counters.count(s, "proposals", proposer, proposal.model, outcome.value)
+    if proposal.usd or proposal.input_tokens or proposal.output_tokens:
+        counters.count(s, "spend_usd", proposer, proposal.model, by=proposal.usd)
+        counters.count(s, "tokens", proposer, proposal.model, "input", by=proposal.input_tokens)
+        counters.count(s, "tokens", proposer, proposal.model, "output", by=proposal.output_tokens)
 
 
 def _create_candidate(s: Session, run: RunRow, proposal: ProposalRow, candidate: Candidate) -> list[Nudge]:

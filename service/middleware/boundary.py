@@ -1,19 +1,18 @@
-"""The outermost layer: an id for every request, and a 500 that leaks nothing but that id."""
+"""A 500 that leaks nothing but an id, whatever breaks within."""
 
 from __future__ import annotations
 
-import logging
-import secrets
-
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
+from db import origin
+from runtime.logs import get_logger
 from service import problem_details
 
-log = logging.getLogger("warpwright.service")
+log = get_logger(__name__)
 
 
 class ErrorBoundary:
-    """Turns whatever escapes the application into a problem document, and logs it under an id.
+    """Turns whatever escapes the application into a problem document, and logs it under the request's id.
 
     Where the answer has begun already the connection is cut, so that a client never takes half for whole.
     """
@@ -25,21 +24,19 @@ class ErrorBoundary:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
-        error_id = secrets.token_hex(8)
         started = False
 
         async def watch(message: Message) -> None:
             nonlocal started
-            if message["type"] == "http.response.start":
-                started = True
-                message["headers"] = [*message.get("headers", ()), (b"x-request-id", error_id.encode())]
+            started = started or message["type"] == "http.response.start"
             await send(message)
 
         # The last line of defence catches everything: nothing of an error may reach the client.
         try:
             await self.app(scope, receive, watch)
         except Exception:
-            log.exception("unhandled error", extra={"error_id": error_id, "path": scope["path"]})
+            error_id = origin.request_id() or "unknown"
+            log.exception("request.broke", error_id=error_id)
             if started:
                 raise
             members = problem_details.document(

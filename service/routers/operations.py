@@ -2,7 +2,12 @@
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import Callable
+
+import anyio.to_thread
 import redis
+from anyio import CapacityLimiter
 from fastapi import APIRouter
 from sqlalchemy.exc import SQLAlchemyError
 from starlette.responses import Response
@@ -18,9 +23,14 @@ from service.schemas.answers import Health
 router = APIRouter(tags=["operations"])
 
 
+READY_S = 4.0
+"""A check that takes longer has failed: whoever asks (a load balancer) does not wait longer either."""
+_limiter = CapacityLimiter(2)  # threads of their own: those of the routes may all be waiting for the database
+
+
 @router.get("/healthz", operation_id="get_health", response_model=Health, summary="Is the process alive?")
-def health() -> Response:
-    """Answers as long as the process can answer at all."""
+async def health() -> Response:
+    """Answers as long as the process can answer at all: it needs no thread, no database, no broker."""
     return answer(Health(status="ok", checks={}), headers={"Cache-Control": "no-store"})
 
 
@@ -31,9 +41,11 @@ def health() -> Response:
     responses={503: {"description": "Something that is needed is not there; `checks` says what.", "model": Health}},
     summary="Can it do its work?",
 )
-def readiness(context: Ctx) -> Response:
-    """Tries the database (reachable, and at the right revision) and the broker."""
-    checks = {"database": _database(context), "broker": _broker(context)}
+async def readiness(context: Ctx) -> Response:
+    """Tries the database (reachable, and at the right revision), the broker, and what feeds the event streams."""
+    database, broker = await asyncio.gather(_in_time(_database, context), _in_time(_broker, context))
+    tailer = "ok" if context.hub.tailing else "stopped: event streams stand still; restart this process"
+    checks = {"database": database, "broker": broker, "events": tailer}
     good = all(value == "ok" for value in checks.values())
     return answer(
         Health(status="ok" if good else "unavailable", checks=checks),
@@ -53,8 +65,16 @@ def readiness(context: Ctx) -> Response:
     summary="Metrics for Prometheus",
 )
 def metrics(context: Ctx, _: Operates) -> Response:
-    """Requests, latency and open streams of this process."""
+    """Queue, verdicts, stages, spend and devices of the whole installation; requests and streams of this process."""
     return Response(context.metrics.render(), headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
+
+
+async def _in_time(check: Callable[[Context], str], context: Context) -> str:
+    try:
+        async with asyncio.timeout(READY_S):
+            return await anyio.to_thread.run_sync(check, context, limiter=_limiter, abandon_on_cancel=True)
+    except TimeoutError:
+        return f"did not answer in {READY_S:g} seconds"
 
 
 def _database(context: Context) -> str:

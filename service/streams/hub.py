@@ -7,7 +7,6 @@ marked as lagging and reads what it missed from the table, which is the only sou
 from __future__ import annotations
 
 import asyncio
-import logging
 from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -16,9 +15,10 @@ import anyio
 import anyio.to_thread
 
 from db.views import EventView
+from runtime.logs import get_logger
 from service.streams.frames import Frame, age_s, encode
 
-log = logging.getLogger("warpwright.service")
+log = get_logger(__name__)
 
 PAGE = 200
 QUEUE = 256
@@ -96,6 +96,11 @@ class EventHub:
         """How many streams are open."""
         return sum(len(feeds) for feeds in self._feeds.values())
 
+    @property
+    def tailing(self) -> bool:
+        """Whether the tailer is alive: without it no follower hears of anything new."""
+        return self._task is not None and not self._task.done()
+
     def start(self) -> None:
         """Begin to tail, in the running event loop; a hub may be started again after a stop."""
         self.closed = False
@@ -159,7 +164,7 @@ class EventHub:
             try:
                 self._deliver(await self.read(dict(self._tails)))
             except Exception:  # the database may be away for a moment; followers wait meanwhile
-                log.exception("cannot read events")
+                log.exception("events.not_read")
             await asyncio.sleep(self._poll_s)
 
     def _deliver(self, events: Sequence[EventView]) -> None:

@@ -2,18 +2,23 @@
 
 from __future__ import annotations
 
+import json
+import logging
 import threading
 import time
 from collections import Counter
 
 import pytest
+import structlog
 from sqlalchemy import text
 
 from db.engine import read_session, write_session
+from db.origin import originating
 from db.repositories import devices
 from db.transitions import jobs, runs
 from evaluator.types import Verdict
 from evolution.types import EndReason, RunStatus
+from runtime.logs import configure_logging
 from tests.workers.conftest import Shop, drain
 from workers.loop import run_job, work
 
@@ -149,3 +154,29 @@ def test_an_unknown_proposer_is_an_outcome_not_an_error(shop: Shop) -> None:
     drain(context)
     assert shop.run(run.id).status.ended
     assert shop.candidates(run.id) == ()
+
+
+def test_every_line_of_the_log_says_for_which_request_run_and_candidate(
+    shop: Shop, capsys: pytest.CaptureFixture[str]
+) -> None:
+    handlers, level = logging.getLogger().handlers[:], logging.getLogger().level
+    context = shop.context()
+    configure_logging("INFO", "json")
+    try:
+        with originating("req_0123456789abcdef"):
+            run = shop.start("speed=1.5 die", "speed=1.2")
+        drain(context)
+        lines = [json.loads(line) for line in capsys.readouterr().err.splitlines() if line.startswith("{")]
+    finally:
+        logging.getLogger().handlers[:] = handlers
+        logging.getLogger().setLevel(level)
+        structlog.reset_defaults()
+    told = [line for line in lines if line["event"] in ("job.settled", "job.failed")]
+    assert {line["request_id"] for line in told} == {"req_0123456789abcdef"}
+    ids = {c.id for c in shop.candidates(run.id)}
+    for kind in ("build", "judge", "confirm"):
+        assert {line["candidate_id"] for line in told if line["kind"] == kind} <= ids
+        assert {line["run_id"] for line in told if line["kind"] == kind} == {run.id}
+    assert all("proposal_id" in line for line in told if line["kind"] == "propose")
+    assert not [line for line in told if line["kind"] == "advance" and "candidate_id" in line]
+    assert any(line["event"] == "job.failed" and line["candidate_id"] in ids for line in told)

@@ -1,0 +1,93 @@
+"""Metrics that are the same whichever process is asked: read from the database at every scrape."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Iterator, Mapping
+from typing import Any
+
+from prometheus_client.core import CounterMetricFamily, GaugeMetricFamily, HistogramMetricFamily, Metric
+from prometheus_client.registry import Collector
+from sqlalchemy import Engine
+from sqlalchemy.exc import SQLAlchemyError
+from sqlalchemy.pool import QueuePool
+
+from db.counters import BUCKETS_S, Labels
+from db.engine import read_session
+from db.repositories.operations import Operations, picture
+
+_COUNTERS = (
+    ("evaluations", "Evaluations settled, by how they ended.", ("kind", "stage", "verdict")),
+    ("proposals", "Proposals settled, by outcome.", ("proposer", "model", "outcome")),
+    ("spend_usd", "Dollars spent on models.", ("proposer", "model")),
+    ("tokens", "Tokens sent to models and received.", ("proposer", "model", "direction")),
+    ("device_seconds", "Seconds of device time that judging took.", ("kind", "device")),
+)
+
+
+class DatabaseMetrics(Collector):
+    """What `picture` sees. A database that is away shows as `warpwright_database_up 0`, and the rest is left out."""
+
+    def __init__(self, engine: Engine) -> None:
+        self._engine = engine
+
+    def describe(self) -> Iterable[Metric]:
+        """Nothing: asking the database when this is registered would be too early."""
+        return ()
+
+    def collect(self) -> Iterator[Metric]:
+        """Everything, for one scrape."""
+        yield from pool(self._engine)
+        try:
+            with read_session(self._engine) as session:
+                seen = picture(session)
+        except SQLAlchemyError:
+            yield _gauge("database_up", "1 where the database answers.", (), {(): 0})
+            return
+        yield _gauge("database_up", "1 where the database answers.", (), {(): 1})
+        yield from _present(seen)
+        for name, text, labels in _COUNTERS:
+            yield _counter(name, text, labels, seen.counters.get(name, {}))
+        yield _histogram(seen.counters)
+
+
+def pool(engine: Engine) -> Iterator[Metric]:
+    """This process's connections to the database."""
+    found = engine.pool
+    if isinstance(found, QueuePool):
+        values = {("in_use",): found.checkedout(), ("idle",): found.checkedin()}
+        yield _gauge("database_connections", "Database connections of this process.", ("state",), values)
+
+
+def _present(seen: Operations) -> Iterator[Metric]:
+    yield _gauge("jobs", "Jobs that wait or are worked on.", ("queue", "state"), seen.jobs)
+    waits = {(queue,): seconds for queue, seconds in seen.oldest_ready_s.items()}
+    yield _gauge("job_oldest_ready_seconds", "Age of the oldest Job that nobody has claimed.", ("queue",), waits)
+    yield _gauge("runs", "Runs that have not ended.", ("status",), {(k,): v for k, v in seen.runs.items()})
+    yield _gauge("devices", "Devices whose workers were heard of lately.", ("kind", "device"), seen.devices)
+
+
+def _gauge(name: str, text: str, labels: tuple[str, ...], values: Mapping[Any, float]) -> Metric:
+    family = GaugeMetricFamily(f"warpwright_{name}", text, labels=labels)
+    for key, value in sorted(values.items()):
+        family.add_metric(key, value)
+    return family
+
+
+def _counter(name: str, text: str, labels: tuple[str, ...], values: Mapping[Labels, float]) -> Metric:
+    family = CounterMetricFamily(f"warpwright_{name}", text, labels=labels)
+    for key, value in sorted(values.items()):
+        family.add_metric(key, value)
+    return family
+
+
+def _histogram(counters: Mapping[str, Mapping[Labels, float]]) -> Metric:
+    """How long each stage of judging takes; buckets are cumulative, as Prometheus wants them."""
+    family = HistogramMetricFamily("warpwright_stage_seconds", "Seconds of each stage of judging.", labels=("stage",))
+    buckets, sums = counters.get("stage_seconds_bucket", {}), counters.get("stage_seconds_sum", {})
+    for stage in sorted({key[0] for key in buckets}):
+        total, cumulative = 0.0, []
+        for bound in (*map(str, BUCKETS_S), "+Inf"):
+            total += buckets.get((stage, bound), 0.0)
+            cumulative.append((bound, total))
+        family.add_metric((stage,), cumulative, sums.get((stage,), 0.0))
+    return family
