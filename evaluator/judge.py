@@ -14,6 +14,7 @@ import torch
 
 from evaluator import stats
 from evaluator.child.spec import LayoutError
+from evaluator.clean import clean, clean_text
 from evaluator.contender import ComparatorFailed, Contender
 from evaluator.correctness import Checker, sizes_to_check
 from evaluator.devices.base import DeviceBackend
@@ -126,7 +127,7 @@ class Judge:
             evidence: dict[str, Any] = {"correctness": checker.report.evidence()}
             if not timed:
                 return self.passed(problem, candidate, screened, clock, evidence, (), (), timed=False)
-            resources = {"kernels": subject.kernels()}
+            resources = self._resources(subject)
             with clock.during(Stage.TIMING):
                 benches = self._time(problem, candidate, subject, reference, baseline, workloads, generator)
         measurements, ratios = benches
@@ -165,6 +166,13 @@ class Judge:
                 over = fastest if against == "fastest" else against
                 logs.setdefault(against, []).append((workload, bench.official_log_ratios(over, "candidate")))
         return measurements, self.ratios(logs, len(measurements))
+
+    @staticmethod
+    def _resources(subject: Subject) -> dict[str, Any]:
+        try:
+            return {"kernels": subject.kernels()}
+        except (ChildFault, LayoutError) as fault:
+            raise rejection(fault, Stage.CORRECTNESS, "asked for its kernels") from fault
 
     def _construct(self, subject: Subject, oracle: Oracle, problem: Problem) -> None:
         try:
@@ -247,14 +255,14 @@ class Judge:
             reason=reason,
             problem_hash=problem.hash,
             candidate_hash=candidate.hash,
-            evidence=evidence,
+            evidence=clean(evidence),
             measurements=tuple(measurements),
             speedups=tuple(ratios),
             isolation=self.room.isolation,
             device=self.device,
             environment=self.environment,
             libraries=screened.libraries,
-            resources=resources,
+            resources=clean(resources),
             timed=timed,
             duration_s=clock.duration_s,
         )
@@ -264,10 +272,10 @@ class Judge:
         return Evaluation(
             verdict=found.verdict,
             stage=found.stage,
-            reason=found.reason,
+            reason=clean_text(found.reason, 1000) or "no reason is known",
             problem_hash=problem.hash,
             candidate_hash=candidate.hash,
-            evidence={key: value for key, value in found.evidence.items() if value is not None},
+            evidence=clean({key: value for key, value in found.evidence.items() if value is not None}),
             isolation=self.room.isolation,
             device=self.device,
             environment=self.environment,

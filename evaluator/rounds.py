@@ -48,8 +48,9 @@ class Rounds:
         self._first_call_s = first_call_s
         made = [oracle.inputs() for _ in range(_POOL)]
         self.tree = made[0].tree
-        self._bases = [arguments.tensors for arguments in made]
-        self._varies = [not torch.equal(a, b) for a, b in zip(made[0].tensors, made[1].tensors, strict=True)]
+        self._bases = values.bases([arguments.tensors for arguments in made], oracle.generator)
+        self._varies = [not same_bits(a, b) for a, b in zip(self._bases[0], self._bases[1], strict=True)]
+        self._coins = values.coins(self._bases[0], self._varies, oracle.generator)
         self.like = _widest(oracle.expect(self.tree, self._bases))
         self._odd = self._odd_kinds()
         self._null = room.null()
@@ -88,14 +89,14 @@ class Rounds:
         generator = self.oracle.generator
         calls: list[values.Tensors] = []
         like: list[Expected] = []
-        for index, pick in enumerate(torch.rand(count, generator=generator).tolist()):
+        for pick in torch.rand(count, generator=generator).tolist():
             if calls and pick < _TWINS:
                 calls.append(values.twin(calls[-1], self._varies, generator))
                 like.append(like[-1])
                 continue
-            rolled = values.rolled(self._bases[index % len(self._bases)], self._varies, generator)
+            rolled = values.mixed(self._bases, self._coins, self._varies, generator)
             kind = self.like
-            if index and self._odd and pick > 1 - _ODD:
+            if calls and self._odd and pick > 1 - _ODD:
                 change, kind = self._odd[int(torch.randint(len(self._odd), (1,), generator=generator))]
                 rolled = values.apply(change, rolled, generator)
             calls.append(rolled)
@@ -226,7 +227,7 @@ class Rounds:
         )
 
     def _blame(self, contender: Contender, fault: ChildFault | LayoutError | Rejection) -> EvaluatorError:
-        if contender.name == "candidate":
+        if contender.name in ("candidate", "again"):
             if isinstance(fault, Rejection):
                 return fault
             return rejection(fault, STAGE, f"timing {self._shown()}")

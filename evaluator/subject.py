@@ -13,9 +13,9 @@ import torch
 
 from evaluator.cage.policy import Limits
 from evaluator.child.spec import LayoutError
-from evaluator.claims import replies_of, tensor_claims
+from evaluator.claims import check_tensor, replies_of, tensor_claims
 from evaluator.devices.base import DeviceBackend, Grant
-from evaluator.errors import ChildCrashed, ChildError, ChildFault, ChildTimeout, Rejection
+from evaluator.errors import ChildCrashed, ChildError, ChildFault, ChildMoved, ChildTimeout, Rejection
 from evaluator.languages.base import line_in_candidate
 from evaluator.pool import ChildPool
 from evaluator.process import ChildProcess
@@ -109,11 +109,14 @@ class Subject:
         found = self.child.request("native_files", timeout_s=20.0).get("files")
         if not isinstance(found, dict):
             return {}
-        return {
-            f"native/{name}": base64.b64decode(data)
-            for name, data in found.items()
-            if isinstance(data, str) and re.fullmatch(r"[0-9a-f]{32}\.so", name)
-        }
+        try:
+            return {
+                f"native/{name}": base64.b64decode(data, validate=True)
+                for name, data in found.items()
+                if isinstance(data, str) and re.fullmatch(r"[0-9a-f]{32}\.so", name)
+            }
+        except ValueError:  # binascii's, or characters that are not ASCII
+            return {}
 
     def kernels(self) -> list[dict[str, Any]]:
         """Registers, shared memory and spills of the kernels that the module compiled so far: claims, for reports."""
@@ -186,9 +189,12 @@ class Subject:
         return RunReply(replies, address if type(address) is int else None, grant, wall_us)
 
     def finish(self, reply: RunReply) -> None:
-        """Let the child go on after `run`."""
-        self.child.thaw()
-        reply.grant.close()
+        """Let the child go on after `run`. Raises ChildMoved when it did so by itself."""
+        try:
+            self.child.check_still()
+        finally:
+            self.child.thaw()
+            reply.grant.close()
 
     def results(
         self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], *, timeout_s: float, lift: bool = False
@@ -216,6 +222,8 @@ def _named(value: Any) -> tuple[Named, ...]:
     entries = _list(value)
     if any(not isinstance(e, list) or len(e) != 2 or not isinstance(e[1], dict) for e in entries):
         raise LayoutError("state that nobody wrote")
+    for _, claim in entries:
+        check_tensor(claim)
     return tuple(Named(str(name), claim) for name, claim in entries)
 
 
@@ -227,6 +235,10 @@ def rejection(fault: ChildFault | LayoutError, stage: Stage, doing: str) -> Reje
     if isinstance(fault, ChildTimeout):
         evidence["limit_s"] = fault.timeout_s
         return Rejection(Verdict.TIMEOUT, stage, f"{doing}: not done within {fault.timeout_s:g} s", **evidence)
+    if isinstance(fault, ChildMoved):
+        evidence["check"] = "stopped"
+        reason = f"{doing}: it ran on after it was stopped, when its outputs are read"
+        return Rejection(Verdict.REWARD_HACK, stage, reason, **evidence)
     if isinstance(fault, ChildError):
         evidence |= {"error": fault.kind, "message": fault.message, "trace": fault.trace}
         line = _first_line(fault.message) if fault.kind == "CompileError" else None

@@ -56,10 +56,11 @@ class Round:
     """One timed round. `wall_us` is the judge's clock: from before any input byte was visible to the child until its
     outputs could no longer change. `replies` holds, per call, what the child says it returned (see `child.ops`),
     `outputs` the snapshot of every tensor leaf, per call that was read, in the judge's memory; `inputs`, where that was
-    asked for, what lay in the inputs of those calls afterwards."""
+    asked for, what lay in the inputs of those calls afterwards. For `waited_us` the child waited for a core."""
 
     plan: RoundPlan
     wall_us: float
+    waited_us: float = 0.0
     replies: Sequence[Any]
     outputs: Sequence[Sequence[torch.Tensor]]
     inputs: Sequence[Sequence[torch.Tensor]] = ()

@@ -81,20 +81,23 @@ class Staged:
         specs, _ = _pitched(calls)
         return specs == self.specs and len(calls) <= self.room and self._link_start + _link_bytes(link) <= self.bytes
 
-    def write(self, calls: Sequence[Sequence[torch.Tensor]], link: Link | None) -> dict[str, Any]:
-        """Put inputs and coefficients in; what the child has to be told to find them."""
-        write_calls(self.fd, self.pitch, self.specs, calls)
-        told = {
+    def fields(self, count: int, link: Link | None) -> dict[str, Any]:
+        """What the child has to be told to find the inputs of `count` calls and the coefficients."""
+        return {
             "layouts": [spec.to_json() for spec in self.specs],
             "pitch": self.pitch,
-            "count": len(calls),
-            "link": None,
+            "count": count,
+            "link": None if link is None else link.to_json(self._link_layout(link)),
         }
-        if link is None:
-            return told
-        layout = TensorSpec.of(link.coefficients, self._link_start)
-        _write(self.fd, 0, [layout], [link.coefficients])
-        return {**told, "link": link.to_json(layout)}
+
+    def write(self, calls: Sequence[Sequence[torch.Tensor]], link: Link | None) -> None:
+        """Put inputs and coefficients in, while the child is stopped."""
+        write_calls(self.fd, self.pitch, self.specs, calls)
+        if link is not None:
+            _write(self.fd, 0, [self._link_layout(link)], [link.coefficients])
+
+    def _link_layout(self, link: Link) -> TensorSpec:
+        return TensorSpec.of(link.coefficients, self._link_start)
 
     def read(self, count: int) -> list[list[torch.Tensor]]:
         """What lies in the inputs of the first calls now."""

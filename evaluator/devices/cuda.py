@@ -243,6 +243,7 @@ class CudaBackend:
         timed.snapshot.take()
         torch.cuda.synchronize(self.torch_device)
         after = time.perf_counter_ns()
+        child.freeze()  # until it is asked again, lest it disturb others
         diagnostics = {
             "write_us": (asked - before) / 1e3,
             "child_us": (answered - asked) / 1e3,

@@ -76,6 +76,9 @@ class FakeChild:
         self.outputs: list[torch.Tensor] = []
         self.asked: list[str] = []
 
+    def freeze(self) -> None:
+        self.asked.append("freeze")
+
     def add_cleanup(self, action: Any) -> None:
         self.cleanups.append(action)
 
