@@ -75,9 +75,9 @@ def leaves(reply: Any, path: str = "output") -> Iterator[tuple[str, Mapping[str,
         raise LayoutError("a result that nobody wrote")
 
 
-def tensor_claims(reply: Any) -> list[Mapping[str, Any]]:
+def tensor_claims(reply: Any) -> list[dict[str, Any]]:
     """The claims about tensors in a result, in order."""
-    found: list[Mapping[str, Any]] = []
+    found: list[dict[str, Any]] = []
     for _, leaf in leaves(reply):
         if "tensor" in leaf:
             if not isinstance(leaf["tensor"], dict):

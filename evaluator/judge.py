@@ -16,7 +16,7 @@ from evaluator import stats
 from evaluator.child.spec import LayoutError
 from evaluator.clean import clean, clean_text
 from evaluator.contender import ComparatorFailed, Contender
-from evaluator.correctness import Checker, sizes_to_check
+from evaluator.correctness import Checker, Report, sizes_to_check
 from evaluator.devices.base import DeviceBackend
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.languages import adapter
@@ -121,10 +121,8 @@ class Judge:
         timed = adapter(candidate.language).timed_on(self.backend.kind)
         with subject, self._reference(problem) as reference:
             with clock.during(Stage.CORRECTNESS), device_lock(self.device.uuid, exclusive=False, timeout_s=LOCK_S):
-                checker = Checker(problem, subject, reference, generator, first_call_limit_s(candidate))
-                for sizes in sizes_to_check(problem, workloads):
-                    checker.check(sizes)
-            evidence: dict[str, Any] = {"correctness": checker.report.evidence()}
+                checked = self.checked(problem, candidate, subject, reference, generator, workloads, Stage.CORRECTNESS)
+            evidence: dict[str, Any] = {"correctness": checked.evidence()}
             if not timed:
                 return self.passed(problem, candidate, screened, clock, evidence, (), (), timed=False)
             resources = self._resources(subject)
@@ -182,6 +180,31 @@ class Judge:
             raise rejection(fault, Stage.TIMING, "constructing ModelNew") from fault
 
     # ------------------------------------------------------------ shared with confirm and admit
+
+    def checked(
+        self,
+        problem: Problem,
+        candidate: Candidate,
+        subject: Subject,
+        reference: Subject,
+        generator: torch.Generator,
+        workloads: Sequence[Workload],
+        stage: Stage,
+    ) -> Report:
+        """Everything about correctness. Held-out data is shown to a child of its own, which ends with it, and so cannot
+        tell anybody. Raises Rejection."""
+        checker = Checker(problem, subject, reference, generator, first_call_limit_s(candidate))
+        every = list(sizes_to_check(problem, workloads))
+        for sizes in every:
+            if not sizes.hidden:
+                checker.check(sizes)
+        hidden = [sizes for sizes in every if sizes.hidden]
+        if hidden:
+            with self.start_candidate(candidate, stage) as other:
+                checker.candidate = other
+                for sizes in hidden:
+                    checker.check(sizes)
+        return checker.report
 
     def start_candidate(self, candidate: Candidate, stage: Stage) -> Subject:
         """A fresh child with the Candidate loaded, given what an earlier child of it compiled. Raises Rejection."""

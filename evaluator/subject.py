@@ -55,10 +55,10 @@ class StateNames:
 
 @dataclass(frozen=True, slots=True)
 class RunReply:
-    """What a run returned: one entry per call, and where the child mapped the inputs."""
+    """What a run returned, and which of its inputs it changed: claims, one entry per call."""
 
     replies: Sequence[Any]
-    address: int | None
+    mutated: Sequence[Sequence[Mapping[str, Any]]]
     grant: Grant
     wall_us: float
 
@@ -170,6 +170,7 @@ class Subject:
         slot: str,
         timeout_s: float,
         lift: bool = False,
+        mutates: Sequence[int] = (),
     ) -> RunReply:
         """One call per input set, untimed. The child is frozen afterwards, its outputs kept under `slot`: the caller
         reads what it needs and calls `finish`."""
@@ -177,16 +178,19 @@ class Subject:
         try:
             start = time.perf_counter_ns()
             reply = self.child.request(
-                "run", timeout_s=timeout_s, fds=grant.fds, slot=slot, tree=tree, grant=grant.fields, lift=lift
-            )
+                "run", timeout_s=timeout_s, fds=grant.fds,
+                slot=slot, tree=tree, grant=grant.fields, lift=lift, mutates=list(mutates),
+                poison=self.kind == "candidate",
+            )  # fmt: skip
             self.child.freeze()
             wall_us = (time.perf_counter_ns() - start) / 1000
-            address = reply.get("inputs")
             replies = replies_of(reply, len(calls))
+            mutated = _mutated(reply.get("mutated"), len(calls), len(mutates))
+            grant.mark_aliases(self.child, [claim for item in replies for claim in tensor_claims(item)])
         except BaseException:
             grant.close()
             raise
-        return RunReply(replies, address if type(address) is int else None, grant, wall_us)
+        return RunReply(replies, mutated, grant, wall_us)
 
     def finish(self, reply: RunReply) -> None:
         """Let the child go on after `run`. Raises ChildMoved when it did so by itself."""
@@ -197,12 +201,22 @@ class Subject:
             reply.grant.close()
 
     def results(
-        self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], *, timeout_s: float, lift: bool = False
+        self,
+        tree: Any,
+        calls: Sequence[Sequence[torch.Tensor]],
+        *,
+        timeout_s: float,
+        lift: bool = False,
+        mutates: Sequence[int] = (),
     ) -> list[tuple[Any, list[torch.Tensor]]]:
-        """Replies with their tensors of a child that is not hostile to itself (a reference); nothing is kept."""
-        reply = self.run(tree, calls, slot="results", timeout_s=timeout_s, lift=lift)
+        """Replies of a child that is not hostile to itself (a reference) with their tensors, and after those the inputs
+        that it changed; nothing is kept."""
+        reply = self.run(tree, calls, slot="results", timeout_s=timeout_s, lift=lift, mutates=mutates)
         try:
-            found = [(item, self.backend.fetch(self.child, tensor_claims(item))) for item in reply.replies]
+            found = [
+                (item, self.backend.fetch(self.child, [*tensor_claims(item), *changed]))
+                for item, changed in zip(reply.replies, reply.mutated, strict=True)
+            ]
         finally:
             self.finish(reply)
         self.drop("results")
@@ -216,6 +230,17 @@ def _list(value: Any) -> list[Any]:
     if not isinstance(value, list):
         raise LayoutError("not a list")
     return value
+
+
+def _mutated(value: Any, calls: int, inputs: int) -> list[list[Mapping[str, Any]]]:
+    found = [_list(claims) for claims in _list(value)]
+    if len(found) != calls or any(len(claims) != inputs for claims in found):
+        raise LayoutError("the child does not say what became of its inputs")
+    for claim in (claim for claims in found for claim in claims):
+        if not isinstance(claim, dict):
+            raise LayoutError("a tensor that nobody wrote")
+        check_tensor(claim)
+    return found
 
 
 def _named(value: Any) -> tuple[Named, ...]:

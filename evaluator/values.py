@@ -75,9 +75,30 @@ def _with(values: Sequence[float]) -> Callable[[torch.Tensor, torch.Generator], 
     return change
 
 
-NORMAL = ValueSet("as made", lambda tensor, generator: tensor)
+def _denormal(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Every element below the smallest normal number of its type, by a factor of up to sixteen."""
+    wide = tensor.double()
+    largest = float(wide[torch.isfinite(wide)].abs().max()) if tensor.numel() else 0.0
+    return (wide / (largest or 1.0) * torch.finfo(tensor.dtype).tiny).to(tensor.dtype)
+
+
+def _one_large(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """One element of every row so large that exp of it overflows: a softmax must take the maximum off."""
+    changed = tensor.clone()
+    if tensor.ndim == 0:
+        return changed.fill_(90.0)
+    rows = changed.reshape(-1, tensor.shape[-1])
+    where = torch.randint(tensor.shape[-1], (len(rows), 1), generator=generator, device=generator.device)
+    rows.scatter_(1, where.to(tensor.device), 100.0)
+    return rows.reshape(tensor.shape)
+
+
 LARGE = ValueSet("100 times larger", _scaled(100.0))
 SMALL = ValueSet("10000 times smaller", _scaled(1e-4))
+HUGE = ValueSet("10000 times larger", _scaled(1e4))
+TINY = ValueSet("scaled by 1e-20", _scaled(1e-20))
+DENORMAL = ValueSet("denormal numbers", _denormal)
+LARGE_ONES = ValueSet("one large element in every row", _one_large)
 OFFSET = ValueSet("far from zero", _offset)
 FLAT_ROWS = ValueSet("zero and constant rows", _flat_rows)
 EQUAL = ValueSet("all equal", _equal)
@@ -85,8 +106,10 @@ WITH_NAN = ValueSet("a NaN", _with([math.nan]))
 WITH_INF = ValueSet("infinities", _with([math.inf, -math.inf]))
 
 # What also appears among timed calls: nothing that a processor computes slower than other values.
-TIMED = (LARGE, OFFSET, FLAT_ROWS, WITH_NAN, WITH_INF)
-ADVERSARIAL = (LARGE, SMALL, OFFSET, FLAT_ROWS, EQUAL, WITH_NAN, WITH_INF)
+TIMED = (LARGE, LARGE_ONES, OFFSET, FLAT_ROWS, WITH_NAN, WITH_INF)
+ADVERSARIAL = (
+    LARGE, HUGE, SMALL, TINY, DENORMAL, LARGE_ONES, OFFSET, FLAT_ROWS, EQUAL, WITH_NAN, WITH_INF,
+)  # fmt: skip
 
 
 def nudged(tensors: Sequence[torch.Tensor], generator: torch.Generator, ulps: int = 1) -> Tensors:

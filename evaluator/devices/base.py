@@ -29,9 +29,11 @@ class Grant(Protocol):
     def fds(self) -> Sequence[int]:
         """Descriptors that travel beside it."""
 
-    def read_back(self, child: ChildProcess, address: int | None) -> list[list[torch.Tensor]]:
-        """What lies in the inputs after a run, per call, as the child sees them; `address` is where it says they are.
-        Raises `child.spec.LayoutError`."""
+    def read_back(self) -> list[list[torch.Tensor]]:
+        """What lies in the inputs after a run, per call, where the grant was one child's alone."""
+
+    def mark_aliases(self, child: ChildProcess, claims: Sequence[dict[str, Any]]) -> None:
+        """Write into each claim, as "alias", whether that tensor lies in the granted memory."""
 
     def close(self) -> None:
         """Free the judge's side, possibly twice. The child's mapping lives until the child drops it or ends."""

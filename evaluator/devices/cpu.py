@@ -21,7 +21,7 @@ from evaluator.cage.policy import CagePolicy
 from evaluator.child.chain import Link
 from evaluator.claims import replies_of, tensor_claims
 from evaluator.devices.base import Round, RoundPlan
-from evaluator.devices.cpu_memory import CpuGrant, SharedGrant, Staged, read_claim
+from evaluator.devices.cpu_memory import CpuGrant, SharedGrant, Staged, mark_aliases, read_claim
 from evaluator.errors import ChildFault
 from evaluator.lock import reserve_core
 from evaluator.pool import ChildPool
@@ -83,7 +83,7 @@ class CpuBackend:
 
     def grant_calls(self, calls: Sequence[Sequence[torch.Tensor]], *, ours: bool = False) -> CpuGrant:
         if not ours:
-            return CpuGrant(calls)
+            return CpuGrant(calls, shared=True)
         if self._shared is None or self._shared.calls is not calls:
             self._share(SharedGrant(calls))
         assert self._shared is not None
@@ -143,6 +143,8 @@ class CpuBackend:
         wall_us = (time.perf_counter_ns() - start) / 1000
         waited_us = child.waited_us() - waited_us
         replies = replies_of(reply, len(calls))
+        if look:
+            mark_aliases(child, staged.fd, [claim for item in replies for claim in tensor_claims(item)])
         check(replies)
         outputs = [self.fetch(child, tensor_claims(item)) for item in replies[:read]]
         inputs = staged.read(len(outputs)) if look else []
