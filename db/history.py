@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from datetime import datetime
+from typing import Any
 
-from sqlalchemy import Double, ForeignKey
+from sqlalchemy import Double, ForeignKey, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, Id, Word
@@ -41,3 +42,15 @@ class TallyRow(Base):
     verdict: Mapped[Word] = mapped_column(primary_key=True)
     number: Mapped[int]
     device_s: Mapped[float] = mapped_column(Double, default=0.0)
+
+
+class DeviceHourRow(Base):
+    """What was done on a device within one hour of UTC. `observed` is what it last told of clocks and temperature."""
+
+    __tablename__ = "device_hours"
+
+    uuid: Mapped[str] = mapped_column(Text, primary_key=True)
+    hour: Mapped[datetime] = mapped_column(primary_key=True)
+    busy_s: Mapped[float] = mapped_column(Double)
+    evaluations: Mapped[int]
+    observed: Mapped[dict[str, Any] | None]

@@ -112,6 +112,7 @@ class JobView:
     error: str
     created_at: str
     claimed_at: str | None
+    run_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -123,6 +124,27 @@ class DeviceView:
     queue: str
     isolation: tuple[str, ...]
     seen_at: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class DeviceHour:
+    """What was done on a device within the hour of UTC that begins at `hour`. `observed`: clocks, temperature."""
+
+    hour: str
+    busy_s: float
+    evaluations: int
+    observed: Mapping[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Expectation:
+    """What Runs like this one used here lately, per Candidate and per confirmation, as (least, median, most)."""
+
+    runs: int
+    device_s: tuple[float, float, float]
+    wall_s: tuple[float, float, float]
+    usd: tuple[float, float, float]
+    confirm_s: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -32,8 +32,8 @@ from service.middleware.csrf import CsrfGuard
 from service.middleware.headers import SecurityHeaders
 from service.middleware.request_log import RequestLog
 from service.pages import candidates as candidate_pages
+from service.pages import compare, fleet, login, submit
 from service.pages import leaderboard as leaderboard_pages
-from service.pages import login
 from service.pages import problems as problem_pages
 from service.pages import runs as run_pages
 from service.pages.static import ASSETS, Assets
@@ -181,6 +181,6 @@ def _routes(app: FastAPI) -> None:
         api.include_router(module.router)
     app.include_router(api)
     app.include_router(operations.router)
-    for page in (leaderboard_pages, run_pages, candidate_pages, problem_pages, login):
+    for page in (leaderboard_pages, run_pages, candidate_pages, problem_pages, compare, fleet, submit, login):
         app.include_router(page.router, include_in_schema=False)
     app.mount("/static", Assets(directory=ASSETS), name="static")

@@ -3,14 +3,15 @@
 from __future__ import annotations
 
 from sqlalchemy import func, select
+from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from db import counters
 from db.clock import now
-from db.history import MilestoneRow, TallyRow
+from db.history import DeviceHourRow, MilestoneRow, TallyRow
 from db.repositories.runs import wall_s
 from db.tables import CandidateRow, RunRow
-from evaluator.types import Evaluation, Ratio
+from evaluator.types import Evaluation, Ratio, Stage
 
 
 def count_evaluation(s: Session, run: RunRow, kind: str, evaluation: Evaluation, device_s: float) -> None:
@@ -30,6 +31,36 @@ def count_evaluation(s: Session, run: RunRow, kind: str, evaluation: Evaluation,
         counters.observe(s, "stage_seconds", seconds, stage[:40])
     if evaluation.device is not None:
         counters.count(s, "device_seconds", evaluation.device.kind.value, evaluation.device.name, by=device_s)
+
+
+_OBSERVED = ("sm_mhz", "memory_mhz", "temperature_c", "power_w", "throttle")
+_WITHOUT_DEVICE = (Stage.SCREEN, Stage.BUILD)
+
+
+def note_use(s: Session, evaluation: Evaluation) -> None:
+    """Seconds on the device, added to its present hour; screening and building do not hold it."""
+    busy_s = sum(took for stage, took in evaluation.duration_s.items() if stage not in _WITHOUT_DEVICE)
+    if evaluation.device is None or busy_s <= 0:
+        return
+    told = evaluation.measurements[-1].diagnostics if evaluation.measurements else {}
+    observed = {key: told[key] for key in _OBSERVED if told.get(key) is not None} or None
+    values = {
+        "uuid": evaluation.device.uuid,
+        "hour": now(s).replace(minute=0, second=0, microsecond=0),
+        "busy_s": busy_s,
+        "evaluations": 1,
+        "observed": observed,
+    }
+    dialect = s.get_bind().dialect.name
+    insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
+    # Two workers may serve one device, so this must not be a look followed by a write.
+    statement = insert(DeviceHourRow).values(values)
+    more = {
+        "busy_s": DeviceHourRow.busy_s + statement.excluded.busy_s,
+        "evaluations": DeviceHourRow.evaluations + 1,
+        **({"observed": statement.excluded.observed} if observed else {}),
+    }
+    s.execute(statement.on_conflict_do_update(index_elements=["uuid", "hour"], set_=more))
 
 
 def note_best(s: Session, run: RunRow) -> None:

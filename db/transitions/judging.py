@@ -17,7 +17,7 @@ from db.transitions.admission import ATTEMPTS
 from db.transitions.archive import IMPROVEMENT, refresh_best, refresh_cell
 from db.transitions.arms import stat_of
 from db.transitions.events import emit
-from db.transitions.history import count_evaluation, note_best, note_champion
+from db.transitions.history import count_evaluation, note_best, note_champion, note_use
 from db.transitions.locks import lock_problem, lock_run, take
 from db.transitions.orders import end_run, finish_job, order_advance, order_job, retry_job
 from db.views import Job
@@ -99,6 +99,7 @@ def _store(s: Session, found: EvaluationRow, evaluation: Evaluation) -> float:
     found.environment_key = evaluation.environment.key if evaluation.environment is not None else None
     found.body = store_evaluation(s, found.id, evaluation)
     found.schema_version = evaluation.schema_version
+    note_use(s, evaluation)
     ours = evaluation.verdict is Verdict.INTERNAL_ERROR
     found.device_s = 0.0 if ours else sum(evaluation.duration_s.values())
     return found.device_s

@@ -51,6 +51,11 @@ def count(value: int) -> str:
     return f"{value:,}".replace(",", "\u2009")
 
 
+def whole(value: float) -> str:
+    """The nearest whole number."""
+    return count(round(value))
+
+
 def moment(value: str) -> str:
     """An ISO 8601 moment in UTC, for readers without scripts."""
     try:

@@ -41,6 +41,9 @@ _templates.globals.update(
     interval_bar=charts.interval_bar,
     sparkline=charts.sparkline,
     navigation=NAVIGATION,
+    seconds=formatting.duration_s,
+    usd=formatting.usd,
+    whole=formatting.whole,
 )
 
 

@@ -4,25 +4,27 @@ from __future__ import annotations
 
 from typing import Annotated, Any, Literal
 
-from fastapi import APIRouter, Query
+from fastapi import APIRouter, Form, Query, Request
 from sqlalchemy.orm import Session
 from starlette.responses import RedirectResponse, Response
 
-from db.engine import read_session, write_session
+from db.engine import read_session
 from db.repositories import archive, candidates, history, problems, queue, runs
-from db.transitions.runs import cancel_run, pause_run, resume_run
 from db.views import ChampionView, Milestone, ProblemView
-from evolution.types import Run
+from evolution.types import EndReason, Run
 from service.answering import RunId, answer, refusals
 from service.context import Ctx
 from service.pages import lineage
 from service.pages.archive_map import archive_map
 from service.pages.charts import staircase, value_range
+from service.pages.forms import extend_request
 from service.pages.funnel import funnel
 from service.pages.gauges import gauges
 from service.pages.rendering import page
 from service.paging import Cursor, decode_cursor, encode_cursor
 from service.principal import Principal, Reads, Submits
+from service.routers import runs as run_routes
+from service.routers import steering
 
 router = APIRouter()
 
@@ -36,6 +38,7 @@ TABS = (
     ("credit", "Credit"),
     ("queue", "Queue"),
 )
+EXTENDABLE = (EndReason.BUDGET, EndReason.STAGNATED, EndReason.NO_IMPROVEMENT, EndReason.TARGET_REACHED)
 AXES = {"evaluations": "evaluations", "seconds": "wall_s", "dollars": "usd"}
 Axis = Annotated[Literal["evaluations", "seconds", "dollars"], Query()]
 Order = Annotated[Literal["newest", "fastest"], Query()]
@@ -166,13 +169,28 @@ def show_queue(context: Ctx, who: Reads, id: RunId) -> Response:
     return page("run_queue.html", **values, jobs=jobs, spent=spent, gauges=gauges(values["run"]))
 
 
+@router.post("/runs/{id}/extend")
+def extend(
+    context: Ctx,
+    who: Submits,
+    request: Request,
+    id: RunId,
+    candidates: Annotated[str, Form(max_length=20)] = "",
+    minutes: Annotated[str, Form(max_length=20)] = "",
+) -> Response:
+    """Give the Run more budget, as the API does, then show it."""
+    steering.extend(context, who, request, id, extend_request(candidates, minutes))
+    return RedirectResponse(f"/runs/{id}", status_code=303)
+
+
 @router.post("/runs/{id}/{act}")
-def change(context: Ctx, who: Submits, id: RunId, act: Literal["pause", "resume", "cancel"]) -> Response:
-    """Change a Run's state, then show it."""
-    transition = {"pause": pause_run, "resume": resume_run, "cancel": cancel_run}[act]
-    with write_session(context.engine) as session, refusals():
-        _, nudges = transition(session, id, project_id=who.project_id)
-    context.nudge(nudges)
+def change(
+    context: Ctx, who: Submits, request: Request, id: RunId, act: Literal["pause", "resume", "cancel"]
+) -> Response:
+    """Change a Run's state, as the API does, then show it."""
+    {"pause": run_routes.pause, "resume": run_routes.resume, "cancel": run_routes.cancel}[act](
+        context, who, request, id
+    )
     return RedirectResponse(f"/runs/{id}", status_code=303)
 
 
@@ -189,6 +207,7 @@ def _frame(session: Session, who: Principal, run_id: str, tab: str) -> dict[str,
         "champion": crowned[0] if crowned else None,
         "tab": tab,
         "tabs": TABS,
+        "extendable": not run.status.ended or run.end_reason in EXTENDABLE,
     }
 
 

@@ -1,0 +1,72 @@
+"""The fleet as a page: devices, what they can do, how busy they are, what waits, and who works."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime, timedelta
+from typing import Any
+
+from fastapi import APIRouter
+from starlette.responses import Response
+
+from db.engine import read_session
+from db.repositories import devices, fleet, jobs
+from db.views import DeviceHour, DeviceView
+from service.context import Ctx
+from service.pages.rendering import page
+from service.principal import Reads
+
+router = APIRouter()
+
+AWAY = timedelta(minutes=15)
+_STATES = ("claimed", "ready", "held")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Member:
+    """A device with its last day. `bars` are shares of each of the last hours, oldest first, the present one last."""
+
+    view: DeviceView
+    away: bool
+    bars: tuple[float, ...]
+    evaluations: int
+    share: float
+    observed: Mapping[str, Any]
+
+
+@router.get("/fleet")
+def show(context: Ctx, who: Reads) -> Response:
+    """Every device that a worker has registered, newest seen first."""
+    with read_session(context.engine) as session:
+        found = devices.list(session)
+        hours = fleet.hours(session)
+        depths = jobs.depths(session)
+        working = fleet.at_work(session, who.project_id)
+    present = datetime.now(UTC)
+    queues = sorted({queue for queue, _ in depths} | {view.queue for view in found})
+    return page(
+        "fleet.html",
+        section="fleet",
+        members=[_member(view, hours.get(view.device.uuid, ()), present) for view in found],
+        queues=[(queue, [depths.get((queue, state), 0) for state in _STATES]) for queue in queues],
+        working=working,
+    )
+
+
+def _member(view: DeviceView, hours: Sequence[DeviceHour], present: datetime) -> Member:
+    this = present.replace(minute=0, second=0, microsecond=0)
+    by_hour = {datetime.fromisoformat(one.hour): one for one in hours}
+    slots = [this - timedelta(hours=back) for back in range(fleet.HOURS - 1, -1, -1)]
+    elapsed = max(1.0, (present - this).total_seconds())
+    lengths = [3600.0] * (fleet.HOURS - 1) + [elapsed]
+    busy = [by_hour[slot].busy_s if slot in by_hour else 0.0 for slot in slots]
+    told = [one.observed for one in hours if one.observed]
+    return Member(
+        view=view,
+        away=present - datetime.fromisoformat(view.seen_at) > AWAY,
+        bars=tuple(min(1.0, seconds / length) for seconds, length in zip(busy, lengths, strict=True)),
+        evaluations=sum(one.evaluations for one in hours),
+        share=min(1.0, sum(busy) / sum(lengths)),
+        observed=told[-1] if told else {},
+    )

@@ -1,0 +1,174 @@
+"""The form of a new Run: read as it was filled in, and turned into what the API takes."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Annotated, Any
+
+from fastapi import Form
+from pydantic import ValidationError
+
+from evaluator.types import Problem, Workload
+from service.errors import Unprocessable
+from service.problem_details import field_errors
+from service.schemas.requests import ExtendRequest, ProblemRequest, RunRequest
+
+Line = Annotated[str, Form(max_length=200)]
+Lines = Annotated[list[str], Form(max_length=200)]
+
+_LABELS = {
+    "/problem/name": "Name",
+    "/problem/source": "Source",
+    "/budget": "Budget",
+    "/budget/candidates": "Candidates",
+    "/budget/wall_s": "Minutes",
+    "/budget/usd": "Dollars",
+    "/budget/device_s": "Device minutes",
+    "/config/target_speedup": "Stop at",
+    "/config/proposers": "Proposers",
+    "/device": "Device",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunForm:
+    """The fields as text. `shown` are the names of the Workloads that had a box to tick, `chosen` those ticked."""
+
+    name: str = ""
+    source: str = ""
+    device: str = "cpu"
+    domain: str = ""
+    candidates: str = "40"
+    minutes: str = "10"
+    usd: str = ""
+    device_minutes: str = ""
+    target: str = ""
+    proposers: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    chosen: tuple[str, ...] = ()
+
+    def leaves_out(self, name: str) -> bool:
+        """Whether the reader has unticked this Workload."""
+        return name in self.shown and name not in self.chosen
+
+
+def filled_in(
+    name: Line = "",
+    source: Annotated[str, Form()] = "",
+    device: Line = "cpu",
+    domain: Line = "",
+    candidates: Line = "",
+    minutes: Line = "",
+    usd: Line = "",
+    device_minutes: Line = "",
+    target: Line = "",
+    proposers: Lines = [],  # noqa: B006  FastAPI copies it
+    shown: Lines = [],  # noqa: B006
+    chosen: Lines = [],  # noqa: B006
+) -> RunForm:
+    """The form in a request's body."""
+    return RunForm(
+        name=name.strip(),
+        source=source,
+        device=device,
+        domain=domain,
+        candidates=candidates.strip(),
+        minutes=minutes.strip(),
+        usd=usd.strip(),
+        device_minutes=device_minutes.strip(),
+        target=target.strip(),
+        proposers=tuple(proposers),
+        shown=tuple(shown),
+        chosen=tuple(chosen),
+    )
+
+
+def run_request(form: RunForm, source: str) -> RunRequest:
+    """What the API would be sent. Raises Unprocessable with every field that is wrong in its words."""
+    limits = {
+        "candidates": _number(form.candidates, "Candidates"),
+        "wall_s": _scaled(_number(form.minutes, "Minutes"), 60.0),
+        "usd": _number(form.usd, "Dollars"),
+        "device_s": _scaled(_number(form.device_minutes, "Device minutes"), 60.0),
+    }
+    config: dict[str, Any] = {"proposers": list(form.proposers)} if form.proposers else {}
+    if form.target:
+        config["target_speedup"] = _number(form.target, "Stop at")
+    body = {
+        "problem": {"name": form.name, "source": source, **({"domain": form.domain} if form.domain else {})},
+        "device": form.device,
+        "budget": {key: value for key, value in limits.items() if value is not None},
+        "config": config,
+    }
+    try:
+        return RunRequest.model_validate(body)
+    except ValidationError as error:
+        raise Unprocessable(words(error), title="The form is not complete") from error
+
+
+def extend_request(candidates: str, minutes: str) -> ExtendRequest:
+    """More budget, as the API takes it. Raises Unprocessable."""
+    limits = {
+        "candidates": _number(candidates.strip(), "Candidates"),
+        "wall_s": _scaled(_number(minutes.strip(), "Minutes"), 60.0),
+    }
+    try:
+        return ExtendRequest.model_validate({"budget": {key: one for key, one in limits.items() if one is not None}})
+    except ValidationError as error:
+        raise Unprocessable(words(error), title="The form is not complete") from error
+
+
+def problem_request(form: RunForm) -> ProblemRequest:
+    """The Problem alone, for a look at it while it is written; a name is made up where there is none yet."""
+    try:
+        return ProblemRequest.model_validate({"name": form.name or "unnamed", "source": form.source})
+    except ValidationError as error:
+        raise Unprocessable(words(error), title="The reference cannot be read") from error
+
+
+def words(error: ValidationError) -> str:
+    """What is wrong, field by field."""
+    found = field_errors([{**one, "loc": ("body", *one["loc"])} for one in error.errors()])
+    return "; ".join(f"{_LABELS.get(one['field'], one['field'].strip('/'))}: {one['message']}" for one in found)
+
+
+def with_workloads(source: str, problem: Problem, form: RunForm) -> str:
+    """The source, with WORKLOADS set anew at its end where the reader has unticked some. Raises Unprocessable."""
+    kept = [one for one in problem.workloads if not form.leaves_out(one.name)]
+    if len(kept) == len(problem.workloads):
+        return source
+    if not any(not one.held_out for one in kept):
+        raise Unprocessable("Choose at least one workload that is not held out.", title="Nothing to optimise")
+    lines = "".join(f"    {entry(one)!r},\n" for one in kept)
+    return f"{source.rstrip()}\n\n# Chosen when the run was started.\nWORKLOADS = [\n{lines}]\n"
+
+
+def entry(workload: Workload) -> dict[str, Any]:
+    """A Workload as a problem file writes it."""
+    written: dict[str, Any] = {"name": workload.name, **workload.sizes}
+    if workload.weight != 1.0:
+        written["weight"] = workload.weight
+    if workload.device is not None:
+        written["device"] = workload.device.value
+    if workload.held_out:
+        written["held_out"] = True
+    return written
+
+
+def _number(text: str, label: str) -> float | None:
+    if not text:
+        return None
+    try:
+        return float(text.replace(",", "."))
+    except ValueError as error:
+        raise Unprocessable(f"{label}: {text[:20]!r} is not a number.", title="The form is not complete") from error
+
+
+def _scaled(value: float | None, by: float) -> float | None:
+    return None if value is None else value * by
+
+
+def unticked(problem: Problem, form: RunForm) -> Sequence[str]:
+    """The names of the Workloads that the reader has left out."""
+    return [one.name for one in problem.workloads if form.leaves_out(one.name)]

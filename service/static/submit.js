@@ -1,0 +1,19 @@
+// A file is read here and put into the form, where it can be seen and changed before it is sent.
+const file = document.getElementById("file");
+const source = document.getElementById("source");
+const name = document.getElementById("name");
+
+file.addEventListener("change", async () => {
+  const chosen = file.files[0];
+  if (!chosen) return;
+  source.value = await chosen.text();
+  if (!name.value) name.value = chosen.name.replace(/\.py$/, "");
+  source.dispatchEvent(new Event("input", { bubbles: true }));
+});
+source.addEventListener("dragover", (event) => event.preventDefault());
+source.addEventListener("drop", (event) => {
+  if (!event.dataTransfer.files.length) return;
+  event.preventDefault();
+  file.files = event.dataTransfer.files;
+  file.dispatchEvent(new Event("change"));
+});
