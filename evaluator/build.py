@@ -6,6 +6,7 @@ import time
 from typing import Any
 
 from evaluator.cage.policy import Limits
+from evaluator.clean import clean
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.judge import Clockwork, Judge
 from evaluator.languages import adapter
@@ -28,7 +29,12 @@ def build(judge: Judge, problem: Problem, candidate: Candidate) -> BuildReport:
         with clock.during(Stage.BUILD):
             facts = _compile(judge, candidate)
         if facts.error is not None:
-            raise Rejection(Verdict.BUILD_ERROR, Stage.BUILD, facts.error.splitlines()[0][:500], **_evidence(facts))
+            raise Rejection(
+                Verdict.BUILD_ERROR,
+                Stage.BUILD,
+                (facts.error.splitlines() or ["it does not build"])[0][:500],
+                **_evidence(facts),
+            )
     except Rejection as found:
         refused = judge.refusal(problem, candidate, found, clock)
     except EvaluatorError as error:
@@ -37,7 +43,7 @@ def build(judge: Judge, problem: Problem, candidate: Candidate) -> BuildReport:
         candidate_hash=candidate.hash,
         signature=signature,
         launches=facts.launches,
-        resources=facts.resources,
+        resources=clean(facts.resources),
         evaluation=refused,
         duration_s=round(time.perf_counter() - start, 4),
     )

@@ -5,17 +5,55 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evaluator.child.spec import LayoutError
+from evaluator.child.spec import LayoutError, TensorSpec
 
-_MAX_LEAVES = 256
+_MAX_LEAVES, _MAX_DEPTH = 256, 32
 
 
 def replies_of(reply: Mapping[str, Any], calls: int) -> Sequence[Any]:
-    """One entry per call. Raises LayoutError when the child says anything else."""
+    """One entry per call, each of a form that the functions below can read. Raises LayoutError for anything else.
+
+    A number stands for a tensor at that address, laid out like the one before.
+    """
     outputs = reply.get("outputs")
     if not isinstance(outputs, list) or len(outputs) != calls:
         raise LayoutError(f"the child does not report {calls} results")
-    return outputs
+    found: list[Any] = []
+    for item in outputs:
+        if type(item) is int and found and "address" in found[-1].get("tensor", {}):
+            found.append({"tensor": {**found[-1]["tensor"], "address": item}})
+        else:
+            _check(item, 0)
+            found.append(item)
+    return found
+
+
+def check_tensor(claim: Mapping[str, Any]) -> None:
+    """Raises LayoutError for a layout that describes nothing; what is no plain tensor has no strides."""
+    shape = claim.get("shape")
+    flat = [0] * len(shape) if isinstance(shape, list) else None
+    TensorSpec.from_json({**claim, "offset": claim.get("offset", 0), "stride": claim.get("stride", flat)})
+
+
+def _check(reply: Any, depth: int) -> None:
+    """Nothing but lists of pairs, lists, tensors' layouts and plain values. Raises LayoutError."""
+    if not isinstance(reply, dict) or len(reply) != 1 or depth > _MAX_DEPTH:
+        raise LayoutError("a result that nobody wrote")
+    ((kind, body),) = reply.items()
+    if kind == "tensor":
+        if not isinstance(body, dict):
+            raise LayoutError("a tensor that nobody wrote")
+        check_tensor(body)
+    elif kind in ("list", "tuple") and isinstance(body, list) and len(body) <= _MAX_LEAVES:
+        for item in body:
+            _check(item, depth + 1)
+    elif kind == "dict" and isinstance(body, list) and len(body) <= _MAX_LEAVES:
+        for pair in body:
+            if not isinstance(pair, list) or len(pair) != 2:
+                raise LayoutError("a dict that nobody wrote")
+            _check(pair[1], depth + 1)
+    elif kind not in ("value", "other"):
+        raise LayoutError("a result that nobody wrote")
 
 
 def leaves(reply: Any, path: str = "output") -> Iterator[tuple[str, Mapping[str, Any]]]:
@@ -37,9 +75,9 @@ def leaves(reply: Any, path: str = "output") -> Iterator[tuple[str, Mapping[str,
         raise LayoutError("a result that nobody wrote")
 
 
-def tensor_claims(reply: Any) -> list[Mapping[str, Any]]:
+def tensor_claims(reply: Any) -> list[dict[str, Any]]:
     """The claims about tensors in a result, in order."""
-    found: list[Mapping[str, Any]] = []
+    found: list[dict[str, Any]] = []
     for _, leaf in leaves(reply):
         if "tensor" in leaf:
             if not isinstance(leaf["tensor"], dict):

@@ -15,7 +15,6 @@ import torch
 from evaluator import stats
 from evaluator.child.spec import LayoutError
 from evaluator.contender import Contender
-from evaluator.correctness import Checker, sizes_to_check
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.judge import LOCK_S, Clockwork, Judge, first_call_limit_s, secret_generator
 from evaluator.languages import adapter
@@ -112,10 +111,8 @@ def _check(
         judge.start_candidate(candidate, Stage.CONFIRM) as subject,
         device_lock(judge.device.uuid, exclusive=False, timeout_s=LOCK_S),
     ):
-        checker = Checker(problem, subject, reference, generator, first_call_limit_s(candidate))
-        for sizes in sizes_to_check(problem, workloads):
-            checker.check(sizes)
-    return {"correctness": checker.report.evidence()}
+        checked = judge.checked(problem, candidate, subject, reference, generator, workloads, Stage.CONFIRM)
+    return {"correctness": checked.evidence()}
 
 
 def _time(

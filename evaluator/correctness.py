@@ -13,6 +13,7 @@ from evaluator import values
 from evaluator.child.spec import LayoutError, TensorSpec
 from evaluator.claims import leaves, structure, tensor_claims
 from evaluator.errors import ChildFault, Rejection
+from evaluator.limits import Limit, Target, rule_for
 from evaluator.oracle import Expected, Oracle, candidate_state
 from evaluator.state import match_names
 from evaluator.subject import RunReply, Subject, rejection
@@ -22,6 +23,8 @@ STAGE = Stage.CORRECTNESS
 _SEEDS = 2
 _CASE_BYTES = 30  # of device memory per byte of a case's inputs: float64 expectations, their scales, work space
 _ADVERSARIAL_ULPS = 3
+_LATER_SETS, _HIDDEN_SETS = 5, 3
+_STATE_CALLS, _STATE_SLACK = 3, 10.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -138,7 +141,7 @@ class Checker:
         if sizes.adversarial:
             first = made[0].tensors
             named.append(("one element changed", values.twin(first, [True] * len(first), self.generator)))
-            sets = values.ADVERSARIAL if not sizes.hidden else (values.LARGE, values.OFFSET)
+            sets = self._sets(sizes)
             named += [(s.name, values.apply(s, first, self.generator)) for s in self._affordable(sets, first, sizes)]
         # Rounding errors of an honest sum are systematic on constant rows, so there it may seem to move inputs more.
         ulps = [1 if name.startswith(("seed", "one element")) else _ADVERSARIAL_ULPS for name, _ in named]
@@ -148,6 +151,14 @@ class Checker:
         cases += [Case("repeated", cases[0].tensors, cases[0].expected, cases[0].same)] * 2 if cases else []
         order = torch.randperm(len(cases), generator=self.generator).tolist()
         return [cases[i] for i in order], tree
+
+    def _sets(self, sizes: Sizes) -> Sequence[values.ValueSet]:
+        """All value sets on the first Workload, some that nobody can tell beforehand on the others."""
+        if not self.report.checked:
+            return values.ADVERSARIAL
+        count = _LATER_SETS if not sizes.hidden else _HIDDEN_SETS
+        order = torch.randperm(len(values.ADVERSARIAL), generator=self.generator).tolist()
+        return [values.ADVERSARIAL[index] for index in sorted(order[:count])]
 
     def _affordable(
         self, sets: Sequence[values.ValueSet], tensors: values.Tensors, sizes: Sizes
@@ -169,14 +180,40 @@ class Checker:
         matched = match_names(oracle.names, names)
         candidate.load_state(candidate_state(oracle, matched))
         limit_s = self.first_call_s
+        self._check_buffers(oracle, tree, matched, sizes)
         reply = candidate.run(tree, [case.tensors for case in cases], slot="first", timeout_s=limit_s)
         try:
-            snapshot = self._compare(cases, reply, sizes)
+            snapshot = self._compare(cases, reply, sizes, oracle.mutated(tree))
         finally:
             candidate.finish(reply)
         self._again(oracle, tree, matched, sizes)
         self._unchanged(reply, snapshot)
         candidate.drop("first")
+
+    def _check_buffers(self, oracle: Oracle, tree: Any, matched: Mapping[str, str], sizes: Sizes) -> None:
+        """Buffers that forward changes are outputs: after equal calls they are equal. Nothing to do where none is."""
+        calls = [oracle.inputs().tensors for _ in range(_STATE_CALLS)] if oracle.buffers else []
+        wanted = oracle.changed_buffers(tree, calls) if calls else {}
+        if not wanted:
+            return
+        candidate = self.candidate
+        candidate.finish(candidate.run(tree, calls, slot="state", timeout_s=self.first_call_s))
+        candidate.drop("state")
+        own = {b.name: b.claim for b in candidate.describe().buffers}
+        for name, value in wanted.items():
+            claim = own.get(matched.get(name, ""))
+            spec = None if claim is None else TensorSpec.from_json({**claim, "offset": 0})
+            if claim is None or spec is None or (spec.shape, spec.torch_dtype) != (tuple(value.shape), value.dtype):
+                reason = f"forward changes the buffer {name}, which ModelNew does not have as it is"
+                raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, check="buffer", buffer=name)
+            (actual,) = candidate.backend.fetch(candidate.child, [claim])
+            target = Target(value if not value.is_floating_point() else value.double(), None)
+            rule = rule_for(value.dtype)
+            found = target.judge(actual, Limit(_STATE_SLACK * rule.norm_floor, _STATE_SLACK * rule.element_floor))
+            if found is not None:
+                reason = f"the buffer {name} is wrong after {len(calls)} calls on {sizes.label}: {found.reason}"
+                raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, **{**found.detail, "check": "buffer"})
+        candidate.load_state(candidate_state(oracle, matched))
 
     def _again(self, oracle: Oracle, tree: Any, matched: Mapping[str, str], sizes: Sizes) -> None:
         """New parameters into the same module: weights folded at construction or at the first call are stale now."""
@@ -186,7 +223,7 @@ class Checker:
         cases = [Case("new parameters", tensors, e, 0) for e in oracle.expect(tree, [tensors])]
         reply = self.candidate.run(tree, [tensors], slot="second", timeout_s=self.first_call_s)
         try:
-            self._compare([case for case in cases if case.expected.informative], reply, sizes)
+            self._compare([case for case in cases if case.expected.informative], reply, sizes, oracle.mutated(tree))
         finally:
             self.candidate.finish(reply)
         self.candidate.drop("second")
@@ -196,7 +233,7 @@ class Checker:
         try:
             for item, before in zip(reply.replies, snapshot, strict=True):
                 after = self.candidate.backend.fetch(self.candidate.child, tensor_claims(item))
-                if any(not same_bits(a, b) for a, b in zip(after, before, strict=True)):
+                if any(not same_bits(a, b) for a, b in zip(after, before, strict=False)):
                     raise Rejection(
                         Verdict.INCORRECT_VALUES,
                         STAGE,
@@ -206,12 +243,16 @@ class Checker:
         finally:
             self.candidate.child.thaw()
 
-    def _compare(self, cases: Sequence[Case], reply: RunReply, sizes: Sizes) -> list[list[torch.Tensor]]:
+    def _compare(
+        self, cases: Sequence[Case], reply: RunReply, sizes: Sizes, mutated: Sequence[int]
+    ) -> list[list[torch.Tensor]]:
         for case, item in zip(cases, reply.replies, strict=True):
             check_reply(case.expected, item)
         _check_apart(reply.replies)
         backend, child = self.candidate.backend, self.candidate.child
         outputs = [backend.fetch(child, tensor_claims(item)) for item in reply.replies]
+        after = reply.grant.read_back()
+        outputs = [[*own, *(tensors[i] for i in mutated)] for own, tensors in zip(outputs, after, strict=True)]
         findings = [self._finding(case, tensors) for case, tensors in zip(cases, outputs, strict=True)]
         # What `get_inputs` makes is the plainest thing to be wrong on, so it is told first.
         for case, finding in sorted(zip(cases, findings, strict=True), key=lambda pair: pair[0].same):
@@ -223,7 +264,9 @@ class Checker:
             reason = f"{finding['reason']}{also}, on {sizes.label}, inputs: {case.name}"
             raise Rejection(verdict, STAGE, reason, workload=sizes.label, inputs=case.name, **finding["evidence"])
         self._check_repeats(cases, outputs, sizes)
-        self._check_inputs(cases, reply, sizes)
+        for case, item in zip(cases, reply.replies, strict=True):
+            check_fresh(case.expected, item, sizes.label, workload=sizes.label)
+        self._check_inputs(cases, after, sizes, mutated)
         return outputs
 
     def _finding(self, case: Case, outputs: Sequence[torch.Tensor]) -> dict[str, Any] | None:
@@ -253,11 +296,12 @@ class Checker:
                     check="bitwise",
                 )
 
-    def _check_inputs(self, cases: Sequence[Case], reply: RunReply, sizes: Sizes) -> None:
-        after = reply.grant.read_back(self.candidate.child, reply.address)
+    def _check_inputs(
+        self, cases: Sequence[Case], after: Sequence[Sequence[torch.Tensor]], sizes: Sizes, mutated: Sequence[int]
+    ) -> None:
         for case, tensors in zip(cases, after, strict=True):
             for index, (before, now) in enumerate(zip(case.tensors, tensors, strict=True)):
-                if index not in self.problem.mutates and not same_bits(before, now):
+                if index not in mutated and not same_bits(before, now):
                     raise Rejection(
                         Verdict.INCORRECT_VALUES,
                         STAGE,
@@ -299,9 +343,20 @@ def _check_tensor(path: str, want: Mapping[str, Any], got: Mapping[str, Any]) ->
         reason = f"{path} is {spec.dtype}; the reference's is {asked.dtype}"
         evidence = {"check": "dtype", "expected": asked.dtype, "actual": spec.dtype}
         raise Rejection(Verdict.INCORRECT_DTYPE, STAGE, reason, **evidence)
+    if spec.spread and not asked.spread:
+        reason = f"{path} lies scattered over {spec.span_bytes} bytes of memory: return a dense tensor"
+        raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="layout", stride=list(spec.stride))
     if _overlaps_itself(spec) and not _overlaps_itself(asked):
         reason = f"{path} is an expanded view: several of its elements are one in memory"
         raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="layout", stride=list(spec.stride))
+
+
+def check_fresh(expected: Expected, reply: Any, where: str, **evidence: Any) -> None:
+    """No output is memory of an input, unless the reference's is, too."""
+    for mine, theirs in zip(tensor_claims(expected.reply), tensor_claims(reply), strict=True):
+        if theirs.get("alias") and not mine.get("alias"):
+            reason = f"an output is memory of an input, on {where}: every call must return fresh tensors"
+            raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, check="alias", **evidence)
 
 
 def _overlaps_itself(spec: TensorSpec) -> bool:

@@ -9,6 +9,8 @@ EvaluatorError
     ├── ChildError            an operation raised inside the child; the child lives on
     ├── ChildTimeout          no reply in time; the child has been killed
     ├── ChildCrashed          the child's process ended (signal or exit status)
+    ├── ChildUnstoppable      the child's processes cannot be stopped; they have been killed
+    ├── ChildMoved            the child ran on while it was stopped; it has been killed
     └── ChildProtocolError    the child's reply was garbage, too large or out of turn; it has been killed
 """
 
@@ -110,6 +112,14 @@ class ChildCrashed(ChildFault):
     def oom(self) -> bool:
         """Whether memory was the cause."""
         return self.over == "memory"
+
+
+class ChildUnstoppable(ChildFault):
+    """A process of the child does not stop when it is told to."""
+
+
+class ChildMoved(ChildFault):
+    """A process of the child went on running while it was stopped."""
 
 
 class ChildProtocolError(ChildFault):

@@ -14,8 +14,9 @@ import torch
 
 from evaluator import stats
 from evaluator.child.spec import LayoutError
+from evaluator.clean import clean, clean_text
 from evaluator.contender import ComparatorFailed, Contender
-from evaluator.correctness import Checker, sizes_to_check
+from evaluator.correctness import Checker, Report, sizes_to_check
 from evaluator.devices.base import DeviceBackend
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.languages import adapter
@@ -120,13 +121,11 @@ class Judge:
         timed = adapter(candidate.language).timed_on(self.backend.kind)
         with subject, self._reference(problem) as reference:
             with clock.during(Stage.CORRECTNESS), device_lock(self.device.uuid, exclusive=False, timeout_s=LOCK_S):
-                checker = Checker(problem, subject, reference, generator, first_call_limit_s(candidate))
-                for sizes in sizes_to_check(problem, workloads):
-                    checker.check(sizes)
-            evidence: dict[str, Any] = {"correctness": checker.report.evidence()}
+                checked = self.checked(problem, candidate, subject, reference, generator, workloads, Stage.CORRECTNESS)
+            evidence: dict[str, Any] = {"correctness": checked.evidence()}
             if not timed:
                 return self.passed(problem, candidate, screened, clock, evidence, (), (), timed=False)
-            resources = {"kernels": subject.kernels()}
+            resources = self._resources(subject)
             with clock.during(Stage.TIMING):
                 benches = self._time(problem, candidate, subject, reference, baseline, workloads, generator)
         measurements, ratios = benches
@@ -166,6 +165,13 @@ class Judge:
                 logs.setdefault(against, []).append((workload, bench.official_log_ratios(over, "candidate")))
         return measurements, self.ratios(logs, len(measurements))
 
+    @staticmethod
+    def _resources(subject: Subject) -> dict[str, Any]:
+        try:
+            return {"kernels": subject.kernels()}
+        except (ChildFault, LayoutError) as fault:
+            raise rejection(fault, Stage.CORRECTNESS, "asked for its kernels") from fault
+
     def _construct(self, subject: Subject, oracle: Oracle, problem: Problem) -> None:
         try:
             names = subject.construct("ModelNew", oracle.init, train=problem.train, seed=7)
@@ -174,6 +180,31 @@ class Judge:
             raise rejection(fault, Stage.TIMING, "constructing ModelNew") from fault
 
     # ------------------------------------------------------------ shared with confirm and admit
+
+    def checked(
+        self,
+        problem: Problem,
+        candidate: Candidate,
+        subject: Subject,
+        reference: Subject,
+        generator: torch.Generator,
+        workloads: Sequence[Workload],
+        stage: Stage,
+    ) -> Report:
+        """Everything about correctness. Held-out data is shown to a child of its own, which ends with it, and so cannot
+        tell anybody. Raises Rejection."""
+        checker = Checker(problem, subject, reference, generator, first_call_limit_s(candidate))
+        every = list(sizes_to_check(problem, workloads))
+        for sizes in every:
+            if not sizes.hidden:
+                checker.check(sizes)
+        hidden = [sizes for sizes in every if sizes.hidden]
+        if hidden:
+            with self.start_candidate(candidate, stage) as other:
+                checker.candidate = other
+                for sizes in hidden:
+                    checker.check(sizes)
+        return checker.report
 
     def start_candidate(self, candidate: Candidate, stage: Stage) -> Subject:
         """A fresh child with the Candidate loaded, given what an earlier child of it compiled. Raises Rejection."""
@@ -247,14 +278,14 @@ class Judge:
             reason=reason,
             problem_hash=problem.hash,
             candidate_hash=candidate.hash,
-            evidence=evidence,
+            evidence=clean(evidence),
             measurements=tuple(measurements),
             speedups=tuple(ratios),
             isolation=self.room.isolation,
             device=self.device,
             environment=self.environment,
             libraries=screened.libraries,
-            resources=resources,
+            resources=clean(resources),
             timed=timed,
             duration_s=clock.duration_s,
         )
@@ -264,10 +295,10 @@ class Judge:
         return Evaluation(
             verdict=found.verdict,
             stage=found.stage,
-            reason=found.reason,
+            reason=clean_text(found.reason, 1000) or "no reason is known",
             problem_hash=problem.hash,
             candidate_hash=candidate.hash,
-            evidence={key: value for key, value in found.evidence.items() if value is not None},
+            evidence=clean({key: value for key, value in found.evidence.items() if value is not None}),
             isolation=self.room.isolation,
             device=self.device,
             environment=self.environment,

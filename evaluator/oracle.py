@@ -9,6 +9,7 @@ from typing import Any
 import torch
 
 from evaluator import values
+from evaluator.child.spec import LayoutError
 from evaluator.claims import structure, tensor_claims
 from evaluator.errors import ChildError
 from evaluator.limits import Limit, Target
@@ -21,8 +22,8 @@ _CALL_S = 30.0
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What one call must return: its structure, one target and limit per tensor; `informative` is False where the
-    reference itself is so far from the oracle that comparing says nothing."""
+    """What one call must return: its structure, one target and limit per tensor, and after those for each input that it
+    changes; `informative` is False where the reference itself is so far from the oracle that comparing says nothing."""
 
     reply: Any
     targets: tuple[Target, ...]
@@ -75,6 +76,19 @@ class Oracle:
         self.parameters = random_parameters(self._made, self.generator)
         self.subject.load_state({**self.parameters, **self.buffers})
 
+    def changed_buffers(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> dict[str, torch.Tensor]:
+        """What buffers that forward changes hold after these calls; the reference then has its first ones again."""
+        subject = self.subject
+        subject.load_state(self.buffers)
+        self._own(tree, calls)
+        named = subject.describe().buffers
+        after = dict(
+            zip([b.name for b in named], subject.backend.fetch(subject.child, [b.claim for b in named]), strict=True)
+        )
+        subject.load_state(self.buffers)
+        kept = ((name, after[name], before) for name, before in self.buffers.items() if name in after)
+        return {name: now for name, now, before in kept if not torch.equal(now, before)}
+
     def inputs(self) -> Arguments:
         """Fresh inputs as the recipe makes them."""
         return self.subject.recipe("get_inputs", self.sizes, self._seed())
@@ -85,7 +99,7 @@ class Oracle:
         `ulps` says per call by how many units in the last place a good implementation may seem to move its inputs.
         """
         steps = ulps or [1] * len(calls)
-        own = self.subject.results(tree, calls, timeout_s=_CALL_S)
+        own = self._own(tree, calls)
         wide = self._wide(tree, calls) or own
         moved = (
             self._wide(tree, [values.nudged(c, self.generator, n) for c, n in zip(calls, steps, strict=True)]) or wide
@@ -94,17 +108,32 @@ class Oracle:
 
     def targets(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], like: Sequence[Expected]) -> list[Expected]:
         """The same, each with the limits of an earlier call of its kind: one run of the reference instead of three."""
-        wide = self._wide(tree, calls) or self.subject.results(tree, calls, timeout_s=_CALL_S)
+        wide = self._wide(tree, calls) or self._own(tree, calls)
         return [
             replace(kind, targets=tuple(Target(tensor, None) for tensor in tensors))
             for (_, tensors), kind in zip(wide, like, strict=True)
         ]
 
+    def mutated(self, tree: Any) -> tuple[int, ...]:
+        """The tensors in the inputs that the Problem says are changed in place. Raises LayoutError for a position that
+        names none."""
+        if not self.problem.mutates:
+            return ()
+        arguments = next(iter(tree.values()))
+        places = [arguments[p] if p < len(arguments) else None for p in self.problem.mutates]
+        found = [place["tensor"] for place in places if isinstance(place, dict) and "tensor" in place]
+        if len(found) < len(places):
+            raise LayoutError(f"MUTATES = {list(self.problem.mutates)} names an input that is no tensor")
+        return tuple(found)
+
+    def _own(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[tuple[Any, list[torch.Tensor]]]:
+        return self.subject.results(tree, calls, timeout_s=_CALL_S, mutates=self.mutated(tree))
+
     def _wide(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[tuple[Any, list[torch.Tensor]]] | None:
         if not self.lifts:
             return None
         try:
-            return self.subject.results(tree, calls, timeout_s=_CALL_S, lift=True)
+            return self.subject.results(tree, calls, timeout_s=_CALL_S, lift=True, mutates=self.mutated(tree))
         except ChildError:
             self.lifts = False  # the reference, as it is, becomes the oracle
             return None

@@ -74,6 +74,8 @@ def decode_source(source: str | bytes) -> str:
             source = source.decode("utf-8")
         except UnicodeDecodeError as error:
             raise ProblemError(f"not UTF-8 text (byte {error.start}): save the file as UTF-8") from error
+    if any("\ud800" <= character <= "\udfff" for character in source):
+        raise ProblemError("not UTF-8 text: save the file as UTF-8")
     text = source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if "\0" in text:
         raise ProblemError(

@@ -16,7 +16,16 @@ from typing import Any, Self
 from evaluator.cage import freezer, warden
 from evaluator.cage.memory import read_process_memory
 from evaluator.child import wire
-from evaluator.errors import CageError, ChildCrashed, ChildError, ChildFault, ChildProtocolError, ChildTimeout
+from evaluator.errors import (
+    CageError,
+    ChildCrashed,
+    ChildError,
+    ChildFault,
+    ChildMoved,
+    ChildProtocolError,
+    ChildTimeout,
+    ChildUnstoppable,
+)
 
 _CHUNK_BYTES = 32 * 1024  # more would be mapped and unmapped by the allocator at every reply
 _GRACE_S = 1.0  # for the news of an end to arrive, once its signs are there
@@ -54,7 +63,7 @@ class ChildProcess:
         self._watch = watch
         self._on_close = on_close
         self._cleanups: list[Callable[[], None]] = []
-        self._frozen: list[int] = []
+        self._frozen: freezer.Frozen | None = None
         self._fault: ChildFault | None = None
         self._closed = False
         channel.setblocking(False)
@@ -89,6 +98,7 @@ class ChildProcess:
             raise CageError(f"{self.name}: closed")
         if self._fault is not None:
             raise self._fault
+        self.thaw()
         deadline = time.monotonic() + timeout_s
         ident = secrets.token_hex(8)
         data = wire.encode({"id": ident, "op": op, **fields}, wire.MAX_REQUEST_BYTES)
@@ -106,13 +116,32 @@ class ChildProcess:
             raise self._die(lambda output: ChildProtocolError(f"{op}: {reason}", output=output)) from None
 
     def freeze(self) -> None:
-        """Stop every thread of the child's namespace; returns once all are. Raises CageError if they do not stop."""
-        self._frozen = freezer.freeze(self._root)
+        """Stop every thread of the child's namespace; returns once all are. Raises ChildUnstoppable, killing it.
+
+        A frozen child stays so until it is thawed or asked something.
+        """
+        if self._frozen is not None:
+            return
+        try:
+            self._frozen = freezer.freeze(self._root)
+        except freezer.CannotFreeze as error:
+            reason = str(error)
+            raise self._die(lambda output: ChildUnstoppable(reason, output=output)) from error
+
+    def check_still(self) -> None:
+        """Raise ChildMoved, killing it, when a frozen child has run all the same."""
+        if self._frozen is not None and self._frozen.moved(self._root):
+            raise self._die(lambda output: ChildMoved("it ran on while it was stopped", output=output))
 
     def thaw(self) -> None:
         """Let a frozen child run again."""
-        freezer.thaw(self._frozen)
-        self._frozen = []
+        frozen, self._frozen = self._frozen, None
+        if frozen is not None:
+            freezer.thaw(frozen.pids)
+
+    def waited_us(self) -> float:
+        """How long the child's main thread has waited for its core so far, while it could have run."""
+        return freezer.waited_ns(self.pid) / 1000
 
     def read_memory(self, address: int, into: memoryview) -> None:
         """Copy memory of the child's main process into `into` (writable, contiguous). OSError where there is none."""

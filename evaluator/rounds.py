@@ -13,9 +13,10 @@ from evaluator import values
 from evaluator.child import chain
 from evaluator.child.spec import LayoutError
 from evaluator.contender import ComparatorFailed, Contender
-from evaluator.correctness import check_reply, same_bits
+from evaluator.correctness import check_fresh, check_reply, same_bits
 from evaluator.devices.base import Round, RoundPlan
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
+from evaluator.limits import Limit
 from evaluator.oracle import Expected, Oracle
 from evaluator.room import Room
 from evaluator.subject import rejection
@@ -24,7 +25,8 @@ from evaluator.types import Clock, Stage, Verdict, Workload
 STAGE = Stage.TIMING
 _POOL = 3
 _ODD = 0.06  # the share of calls that hold adversarial values
-_ODD_KINDS = 3  # of them in one session
+_ODD_SLACK = 2.0  # their limits are known from one call each
+_FEW = 8
 _ODD_ULPS = 3
 _ODD_SPARE = 100  # times an input's bytes of device memory must be free for that
 _TWINS = 0.1  # the share of calls whose inputs differ in one element only from those of the call before
@@ -48,10 +50,13 @@ class Rounds:
         self._first_call_s = first_call_s
         made = [oracle.inputs() for _ in range(_POOL)]
         self.tree = made[0].tree
-        self._bases = [arguments.tensors for arguments in made]
-        self._varies = [not torch.equal(a, b) for a, b in zip(made[0].tensors, made[1].tensors, strict=True)]
+        self._bases = values.bases([arguments.tensors for arguments in made], oracle.generator)
+        self._varies = [not same_bits(a, b) for a, b in zip(self._bases[0], self._bases[1], strict=True)]
+        self._coins = values.coins(self._bases[0], self._varies, oracle.generator)
         self.like = _widest(oracle.expect(self.tree, self._bases))
+        self._mutated = oracle.mutated(self.tree)
         self._odd = self._odd_kinds()
+        self._next_odd = 0
         self._null = room.null()
         self.overhead_us: dict[int, float] = {}  # executions a round -> the least that a null child took
 
@@ -77,7 +82,9 @@ class Rounds:
         """A round of at least `round_us` for calls that take `call_us`."""
         outputs = sum(t.values.numel() * 8 if not t.integral else t.oracle.numel() * 8 for t in self.like.targets)
         state = [*self.oracle.parameters.values(), *self.oracle.buffers.values()]
-        return self.backend.plan(call_us, self.input_bytes, outputs, round_us, _bytes(state))
+        plan = self.backend.plan(call_us, self.input_bytes, outputs, round_us, _bytes(state))
+        # Doing again what changes its inputs is another task than doing it once.
+        return replace(plan, replays=1) if self._mutated else plan
 
     def fresh(self, count: int) -> Fresh:
         """Inputs of content that was never shown before, and a chain between the calls.
@@ -88,37 +95,43 @@ class Rounds:
         generator = self.oracle.generator
         calls: list[values.Tensors] = []
         like: list[Expected] = []
+        odd = self._odd_places(count)
         for index, pick in enumerate(torch.rand(count, generator=generator).tolist()):
-            if calls and pick < _TWINS:
+            if calls and pick < _TWINS and index not in odd:
                 calls.append(values.twin(calls[-1], self._varies, generator))
                 like.append(like[-1])
                 continue
-            rolled = values.rolled(self._bases[index % len(self._bases)], self._varies, generator)
-            kind = self.like
-            if index and self._odd and pick > 1 - _ODD:
-                change, kind = self._odd[int(torch.randint(len(self._odd), (1,), generator=generator))]
-                rolled = values.apply(change, rolled, generator)
-            calls.append(rolled)
+            made, kind = values.mixed(self._bases, self._coins, self._varies, generator), self.like
+            if index in odd:
+                change, kind = self._odd[self._next_odd % len(self._odd)]
+                self._next_odd += 1
+                made = values.apply(change, made, generator)
+            calls.append(made)
             like.append(kind)
         return Fresh(calls, like, self._link(calls))
 
+    def _odd_places(self, count: int) -> set[int]:
+        """Which calls of a round hold adversarial values: never the first, and one at least where there are more."""
+        if not self._odd or count < 2:
+            return set()
+        many = min(count - 1, max(2 if count > _FEW else 1, round(_ODD * count)))
+        return {1 + place for place in torch.randperm(count - 1, generator=self.oracle.generator).tolist()[:many]}
+
     def _odd_kinds(self) -> list[tuple[values.ValueSet, Expected]]:
-        """A few of the adversarial value sets, chosen in secret, each with limits of its own."""
-        generator, found = self.oracle.generator, []
+        """The value sets that calls are made of now and then, in secret order, each with limits of its own."""
+        generator = self.oracle.generator
         spare = self.backend.spare_bytes()
         if spare is not None and spare < _ODD_SPARE * self.input_bytes:
             return []
-        picked = torch.randperm(len(values.TIMED), generator=generator).tolist()[:_ODD_KINDS]
-        for change in (values.TIMED[index] for index in picked):
-            tried = [values.apply(change, base, generator) for base in self._bases[:2]]
-            kind = _widest(self.oracle.expect(self.tree, tried, [_ODD_ULPS] * len(tried)))
-            if kind.informative:
-                found.append((change, kind))
-        return found
+        order = [values.TIMED[index] for index in torch.randperm(len(values.TIMED), generator=generator).tolist()]
+        tried = [values.apply(change, self._bases[0], generator) for change in order]
+        found = self.oracle.expect(self.tree, tried, [_ODD_ULPS] * len(tried))
+        return [(change, _loosened(kind)) for change, kind in zip(order, found, strict=True) if kind.informative]
 
     def _link(self, calls: Sequence[values.Tensors]) -> chain.Link | None:
         """New coefficients for the largest random input; None where nothing can be chained."""
-        outputs = [index for index, target in enumerate(self.like.targets) if target.oracle.numel()]
+        returned = self.like.targets[: len(self.like.targets) - len(self._mutated)]
+        outputs = [index for index, target in enumerate(returned) if target.oracle.numel()]
         if not outputs:
             return None
         able = [i for i, t in enumerate(calls[0]) if self._varies[i] and t.numel() > 1 and chain.dense(t)]
@@ -186,7 +199,8 @@ class Rounds:
         expected = self._expected(fresh, calls)
         for call, outputs in enumerate(done.outputs[:count]):
             wanted = expected[call]
-            for target, limit, actual in zip(wanted.targets, wanted.limits, outputs, strict=True):
+            changed = [done.inputs[call][index] for index in self._mutated] if done.inputs else []
+            for target, limit, actual in zip(wanted.targets, wanted.limits, [*outputs, *changed], strict=False):
                 found = target.judge(actual, limit)
                 if found is None:
                     continue
@@ -195,6 +209,7 @@ class Rounds:
                 raise self._wrong(call, found.reason, found.detail)
         for call, tensors in enumerate(done.inputs):
             self._check_inputs(call, calls[call], tensors)
+            check_fresh(self.like, done.replies[call], self._shown())
 
     def _expected(self, fresh: Fresh, calls: Sequence[values.Tensors]) -> list[Expected]:
         """The first call's inputs are everybody's; so are the others' where nothing is chained."""
@@ -207,7 +222,7 @@ class Rounds:
 
     def _check_inputs(self, call: int, before: Sequence[torch.Tensor], after: Sequence[torch.Tensor]) -> None:
         for index, (mine, theirs) in enumerate(zip(before, after, strict=True)):
-            if index not in self.oracle.problem.mutates and not same_bits(mine, theirs):
+            if index not in self._mutated and not same_bits(mine, theirs):
                 where = {} if self.workload.held_out else {"call": call, "input": index}
                 reason = (
                     f"a timed call on {self._shown()} changed its input, or worked on another than the one it was given"
@@ -226,7 +241,7 @@ class Rounds:
         )
 
     def _blame(self, contender: Contender, fault: ChildFault | LayoutError | Rejection) -> EvaluatorError:
-        if contender.name == "candidate":
+        if contender.name in ("candidate", "again"):
             if isinstance(fault, Rejection):
                 return fault
             return rejection(fault, STAGE, f"timing {self._shown()}")
@@ -239,6 +254,10 @@ class Rounds:
 def to_read(contender: Contender, calls: int) -> int:
     """How many calls of a round are compared: all of a Candidate's, one of a Baseline's."""
     return calls if contender.suspect else min(1, calls)
+
+
+def _loosened(kind: Expected) -> Expected:
+    return replace(kind, limits=tuple(Limit(_ODD_SLACK * x.norm, _ODD_SLACK * x.element) for x in kind.limits))
 
 
 def _bytes(tensors: Sequence[torch.Tensor]) -> int:

@@ -76,8 +76,21 @@ def screen(problem: Problem, candidate: Candidate) -> Screened:
 
 def signature(tree: ast.Module) -> str:
     """Equal for sources that differ only in comments, docstrings and layout, those of embedded C++ included."""
-    normal = _Normalise().visit(tree)
-    return content_hash("signature", ast.dump(normal))
+    parts: list[str] = []
+    pending: list[object] = [tree]
+    while pending:  # not recursive: a legal sum of a thousand terms is a tree as deep
+        item = pending.pop()
+        if isinstance(item, ast.AST):
+            parts.append(type(item).__name__)
+            pending += [
+                value for name, value in reversed(list(ast.iter_fields(_normal(item)))) if name != "type_comment"
+            ]
+        elif isinstance(item, list):
+            parts.append(f"[{len(item)}")
+            pending += reversed(item)
+        else:  # hex, because decimal digits of a huge number are refused
+            parts.append(hex(item) if type(item) is int else f"{type(item).__name__} {item!r}")
+    return content_hash("signature", *parts)
 
 
 def _invalid(reason: str, line: int | None = None) -> Rejection:
@@ -173,14 +186,10 @@ def _libraries(tree: ast.Module) -> Iterator[str]:
             yield from (found.group(0).rstrip("( \t\n") for found in _CPP_LIBRARY.finditer(node.value))
 
 
-class _Normalise(ast.NodeTransformer):
-    def visit_Expr(self, node: ast.Expr) -> ast.AST | None:
-        if isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
-            return ast.Pass()  # a docstring, or a string that does nothing
-        return self.generic_visit(node)
-
-    def visit_Constant(self, node: ast.Constant) -> ast.Constant:
-        if isinstance(node.value, str) and "\n" in node.value:
-            text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", node.value, flags=re.DOTALL)
-            return ast.Constant(" ".join(text.split()))
-        return node
+def _normal(node: ast.AST) -> ast.AST:
+    if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
+        return ast.Pass()  # a docstring, or a string that does nothing
+    if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" in node.value:
+        text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", node.value, flags=re.DOTALL)
+        return ast.Constant(" ".join(text.split()))
+    return node

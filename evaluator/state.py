@@ -9,6 +9,7 @@ import torch
 from evaluator.errors import Rejection
 from evaluator.subject import Named, StateNames
 from evaluator.types import Stage, Verdict
+from evaluator.values import random_like
 
 
 def random_parameters(values: Mapping[str, torch.Tensor], generator: torch.Generator) -> dict[str, torch.Tensor]:
@@ -16,19 +17,7 @@ def random_parameters(values: Mapping[str, torch.Tensor], generator: torch.Gener
 
     A gain of ones or a bias of zeros becomes something that a kernel which left it out gets wrong.
     """
-    return {name: _random_like(value, generator) for name, value in values.items()}
-
-
-def _random_like(value: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    if not value.is_floating_point() or value.numel() == 0:
-        return value.clone()
-    wide = value.to(torch.float32)
-    noise = torch.randn(value.shape, generator=generator, device=generator.device).to(value.device)
-    if bool((wide > 0).all()):
-        return (wide * torch.exp(0.3 * noise)).to(value.dtype)
-    spread = float(wide.std()) if value.numel() > 1 else 0.0
-    spread = spread if spread > 0 and spread == spread else 0.1 * max(1.0, float(wide.abs().max()))
-    return (float(wide.mean()) + spread * noise).to(value.dtype)
+    return {name: random_like(value, generator) for name, value in values.items()}
 
 
 def match_names(reference: StateNames, candidate: StateNames) -> dict[str, str]:

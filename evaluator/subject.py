@@ -13,9 +13,9 @@ import torch
 
 from evaluator.cage.policy import Limits
 from evaluator.child.spec import LayoutError
-from evaluator.claims import replies_of, tensor_claims
+from evaluator.claims import check_tensor, replies_of, tensor_claims
 from evaluator.devices.base import DeviceBackend, Grant
-from evaluator.errors import ChildCrashed, ChildError, ChildFault, ChildTimeout, Rejection
+from evaluator.errors import ChildCrashed, ChildError, ChildFault, ChildMoved, ChildTimeout, Rejection
 from evaluator.languages.base import line_in_candidate
 from evaluator.pool import ChildPool
 from evaluator.process import ChildProcess
@@ -55,10 +55,10 @@ class StateNames:
 
 @dataclass(frozen=True, slots=True)
 class RunReply:
-    """What a run returned: one entry per call, and where the child mapped the inputs."""
+    """What a run returned, and which of its inputs it changed: claims, one entry per call."""
 
     replies: Sequence[Any]
-    address: int | None
+    mutated: Sequence[Sequence[Mapping[str, Any]]]
     grant: Grant
     wall_us: float
 
@@ -109,11 +109,14 @@ class Subject:
         found = self.child.request("native_files", timeout_s=20.0).get("files")
         if not isinstance(found, dict):
             return {}
-        return {
-            f"native/{name}": base64.b64decode(data)
-            for name, data in found.items()
-            if isinstance(data, str) and re.fullmatch(r"[0-9a-f]{32}\.so", name)
-        }
+        try:
+            return {
+                f"native/{name}": base64.b64decode(data, validate=True)
+                for name, data in found.items()
+                if isinstance(data, str) and re.fullmatch(r"[0-9a-f]{32}\.so", name)
+            }
+        except ValueError:  # binascii's, or characters that are not ASCII
+            return {}
 
     def kernels(self) -> list[dict[str, Any]]:
         """Registers, shared memory and spills of the kernels that the module compiled so far: claims, for reports."""
@@ -167,6 +170,7 @@ class Subject:
         slot: str,
         timeout_s: float,
         lift: bool = False,
+        mutates: Sequence[int] = (),
     ) -> RunReply:
         """One call per input set, untimed. The child is frozen afterwards, its outputs kept under `slot`: the caller
         reads what it needs and calls `finish`."""
@@ -174,29 +178,45 @@ class Subject:
         try:
             start = time.perf_counter_ns()
             reply = self.child.request(
-                "run", timeout_s=timeout_s, fds=grant.fds, slot=slot, tree=tree, grant=grant.fields, lift=lift
-            )
+                "run", timeout_s=timeout_s, fds=grant.fds,
+                slot=slot, tree=tree, grant=grant.fields, lift=lift, mutates=list(mutates),
+                poison=self.kind == "candidate",
+            )  # fmt: skip
             self.child.freeze()
             wall_us = (time.perf_counter_ns() - start) / 1000
-            address = reply.get("inputs")
             replies = replies_of(reply, len(calls))
+            mutated = _mutated(reply.get("mutated"), len(calls), len(mutates))
+            grant.mark_aliases(self.child, [claim for item in replies for claim in tensor_claims(item)])
         except BaseException:
             grant.close()
             raise
-        return RunReply(replies, address if type(address) is int else None, grant, wall_us)
+        return RunReply(replies, mutated, grant, wall_us)
 
     def finish(self, reply: RunReply) -> None:
-        """Let the child go on after `run`."""
-        self.child.thaw()
-        reply.grant.close()
+        """Let the child go on after `run`. Raises ChildMoved when it did so by itself."""
+        try:
+            self.child.check_still()
+        finally:
+            self.child.thaw()
+            reply.grant.close()
 
     def results(
-        self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], *, timeout_s: float, lift: bool = False
+        self,
+        tree: Any,
+        calls: Sequence[Sequence[torch.Tensor]],
+        *,
+        timeout_s: float,
+        lift: bool = False,
+        mutates: Sequence[int] = (),
     ) -> list[tuple[Any, list[torch.Tensor]]]:
-        """Replies with their tensors of a child that is not hostile to itself (a reference); nothing is kept."""
-        reply = self.run(tree, calls, slot="results", timeout_s=timeout_s, lift=lift)
+        """Replies of a child that is not hostile to itself (a reference) with their tensors, and after those the inputs
+        that it changed; nothing is kept."""
+        reply = self.run(tree, calls, slot="results", timeout_s=timeout_s, lift=lift, mutates=mutates)
         try:
-            found = [(item, self.backend.fetch(self.child, tensor_claims(item))) for item in reply.replies]
+            found = [
+                (item, self.backend.fetch(self.child, [*tensor_claims(item), *changed]))
+                for item, changed in zip(reply.replies, reply.mutated, strict=True)
+            ]
         finally:
             self.finish(reply)
         self.drop("results")
@@ -212,10 +232,23 @@ def _list(value: Any) -> list[Any]:
     return value
 
 
+def _mutated(value: Any, calls: int, inputs: int) -> list[list[Mapping[str, Any]]]:
+    found = [_list(claims) for claims in _list(value)]
+    if len(found) != calls or any(len(claims) != inputs for claims in found):
+        raise LayoutError("the child does not say what became of its inputs")
+    for claim in (claim for claims in found for claim in claims):
+        if not isinstance(claim, dict):
+            raise LayoutError("a tensor that nobody wrote")
+        check_tensor(claim)
+    return found
+
+
 def _named(value: Any) -> tuple[Named, ...]:
     entries = _list(value)
     if any(not isinstance(e, list) or len(e) != 2 or not isinstance(e[1], dict) for e in entries):
         raise LayoutError("state that nobody wrote")
+    for _, claim in entries:
+        check_tensor(claim)
     return tuple(Named(str(name), claim) for name, claim in entries)
 
 
@@ -227,6 +260,10 @@ def rejection(fault: ChildFault | LayoutError, stage: Stage, doing: str) -> Reje
     if isinstance(fault, ChildTimeout):
         evidence["limit_s"] = fault.timeout_s
         return Rejection(Verdict.TIMEOUT, stage, f"{doing}: not done within {fault.timeout_s:g} s", **evidence)
+    if isinstance(fault, ChildMoved):
+        evidence["check"] = "stopped"
+        reason = f"{doing}: it ran on after it was stopped, when its outputs are read"
+        return Rejection(Verdict.REWARD_HACK, stage, reason, **evidence)
     if isinstance(fault, ChildError):
         evidence |= {"error": fault.kind, "message": fault.message, "trace": fault.trace}
         line = _first_line(fault.message) if fault.kind == "CompileError" else None

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 
 from evaluator import stats
 from evaluator.contender import Contender
-from evaluator.devices.base import RoundPlan
+from evaluator.devices.base import Round, RoundPlan
 from evaluator.errors import Rejection
 from evaluator.oracle import Oracle
 from evaluator.room import Room
@@ -34,6 +34,8 @@ _FIRST_REPLAY_CALLS = 8  # times as many calls as a usual round holds, so that a
 _FIRST_REPLAY_US = 100.0
 _FIRST_REPLAY_BYTES = 2 << 30
 _WARM_UP_ROUNDS = 2
+_WAITED = 0.03  # of a round's net time a child may wait for its core
+_DISCARDED = 2  # times the most pairs may be discarded for that; then what there is counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +68,8 @@ class Bench:
         self._plans: list[RoundPlan] = []
         self._graph = False
         self._warm = False
-        self.pairs = 0
+        self._may_discard = 0
+        self.pairs = self.discarded = 0
 
     @property
     def bytes_moved(self) -> int:
@@ -82,6 +85,7 @@ class Bench:
         if not self.contenders:
             return
         self._warm_up(rules)
+        self._may_discard = _DISCARDED * rules.most_pairs
         end = time.monotonic() + rules.budget_s
         while self.pairs < rules.most_pairs:
             self.pair()
@@ -102,7 +106,7 @@ class Bench:
         for contender in self.contenders:
             contender.samples.clear()
         self._warm = False
-        self.pairs = 0
+        self.pairs = self.discarded = 0
 
     def log_ratios(self, over: str, under: str) -> list[float]:
         """Logarithms of (time of `over` / time of `under`), per pair."""
@@ -130,18 +134,27 @@ class Bench:
         order = list(self.contenders) if self.pairs % 2 == 0 else list(reversed(self.contenders))
         found = {c.name: rounds.run(c, fresh, plan, read=to_read(c, plan.calls)) for c in order}
         rounds.measure_null(fresh, plan, 1)
+        disturbed = self.discarded < self._may_discard and any(map(self._disturbed, found.values()))
         for contender in self.contenders:
             done = found[contender.name]
             rounds.verify(contender, fresh, done)
             if done.wall_us <= rounds.overhead_us[plan.executions]:
                 rounds.measure_null(fresh, plan, _NULL_ROUNDS_IN_DOUBT)  # it may have been disturbed so far
+            if disturbed:
+                continue
             sample = (done.wall_us - rounds.overhead_us[plan.executions]) / plan.executions
             if not sample > 0:
                 raise Rejection(
                     Verdict.REWARD_HACK, STAGE, "faster than a module that does nothing", check="faster_than_null"
                 )
             contender.samples.setdefault(plan.executions, []).append(sample)
-        self.pairs += 1
+        self.discarded += disturbed
+        self.pairs += not disturbed
+
+    def _disturbed(self, done: Round) -> bool:
+        """Whether a child waited for its core too long: somebody else ran on it. Nobody is timed in such a pair."""
+        net_us = done.wall_us - self._rounds.overhead_us[done.plan.executions]
+        return done.waited_us > _WAITED * max(net_us, 0.5 * done.wall_us)
 
     def _check_first_replays(self) -> None:
         """A graph's first replay must take as long as the others: a kernel that leaves a mark and skips its work the
@@ -204,6 +217,7 @@ class Bench:
             floor_us=floor_us,
             diagnostics={
                 "pairs": self.pairs,
+                "discarded_pairs": self.discarded,
                 "round_calls": [plan.executions for plan in self._plans],
                 "null_overhead_us": {str(n): round(us, 2) for n, us in self._rounds.overhead_us.items()},
                 "median_us_by_round": {str(n): statistics.median(s) for n, s in one.samples.items()},

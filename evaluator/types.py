@@ -97,7 +97,7 @@ def content_hash(*parts: str) -> str:
     """SHA-256 over length-prefixed UTF-8 parts, so that no two lists of parts collide by concatenation."""
     digest = hashlib.sha256()
     for part in parts:
-        data = part.encode()
+        data = part.encode("utf-8", "surrogatepass")  # what is no text has an identity, too
         digest.update(len(data).to_bytes(8, "big"))
         digest.update(data)
     return digest.hexdigest()

@@ -75,9 +75,30 @@ def _with(values: Sequence[float]) -> Callable[[torch.Tensor, torch.Generator], 
     return change
 
 
-NORMAL = ValueSet("as made", lambda tensor, generator: tensor)
+def _denormal(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Every element below the smallest normal number of its type, by a factor of up to sixteen."""
+    wide = tensor.double()
+    largest = float(wide[torch.isfinite(wide)].abs().max()) if tensor.numel() else 0.0
+    return (wide / (largest or 1.0) * torch.finfo(tensor.dtype).tiny).to(tensor.dtype)
+
+
+def _one_large(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """One element of every row so large that exp of it overflows: a softmax must take the maximum off."""
+    changed = tensor.clone()
+    if tensor.ndim == 0:
+        return changed.fill_(90.0)
+    rows = changed.reshape(-1, tensor.shape[-1])
+    where = torch.randint(tensor.shape[-1], (len(rows), 1), generator=generator, device=generator.device)
+    rows.scatter_(1, where.to(tensor.device), 100.0)
+    return rows.reshape(tensor.shape)
+
+
 LARGE = ValueSet("100 times larger", _scaled(100.0))
 SMALL = ValueSet("10000 times smaller", _scaled(1e-4))
+HUGE = ValueSet("10000 times larger", _scaled(1e4))
+TINY = ValueSet("scaled by 1e-20", _scaled(1e-20))
+DENORMAL = ValueSet("denormal numbers", _denormal)
+LARGE_ONES = ValueSet("one large element in every row", _one_large)
 OFFSET = ValueSet("far from zero", _offset)
 FLAT_ROWS = ValueSet("zero and constant rows", _flat_rows)
 EQUAL = ValueSet("all equal", _equal)
@@ -85,8 +106,10 @@ WITH_NAN = ValueSet("a NaN", _with([math.nan]))
 WITH_INF = ValueSet("infinities", _with([math.inf, -math.inf]))
 
 # What also appears among timed calls: nothing that a processor computes slower than other values.
-TIMED = (LARGE, OFFSET, FLAT_ROWS, WITH_NAN, WITH_INF)
-ADVERSARIAL = (LARGE, SMALL, OFFSET, FLAT_ROWS, EQUAL, WITH_NAN, WITH_INF)
+TIMED = (LARGE, LARGE_ONES, OFFSET, FLAT_ROWS, WITH_NAN, WITH_INF)
+ADVERSARIAL = (
+    LARGE, HUGE, SMALL, TINY, DENORMAL, LARGE_ONES, OFFSET, FLAT_ROWS, EQUAL, WITH_NAN, WITH_INF,
+)  # fmt: skip
 
 
 def nudged(tensors: Sequence[torch.Tensor], generator: torch.Generator, ulps: int = 1) -> Tensors:
@@ -106,18 +129,64 @@ def nudged(tensors: Sequence[torch.Tensor], generator: torch.Generator, ulps: in
     return tuple(moved)
 
 
-def rolled(tensors: Sequence[torch.Tensor], varies: Sequence[bool], generator: torch.Generator) -> Tensors:
-    """Fresh content from old at the speed of a copy: each tensor that the recipe makes at random is rotated by a
-    secret amount, so every element's value changes place. Tensors that the recipe always makes alike are the same."""
+def bases(made: Sequence[Tensors], generator: torch.Generator) -> list[Tensors]:
+    """What timed inputs are mixed from: what the recipe made, and where it always makes the same, tensors like that of
+    the judge's own, lest every timed input be equal."""
+    if any(not torch.equal(a, b) for a, b in zip(made[0], made[1], strict=True)):
+        return list(made)
+    return [made[0], *(tuple(random_like(t, generator) for t in made[0]) for _ in made[1:])]
+
+
+def random_like(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Random values in the manner of a floating tensor's: positive ones stay positive, others move by their own
+    spread. Other tensors are copied."""
+    if not tensor.is_floating_point() or tensor.numel() == 0:
+        return clone(tensor)
+    wide = tensor.to(torch.float32)
+    noise = torch.randn(tensor.shape, generator=generator, device=generator.device).to(tensor.device)
+    if bool((wide > 0).all()):
+        return clone(tensor).copy_(wide * torch.exp(0.3 * noise))
+    spread = float(wide.std()) if tensor.numel() > 1 else 0.0
+    spread = spread if spread > 0 and math.isfinite(spread) else 0.1 * max(1.0, float(wide.abs().max()))
+    mean = float(wide.mean())
+    return clone(tensor).copy_((mean if math.isfinite(mean) else 0.0) + spread * noise)
+
+
+def coins(tensors: Tensors, varies: Sequence[bool], generator: torch.Generator) -> list[torch.Tensor | None]:
+    """Random bits, one for every element of each random floating tensor; for others None."""
+    return [
+        torch.randint(2, (t.numel(),), generator=generator, device=generator.device, dtype=torch.uint8)
+        .bool()
+        .to(t.device)
+        if change and t.is_floating_point() and t.numel() > 1
+        else None
+        for t, change in zip(tensors, varies, strict=True)
+    ]
+
+
+def mixed(
+    made: Sequence[Tensors], bits: Sequence[torch.Tensor | None], varies: Sequence[bool], generator: torch.Generator
+) -> Tensors:
+    """Fresh content from old at the speed of a few copies. Of each random floating tensor every element comes from one
+    of two others, each rotated by a secret amount, as bits say that are rotated by a third; other random tensors, whose
+    values may have to stay together, are rotated. Tensors that the recipe always makes alike are the same."""
+    first, second = torch.randperm(len(made), generator=generator).tolist()[:2]
     fresh = []
-    for tensor, change in zip(tensors, varies, strict=True):
-        if change and tensor.numel() > 1:
-            shift = int(torch.randint(1, tensor.numel(), (1,), generator=generator, device=generator.device))
-            moved = tensor.reshape(-1).roll(shift).reshape(tensor.shape)
-            fresh.append(moved if tensor.is_contiguous() else clone(tensor).copy_(moved))
-        else:
-            fresh.append(tensor)
+    for one, other, bit, change in zip(made[first], made[second], bits, varies, strict=True):
+        if not change or one.numel() < 2:
+            fresh.append(one)
+            continue
+        moved = _rolled(one, generator)
+        if bit is not None:
+            moved = torch.where(_rolled(bit, generator), moved, _rolled(other, generator))
+        moved = moved.reshape(one.shape)
+        fresh.append(moved if one.is_contiguous() else clone(one).copy_(moved))
     return tuple(fresh)
+
+
+def _rolled(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    shift = int(torch.randint(1, tensor.numel(), (1,), generator=generator, device=generator.device))
+    return tensor.reshape(-1).roll(shift)
 
 
 def twin(tensors: Sequence[torch.Tensor], varies: Sequence[bool], generator: torch.Generator) -> Tensors:

@@ -9,15 +9,33 @@ import contextlib
 import os
 import signal
 import time
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
 
-from evaluator.errors import CageError
+_MOVED_NS = 50_000  # of all threads together
 
 
-def freeze(root: int, *, timeout_s: float = 2.0) -> list[int]:
-    """Stop everything below `root`; returns the stopped processes once all their threads are. Raises CageError.
+@dataclass(frozen=True, slots=True)
+class Frozen:
+    """What was stopped: its processes, and per thread the nanoseconds that it has run in its life."""
+
+    pids: tuple[int, ...]
+    ran_ns: Mapping[tuple[int, str], int]
+
+    def moved(self, root: int) -> bool:
+        """Whether anything below `root` has run since: a stop can be undone from inside (by a timer's SIGCONT)."""
+        now = _run_times(_threads_below(root))
+        if now.keys() - self.ran_ns.keys():
+            return True
+        return sum(ns - self.ran_ns[thread] for thread, ns in now.items()) > _MOVED_NS
+
+
+def freeze(root: int, *, timeout_s: float = 2.0) -> Frozen:
+    """Stop everything below `root`; returns what was stopped once all threads are. Raises CannotFreeze.
 
     A process that forked just before it was stopped shows in the next look. Done are two looks in a row that find
-    everybody known and stopped: since the first of them there was nobody left to fork.
+    everybody known and stopped: since the first of them there was nobody left to fork. Who was continued meanwhile is
+    stopped again.
     """
     deadline = time.monotonic() + timeout_s
     known: set[int] = set()
@@ -25,22 +43,41 @@ def freeze(root: int, *, timeout_s: float = 2.0) -> list[int]:
     while True:
         threads = _threads_below(root)
         current = {pid for pid, _ in threads}
-        new = current - known
-        for pid in new:
+        awake = {pid for pid, thread in threads if not _is_stopped(pid, thread)}
+        for pid in (current - known) | awake:
             _signal(pid, signal.SIGSTOP)
-        known |= new
-        stopped = not new and all(_is_stopped(pid, thread) for pid, thread in threads)
+        stopped = not (current - known) and not awake
+        known |= current
         if quiet and stopped:
-            return sorted(current)
+            return Frozen(tuple(sorted(current)), _run_times(threads))
         quiet = stopped
         if not stopped:
             os.sched_yield()  # they may need this very core to stop on
         if time.monotonic() > deadline:
-            thaw(sorted(known))
-            raise CageError(f"processes below {root} did not stop within {timeout_s:g} s")
+            raise CannotFreeze(f"processes below {root} did not stop within {timeout_s:g} s")
 
 
-def thaw(pids: list[int]) -> None:
+class CannotFreeze(Exception):
+    """Something below a child's root does not stop."""
+
+
+def waited_ns(pid: int) -> int:
+    """How long the first thread of a process has waited for a core in its life; 0 where the kernel does not say."""
+    fields = _read(f"/proc/{pid}/task/{pid}/schedstat").split()
+    return int(fields[1]) if len(fields) > 1 else 0
+
+
+def _run_times(threads: Iterable[tuple[int, str]]) -> dict[tuple[int, str], int]:
+    times = {}
+    for pid, thread in threads:
+        # The kernel answers this only when the thread has left its core, and only then its time is written down.
+        _read(f"/proc/{pid}/task/{thread}/syscall")
+        fields = _read(f"/proc/{pid}/task/{thread}/schedstat").split()
+        times[pid, thread] = int(fields[0]) if fields else 0
+    return times
+
+
+def thaw(pids: Iterable[int]) -> None:
     """Let processes that `freeze` stopped run again."""
     for pid in pids:
         _signal(pid, signal.SIGCONT)

@@ -1,10 +1,11 @@
-"""The CPU inside the cage: judge-owned memory arrives as a file descriptor and is mapped copy-on-write."""
+"""The CPU inside the cage: judge-owned memory arrives as a file descriptor and is mapped, copy-on-write or shared."""
 
 from __future__ import annotations
 
 import contextlib
+import ctypes
 import mmap
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -13,6 +14,8 @@ from evaluator.child.spec import TensorSpec
 
 # Linux 5.14: map every page now, so that no page fault falls into a call. An older kernel does it at the first touch.
 _MADV_POPULATE_READ, _MADV_POPULATE_WRITE = 22, 23
+# Of malloc.h. Fresh memory then holds 0xFE bytes: -1.7e38 as float32 and bfloat16, a NaN as float16; freed memory 0x01.
+_M_PERTURB, _PERTURB = -6, 0x01
 
 
 class CpuMapped:
@@ -20,16 +23,19 @@ class CpuMapped:
 
     def __init__(self, grant: Mapping[str, Any], fd: int) -> None:
         size = int(grant["bytes"])
-        block = mmap.mmap(fd, size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
-        with contextlib.suppress(OSError):
-            block.madvise(_MADV_POPULATE_READ)
-        raw = torch.frombuffer(block, dtype=torch.uint8)
-        self.address: int | None = raw.data_ptr()
+        raw = map_shared(fd, size) if grant.get("shared") else _map_private(fd, size)
         specs = [TensorSpec.from_json(layout) for layout in grant["layouts"]]
         self.calls: list[list[torch.Tensor]] = []
         for index in range(int(grant.get("count", 1))):
             part = raw[index * int(grant["pitch"]) :] if index else raw
             self.calls.append([spec.view(part) for spec in specs])
+
+
+def _map_private(fd: int, size: int) -> torch.Tensor:
+    block = mmap.mmap(fd, size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
+    with contextlib.suppress(OSError):
+        block.madvise(_MADV_POPULATE_READ)
+    return torch.frombuffer(block, dtype=torch.uint8)
 
 
 def map_shared(fd: int, size: int) -> torch.Tensor:
@@ -50,6 +56,18 @@ class CpuDevice:
 
     def claim(self, tensor: torch.Tensor) -> dict[str, Any]:
         return {"address": tensor.data_ptr(), **TensorSpec.of(tensor).to_json()}
+
+    @contextlib.contextmanager
+    def poisoned(self) -> Iterator[None]:
+        """While entered, malloc fills what it hands out and what it takes back with bytes that nobody expects."""
+        mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc's
+        if mallopt is not None:
+            mallopt(_M_PERTURB, _PERTURB)
+        try:
+            yield
+        finally:
+            if mallopt is not None:
+                mallopt(_M_PERTURB, 0)
 
     def finish(self) -> None:
         """Nothing runs behind the caller's back on a CPU, except what a Candidate started itself."""

@@ -6,7 +6,6 @@ is in it; the judge writes while this process is stopped, so a page fault falls 
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from typing import Any
 
 import torch
@@ -24,39 +23,55 @@ class CpuRounds:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._raw: torch.Tensor | None = None
+        self._tensors: list[list[torch.Tensor]] = []
+        self._arguments: list[Any] = []
+        self._link: chain.Link | None = None
+        self._outputs: list[Any] = []
 
     def operations(self) -> dict[str, Operation]:
-        return {"cpu_stage": self.stage, "cpu_round": self.run, "cpu_release": self.release}
+        return {"cpu_stage": self.stage, "cpu_arm": self.arm, "cpu_round": self.run, "cpu_release": self.release}
 
     def stage(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Map the file of "bytes" bytes that rounds will find their inputs in."""
-        self._raw = None
+        self.release(request, fds)
         self._raw = map_shared(fds[0], int(request["bytes"]))
         return {}
 
-    def run(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """One call per input set, each after the chain's step; outputs are kept under "slot" until it is dropped."""
+    def arm(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Forget the last round; make the arguments of the next one's calls, whose values are not there yet."""
         raw = self._raw
         assert raw is not None  # the judge stages first
+        self._outputs = []
         specs = [TensorSpec.from_json(layout) for layout in request["layouts"]]
-        pitch, tree, model = int(request["pitch"]), request["tree"], self._session.call
-        link = _link(request["link"], raw)
-        outputs: list[Any] = []
+        places = [raw[index * int(request["pitch"]) :] for index in range(int(request["count"]))]
+        self._tensors = [[spec.view(place) for spec in specs] for place in places]
+        self._arguments = [read_tree(request["tree"], tensors.__getitem__) for tensors in self._tensors]
+        self._link = None if request["link"] is None else chain.Link.from_json(request["link"], raw)
+        return {}
+
+    def run(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """One call per input set, each after the chain's step; outputs are kept until the next round is made."""
+        model, link, outputs = self._session.call, self._link, self._outputs
         with torch.no_grad():
-            for index in range(int(request["count"])):
-                place = raw[index * pitch :]
-                tensors = [spec.view(place) for spec in specs]
+            for arguments, tensors in zip(self._arguments, self._tensors, strict=True):
                 if link is not None and outputs:
                     chain.step(tensor_leaves(outputs[-1]), tensors, link)
-                outputs.append(model(*read_tree(tree, tensors.__getitem__)))
-        self._session.kept[request["slot"]] = outputs
-        return {"outputs": [self._session._output(value) for value in outputs]}
+                outputs.append(model(*arguments))
+        return {"outputs": _briefly(self._session, outputs)}
 
     def release(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Give the mapping up."""
-        self._raw = None
+        """Give the mapping and everything in it up."""
+        self._raw, self._link = None, None
+        self._tensors, self._arguments, self._outputs = [], [], []
         return {}
 
 
-def _link(data: Mapping[str, Any] | None, raw: torch.Tensor) -> chain.Link | None:
-    return None if data is None else chain.Link.from_json(data, raw)
+def _briefly(session: Session, outputs: list[Any]) -> list[Any]:
+    """The claims of each call; where one is a tensor laid out like the one before, only its address."""
+    found: list[Any] = []
+    known: tuple[Any, ...] = ()
+    for value in outputs:
+        layout = (type(value), value.shape, value.stride(), value.dtype) if type(value) is torch.Tensor else ()
+        found.append(value.data_ptr() if layout and layout == known else session._output(value))
+        known = layout
+    return found

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import contextlib
-from collections.abc import Mapping
+import math
+from collections.abc import Iterator, Mapping
 from typing import Any
 
 import torch
@@ -11,6 +12,8 @@ import torch
 from evaluator.child.chain import Link
 from evaluator.child.cuda_driver import DeviceBytes, Driver, DriverError
 from evaluator.child.spec import TensorSpec
+
+_POISONED_BLOCKS, _POISONED_BYTES = 32, 256 << 20
 
 
 class NotItsOwn(RuntimeError):
@@ -35,7 +38,6 @@ class CudaMapped:
 
     def __init__(self, driver: Driver, grant: Mapping[str, Any]) -> None:
         block = _Opened(driver, grant["handle"])
-        self.address: int | None = None  # the judge reads its own block; no address is needed
         raw = torch.as_tensor(DeviceBytes(block.address, block.size, owner=block), device="cuda")
         self._raw = raw
         specs = [TensorSpec.from_json(layout) for layout in grant["layouts"]]
@@ -76,6 +78,15 @@ class CudaDevice:
         except DriverError as error:
             raise NotItsOwn(f"an output lies in memory that is not the module's own (an input?): {error}") from error
         return {**TensorSpec.of(tensor, tensor.data_ptr() - base).to_json(), "handle": handle}
+
+    @contextlib.contextmanager
+    def poisoned(self) -> Iterator[None]:
+        """Torch's allocator hands freed blocks out again: leave some full of NaN, small ones and a large one."""
+        with contextlib.suppress(torch.OutOfMemoryError):
+            made = [torch.full((1 << 17,), math.nan, device=self.torch_device) for _ in range(_POISONED_BLOCKS)]
+            made.append(torch.full((_POISONED_BYTES // 4,), math.nan, device=self.torch_device))
+            del made
+        yield
 
     def finish(self) -> None:
         """Wait for every stream of this process, torch's and others'."""

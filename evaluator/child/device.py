@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
 import torch
@@ -12,11 +13,10 @@ class Mapped(Protocol):
     """Judge-owned memory that this process can read now. Writing to it never changes the judge's copy.
 
     `calls` holds the tensors of each granted set, in the order of the grant's layouts; memory stays mapped as long as a
-    tensor in it lives. `address` is where the block starts, for the judge to look whether it was written to.
+    tensor in it lives.
     """
 
     calls: list[list[torch.Tensor]]
-    address: int | None
 
 
 class ChildDevice(Protocol):
@@ -29,6 +29,9 @@ class ChildDevice(Protocol):
 
     def claim(self, tensor: torch.Tensor) -> dict[str, Any]:
         """Where a tensor lies, so that the judge can read it: its layout and an "address" (CPU) or "handle" (CUDA)."""
+
+    def poisoned(self) -> AbstractContextManager[None]:
+        """While entered, memory that is allocated holds what nobody expects in it, as far as that can be had."""
 
     def finish(self) -> None:
         """Return once everything that this process has issued to the device is complete."""

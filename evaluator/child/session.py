@@ -14,6 +14,7 @@ import inspect
 import os
 import random
 import sys
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -153,18 +154,26 @@ class Session:
     def run(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Call the model once per granted input set; outputs are kept under `slot` until it is dropped.
 
-        One loop for correctness and for timing. `lift` runs the reference in float64.
+        `lift` runs the reference in float64; `mutates` are inputs whose state after each call is told, too.
         """
         mapped = self._open(request, fds)
-        tree, model = request["tree"], self.call
-        with torch.no_grad():
-            if request.get("lift"):
-                outputs = [self._lifted_call(tree, tensors) for tensors in mapped.calls]
-            else:
-                outputs = [model(*read_tree(tree, tensors.__getitem__)) for tensors in mapped.calls]
+        tree, model, mutates = request["tree"], self.call, request["mutates"]
+        outputs: list[Any] = []
+        changed: list[list[torch.Tensor]] = []
+        with torch.no_grad(), self._device().poisoned() if request["poison"] else nullcontext():
+            for tensors in mapped.calls:
+                if request["lift"]:
+                    output, after = self._lifted_call(tree, tensors)
+                else:
+                    output, after = model(*read_tree(tree, tensors.__getitem__)), tensors
+                outputs.append(output)
+                changed.append([after[index].clone() for index in mutates])
         self._device().finish()
-        self.kept[request["slot"]] = [mapped, outputs]
-        return {"inputs": getattr(mapped, "address", None), "outputs": [self._output(value) for value in outputs]}
+        self.kept[request["slot"]] = [mapped, outputs, changed]
+        return {
+            "outputs": [self._output(value) for value in outputs],
+            "mutated": [[self._tensor(tensor) for tensor in after] for after in changed],
+        }
 
     def drop(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Forget what `run` kept, so that its memory can be used again."""
@@ -173,11 +182,14 @@ class Session:
             torch.cuda.empty_cache()  # the judge and its other children need the memory
         return {}
 
-    def _lifted_call(self, tree: Any, tensors: list[torch.Tensor]) -> Any:
+    def _lifted_call(self, tree: Any, tensors: list[torch.Tensor]) -> tuple[Any, list[torch.Tensor]]:
+        """What the model returns, and what its inputs are afterwards, in float64."""
         if not self.parameter_twins:
             self.parameter_twins = {id(p): (p, widened(p)) for p in self.model.parameters()}
-        with lifting(dict(self.parameter_twins)):
-            return self.model(*read_tree(tree, tensors.__getitem__))
+        twins = dict(self.parameter_twins)
+        with lifting(twins):
+            output = self.model(*read_tree(tree, tensors.__getitem__))
+        return output, [twins[id(t)][1] if id(t) in twins else widened(t) for t in tensors]
 
     # ------------------------------------------------------------ helpers
 

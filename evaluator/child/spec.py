@@ -17,6 +17,7 @@ import torch
 ALIGNMENT = 64
 _MAX_ELEMENTS = 1 << 40
 _MAX_TREE = 10_000
+_SPREAD, _SPREAD_BYTES = 4, 1 << 20
 
 
 class LayoutError(ValueError):
@@ -63,6 +64,11 @@ class TensorSpec:
     @classmethod
     def of(cls, tensor: torch.Tensor, offset: int = 0) -> TensorSpec:
         return cls(tuple(tensor.shape), tuple(tensor.stride()), dtype_name(tensor.dtype), offset)
+
+    @property
+    def spread(self) -> bool:
+        """Whether the elements lie so far apart that looking at them costs much more than they are worth."""
+        return self.span_bytes > _SPREAD * self.numel * self.torch_dtype.itemsize + _SPREAD_BYTES
 
     def to_json(self) -> dict[str, Any]:
         return {"offset": self.offset, "shape": list(self.shape), "stride": list(self.stride), "dtype": self.dtype}

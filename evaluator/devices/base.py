@@ -29,9 +29,11 @@ class Grant(Protocol):
     def fds(self) -> Sequence[int]:
         """Descriptors that travel beside it."""
 
-    def read_back(self, child: ChildProcess, address: int | None) -> list[list[torch.Tensor]]:
-        """What lies in the inputs after a run, per call, as the child sees them; `address` is where it says they are.
-        Raises `child.spec.LayoutError`."""
+    def read_back(self) -> list[list[torch.Tensor]]:
+        """What lies in the inputs after a run, per call, where the grant was one child's alone."""
+
+    def mark_aliases(self, child: ChildProcess, claims: Sequence[dict[str, Any]]) -> None:
+        """Write into each claim, as "alias", whether that tensor lies in the granted memory."""
 
     def close(self) -> None:
         """Free the judge's side, possibly twice. The child's mapping lives until the child drops it or ends."""
@@ -56,10 +58,11 @@ class Round:
     """One timed round. `wall_us` is the judge's clock: from before any input byte was visible to the child until its
     outputs could no longer change. `replies` holds, per call, what the child says it returned (see `child.ops`),
     `outputs` the snapshot of every tensor leaf, per call that was read, in the judge's memory; `inputs`, where that was
-    asked for, what lay in the inputs of those calls afterwards."""
+    asked for, what lay in the inputs of those calls afterwards. For `waited_us` the child waited for a core."""
 
     plan: RoundPlan
     wall_us: float
+    waited_us: float = 0.0
     replies: Sequence[Any]
     outputs: Sequence[Sequence[torch.Tensor]]
     inputs: Sequence[Sequence[torch.Tensor]] = ()

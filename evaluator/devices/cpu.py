@@ -21,7 +21,7 @@ from evaluator.cage.policy import CagePolicy
 from evaluator.child.chain import Link
 from evaluator.claims import replies_of, tensor_claims
 from evaluator.devices.base import Round, RoundPlan
-from evaluator.devices.cpu_memory import CpuGrant, SharedGrant, Staged, read_claim
+from evaluator.devices.cpu_memory import CpuGrant, SharedGrant, Staged, mark_aliases, read_claim
 from evaluator.errors import ChildFault
 from evaluator.lock import reserve_core
 from evaluator.pool import ChildPool
@@ -83,7 +83,7 @@ class CpuBackend:
 
     def grant_calls(self, calls: Sequence[Sequence[torch.Tensor]], *, ours: bool = False) -> CpuGrant:
         if not ours:
-            return CpuGrant(calls)
+            return CpuGrant(calls, shared=True)
         if self._shared is None or self._shared.calls is not calls:
             self._share(SharedGrant(calls))
         assert self._shared is not None
@@ -129,26 +129,27 @@ class CpuBackend:
         link: Link | None = None,
         look: bool = False,
     ) -> Round:
-        """See the protocol. The clock starts while the child is stopped, with its inputs written."""
+        """See the protocol. The clock starts while the child is stopped, with its inputs written. It stays stopped
+        until it is asked something, lest it disturb others."""
         staged = self._stage(child, calls, link, timeout_s)
+        child.request("cpu_arm", timeout_s=timeout_s, tree=tree, **staged.fields(len(calls), link))
         child.freeze()
-        try:
-            told = staged.write(calls, link)
-            start = time.perf_counter_ns()
-        finally:
-            child.thaw()
-        reply = child.request("cpu_round", timeout_s=timeout_s, slot="round", tree=tree, **told)
+        staged.write(calls, link)
+        waited_us = child.waited_us()
+        start = time.perf_counter_ns()
+        child.thaw()
+        reply = child.request("cpu_round", timeout_s=timeout_s)
         child.freeze()
         wall_us = (time.perf_counter_ns() - start) / 1000
-        try:
-            replies = replies_of(reply, len(calls))
-            check(replies)
-            outputs = [self.fetch(child, tensor_claims(item)) for item in replies[:read]]
-            inputs = staged.read(len(outputs)) if look else []
-        finally:
-            child.thaw()
-        child.request("drop", timeout_s=timeout_s, slot="round")
-        return Round(plan=plan, wall_us=wall_us, replies=replies, outputs=outputs, inputs=inputs)
+        waited_us = child.waited_us() - waited_us
+        replies = replies_of(reply, len(calls))
+        if look:
+            mark_aliases(child, staged.fd, [claim for item in replies for claim in tensor_claims(item)])
+        check(replies)
+        outputs = [self.fetch(child, tensor_claims(item)) for item in replies[:read]]
+        inputs = staged.read(len(outputs)) if look else []
+        child.check_still()
+        return Round(plan=plan, wall_us=wall_us, waited_us=waited_us, replies=replies, outputs=outputs, inputs=inputs)
 
     def _stage(
         self, child: ChildProcess, calls: Sequence[Sequence[torch.Tensor]], link: Link | None, timeout_s: float

@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import contextlib
 import fcntl
 import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Any
 
 import torch
@@ -15,34 +17,34 @@ from evaluator.process import ChildProcess
 
 _PAGE = 4096
 _MAX_TENSOR_BYTES = 2 << 30
+_MAX_SPREAD_BYTES = 256 << 20
 
 
 class CpuGrant:
-    """A memory file that holds `count` sets of tensors, `pitch` bytes apart; sealed against being changed."""
+    """A memory file that holds `count` sets of tensors, `pitch` bytes apart. A `shared` one is for one child alone, and
+    what it writes is seen here; any other is sealed, so that each child writes into pages of its own."""
 
-    def __init__(self, calls: Sequence[Sequence[torch.Tensor]]) -> None:
+    def __init__(self, calls: Sequence[Sequence[torch.Tensor]], *, shared: bool = False) -> None:
         self.specs, self.pitch = _pitched(calls)
         total = self.pitch * max(1, len(calls))
         self._fd = memory_file("inputs", total)
         write_calls(self._fd, self.pitch, self.specs, calls)
-        # A write seal still allows private (copy-on-write) mappings, which is how children map it.
-        fcntl.fcntl(self._fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW | fcntl.F_SEAL_WRITE)
+        if not shared:  # this seal still allows private (copy-on-write) mappings
+            fcntl.fcntl(self._fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
         self.fds = (self._fd,)
         self.fields: dict[str, Any] = {
             "bytes": total,
             "layouts": [spec.to_json() for spec in self.specs],
             "pitch": self.pitch,
             "count": len(calls),
+            "shared": shared,
         }
 
-    def read_back(self, child: ChildProcess, address: int | None) -> list[list[torch.Tensor]]:
-        if address is None:
-            raise LayoutError("the child does not say where its inputs are")
-        places = [address + index * self.pitch for index in range(self.fields["count"])]
-        return [
-            [read_claim(child, {**spec.to_json(), "address": place + spec.offset}) for spec in self.specs]
-            for place in places
-        ]
+    def read_back(self) -> list[list[torch.Tensor]]:
+        return read_calls(self._fd, self.pitch, self.specs, self.fields["count"])
+
+    def mark_aliases(self, child: ChildProcess, claims: Sequence[dict[str, Any]]) -> None:
+        mark_aliases(child, self._fd, claims)
 
     def close(self) -> None:
         if self._fd >= 0:
@@ -81,31 +83,27 @@ class Staged:
         specs, _ = _pitched(calls)
         return specs == self.specs and len(calls) <= self.room and self._link_start + _link_bytes(link) <= self.bytes
 
-    def write(self, calls: Sequence[Sequence[torch.Tensor]], link: Link | None) -> dict[str, Any]:
-        """Put inputs and coefficients in; what the child has to be told to find them."""
-        write_calls(self.fd, self.pitch, self.specs, calls)
-        told = {
+    def fields(self, count: int, link: Link | None) -> dict[str, Any]:
+        """What the child has to be told to find the inputs of `count` calls and the coefficients."""
+        return {
             "layouts": [spec.to_json() for spec in self.specs],
             "pitch": self.pitch,
-            "count": len(calls),
-            "link": None,
+            "count": count,
+            "link": None if link is None else link.to_json(self._link_layout(link)),
         }
-        if link is None:
-            return told
-        layout = TensorSpec.of(link.coefficients, self._link_start)
-        _write(self.fd, 0, [layout], [link.coefficients])
-        return {**told, "link": link.to_json(layout)}
+
+    def write(self, calls: Sequence[Sequence[torch.Tensor]], link: Link | None) -> None:
+        """Put inputs and coefficients in, while the child is stopped."""
+        write_calls(self.fd, self.pitch, self.specs, calls)
+        if link is not None:
+            _write(self.fd, 0, [self._link_layout(link)], [link.coefficients])
+
+    def _link_layout(self, link: Link) -> TensorSpec:
+        return TensorSpec.of(link.coefficients, self._link_start)
 
     def read(self, count: int) -> list[list[torch.Tensor]]:
         """What lies in the inputs of the first calls now."""
-        return [[self._read(index * self.pitch, spec) for spec in self.specs] for index in range(count)]
-
-    def _read(self, start: int, spec: TensorSpec) -> torch.Tensor:
-        raw = torch.empty(max(1, spec.span_bytes), dtype=torch.uint8)
-        view, done = memoryview(raw.numpy().data)[: spec.span_bytes], 0
-        while done < spec.span_bytes:
-            done += os.preadv(self.fd, [view[done:]], start + spec.offset + done)
-        return TensorSpec(spec.shape, spec.stride, spec.dtype).view(raw)
+        return read_calls(self.fd, self.pitch, self.specs, count)
 
     def close(self) -> None:
         if self.fd >= 0:
@@ -126,12 +124,47 @@ def write_calls(fd: int, pitch: int, specs: Sequence[TensorSpec], calls: Sequenc
         _write(fd, index * pitch, specs, tensors)
 
 
+def read_calls(fd: int, pitch: int, specs: Sequence[TensorSpec], count: int) -> list[list[torch.Tensor]]:
+    """What lies in the tensors of the first `count` calls now."""
+    return [[_read(fd, index * pitch, spec) for spec in specs] for index in range(count)]
+
+
+def _read(fd: int, start: int, spec: TensorSpec) -> torch.Tensor:
+    raw = torch.empty(max(1, spec.span_bytes), dtype=torch.uint8)
+    view, done = memoryview(raw.numpy().data)[: spec.span_bytes], 0
+    while done < spec.span_bytes:
+        done += os.preadv(fd, [view[done:]], start + spec.offset + done)
+    return TensorSpec(spec.shape, spec.stride, spec.dtype).view(raw)
+
+
+def mark_aliases(child: ChildProcess, fd: int, claims: Sequence[dict[str, Any]]) -> None:
+    """Write into each claim, as "alias", whether its tensor lies in any mapping that the child has of the memory file:
+    the kernel tells, not the child."""
+    ranges = _mappings(child.pid, os.fstat(fd).st_ino)
+    for claim in claims:
+        start = claim.get("address")
+        claim["alias"] = type(start) is int and any(low <= start < high for low, high in ranges)
+
+
+def _mappings(pid: int, inode: int) -> list[tuple[int, int]]:
+    wanted, found = str(inode), []
+    with contextlib.suppress(OSError):
+        for line in Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines():
+            fields = line.split(maxsplit=5)
+            if len(fields) == 6 and fields[4] == wanted and fields[5].startswith("/memfd:inputs"):
+                low, _, high = fields[0].partition("-")
+                found.append((int(low, 16), int(high, 16)))
+    return found
+
+
 def read_claim(child: ChildProcess, claim: Mapping[str, Any]) -> torch.Tensor:
     """A private copy of a claimed tensor. Its address may be anything: only the child's own memory is read."""
     spec = TensorSpec.from_json({**claim, "offset": 0})
     address = claim.get("address")
     if spec.span_bytes > _MAX_TENSOR_BYTES:
         raise LayoutError(f"a tensor of {spec.span_bytes} bytes")
+    if spec.spread and spec.span_bytes > _MAX_SPREAD_BYTES:
+        raise LayoutError(f"a tensor whose elements lie scattered over {spec.span_bytes} bytes")
     if type(address) is not int or not 0 <= address < 1 << 63:
         raise LayoutError("a claim without an address")
     raw = torch.empty(max(1, spec.span_bytes), dtype=torch.uint8)

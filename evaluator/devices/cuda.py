@@ -48,14 +48,18 @@ class CudaGrant:
         self._block: Block | None = block
         self._retired = retired
 
-    def read_back(self, child: ChildProcess, address: int | None) -> list[list[torch.Tensor]]:
+    def read_back(self) -> list[list[torch.Tensor]]:
         """The granted tensors as they are now: it is the judge's own block that the child wrote to, if it did."""
-        del child, address
         if self._block is None:
             raise ValueError("a grant that was closed")
         copies = [[clone(tensor) for tensor in call] for call in self._block.calls]
         torch.cuda.synchronize(self._block.raw.device)
         return copies
+
+    def mark_aliases(self, child: ChildProcess, claims: Sequence[dict[str, Any]]) -> None:
+        """None does: a child cannot export memory that it did not allocate."""
+        for claim in claims:
+            claim["alias"] = False
 
     def close(self) -> None:
         """Give the block up. May be called twice."""
@@ -75,7 +79,7 @@ class _Timed:
         self.why_not = ""
         self.copies: float | None = None
         self.replies: Sequence[Any] = ()
-        self.claims: list[list[Mapping[str, Any]]] = []
+        self.claims: Sequence[Sequence[Mapping[str, Any]]] = []
         self.snapshot: Snapshot
 
     def fits(self, calls: int, instances: int, link: Link | None) -> bool:
@@ -243,6 +247,7 @@ class CudaBackend:
         timed.snapshot.take()
         torch.cuda.synchronize(self.torch_device)
         after = time.perf_counter_ns()
+        child.freeze()  # until it is asked again, lest it disturb others
         diagnostics = {
             "write_us": (asked - before) / 1e3,
             "child_us": (answered - asked) / 1e3,
