@@ -45,6 +45,7 @@ class Report:
     skipped: list[str] = field(default_factory=list)
     worst_share: float = 0.0
     oracle: str = "float64"
+    operations: dict[str, int] = field(default_factory=dict)  # of torch, in one call: a claim
 
     def evidence(self) -> dict[str, Any]:
         return {
@@ -189,6 +190,8 @@ class Checker:
         self._again(oracle, tree, matched, sizes)
         self._unchanged(reply, snapshot)
         candidate.drop("first")
+        if not sizes.hidden and sizes.adversarial and cases:
+            self.report.operations |= candidate.observe(tree, cases[0].tensors, timeout_s=limit_s)
 
     def _check_buffers(self, oracle: Oracle, tree: Any, matched: Mapping[str, str], sizes: Sizes) -> None:
         """Buffers that forward changes are outputs: after equal calls they are equal. Nothing to do where none is."""

@@ -7,12 +7,13 @@ import time
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
 
 import torch
 
-from evaluator import stats
+from evaluator import libraries, stats, symbols
 from evaluator.child.spec import LayoutError
 from evaluator.clean import clean, clean_text
 from evaluator.contender import ComparatorFailed, Contender
@@ -31,6 +32,7 @@ from evaluator.types import (
     BaselineReport,
     Candidate,
     Evaluation,
+    LibraryPolicy,
     Measurement,
     Problem,
     Ratio,
@@ -123,12 +125,20 @@ class Judge:
             with clock.during(Stage.CORRECTNESS), device_lock(self.device.uuid, exclusive=False, timeout_s=LOCK_S):
                 checked = self.checked(problem, candidate, subject, reference, generator, workloads, Stage.CORRECTNESS)
             evidence: dict[str, Any] = {"correctness": checked.evidence()}
+            named = libraries.named(checked.operations)
+            libraries.check(problem, named, Stage.INTEGRITY)
+            screened = replace(screened, libraries=tuple(sorted({*screened.libraries, *named})))
             if not timed:
                 return self.passed(problem, candidate, screened, clock, evidence, (), (), timed=False)
             resources = self._resources(subject)
             with clock.during(Stage.TIMING):
-                benches = self._time(problem, candidate, subject, reference, baseline, workloads, generator)
-        measurements, ratios = benches
+                measurements, ratios, ran = self._time(
+                    problem, candidate, subject, reference, baseline, workloads, generator
+                )
+            resources |= {"ran": symbols.shares(ran), "operations": checked.operations}
+            found = libraries.seen(ran)
+            libraries.check(problem, [*named, *found], Stage.INTEGRITY)
+            screened = replace(screened, libraries=tuple(sorted({*screened.libraries, *found})))
         return self.passed(problem, candidate, screened, clock, evidence, measurements, ratios, resources=resources)
 
     def _time(
@@ -140,9 +150,11 @@ class Judge:
         baseline: BaselineReport | None,
         workloads: Sequence[Workload],
         generator: torch.Generator,
-    ) -> tuple[list[Measurement], list[Ratio]]:
+    ) -> tuple[list[Measurement], list[Ratio], dict[str, int]]:
         measurements: list[Measurement] = []
         logs: dict[str, list[tuple[Workload, list[float]]]] = {}
+        ran: dict[str, int] = {}
+        strict = problem.allow_library is LibraryPolicy.FORBIDDEN
         for workload in (w for w in workloads if not w.held_out):
             modes = [baseline.fastest(workload.name).mode] if baseline is not None else list(self.room.modes())
             oracle = Oracle(problem, reference, workload.sizes, generator)
@@ -156,6 +168,7 @@ class Judge:
                 bench = Bench(self.room, workload, oracle, contenders, first_call_s=first_s)
                 try:
                     bench.run(_JUDGE_RULES)
+                    ran = ran or bench.watch("candidate", closely=strict)
                 finally:
                     bench.close()
             fastest = min(modes, key=lambda mode: bench.baseline_time(mode).median_us)
@@ -163,7 +176,7 @@ class Judge:
             for against in dict.fromkeys([*modes, "fastest"]):
                 over = fastest if against == "fastest" else against
                 logs.setdefault(against, []).append((workload, bench.official_log_ratios(over, "candidate")))
-        return measurements, self.ratios(logs, len(measurements))
+        return measurements, self.ratios(logs, len(measurements)), ran
 
     @staticmethod
     def _resources(subject: Subject) -> dict[str, Any]:

@@ -88,11 +88,20 @@ class ChildProcess:
         """What the child printed so far (head and tail)."""
         return self._ward.capture.text()
 
-    def request(self, op: str, *, timeout_s: float, fds: Sequence[int] = (), **fields: Any) -> dict[str, Any]:
+    def request(
+        self,
+        op: str,
+        *,
+        timeout_s: float,
+        fds: Sequence[int] = (),
+        meanwhile: Callable[[], None] | None = None,
+        **fields: Any,
+    ) -> dict[str, Any]:
         """Have the child run operation `op` and return its result.
 
-        `fds` are duplicated into the child. Raises ChildError when the operation raised (the child lives on), else
-        ChildTimeout, ChildCrashed or ChildProtocolError (the child is dead by then).
+        `fds` are duplicated into the child. `meanwhile` is called again and again until the child replies. Raises
+        ChildError when the operation raised (the child lives on), else ChildTimeout, ChildCrashed or ChildProtocolError
+        (the child is dead by then).
         """
         if self._closed:
             raise CageError(f"{self.name}: closed")
@@ -105,6 +114,8 @@ class ChildProcess:
         try:
             self._refuse_unasked_bytes()
             self._send(data, fds, deadline)
+            while meanwhile is not None and not self._poll.poll(0) and time.monotonic() < deadline:
+                meanwhile()
             reply = self._receive(deadline)
             return self._result(reply, ident)
         except _OutOfTime:
@@ -138,6 +149,14 @@ class ChildProcess:
         frozen, self._frozen = self._frozen, None
         if frozen is not None:
             freezer.thaw(frozen.pids)
+
+    def look(self) -> list[int]:
+        """Stop the child for a moment and say where in its code each of its threads was."""
+        self.freeze()
+        try:
+            return freezer.code_addresses(self._root)
+        finally:
+            self.thaw()
 
     def waited_us(self) -> float:
         """How long the child's main thread has waited for its core so far, while it could have run."""

@@ -158,7 +158,7 @@ class Rounds:
         self._null.null(self.like.reply)
         self.backend.prepare(self._null.child, fresh.calls, tree=self.tree, timeout_s=self._first_call_s, graph=graph)
 
-    def run(self, contender: Contender, fresh: Fresh, plan: RoundPlan, *, read: int = 0) -> Round:
+    def run(self, contender: Contender, fresh: Fresh, plan: RoundPlan, *, read: int = 0, watch: bool = False) -> Round:
         """One round, with the outputs of its first `read` calls. Raises Rejection, ComparatorFailed."""
 
         def check(replies: Sequence[Any]) -> None:
@@ -170,7 +170,7 @@ class Rounds:
                 return self.backend.run_round(
                     contender.subject.child, fresh.calls, plan,
                     tree=self.tree, check=check, timeout_s=self._first_call_s, read=read, link=fresh.link,
-                    look=contender.suspect and read > 0,
+                    look=contender.suspect and read > 0, watch=watch,
                 )  # fmt: skip
         except (ChildFault, LayoutError, Rejection) as fault:
             raise self._blame(contender, fault) from fault

@@ -178,7 +178,7 @@ def _libraries(tree: ast.Module) -> Iterator[str]:
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _LIBRARY_CALLS:
             root = _dotted(node.func).split(".")[0]
-            if root in ("torch", "F", "nn", "functional", "aten", "ops"):
+            if root in ("torch", "F", "nn", "functional", "aten", "ops", "np", "numpy"):
                 yield _dotted(node.func)
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
             yield "torch.matmul (@)"

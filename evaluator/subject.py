@@ -148,7 +148,7 @@ class Subject:
             return
         grant = self.backend.grant(list(values.values()))
         try:
-            fields = {"names": list(values), "grant": grant.fields}
+            fields: dict[str, Any] = {"names": list(values), "grant": grant.fields}
             self.child.request("state", timeout_s=_STATE_S, fds=grant.fds, **fields)
         finally:
             grant.close()
@@ -221,6 +221,21 @@ class Subject:
             self.finish(reply)
         self.drop("results")
         return found
+
+    def observe(self, tree: Any, tensors: Sequence[torch.Tensor], *, timeout_s: float) -> dict[str, int]:
+        """Which of torch's operations one call runs, and how often: a claim. Empty where it cannot be watched."""
+        grant = self.backend.grant_calls([tensors])
+        try:
+            fields: dict[str, Any] = {"tree": tree, "grant": grant.fields}
+            reply = self.child.request("observe", timeout_s=timeout_s, fds=grant.fds, **fields)
+        except ChildError:
+            return {}
+        finally:
+            grant.close()
+        found = reply.get("operations")
+        if not isinstance(found, dict):
+            return {}
+        return {str(name)[:100]: count for name, count in list(found.items())[:100] if type(count) is int}
 
     def drop(self, slot: str) -> None:
         self.child.request("drop", timeout_s=_STATE_S, slot=slot)

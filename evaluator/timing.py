@@ -34,6 +34,7 @@ _FIRST_REPLAY_CALLS = 8  # times as many calls as a usual round holds, so that a
 _FIRST_REPLAY_US = 100.0
 _FIRST_REPLAY_BYTES = 2 << 30
 _WARM_UP_ROUNDS = 2
+_WATCHED_S, _CLOSELY_S, _WATCHED_ENOUGH = 0.1, 1.5, 100
 _WAITED = 0.03  # of a round's net time a child may wait for its core
 _DISCARDED = 2  # times the most pairs may be discarded for that; then what there is counts
 
@@ -93,6 +94,23 @@ class Bench:
                 break
         self._check_first_replays()
         self._check_least()
+
+    def watch(self, name: str, *, closely: bool = False) -> dict[str, int]:
+        """How often a contender was seen in which function during a few more rounds, which are checked like the others
+        but not timed; `closely` takes longer. Empty where the device does not tell. Raises Rejection."""
+        rounds, contender = self._rounds, self._contender(name)
+        seen: dict[str, int] = {}
+        end = time.monotonic() + (_CLOSELY_S if closely else _WATCHED_S)
+        while True:
+            fresh = rounds.fresh(self._plans[-1].calls)
+            read = to_read(contender, self._plans[-1].calls)
+            done = rounds.run(contender, fresh, self._plans[-1], read=read, watch=True)
+            rounds.verify(contender, fresh, done)
+            for place, count in done.diagnostics.get("ran", {}).items():
+                seen[place] = seen.get(place, 0) + count
+            if "ran" not in done.diagnostics or sum(seen.values()) >= _WATCHED_ENOUGH or time.monotonic() > end:
+                break
+        return dict(sorted(seen.items(), key=lambda pair: -pair[1]))
 
     def leave_out(self, name: str) -> None:
         """Time the others alone, from the start."""

@@ -8,6 +8,7 @@ from typing import Any
 from evaluator.child import build_ops
 from evaluator.child.cpu_ops import CpuRounds
 from evaluator.child.cuda_ops import CudaRounds
+from evaluator.child.observe import Observer
 from evaluator.child.session import Session
 from evaluator.child.wire import Operation
 
@@ -33,6 +34,7 @@ OPS: dict[str, Operation] = {
     "run": _session.run,
     "drop": _session.drop,
     **build_ops.OPS,
+    **Observer(_session).operations(),
     **CpuRounds(_session).operations(),
     **CudaRounds(_session).operations(),
 }

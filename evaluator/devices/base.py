@@ -125,12 +125,15 @@ class DeviceBackend(Protocol):
         read: int | None = None,
         link: Link | None = None,
         look: bool = False,
+        watch: bool = False,
     ) -> Round:
         """One round on the judge's clock. `calls` are the input tensors of each distinct call, of one layout; `tree`
         says where they go among the arguments (`child.spec.write_tree`). `check` is given the replies before any
         output is read, and raises when they are not what a call may return. The outputs of the first `read` calls are
         wanted (None: of all); a device may give more. `link` chains the calls (`child.chain`): the child makes its step
-        before every call but the first. With `look` what lies in their inputs afterwards is wanted, too."""
+        before every call but the first. With `look` what lies in their inputs afterwards is wanted, too. With `watch`
+        the diagnostics have, as "ran", how often the child was seen in which function (where the device can tell); such
+        a round's time means nothing."""
 
     def release(self, child: ChildProcess) -> None:
         """Forget what `prepare` made for a child; it may be prepared again."""

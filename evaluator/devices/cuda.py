@@ -219,6 +219,7 @@ class CudaBackend:
         read: int | None = None,
         link: Link | None = None,
         look: bool = False,
+        watch: bool = False,
     ) -> Round:
         """One round, all of its outputs read. Captured outputs are poisoned first. The snapshot in `outputs` is
         overwritten by this child's next round. A child that was prepared for another number of calls is prepared
