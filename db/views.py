@@ -307,3 +307,39 @@ class AuditView:
     subject: str
     address: str
     detail: Mapping[str, Any]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueueView:
+    """A queue over all projects. `oldest_ready_s` is how long the oldest Job has been ready."""
+
+    queue: str
+    ready: int
+    held: int
+    claimed: int
+    oldest_ready_s: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerView:
+    """A worker that holds a Job: its heartbeat moves `lease_until`."""
+
+    worker: str
+    queue: str
+    kind: str
+    claimed_at: str
+    lease_until: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpendRow:
+    """What was spent under a name: a model's, a Proposer's or a project's. `runs` and `passed` where they are known."""
+
+    name: str
+    runs: int | None
+    proposals: int
+    candidates: int
+    passed: int | None
+    tokens: int
+    usd: float
+    device_s: float

@@ -41,11 +41,13 @@ from service.routers import (
     candidates,
     downloads,
     evaluations,
+    fleet,
     leaderboard,
     operations,
     problems,
     proposals,
     runs,
+    search_state,
     steering,
 )
 from service.routers import events as event_routes
@@ -174,7 +176,9 @@ def _routes(app: FastAPI) -> None:
         candidates,
         evaluations,
         proposals,
+        search_state,
         leaderboard,
+        fleet,
         downloads,
         key_routes,
     ):

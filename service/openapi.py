@@ -65,7 +65,7 @@ def _problem_media_types(schema: dict[str, Any]) -> None:
 
 
 # What a worker registered: a Device, with where it is and since when.
-_RENAMED = {"DeviceView": "RegisteredDevice"}
+_RENAMED = {"ArmView": "ArmStatistics", "DeviceView": "RegisteredDevice"}
 
 
 def _plain_names(schema: dict[str, Any]) -> dict[str, Any]:

@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
+from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, select
+from sqlalchemy import Select, and_, or_, select
 from sqlalchemy.orm import Session, defer
 
 from db.clock import iso
@@ -78,18 +79,67 @@ def source(s: Session, candidate_id: str, *, project_id: str | None = None) -> C
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Filter:
+    """Which Candidates a list shows; None leaves a thing open. `proposer` is a Proposer's or a model's name."""
+
+    verdict: Verdict | None = None
+    language: Language | None = None
+    proposer: str | None = None
+    confirmed: bool | None = None
+    island: int | None = None
+
+
+ALL = Filter()
+
+
 def list(
-    s: Session, run_id: str, *, limit: int = 50, after: str | None = None, by_speedup: bool = False
+    s: Session,
+    run_id: str,
+    *,
+    limit: int = 50,
+    after: str | None = None,
+    by_speedup: bool = False,
+    only: Filter = ALL,
 ) -> tuple[CandidateView, ...]:
-    """Newest first, `after` being the last id of the page before; or the fastest passed ones first, without paging."""
+    """Newest first, or those that passed, the fastest first; `after` is the last id of the page before.
+
+    A page is a range of one index, however deep it lies.
+    """
     query: Select[Any] = select(CandidateRow).options(defer(CandidateRow.source), defer(CandidateRow.build))
-    query = query.where(CandidateRow.run_id == run_id)
+    query = _only(query.where(CandidateRow.run_id == run_id), only)
     if by_speedup:
         query = query.where(CandidateRow.speedup.is_not(None)).order_by(CandidateRow.speedup.desc(), CandidateRow.id)
-    elif after is not None:
-        # By number, as it is ordered: a range of one index, however deep the page lies.
-        last = select(CandidateRow.number).where(CandidateRow.id == after, CandidateRow.run_id == run_id)
-        query = query.where(CandidateRow.number < last.scalar_subquery())
-    if not by_speedup:
+    else:
         query = query.order_by(CandidateRow.number.desc())
+    if after is not None:
+        last = s.execute(
+            select(CandidateRow.number, CandidateRow.speedup).where(
+                CandidateRow.id == after, CandidateRow.run_id == run_id
+            )
+        ).one_or_none()
+        if last is None or (by_speedup and last.speedup is None):
+            return ()
+        query = query.where(
+            or_(
+                CandidateRow.speedup < last.speedup,
+                and_(CandidateRow.speedup == last.speedup, CandidateRow.id > after),
+            )
+            if by_speedup
+            else CandidateRow.number < last.number
+        )
     return tuple(view(row) for row in s.scalars(query.limit(limit)))
+
+
+def _only(query: Select[Any], only: Filter) -> Select[Any]:
+    if only.verdict is not None:
+        query = query.where(CandidateRow.verdict == only.verdict)
+    if only.language is not None:
+        query = query.where(CandidateRow.language == only.language)
+    if only.proposer is not None:
+        query = query.where(or_(CandidateRow.proposer == only.proposer, CandidateRow.model == only.proposer))
+    if only.confirmed is not None:
+        query = query.where(CandidateRow.confirmed.is_(only.confirmed))
+    if only.island is not None:
+        query = query.where(CandidateRow.island == only.island)
+    return query

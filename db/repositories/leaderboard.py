@@ -22,9 +22,10 @@ TREND = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """What to leave in: parts of a Problem's name, an exact device, a language, a Proposer or model. Empty: all."""
+    """What to leave in: words of a Problem's name, a kind of device or one exactly, a language, a Proposer or model."""
 
     text: str = ""
+    kind: str = ""
     device: str = ""
     language: str = ""
     proposer: str = ""
@@ -96,6 +97,8 @@ def trends(s: Session, entries: Sequence[LeaderboardEntry]) -> dict[str, tuple[f
 def _only(query: Select[Any], only: Filter) -> Select[Any]:
     for word in only.text.split()[:8]:
         query = query.where(ProblemRow.name.icontains(word, autoescape=True))
+    if only.kind:
+        query = query.where(ChampionRow.device_kind == only.kind)
     if only.device:
         query = query.where(ChampionRow.device_name == only.device)
     if only.language:

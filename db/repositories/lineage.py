@@ -13,6 +13,7 @@ from db.views import CandidateView
 
 MOST_GENERATIONS = 60
 MOST_NODES = 400
+MOST_LATER = 5000
 
 
 def ancestry(s: Session, ids: Sequence[str], *, most: int = MOST_NODES) -> tuple[CandidateView, ...]:
@@ -49,3 +50,29 @@ def children(
         .order_by(CandidateRow.number)
     )
     return tuple(view(row) for row in rows if candidate_id in row.parents)[:limit]
+
+
+def descendants(s: Session, candidate: CandidateView, *, most: int = MOST_NODES) -> tuple[CandidateView, ...]:
+    """The Candidates that come from this one, in order of their numbers; at most `most`, among the next MOST_LATER.
+
+    A child is younger than its parents, so one look at what came later finds every generation.
+    """
+    later = s.execute(
+        select(CandidateRow.id, CandidateRow.parents)
+        .where(CandidateRow.run_id == candidate.run_id, CandidateRow.number > candidate.number)
+        .order_by(CandidateRow.number)
+        .limit(MOST_LATER)
+    )
+    family = {candidate.id}
+    for row in later:
+        if len(family) > most:
+            break
+        if not family.isdisjoint(row.parents):
+            family.add(row.id)
+    rows = s.scalars(
+        select(CandidateRow)
+        .options(defer(CandidateRow.source), defer(CandidateRow.build))
+        .where(CandidateRow.id.in_(family - {candidate.id}))
+        .order_by(CandidateRow.number)
+    )
+    return tuple(view(row) for row in rows)

@@ -57,9 +57,21 @@ def facts(s: Session, problem_id: str, device_kind: DeviceKind) -> tuple[Workloa
     return () if row is None or row.body is None else from_json(Admission, row.body).facts
 
 
-def list(s: Session, project_id: str, *, limit: int = 50, after: str | None = None) -> tuple[ProblemView, ...]:
-    """Newest first; `after` is the last id of the page before."""
+def list(
+    s: Session,
+    project_id: str,
+    *,
+    limit: int = 50,
+    after: str | None = None,
+    text: str | None = None,
+    hash: str | None = None,
+) -> tuple[ProblemView, ...]:
+    """Newest first; `after` is the last id of the page before. Every word of `text` is looked for in the name."""
     query = select(ProblemRow).where(ProblemRow.project_id == project_id)
+    for word in (text or "").split()[:8]:
+        query = query.where(ProblemRow.name.icontains(word, autoescape=True))
+    if hash is not None:
+        query = query.where(ProblemRow.hash == hash)
     if after is not None:
         query = query.where(ProblemRow.id < after)
     return tuple(view(row) for row in s.scalars(query.order_by(ProblemRow.id.desc()).limit(limit)))

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from sqlalchemy import select
+from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from db.clock import iso
+from db.clock import iso, now
 from db.tables import JobRow
-from db.views import JobView
+from db.views import JobView, QueueView, WorkerView
 
 
 def of_run(s: Session, run_id: str, *, limit: int = 100) -> tuple[JobView, ...]:
@@ -29,6 +29,50 @@ def of_run(s: Session, run_id: str, *, limit: int = 100) -> tuple[JobView, ...]:
             error=row.error,
             created_at=iso(row.created_at) or "",
             claimed_at=iso(row.claimed_at),
+        )
+        for row in rows
+    )
+
+
+def depths(s: Session) -> tuple[QueueView, ...]:
+    """How much waits in each queue and how much is worked on, over all projects."""
+    moment = now(s)
+    rows = s.execute(
+        select(JobRow.queue, JobRow.state, func.count(), func.min(JobRow.created_at))
+        .where(JobRow.state.in_(("ready", "held", "claimed")))
+        .group_by(JobRow.queue, JobRow.state)
+    ).all()
+    counts = {(queue, state): (count, oldest) for queue, state, count, oldest in rows}
+    found = []
+    for queue in sorted({queue for queue, _ in counts}):
+        ready, oldest = counts.get((queue, "ready"), (0, None))
+        found.append(
+            QueueView(
+                queue=queue,
+                ready=ready,
+                held=counts.get((queue, "held"), (0, None))[0],
+                claimed=counts.get((queue, "claimed"), (0, None))[0],
+                oldest_ready_s=None if oldest is None else max(0.0, (moment - oldest).total_seconds()),
+            )
+        )
+    return tuple(found)
+
+
+def working(s: Session, *, limit: int = 500) -> tuple[WorkerView, ...]:
+    """The workers that hold a Job at the moment: what kind, and since when. Whose Job it is, is not said."""
+    rows = s.execute(
+        select(JobRow.worker, JobRow.queue, JobRow.kind, JobRow.claimed_at, JobRow.lease_until)
+        .where(JobRow.state == "claimed")
+        .order_by(JobRow.claimed_at)
+        .limit(limit)
+    )
+    return tuple(
+        WorkerView(
+            worker=row.worker or "",
+            queue=row.queue,
+            kind=row.kind,
+            claimed_at=iso(row.claimed_at) or "",
+            lease_until=iso(row.lease_until) or "",
         )
         for row in rows
     )

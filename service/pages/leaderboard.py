@@ -2,11 +2,9 @@
 
 from __future__ import annotations
 
-import csv
-import io
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Annotated, Any, Literal
+from typing import Annotated, Literal
 from urllib.parse import urlencode
 
 from fastapi import APIRouter, Depends, Query
@@ -21,19 +19,18 @@ from service.context import Ctx
 from service.pages.rendering import page
 from service.paging import Cursor, decode_cursor, encode_cursor
 from service.principal import Reads
+from service.spreadsheets import MOST_ROWS, leaderboard_csv
 
 router = APIRouter()
 
 PAGE = 50
 MAP = 400
-FILE = 5000
 SORTS: tuple[tuple[Sort, str], ...] = (
     ("speedup", "Speedup"),
     ("roofline", "Roofline"),
     ("newest", "Confirmed"),
     ("problem", "Problem"),
 )
-_FORMULA = ("=", "+", "-", "@", "\t", "\r")
 
 Text = Annotated[str, Query(max_length=100)]
 
@@ -112,34 +109,8 @@ def show(context: Ctx, who: Reads, question: Asked, cursor: Cursor = None) -> Re
 def as_csv(context: Ctx, who: Reads, question: Asked) -> Response:
     """The same question, answered as a file of comma-separated values."""
     with read_session(context.engine) as session:
-        found = leaderboard.rows(session, who.project_id, limit=FILE, only=question.only, sort=question.sort)
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(_COLUMNS)
-    writer.writerows(_record(row) for row in found)
-    headers = {"Content-Disposition": 'attachment; filename="leaderboard.csv"', "Cache-Control": "no-cache"}
-    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
-
-
-_COLUMNS = (
-    "problem", "device_kind", "device", "speedup", "low", "high", "confidence", "baseline", "against_eager",
-    "roofline", "language", "proposer", "model", "confirmed_at", "problem_id", "run_id", "candidate_id",
-)  # fmt: skip
-
-
-def _record(row: LeaderboardEntry) -> list[Any]:
-    ratio, eager = row.against_fastest, row.against_eager
-    values: list[Any] = [
-        row.problem_name, row.device_kind.value, row.device_name, ratio.value, ratio.interval.low, ratio.interval.high,
-        ratio.interval.confidence, row.fastest_baseline, eager.value if eager is not None else "", row.roofline or "",
-        row.language.value, row.proposer, row.model, row.confirmed_at, row.problem_id, row.run_id, row.candidate_id,
-    ]  # fmt: skip
-    return [_harmless(value) if isinstance(value, str) else value for value in values]
-
-
-def _harmless(text: str) -> str:
-    """A spreadsheet takes what begins like a formula for one."""
-    return f"'{text}" if text.startswith(_FORMULA) else text
+        found = leaderboard.rows(session, who.project_id, limit=MOST_ROWS, only=question.only, sort=question.sort)
+    return leaderboard_csv(found)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from db.engine import read_session
 from db.repositories import candidates, runs
 from db.views import CandidateView
+from evaluator.types import Language, Verdict
 from service.answering import CandidateId, RunId, answer, errors, refusals
 from service.caching import not_modified
 from service.context import Ctx
@@ -20,8 +21,9 @@ from service.schemas.answers import CandidatePage
 router = APIRouter(tags=["candidates"])
 
 Order = Annotated[
-    Literal["newest", "fastest"], Query(description="`fastest` is one page of the fastest, without a cursor.")
+    Literal["newest", "fastest"], Query(description="By number from the newest on; or what passed, the fastest first.")
 ]
+Proposer = Annotated[str | None, Query(max_length=200, pattern=r"^[^\x00]+$")]
 
 
 @router.get(
@@ -32,16 +34,27 @@ Order = Annotated[
     summary="List the Candidates of a Run",
 )
 def list_of_run(
-    context: Ctx, who: Reads, id: RunId, limit: Limit = 50, cursor: Cursor = None, order: Order = "newest"
+    context: Ctx,
+    who: Reads,
+    id: RunId,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    order: Order = "newest",
+    verdict: Annotated[Verdict | None, Query(description="Only those with this verdict.")] = None,
+    language: Annotated[Language | None, Query(description="Only those written in this.")] = None,
+    proposer: Annotated[Proposer, Query(description="Only those of this Proposer or model.")] = None,
+    confirmed: Annotated[bool | None, Query(description="Only those that were, or were not, confirmed.")] = None,
+    island: Annotated[int | None, Query(ge=0, le=63, description="Only those of this island.")] = None,
 ) -> Response:
     """Newest first, or the fastest; without their sources."""
-    list_name = f"candidates:{id}"
+    only = candidates.Filter(verdict=verdict, language=language, proposer=proposer, confirmed=confirmed, island=island)
+    list_name = f"candidates:{id}:{order}:{only!r}"
     after = decode_cursor(list_name, cursor)
     fastest = order == "fastest"
     with read_session(context.engine) as session, refusals():
         runs.get(session, id, project_id=who.project_id)
-        found = candidates.list(session, id, limit=limit + 1, after=None if fastest else after, by_speedup=fastest)
-    more = encode_cursor(list_name, found[limit - 1].id) if len(found) > limit and not fastest else None
+        found = candidates.list(session, id, limit=limit + 1, after=after, by_speedup=fastest, only=only)
+    more = encode_cursor(list_name, found[limit - 1].id) if len(found) > limit else None
     return answer(CandidatePage(items=tuple(found[:limit]), next_cursor=more))
 
 

@@ -1,46 +1,128 @@
-"""The leaderboard: the Champion of every Problem on every device."""
+"""The leaderboard: the Champion of every Problem on every device, as JSON, as a file, and summed up."""
 
 from __future__ import annotations
 
-from fastapi import APIRouter
+from typing import Annotated, Literal
+
+from fastapi import APIRouter, Depends, Query
 from starlette.responses import Response
 
 from db.engine import read_session
-from db.repositories import devices, leaderboard
-from service.answering import answer, errors
+from db.repositories import history, leaderboard, problems
+from db.repositories.leaderboard import Filter, Sort
+from evaluator.types import DeviceKind, Language
+from service.answering import ProblemId, answer, errors, refusals
 from service.context import Ctx
-from service.paging import Limit
+from service.paging import Cursor, Limit, Search, decode_cursor, encode_cursor
 from service.principal import Reads
-from service.schemas.answers import DevicePage, LeaderboardPage
+from service.schemas.answers import ChampionPage, LeaderboardPage, SummaryPage
+from service.schemas.fields import ProblemRef
+from service.spreadsheets import MOST_ROWS, leaderboard_csv
+from service.summaries import GROUPS, summed_up
 
-router = APIRouter()
+router = APIRouter(tags=["leaderboard"])
+
+Name = Annotated[str | None, Query(max_length=200, pattern=r"^[^\x00]+$")]
+Order = Annotated[Sort, Query(description="Greatest speedup or share of roofline, newest, or by the Problem's name.")]
+Only = Annotated[ProblemRef | None, Query(description="Only Champions of this Problem.")]
+
+
+def asked(
+    q: Search = None,
+    device: Annotated[DeviceKind | None, Query(description="A kind of device.")] = None,
+    device_name: Annotated[Name, Query(description="The name of a device, exactly.")] = None,
+    language: Annotated[Language | None, Query(description="What the kernel is written in.")] = None,
+    proposer: Annotated[Name, Query(description="Who made it: a Proposer's or a model's name.")] = None,
+) -> Filter:
+    """The filter in a query string."""
+    return Filter(
+        text=q or "",
+        kind=device.value if device is not None else "",
+        device=device_name or "",
+        language=language.value if language is not None else "",
+        proposer=proposer or "",
+    )
+
+
+Asked = Annotated[Filter, Depends(asked)]
 
 
 @router.get(
     "/leaderboard",
     operation_id="list_leaderboard",
-    tags=["leaderboard"],
     response_model=LeaderboardPage,
     responses=errors(),
     summary="Read the leaderboard",
 )
-def list_champions(context: Ctx, who: Reads, limit: Limit = 100) -> Response:
-    """Greatest confirmed speedup over the fastest Baseline first."""
+def list_champions(
+    context: Ctx,
+    who: Reads,
+    only: Asked,
+    problem_id: Only = None,
+    sort: Order = "speedup",
+    limit: Limit = 100,
+    cursor: Cursor = None,
+) -> Response:
+    """What stands: confirmed speedups over the fastest Baseline."""
+    list_name = f"leaderboard:{only!r}:{problem_id}:{sort}"
+    after = decode_cursor(list_name, cursor)
     with read_session(context.engine) as session:
-        found = leaderboard.rows(session, who.project_id, limit=limit)
-    return answer(LeaderboardPage(items=tuple(found), next_cursor=None))
+        found = leaderboard.rows(
+            session, who.project_id, limit=limit + 1, problem_id=problem_id, only=only, sort=sort, after=after
+        )
+    more = encode_cursor(list_name, found[limit - 1].id) if len(found) > limit else None
+    return answer(LeaderboardPage(items=found[:limit], next_cursor=more))
 
 
 @router.get(
-    "/devices",
-    operation_id="list_devices",
-    tags=["devices"],
-    response_model=DevicePage,
-    responses=errors(),
-    summary="List devices",
+    "/leaderboard.csv",
+    operation_id="download_leaderboard",
+    response_class=Response,
+    responses={
+        **errors(),
+        200: {
+            "description": f"At most {MOST_ROWS} rows under one row of names.",
+            "content": {"text/csv": {"schema": {"type": "string"}}},
+        },
+    },
+    summary="Download the leaderboard",
 )
-def list_devices(context: Ctx, _: Reads) -> Response:
-    """Every device that a worker has registered, newest seen first."""
+def as_csv(context: Ctx, who: Reads, only: Asked, problem_id: Only = None, sort: Order = "speedup") -> Response:
+    """As comma-separated values; what a spreadsheet would take for a formula is made text."""
     with read_session(context.engine) as session:
-        found = devices.list(session)
-    return answer(DevicePage(items=tuple(found), next_cursor=None))
+        found = leaderboard.rows(session, who.project_id, limit=MOST_ROWS, problem_id=problem_id, only=only, sort=sort)
+    return leaderboard_csv(found)
+
+
+@router.get(
+    "/leaderboard/summary",
+    operation_id="summarise_leaderboard",
+    response_model=SummaryPage,
+    responses=errors(),
+    summary="Sum the leaderboard up",
+)
+def summarise(
+    context: Ctx,
+    who: Reads,
+    only: Asked,
+    by: Annotated[Literal[GROUPS], Query(description="What to sum over.")] = "everything",  # type: ignore[valid-type]
+) -> Response:
+    """How many Champions there are and how fast they are, over everything or by group: the largest group first."""
+    with read_session(context.engine) as session:
+        found = leaderboard.rows(session, who.project_id, limit=MOST_ROWS, only=only)
+    return answer(SummaryPage(items=summed_up(found, by), next_cursor=None))
+
+
+@router.get(
+    "/problems/{id}/champions",
+    operation_id="list_champions",
+    response_model=ChampionPage,
+    responses=errors(404),
+    summary="List the Champions of a Problem",
+)
+def list_history(context: Ctx, who: Reads, id: ProblemId, limit: Limit = 100) -> Response:
+    """Every promotion on every device, newest first: what stands, and what stood before."""
+    with read_session(context.engine) as session, refusals():
+        problems.get(session, id, project_id=who.project_id)
+        found = history.of_problem(session, id, limit=limit)
+    return answer(ChampionPage(items=found, next_cursor=None))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
-from fastapi import APIRouter, Request
+from typing import Annotated
+
+from fastapi import APIRouter, Query, Request
 from sqlalchemy.orm import Session
 from starlette.responses import Response
 
@@ -13,7 +15,7 @@ from service.answering import ProblemId, answer, errors, refusals, write_errors
 from service.caching import not_modified
 from service.context import Ctx
 from service.idempotency import Done, IdempotencyKey, perform
-from service.paging import Cursor, Limit, decode_cursor, encode_cursor
+from service.paging import Cursor, Limit, Search, decode_cursor, encode_cursor
 from service.principal import Reads, Submits
 from service.reading import read_request
 from service.schemas.answers import ProblemAnswer, ProblemPage
@@ -43,12 +45,20 @@ def create(context: Ctx, who: Submits, request: Request, body: ProblemRequest, k
 
 
 @router.get("", operation_id="list_problems", response_model=ProblemPage, responses=errors(), summary="List Problems")
-def list_all(context: Ctx, who: Reads, limit: Limit = 50, cursor: Cursor = None) -> Response:
+def list_all(
+    context: Ctx,
+    who: Reads,
+    limit: Limit = 50,
+    cursor: Cursor = None,
+    q: Search = None,
+    hash: Annotated[str | None, Query(pattern=r"^[0-9a-f]{64}$", description="Only the one with this hash.")] = None,
+) -> Response:
     """Newest first, without their sources."""
-    after = decode_cursor("problems", cursor)
+    list_name = f"problems:{q}:{hash}"
+    after = decode_cursor(list_name, cursor)
     with read_session(context.engine) as session:
-        found = problems.list(session, who.project_id, limit=limit + 1, after=after)
-    more = encode_cursor("problems", found[limit - 1].id) if len(found) > limit else None
+        found = problems.list(session, who.project_id, limit=limit + 1, after=after, text=q, hash=hash)
+    more = encode_cursor(list_name, found[limit - 1].id) if len(found) > limit else None
     items = tuple(ProblemAnswer.of(view, source=False) for view in found[:limit])
     return answer(ProblemPage(items=items, next_cursor=more))
 

@@ -6,7 +6,23 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from db.views import CandidateView, DeviceView, EvaluationRecord, EventView, LeaderboardEntry, ProblemView, Samples
+from db.views import (
+    ArmView,
+    CandidateView,
+    ChampionView,
+    DeviceView,
+    EvaluationRecord,
+    EventView,
+    JobView,
+    LeaderboardEntry,
+    Milestone,
+    ProblemView,
+    QueueView,
+    Samples,
+    SpendRow,
+    Tally,
+    WorkerView,
+)
 from evaluator.types import Domain, LibraryPolicy, Precision, Workload
 from evolution.types import Arm, Proposal, ProposalOutcome, Run
 
@@ -130,6 +146,102 @@ class LeaderboardPage:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DevicePage:
     items: tuple[DeviceView, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryAnswer:
+    """A group of Champions in numbers. Speedups are over the fastest Baseline."""
+
+    group: str
+    champions: int
+    problems: int
+    geometric_mean_speedup: float
+    median_speedup: float
+    best_speedup: float
+    best_candidate_id: str
+    median_roofline: float | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelAnswer:
+    """A language model that may be asked. A dollar budget is refused for one that is not `priced`."""
+
+    name: str
+    model: str
+    usd_per_million_input: float | None
+    usd_per_million_output: float | None
+    priced: bool
+    context_tokens: int
+    max_output_tokens: int
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LineageAnswer:
+    """Where a Candidate comes from, and what was made from it."""
+
+    candidate: CandidateView
+    ancestors: tuple[CandidateView, ...]
+    descendants: tuple[CandidateView, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SummaryPage:
+    items: tuple[SummaryAnswer, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ChampionPage:
+    items: tuple[ChampionView, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class QueuePage:
+    items: tuple[QueueView, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WorkerPage:
+    items: tuple[WorkerView, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ModelPage:
+    items: tuple[ModelAnswer, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SpendPage:
+    items: tuple[SpendRow, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class MilestonePage:
+    items: tuple[Milestone, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TallyPage:
+    items: tuple[Tally, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ArmPage:
+    items: tuple[ArmView, ...]
+    next_cursor: str | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JobPage:
+    items: tuple[JobView, ...]
     next_cursor: str | None
 
 

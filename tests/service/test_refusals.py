@@ -172,15 +172,19 @@ def test_things_of_another_project_are_not_found(client: TestClient, engine: Eng
         f"candidates/{champion}",
         f"candidates/{champion}/source",
         f"candidates/{champion}/evaluations",
+        f"candidates/{champion}/lineage",
+        f"problems/{run.problem_id}/champions",
+        *(f"runs/{run.id}/{part}" for part in ("archive", "milestones", "tallies", "arms", "jobs", "evaluations")),
     ):
         refused(client.get(f"{API}/{path}"), 404)
     for action in ("cancel", "pause", "resume"):
         refused(client.post(f"{API}/runs/{run.id}/{action}"), 404)
     refused(client.post(f"{API}/runs", json={"problem_id": run.problem_id, "budget": {"candidates": 1}}), 404)
-    for page in (f"/runs/{run.id}", f"/runs/{run.id}/live", f"/candidates/{champion}", f"/problems/{run.problem_id}"):
+    for page in (f"/runs/{run.id}", f"/candidates/{champion}", f"/problems/{run.problem_id}"):
         assert client.get(page).status_code == 404
-    for path in ("problems", "runs", "leaderboard"):
+    for path in ("problems", "runs", "leaderboard", "leaderboard/summary", "spend"):
         assert client.get(f"{API}/{path}").json()["items"] == []
+    assert client.get(f"{API}/leaderboard.csv").text.count("\n") == 1
     assert run.id not in client.get("/").text
     assert run.id not in client.get("/runs").text
 

@@ -1,0 +1,66 @@
+"""What was spent: by model, by Proposer, by project. Sums of counters that the Runs keep, not of Proposals."""
+
+from __future__ import annotations
+
+from sqlalchemy import func, select
+from sqlalchemy.orm import Session
+
+from db.tables import ArmStat, RunRow
+from db.views import SpendRow
+
+MOST = 1000
+
+
+def by_model(s: Session, project_id: str) -> tuple[SpendRow, ...]:
+    """What each model of a project cost; what needs no model stands under its Proposer's name."""
+    name = func.coalesce(func.nullif(ArmStat.model, ""), ArmStat.proposer)
+    query = (
+        select(
+            name.label("name"),
+            func.sum(ArmStat.asked),
+            func.sum(ArmStat.candidates),
+            func.sum(ArmStat.passed),
+            func.sum(ArmStat.tokens),
+            func.sum(ArmStat.usd),
+            func.sum(ArmStat.device_s),
+        )
+        .join(RunRow, RunRow.id == ArmStat.run_id)
+        .where(RunRow.project_id == project_id)
+        .group_by(name)
+        .order_by(func.sum(ArmStat.usd).desc(), name)
+        .limit(MOST)
+    )
+    return tuple(
+        SpendRow(
+            name=row[0], runs=None, proposals=row[1], candidates=row[2], passed=row[3], tokens=row[4], usd=row[5],
+            device_s=row[6],
+        )
+        for row in s.execute(query)
+    )  # fmt: skip
+
+
+def by_project(s: Session, project_id: str | None = None) -> tuple[SpendRow, ...]:
+    """What the Runs of each project, or of one, have used."""
+    query = (
+        select(
+            RunRow.project_id,
+            func.count(),
+            func.sum(RunRow.proposals),
+            func.sum(RunRow.candidates),
+            func.sum(RunRow.spent_tokens),
+            func.sum(RunRow.spent_usd),
+            func.sum(RunRow.spent_device_s),
+        )
+        .group_by(RunRow.project_id)
+        .order_by(func.sum(RunRow.spent_usd).desc(), RunRow.project_id)
+        .limit(MOST)
+    )
+    if project_id is not None:
+        query = query.where(RunRow.project_id == project_id)
+    return tuple(
+        SpendRow(
+            name=row[0], runs=row[1], proposals=row[2], candidates=row[3], passed=None, tokens=row[4], usd=row[5],
+            device_s=row[6],
+        )
+        for row in s.execute(query)
+    )  # fmt: skip

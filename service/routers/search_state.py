@@ -1,0 +1,96 @@
+"""What a Run's search looks like from inside: Archive, milestones, tallies, arms, work in flight, lineage."""
+
+from __future__ import annotations
+
+from typing import Annotated, Any
+
+from fastapi import APIRouter, Query
+from starlette.responses import Response
+
+from db.engine import read_session
+from db.repositories import archive, candidates, history, lineage, queue, runs
+from service.answering import CandidateId, RunId, answer, errors, refusals
+from service.context import Context, Ctx
+from service.principal import Principal, Reads
+from service.schemas.answers import ArmPage, CandidatePage, JobPage, LineageAnswer, MilestonePage, TallyPage
+
+router = APIRouter()
+
+_RUN: dict[str, Any] = {"tags": ["runs"], "responses": errors(404)}
+
+
+def _of_run(context: Context, who: Principal, run_id: str, read: Any, page: Any) -> Response:
+    with read_session(context.engine) as session, refusals():
+        runs.get(session, run_id, project_id=who.project_id)
+        found = read(session, run_id)
+    return answer(page(items=tuple(found), next_cursor=None))
+
+
+@router.get(
+    "/runs/{id}/archive", operation_id="get_archive", response_model=CandidatePage, summary="Read the Archive", **_RUN
+)
+def get_archive(context: Ctx, who: Reads, id: RunId) -> Response:
+    """The elite of every cell, by island and Niche."""
+    return _of_run(context, who, id, archive.elites, CandidatePage)
+
+
+@router.get(
+    "/runs/{id}/milestones",
+    operation_id="list_milestones",
+    response_model=MilestonePage,
+    summary="List the milestones of a Run",
+    **_RUN,
+)
+def list_milestones(context: Ctx, who: Reads, id: RunId) -> Response:
+    """Every moment at which the best changed, with the evaluations, seconds and dollars used by then."""
+    return _of_run(context, who, id, history.milestones, MilestonePage)
+
+
+@router.get(
+    "/runs/{id}/tallies",
+    operation_id="list_tallies",
+    response_model=TallyPage,
+    summary="Count the verdicts of a Run",
+    **_RUN,
+)
+def list_tallies(context: Ctx, who: Reads, id: RunId) -> Response:
+    """How many Evaluations ended at which stage with which Verdict."""
+    return _of_run(context, who, id, history.tallies, TallyPage)
+
+
+@router.get(
+    "/runs/{id}/arms", operation_id="list_arms", response_model=ArmPage, summary="List the arms of a Run", **_RUN
+)
+def list_arms(context: Ctx, who: Reads, id: RunId) -> Response:
+    """Proposers, models and operators: what each was asked, cost and brought. The best first."""
+    return _of_run(context, who, id, history.arms, ArmPage)
+
+
+@router.get(
+    "/runs/{id}/jobs", operation_id="list_jobs", response_model=JobPage, summary="List the work of a Run", **_RUN
+)
+def list_jobs(context: Ctx, who: Reads, id: RunId) -> Response:
+    """What is worked on, ready, or held while the Run is paused: the oldest first, at most a hundred."""
+    return _of_run(context, who, id, queue.of_run, JobPage)
+
+
+@router.get(
+    "/candidates/{id}/lineage",
+    operation_id="get_lineage",
+    tags=["candidates"],
+    response_model=LineageAnswer,
+    responses=errors(404),
+    summary="Read the lineage of a Candidate",
+)
+def get_lineage(
+    context: Ctx,
+    who: Reads,
+    id: CandidateId,
+    most: Annotated[int, Query(ge=1, le=lineage.MOST_NODES, description="How many of each at most.")] = 100,
+) -> Response:
+    """Its ancestors, the nearest ones, oldest first; and what was made from it, among the next 5,000 of its Run."""
+    with read_session(context.engine) as session, refusals():
+        candidate = candidates.get(session, id, project_id=who.project_id)
+        ancestors = lineage.ancestry(session, candidate.parents, most=most)
+        descendants = lineage.descendants(session, candidate, most=most)
+    return answer(LineageAnswer(candidate=candidate, ancestors=ancestors, descendants=descendants))
