@@ -41,7 +41,6 @@ from service.routers import (
     candidates,
     downloads,
     evaluations,
-    fleet,
     leaderboard,
     operations,
     problems,
@@ -51,9 +50,8 @@ from service.routers import (
     steering,
 )
 from service.routers import events as event_routes
-from service.routers import (
-    keys as key_routes,
-)
+from service.routers import fleet as fleet_routes
+from service.routers import keys as key_routes
 from service.streams.hub import PAGE, EventHub, ReadEvents
 from service.streams.revocation import end_revoked
 
@@ -178,7 +176,7 @@ def _routes(app: FastAPI) -> None:
         proposals,
         search_state,
         leaderboard,
-        fleet,
+        fleet_routes,
         downloads,
         key_routes,
     ):
