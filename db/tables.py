@@ -130,6 +130,7 @@ class RunRow(Base):
 class ProposalRow(Base):
     """`outcome` is null while it is open. `arm_number` counts within the Run and arm.
 
+    `prompt_parts` and `reply_parts` name what was said in `texts`.
     `held_*` is the most that its calls in flight can cost, counted against the Run's budget until it is settled.
     """
 
@@ -152,9 +153,9 @@ class ProposalRow(Base):
     hint: Mapped[dict[str, Any]]
     outcome: Mapped[Word | None]
     candidate_id: Mapped[Id | None]
-    prompt: Mapped[str] = mapped_column(Text, default="")
+    prompt_parts: Mapped[list[str]] = mapped_column(default=list, server_default="[]")
     prompt_template: Mapped[str] = mapped_column(Text, default="")
-    reply: Mapped[str] = mapped_column(Text, default="")
+    reply_parts: Mapped[list[str]] = mapped_column(default=list, server_default="[]")
     detail: Mapped[str] = mapped_column(Text, default="")
     answered_by: Mapped[str] = mapped_column(Text, default="")
     input_tokens: Mapped[int] = mapped_column(default=0)

@@ -185,6 +185,6 @@ def _tune(
         found = next_configuration(elite.tunables, elite.configuration, frozenset(done), rng)
         if found is not None:
             done.add(key_of(found))
-            hint = {"configuration": found}
+            hint = {"configuration": found, "family": elite.family}
             return Propose(arm=arm, island=island, parents=(elite.candidate_id,), hint=hint)
     return None

@@ -6,7 +6,8 @@ from alembic import context
 
 import db.counters
 import db.history
-import db.tables  # noqa: F401  (the tables register themselves)
+import db.tables
+import db.texts  # noqa: F401
 from db.base import Base
 
 connection = context.config.attributes["connection"]

@@ -8,11 +8,12 @@ from sqlalchemy.orm import Session, defer
 from db.clock import iso
 from db.errors import NotFound
 from db.tables import CandidateRow, ProposalRow, RunRow
+from db.texts import load_text
 from evolution.types import Arm, Operator, Proposal, ProposalOutcome
 
 
-def view(row: ProposalRow, *, texts: bool) -> Proposal:
-    """The picture of a row, with or without prompt and reply."""
+def view(row: ProposalRow, *, prompt: str = "", reply: str = "") -> Proposal:
+    """The picture of a row; its texts are loaded by `whole`."""
     return Proposal(
         id=row.id,
         run_id=row.run_id,
@@ -27,9 +28,9 @@ def view(row: ProposalRow, *, texts: bool) -> Proposal:
         parents=tuple(row.parents),
         outcome=None if row.outcome is None else ProposalOutcome(row.outcome),
         candidate_id=row.candidate_id,
-        prompt=row.prompt if texts else "",
+        prompt=prompt,
         prompt_template=row.prompt_template,
-        reply=row.reply if texts else "",
+        reply=reply,
         detail=row.detail,
         input_tokens=row.input_tokens,
         output_tokens=row.output_tokens,
@@ -37,6 +38,12 @@ def view(row: ProposalRow, *, texts: bool) -> Proposal:
         duration_s=row.duration_s,
         created_at=iso(row.created_at) or "",
     )
+
+
+def whole(s: Session, row: ProposalRow) -> Proposal:
+    """The picture of a row with prompt and reply."""
+    prompt, reply = (load_text(s, row.run_id, parts) for parts in (row.prompt_parts, row.reply_parts))
+    return view(row, prompt=prompt, reply=reply)
 
 
 def get(s: Session, proposal_id: str, *, project_id: str | None = None) -> Proposal:
@@ -47,7 +54,7 @@ def get(s: Session, proposal_id: str, *, project_id: str | None = None) -> Propo
     row = s.scalars(query).one_or_none()
     if row is None:
         raise NotFound("proposal", proposal_id)
-    return view(row, texts=True)
+    return whole(s, row)
 
 
 def of_candidate(s: Session, candidate_id: str) -> Proposal | None:
@@ -57,7 +64,7 @@ def of_candidate(s: Session, candidate_id: str) -> Proposal | None:
         .join(CandidateRow, CandidateRow.proposal_id == ProposalRow.id)
         .where(CandidateRow.id == candidate_id)
     ).one_or_none()
-    return None if row is None else view(row, texts=True)
+    return None if row is None else whole(s, row)
 
 
 def list(s: Session, run_id: str, *, limit: int = 50, after: str | None = None) -> tuple[Proposal, ...]:
@@ -67,5 +74,7 @@ def list(s: Session, run_id: str, *, limit: int = 50, after: str | None = None) 
         # By number, as it is ordered: a range of one index, however deep the page lies.
         last = select(ProposalRow.number).where(ProposalRow.id == after, ProposalRow.run_id == run_id)
         query = query.where(ProposalRow.number < last.scalar_subquery())
-    query = query.options(defer(ProposalRow.prompt), defer(ProposalRow.reply)).order_by(ProposalRow.number.desc())
-    return tuple(view(row, texts=False) for row in s.scalars(query.limit(limit)))
+    query = query.options(defer(ProposalRow.prompt_parts), defer(ProposalRow.reply_parts)).order_by(
+        ProposalRow.number.desc()
+    )
+    return tuple(view(row) for row in s.scalars(query.limit(limit)))

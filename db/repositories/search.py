@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
-from sqlalchemy import func, select
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from sqlalchemy import BindParameter, bindparam, func, select
 from sqlalchemy.orm import Session
 
 from db.clock import now
@@ -11,7 +14,7 @@ from db.repositories import champions, runs
 from db.tables import ArmStat, BaselineRow, CandidateRow, EvaluationRow, ProposalRow, RunRow
 from evaluator.schema import from_json
 from evaluator.types import DeviceKind, Language, Verdict
-from evolution.search import tuned_families
+from evolution.search import MAX_TUNED, tuned_families
 from evolution.state import ArmStats, Broken, Elite, SearchState, Standing
 from evolution.tunables import key_of
 from evolution.types import Arm, Budget, Operator, RunConfig
@@ -31,29 +34,79 @@ _MENDABLE = (
 )
 
 
-def load(s: Session, run: RunRow) -> SearchState:
-    """The state of a locked Run."""
+# Statements are made once: building them costs as much as running them.
+_RUN: BindParameter[str] = bindparam("run_id")
+_ELITES = select(
+    CandidateRow.id,
+    CandidateRow.number,
+    CandidateRow.island,
+    CandidateRow.niche,
+    CandidateRow.language,
+    CandidateRow.speedup,
+    CandidateRow.speedup_low,
+    CandidateRow.times_judged,
+    CandidateRow.confirms,
+    CandidateRow.confirmed,
+    CandidateRow.hash,
+    CandidateRow.family,
+).where(CandidateRow.run_id == _RUN, CandidateRow.elite)
+_TUNABLES = select(CandidateRow.id, CandidateRow.tunables, CandidateRow.configuration).where(
+    CandidateRow.id.in_(bindparam("ids", expanding=True))
+)
+_OPEN_EVALUATIONS = select(EvaluationRow.candidate_id, EvaluationRow.kind).where(
+    EvaluationRow.run_id == _RUN, EvaluationRow.state.in_(("building", "judging"))
+)
+_OPEN_PROPOSALS = select(ProposalRow.operator, ProposalRow.hint).where(
+    ProposalRow.run_id == _RUN, ProposalRow.outcome.is_(None)
+)
+_TRIED = (
+    select(CandidateRow.family, func.aggregate_strings(CandidateRow.configuration_key, "\n"))
+    .where(CandidateRow.run_id == _RUN, CandidateRow.family.in_(bindparam("families", expanding=True)))
+    .group_by(CandidateRow.family)
+)
+_ARMS = select(ArmStat).where(ArmStat.run_id == _RUN)
+_BROKEN = (
+    select(CandidateRow.id, CandidateRow.island, CandidateRow.verdict, CandidateRow.repairs)
+    .where(
+        CandidateRow.run_id == _RUN,
+        CandidateRow.number > bindparam("since"),
+        CandidateRow.verdict.in_(_MENDABLE),
+    )
+    .order_by(CandidateRow.number.desc())
+    .limit(_MOST_BROKEN)
+)
+
+
+def arm_rows(s: Session, run_id: str) -> Sequence[ArmStat]:
+    """The counters of every arm that a Run has used."""
+    return s.scalars(_ARMS, {"run_id": run_id}).all()
+
+
+def load(s: Session, run: RunRow, arms: Sequence[ArmStat]) -> SearchState:
+    """The state of a locked Run. `arms` are its `arm_rows`."""
     s.flush()
-    elites = _elites(s, run)
-    open_judgements, open_confirms = _open(s, run.id)
+    open_evaluations = s.execute(_OPEN_EVALUATIONS, {"run_id": run.id}).all()
+    open_proposals = s.execute(_OPEN_PROPOSALS, {"run_id": run.id}).all()
+    confirms = sum(row.kind == "confirm" for row in open_evaluations)
+    elites = _elites(s, run, {row.candidate_id for row in open_evaluations})
     budget = from_json(Budget, run.budget)
-    arms = tuple(_arm(row) for row in s.scalars(select(ArmStat).where(ArmStat.run_id == run.id)))
+    stats = tuple(_arm(row) for row in arms)
     return SearchState(
         config=from_json(RunConfig, run.config),
         budget=budget,
         spend=runs.spend(run, now(s)),
         proposals=run.proposals,
-        open_proposals=_open_proposals(s, run.id),
-        open_judgements=open_judgements,
-        open_confirms=open_confirms,
+        open_proposals=len(open_proposals),
+        open_judgements=len(open_evaluations) - confirms,
+        open_confirms=confirms,
         elites=elites,
         broken=_broken(s, run),
-        arms=arms,
-        tried=_tried(s, run.id, tuned_families(elites)),
+        arms=stats,
+        tried=_tried(s, run.id, tuned_families(elites), [row.hint for row in open_proposals]),
         warm=_warm(run, budget),
         champion=_standing(s, run),
         since_best=run.since_best,
-        judged_any=any(arm.judged for arm in arms),
+        judged_any=any(arm.judged for arm in stats),
         judge_s=run.judged_s / run.judged if run.judged else 0.0,
         confirm_s=run.confirmed_s / run.confirmed if run.confirmed else 0.0,
         baseline=_baseline(s, run),
@@ -68,32 +121,11 @@ def _standing(s: Session, run: RunRow) -> Standing | None:
     return Standing(candidate_id=row.candidate_id, hash=source_hash, speedup=row.speedup, own=row.run_id == run.id)
 
 
-def _elites(s: Session, run: RunRow) -> tuple[Elite, ...]:
-    rows = s.execute(
-        select(
-            CandidateRow.id,
-            CandidateRow.number,
-            CandidateRow.island,
-            CandidateRow.niche,
-            CandidateRow.language,
-            CandidateRow.speedup,
-            CandidateRow.speedup_low,
-            CandidateRow.times_judged,
-            CandidateRow.confirms,
-            CandidateRow.confirmed,
-            CandidateRow.hash,
-            CandidateRow.family,
-            CandidateRow.tunables,
-            CandidateRow.configuration,
-        ).where(CandidateRow.run_id == run.id, CandidateRow.elite)
-    ).all()
-    pending = set(
-        s.scalars(
-            select(EvaluationRow.candidate_id).where(
-                EvaluationRow.run_id == run.id, EvaluationRow.state.in_(("building", "judging"))
-            )
-        )
-    )
+def _elites(s: Session, run: RunRow, pending: set[str]) -> tuple[Elite, ...]:
+    """The archive. Tunables are read for those alone that the inner search may look at: they are long."""
+    rows = sorted(s.execute(_ELITES, {"run_id": run.id}), key=lambda row: row.number)
+    tuned = [row.id for island in {row.island for row in rows} for row in _fastest_tunable(rows, island)]
+    found = {row.id: row for row in s.execute(_TUNABLES, {"ids": tuned})} if tuned else {}
     return tuple(
         Elite(
             candidate_id=row.id,
@@ -109,41 +141,20 @@ def _elites(s: Session, run: RunRow) -> tuple[Elite, ...]:
             confirmed=row.confirmed,
             hash=row.hash,
             family=row.family,
-            tunables={name: tuple(values) for name, values in row.tunables.items()},
-            configuration=row.configuration,
+            tunables={n: tuple(v) for n, v in found[row.id].tunables.items()} if row.id in found else {},
+            configuration=found[row.id].configuration if row.id in found else {},
         )
-        for row in sorted(rows, key=lambda row: row.number)
+        for row in rows
     )
 
 
-def _open(s: Session, run_id: str) -> tuple[int, int]:
-    counts = dict(
-        s.execute(
-            select(EvaluationRow.kind, func.count())
-            .where(EvaluationRow.run_id == run_id, EvaluationRow.state.in_(("building", "judging")))
-            .group_by(EvaluationRow.kind)
-        ).all()
-    )
-    return counts.get("judge", 0), counts.get("confirm", 0)
-
-
-def _open_proposals(s: Session, run_id: str) -> int:
-    return s.scalars(
-        select(func.count()).select_from(ProposalRow).where(ProposalRow.run_id == run_id, ProposalRow.outcome.is_(None))
-    ).one()
+def _fastest_tunable(rows: Sequence[Any], island: int) -> Sequence[Any]:
+    able = [row for row in rows if row.island == island and row.family is not None]
+    return sorted(able, key=lambda row: (-(row.speedup or 0.0), row.id))[:MAX_TUNED]
 
 
 def _broken(s: Session, run: RunRow) -> tuple[Broken, ...]:
-    rows = s.execute(
-        select(CandidateRow.id, CandidateRow.island, CandidateRow.verdict, CandidateRow.repairs)
-        .where(
-            CandidateRow.run_id == run.id,
-            CandidateRow.number > run.candidates - _RECENT,
-            CandidateRow.verdict.in_(_MENDABLE),
-        )
-        .order_by(CandidateRow.number.desc())
-        .limit(_MOST_BROKEN)
-    )
+    rows = s.execute(_BROKEN, {"run_id": run.id, "since": run.candidates - _RECENT})
     return tuple(
         Broken(candidate_id=row.id, island=row.island, verdict=Verdict(row.verdict), repairs=row.repairs)
         for row in rows
@@ -169,32 +180,18 @@ def _arm(row: ArmStat) -> ArmStats:
     )
 
 
-def _tried(s: Session, run_id: str, families: set[str]) -> dict[str, frozenset[str]]:
+def _tried(
+    s: Session, run_id: str, families: set[str], hints: Sequence[Mapping[str, Any]]
+) -> dict[str, frozenset[str]]:
     """The Configurations tried of each family: those of Candidates, and those asked for and still open."""
     if not families:
         return {}
     tried: dict[str, set[str]] = {family: set() for family in families}
-    rows = s.execute(
-        select(CandidateRow.family, CandidateRow.configuration_key).where(
-            CandidateRow.run_id == run_id, CandidateRow.family.in_(families)
-        )
-    )
-    for family, key in rows:
-        if family is not None and key is not None:
-            tried[family].add(key)
-    asked = s.execute(
-        select(ProposalRow.parents, ProposalRow.hint).where(
-            ProposalRow.run_id == run_id, ProposalRow.outcome.is_(None), ProposalRow.operator == Operator.TUNE
-        )
-    ).all()
-    parents = {parent for row in asked for parent in row.parents}
-    family_by_id = dict(
-        s.execute(select(CandidateRow.id, CandidateRow.family).where(CandidateRow.id.in_(parents))).all()
-    )
-    for row in asked:
-        family = family_by_id.get(row.parents[0])
-        if family in tried:
-            tried[family].add(key_of(row.hint["configuration"]))
+    for family, keys in s.execute(_TRIED, {"run_id": run_id, "families": sorted(families)}):
+        tried[family or ""].update(keys.split("\n"))
+    for hint in hints:
+        if "configuration" in hint and hint.get("family") in tried:
+            tried[hint["family"]].add(key_of(hint["configuration"]))
     return {family: frozenset(keys) for family, keys in tried.items()}
 
 
@@ -208,12 +205,23 @@ def _warm(run: RunRow, budget: Budget) -> tuple[str, ...]:
     return chosen if run.warm_id is None or few or run.warm_id in chosen else (*chosen, run.warm_id)
 
 
+_WORDS: dict[str, str] = {}
+"""What was read of Baseline reports. They never change once they are timed."""
+
+
 def _baseline(s: Session, run: RunRow) -> str:
     """The fastest Baselines in words: "max-autotune-no-cudagraphs (12.3 us on decode)"."""
-    row = s.get(BaselineRow, run.baseline_id) if run.baseline_id is not None else None
-    if row is None or row.body is None:
+    if run.baseline_id is None:
         return ""
-    report = load_baseline(row.body)
-    names = list(dict.fromkeys(time.workload for time in report.times))
-    best = [report.fastest(name) for name in names]
-    return ", ".join(f"{time.mode} ({time.median_us:.4g} us on {time.workload})" for time in best)
+    if run.baseline_id not in _WORDS:
+        row = s.get_one(BaselineRow, run.baseline_id)
+        if row.body is None:
+            return ""
+        if len(_WORDS) >= 1000:
+            _WORDS.clear()
+        report = load_baseline(row.body)
+        names = list(dict.fromkeys(time.workload for time in report.times))
+        best = [report.fastest(name) for name in names]
+        said = ", ".join(f"{time.mode} ({time.median_us:.4g} us on {time.workload})" for time in best)
+        _WORDS[run.baseline_id] = said
+    return _WORDS[run.baseline_id]

@@ -39,7 +39,8 @@ def advance(s: Session, job: Job) -> list[Nudge]:
     finish_job(s, row)
     if run.status != RunStatus.RUNNING:
         return []
-    state = search.load(s, run)
+    arms = search.arm_rows(s, run.id)  # held, so that counting does not read them again
+    state = search.load(s, run, arms)
     decisions = decide(state, generator(state.config.seed, run.decisions))
     run.decisions += 1
     nudges: list[Nudge] = []

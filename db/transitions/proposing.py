@@ -11,6 +11,7 @@ from db.ids import new_id
 from db.packing import clean
 from db.queues import JobKind, Nudge
 from db.tables import CandidateRow, EvaluationRow, JobRow, ProposalRow, RunRow
+from db.texts import keep_text
 from db.transitions.arms import arm_stat, stat_of
 from db.transitions.events import emit
 from db.transitions.holding import release
@@ -84,7 +85,7 @@ def store_proposal(
     s: Session, run: RunRow, proposal: ProposalRow, result: ProposalResult, *, calls: int = 1
 ) -> list[Nudge]:
     """Settle an open Proposal of a locked Run."""
-    _fill(proposal, result, calls=calls)
+    _fill(s, proposal, result, calls=calls)
     proposal.settled_at = now(s)
     run.spent_tokens += result.input_tokens + result.output_tokens
     run.spent_usd += result.usd
@@ -134,9 +135,11 @@ def _take_candidate(
     return ProposalOutcome.DUPLICATE, []
 
 
-def _fill(proposal: ProposalRow, result: ProposalResult, *, calls: int) -> None:
-    proposal.prompt, proposal.prompt_template = clean(result.prompt), result.prompt_template
-    proposal.reply, proposal.detail = clean(result.reply), clean(result.detail)
+def _fill(s: Session, proposal: ProposalRow, result: ProposalResult, *, calls: int) -> None:
+    proposal.prompt_parts = keep_text(s, proposal.run_id, clean(result.prompt))
+    proposal.prompt_template = result.prompt_template
+    proposal.reply_parts = keep_text(s, proposal.run_id, clean(result.reply))
+    proposal.detail = clean(result.detail)
     proposal.answered_by = result.model
     proposal.input_tokens, proposal.output_tokens = result.input_tokens, result.output_tokens
     proposal.usd, proposal.duration_s = result.usd, result.duration_s

@@ -21,7 +21,7 @@ from evolution.types import Budget, RunConfig
 from tests.db.world import World, from_list
 
 COUNT = 10_000
-LIMIT_S = 0.05
+LIMIT_S = 0.02
 
 
 def fill(engine: Engine, run_id: str, problem_id: str) -> None:
