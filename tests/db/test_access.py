@@ -35,7 +35,9 @@ def test_of_a_secret_only_its_hash_is_stored(engine: Engine) -> None:
 
 
 @pytest.mark.parametrize(
-    "key", ["", "ww_", "ww_a_b", new_key()[1] + "0", new_key()[1] + "\n", "ww_" + "l" * 10 + "_" + "0" * 52]
+    "key",
+    ["", "ww_", "ww_a_b", new_key()[1] + "0", new_key()[1] + "\n", "ww_" + "l" * 10 + "_" + "0" * 52],
+    ids=["empty", "prefix alone", "short", "too long", "line end", "letters that we never use"],
 )
 def test_what_is_not_a_key_of_ours_is_not_looked_up(key: str) -> None:
     assert prefix_of(key) is None
