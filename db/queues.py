@@ -21,6 +21,7 @@ class JobKind(StrEnum):
     BUILD = "build"
     JUDGE = "judge"
     CONFIRM = "confirm"
+    WEBHOOK = "webhook"
 
 
 def device_queue(kind: DeviceKind) -> str:

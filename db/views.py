@@ -343,3 +343,15 @@ class SpendRow:
     tokens: int
     usd: float
     device_s: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookView:
+    """What became of a Run's webhook. `state` is waiting, ready, delivered or failed; `status` is the last answer's."""
+
+    url: str
+    state: str
+    attempts: int
+    status: int | None
+    error: str
+    settled_at: str | None

@@ -174,7 +174,28 @@ class ProposeWork:
     usd_left: float | None = None
 
 
-WorkItem = AdmitWork | BaselineWork | BuildWork | JudgeWork | ConfirmWork | ProposeWork
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookWork:
+    """Tell `url` that a Run has ended: `body` as it is, signed with `secret`."""
+
+    run_id: str
+    url: str
+    secret: str = field(repr=False)
+    delivery_id: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """What became of telling: `status` is the last answer's, `error` one line for a person where nobody took it."""
+
+    delivered: bool
+    attempts: int
+    status: int | None = None
+    error: str = ""
+
+
+WorkItem = AdmitWork | BaselineWork | BuildWork | JudgeWork | ConfirmWork | ProposeWork | WebhookWork
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

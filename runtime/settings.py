@@ -84,6 +84,15 @@ class Settings(BaseSettings):
         default=None, description="Folder of recorded proposals; `replay:NAME` is read from here alone. Unset: none."
     )
 
+    # Webhooks
+    webhook_deadline_s: float = Field(
+        default=60.0, gt=0, description="Total time of telling one webhook, retries included."
+    )
+    webhook_internal_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
+        default=(),
+        description="Internal hosts that webhooks may reach, as HOST or HOST:PORT, separated by commas. Unset: none.",
+    )
+
     # Judge
     judge_command: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(), description="Program that judges, called with `--device D`; unset: this Python's evaluator room."
@@ -95,7 +104,7 @@ class Settings(BaseSettings):
     judge_deadline_s: float = Field(default=300.0, gt=0, description="Total time of judging one Candidate.")
     confirm_deadline_s: float = Field(default=600.0, gt=0, description="Total time of confirming one Candidate.")
 
-    @field_validator("allowed_hosts", "trusted_proxies", mode="before")
+    @field_validator("allowed_hosts", "webhook_internal_hosts", "trusted_proxies", mode="before")
     @classmethod
     def _split(cls, value: object) -> object:
         return tuple(part.strip() for part in value.split(",") if part.strip()) if isinstance(value, str) else value

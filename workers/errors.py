@@ -3,6 +3,7 @@
 WorkerError
 ├── StepFailed       a step could not be done, and it is our fault: it is tried again
 │   └── JudgeFault   the judge's process died, hung, or said something that is not an answer
+├── Refused          a webhook goes where it may not: it is not tried again
 └── StartFailed      this worker cannot work at all; the message says what to do
 """
 
@@ -19,6 +20,10 @@ class StepFailed(WorkerError):
 
 class JudgeFault(StepFailed):
     """The judge's process died, hung, or said something that is not an answer."""
+
+
+class Refused(WorkerError):
+    """A webhook goes where it may not: it is not tried again."""
 
 
 class StartFailed(WorkerError):

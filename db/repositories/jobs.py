@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from db.packing import load_baseline
 from db.queues import JobKind
-from db.repositories import asking
+from db.repositories import asking, webhooks
 from db.tables import AdmissionRow, BaselineRow, CandidateRow, EvaluationRow, JobRow, ProblemRow, RunRow
 from db.views import Job
 from db.work import AdmitWork, BaselineWork, BuildWork, ConfirmWork, JudgeWork, WorkItem
@@ -28,6 +28,7 @@ def payload(s: Session, job: Job) -> WorkItem | None:
         JobKind.BUILD: _build,
         JobKind.JUDGE: _judge,
         JobKind.CONFIRM: _confirm,
+        JobKind.WEBHOOK: webhooks.work,
     }
     kind = JobKind(job.kind)
     if kind is JobKind.PROPOSE:

@@ -14,8 +14,9 @@ from db.transitions.judging import close_evaluation
 from db.transitions.locks import lock_run, take
 from db.transitions.orders import end_run, finish_job, retry_job
 from db.transitions.proposing import close_proposal
+from db.transitions.webhooks import close_webhook
 from db.views import Job
-from db.work import ProposalResult
+from db.work import Delivery, ProposalResult
 from evaluator.types import Evaluation, Stage, Verdict
 from evolution.types import EndReason, ProposalOutcome, RunStatus
 
@@ -72,6 +73,9 @@ def _consequence(s: Session, row: JobRow, kind: JobKind, message: str) -> list[N
         return close_proposal(s, row, ProposalResult(outcome=ProposalOutcome.ENDPOINT_ERROR, detail=message))
     if kind in _STAGES:
         return close_evaluation(s, row, _internal_error(s, row, _STAGES[kind], message))
+    if kind is JobKind.WEBHOOK:
+        close_webhook(s, row, Delivery(delivered=False, attempts=row.attempts, error=message))
+        return []
     finish_job(s, row)
     return give_up_admitting(s, row, message)
 

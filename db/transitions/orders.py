@@ -9,6 +9,7 @@ from sqlalchemy.orm import Session
 
 from db import origin
 from db.clock import now
+from db.hooks import WebhookRow
 from db.ids import new_id
 from db.queues import BUILD, CONTROL, PROPOSE, JobKind, Nudge, device_queue
 from db.tables import EvaluationRow, JobRow, ProposalRow, RunRow
@@ -77,6 +78,15 @@ def _add(
     s.flush()
 
 
+def order_webhook(s: Session, run: RunRow) -> None:
+    """Have the end of a Run told, where somebody wants to know. A Job of no Run: it goes on although that has ended."""
+    hook = s.get(WebhookRow, run.id)
+    if hook is None:
+        return
+    hook.state, hook.deliveries, hook.settled_at = "ready", hook.deliveries + 1, None
+    _add(s, JobKind.WEBHOOK, PROPOSE, run.id, hook.deliveries, run.project_id, None, held=False)
+
+
 def finish_job(s: Session, row: JobRow) -> None:
     """The Job is done."""
     row.state, row.done_at, row.lease, row.lease_until = "done", now(s), None, None
@@ -106,6 +116,7 @@ def end_run(s: Session, run: RunRow, status: RunStatus, reason: EndReason, messa
     )
     _drop_waiting(s, run, moment)
     emit(s, run.id, "run.ended", status=status.value, reason=reason.value, message=message, champion_id=run.champion_id)
+    order_webhook(s, run)
 
 
 def _drop_waiting(s: Session, run: RunRow, moment: datetime) -> None:

@@ -10,6 +10,7 @@ from db.transitions.admission import settle_admission, settle_baseline
 from db.transitions.failures import fail_job
 from db.transitions.judging import settle_confirm, settle_judge
 from db.transitions.proposing import settle_build, settle_proposal
+from db.transitions.webhooks import settle_webhook
 
 __all__ = [
     "fail_job",
@@ -19,4 +20,5 @@ __all__ = [
     "settle_confirm",
     "settle_judge",
     "settle_proposal",
+    "settle_webhook",
 ]

@@ -9,10 +9,13 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from db.engine import read_session
-from db.repositories import runs
+from db.repositories import runs, webhooks
 from db.transitions.runs import cancel_run, create_run, pause_run, resume_run
+from db.transitions.webhooks import set_webhook
+from db.views import WebhookView
 from evaluator.types import DeviceKind
 from evolution.types import Run, RunConfig, RunKind, RunStatus
+from runtime.addresses import is_listed, is_public, literal, read_url
 from service.answering import RunId, answer, errors, refusals, write_errors
 from service.context import Context, Ctx
 from service.errors import Unprocessable
@@ -39,11 +42,15 @@ def create(context: Ctx, who: Submits, request: Request, body: RunRequest, key: 
     """Stores the Problem where it is given here, and starts optimising it. Follow the Run at `Location`."""
     config = body.config.config(context.settings.default_proposers)
     check_proposers(context, config)
+    if body.webhook is not None:
+        check_webhook(context, body.webhook.url)
     chosen = ChosenProblem.read(body.problem_id, body.problem, body.device)
 
     def work(session: Session) -> Done:
         problem = chosen.find(session, who.project_id)
         run, nudges = create_run(session, who.project_id, problem.id, body.device, body.budget.budget(), config)
+        if body.webhook is not None:
+            set_webhook(session, run.id, body.webhook.url, body.webhook.secret)
         return Done(value=run, status=202, location=f"/api/v1/runs/{run.id}", nudges=nudges)
 
     return perform(context, who, request, key, body, work)
@@ -58,6 +65,19 @@ def check_proposers(context: Context, config: RunConfig) -> None:
             f"There is no Proposer named {unknown[0]!r} here. Known: {', '.join(known)}.",
             slug="unknown-proposer",
             title="The Proposer is not configured",
+        )
+
+
+def check_webhook(context: Context, url: str) -> None:
+    """Raises Unprocessable for what is plainly internal. What a name resolves to is looked at when it is told."""
+    target = read_url(url)
+    address = literal(target.host)
+    internal = target.host == "localhost" if address is None else not is_public(address)
+    if internal and not is_listed(target, context.settings.webhook_internal_hosts):
+        raise Unprocessable(
+            "The webhook goes to an internal address; the operator can allow it in WARPWRIGHT_WEBHOOK_INTERNAL_HOSTS.",
+            slug="internal-webhook",
+            title="The webhook may not go there",
         )
 
 
@@ -90,6 +110,20 @@ def get(context: Ctx, who: Reads, id: RunId) -> Response:
     """Its state, budget and spend, and the best so far."""
     with read_session(context.engine) as session, refusals():
         return answer(runs.get(session, id, project_id=who.project_id))
+
+
+@router.get(
+    "/{id}/webhook",
+    operation_id="get_webhook",
+    response_model=WebhookView,
+    responses=errors(404),
+    summary="Read the webhook of a Run",
+)
+def get_webhook(context: Ctx, who: Reads, id: RunId) -> Response:
+    """Where its end is told, and what became of that. The secret is never given out."""
+    with read_session(context.engine) as session, refusals():
+        runs.get(session, id, project_id=who.project_id)
+        return answer(webhooks.get(session, id))
 
 
 class Transition(Protocol):

@@ -11,11 +11,14 @@ from db.transitions.seeds import Heritage
 from evaluator.languages.detection import detect
 from evaluator.types import Candidate, DeviceKind, Domain, Language
 from evolution.types import MOST_SEEDS, Budget, RunConfig
+from runtime.addresses import read_url
 from service.schemas.fields import (
+    URL,
     WHOLE,
     Amount,
     CandidateRef,
     Count,
+    Matching,
     Name,
     ProblemRef,
     ProposerName,
@@ -128,6 +131,24 @@ def _one_of(*names: tuple[str, str]) -> JsonDict:
 _ONE_PROBLEM = _one_of(("problem_id", "string"), ("problem", "object"))
 
 
+class WebhookRequest(Strict):
+    """Whom to tell when the Run has ended: a POST of JSON, signed in `Warpwright-Signature: t=SECONDS,v1=HEX`.
+
+    HEX is HMAC-SHA256 of "SECONDS.BODY" under the secret. It is tried for a minute; redirects are not followed, and
+    internal addresses are refused.
+    """
+
+    url: Annotated[str, Field(max_length=2000, examples=["https://ci.example.com/done"]), Matching(URL, "give a URL")]
+    secret: Annotated[
+        str, Field(min_length=16, max_length=200, pattern=r"^[!-~]+$", json_schema_extra={"writeOnly": True})
+    ]
+
+    @model_validator(mode="after")
+    def _readable(self) -> Self:
+        read_url(self.url)
+        return self
+
+
 class RunRequest(Strict):
     """A Run to start: of a stored Problem (`problem_id`) or of one given here (`problem`)."""
 
@@ -140,6 +161,7 @@ class RunRequest(Strict):
     )
     budget: BudgetRequest
     config: ConfigRequest = ConfigRequest()
+    webhook: WebhookRequest | None = Field(default=None, description="Whom to tell when the Run has ended.")
 
     @model_validator(mode="after")
     def _one_problem(self) -> Self:

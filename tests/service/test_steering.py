@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import pytest
 from starlette.testclient import TestClient
 
+from db.engine import read_session, write_session
 from db.queues import JobKind
+from db.repositories.jobs import payload
+from db.transitions.webhooks import settle_webhook
+from db.work import Delivery, WebhookWork
 from evaluator.types import Verdict
 from tests.db.world import World
 from tests.service.conftest import PROBLEM
@@ -171,3 +176,53 @@ def test_runs_are_filtered(client: TestClient, finished: str, world: World) -> N
     page = client.get(f"{API}/runs", params={"limit": 1, "device": "cpu"}).json()
     assert ids(cursor=page["next_cursor"], device="cpu") == [finished]
     refused(client.get(f"{API}/runs", params={"cursor": page["next_cursor"]}), 400, "bad-cursor")
+
+
+HOOK = {"url": "https://ci.example.com/done", "secret": "sixteen characters"}
+
+
+def test_a_webhook_is_ordered_when_the_run_ends_and_its_secret_never_told(client: TestClient, world: World) -> None:
+    body = {"problem": {"name": "softmax", "source": PROBLEM}, "budget": {"candidates": 1}}
+    secret = "not-for-your-eyes"
+    response = client.post(f"{API}/runs", json={**body, "webhook": {**HOOK, "secret": secret}})
+    assert response.status_code == 202, response.text
+    run = response.json()["id"]
+    hook = client.get(f"{API}/runs/{run}/webhook")
+    assert (hook.json()["url"], hook.json()["state"]) == (HOOK["url"], "waiting")
+    client.post(f"{API}/runs/{run}/cancel")
+    assert client.get(f"{API}/runs/{run}/webhook").json()["state"] == "ready"
+    job = world.claim("propose")
+    assert job is not None
+    with read_session(world.engine) as s:
+        item = payload(s, job)
+    assert isinstance(item, WebhookWork)
+    told = json.loads(item.body)
+    assert (told["type"], told["run"]["id"], told["run"]["status"]) == ("run.ended", run, "cancelled")
+    with write_session(world.engine) as s:
+        settle_webhook(s, job, Delivery(delivered=False, attempts=6, status=500, error="it answered 500"))
+    settled = client.get(f"{API}/runs/{run}/webhook")
+    assert (settled.json()["state"], settled.json()["status"]) == ("failed", 500)
+    for text in (response.text, hook.text, settled.text, item.body, client.get(f"{API}/runs/{run}/events").text):
+        assert secret not in text
+    other = client.post(f"{API}/runs", json=body).json()["id"]
+    refused(client.get(f"{API}/runs/{other}/webhook"), 404)
+
+
+@pytest.mark.parametrize(
+    "hook",
+    [
+        {"url": "http://127.0.0.1:6379/"},
+        {"url": "http://169.254.169.254/latest/meta-data"},
+        {"url": "http://localhost/"},
+        {"url": "file:///etc/passwd"},
+        {"url": "gopher://x/"},
+        {"url": "https://user:word@x.example/"},
+        {"secret": "short"},
+        {"secret": "with\nnew lines in the secret"},
+        {"extra": 1},
+    ],
+)
+def test_a_webhook_that_may_not_be_is_refused(client: TestClient, hook: dict[str, object]) -> None:
+    body = {"problem": {"name": "softmax", "source": PROBLEM}, "budget": {"candidates": 1}, "webhook": {**HOOK, **hook}}
+    refused(client.post(f"{API}/runs", json=body), 422)
+    assert client.get(f"{API}/runs").json()["items"] == []

@@ -8,7 +8,7 @@ from typing import Any
 from db.queues import JobKind
 from db.views import Job
 from workers.context import Context
-from workers.handlers import admit, advance, baseline, build, confirm, judge, propose
+from workers.handlers import admit, advance, baseline, build, confirm, judge, propose, webhook
 from workers.handlers.base import Settle
 
 Handler = Callable[[Context, Job, Any], Settle]
@@ -21,6 +21,7 @@ HANDLERS: Mapping[JobKind, Handler] = {
     JobKind.CONFIRM: confirm.handle,
     JobKind.PROPOSE: propose.handle,
     JobKind.ADVANCE: advance.handle,
+    JobKind.WEBHOOK: webhook.handle,
 }
 
 __all__ = ["HANDLERS", "Handler", "Settle"]

@@ -1,0 +1,79 @@
+"""Which addresses a tenant may have us talk to: public ones, and the internal hosts that the operator lists."""
+
+from __future__ import annotations
+
+import ipaddress
+from collections.abc import Collection
+from dataclasses import dataclass
+from urllib.parse import urlsplit
+
+_NAT64 = ipaddress.ip_network("64:ff9b::/96")
+IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Target:
+    """An http(s) URL taken apart. `host` is a lower-case name or an address without brackets."""
+
+    secure: bool
+    host: str
+    port: int
+    path: str
+
+    @property
+    def authority(self) -> str:
+        """The Host header."""
+        name = f"[{self.host}]" if ":" in self.host else self.host
+        return name if self.port == (443 if self.secure else 80) else f"{name}:{self.port}"
+
+
+def read_url(url: str) -> Target:
+    """Take an http(s) URL apart. Raises ValueError, in words, for anything else."""
+    if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
+        raise ValueError("a URL is printable ASCII without spaces or backslashes")
+    try:
+        parts = urlsplit(url)
+        port = parts.port
+    except ValueError as error:
+        raise ValueError("this is not a URL") from error
+    if parts.scheme not in ("http", "https"):
+        raise ValueError("the URL begins with https:// or http://")
+    if "@" in parts.netloc:
+        raise ValueError("the URL names no user: what is sent is signed instead")
+    if not parts.hostname or parts.fragment or "%" in parts.netloc:
+        raise ValueError("the URL has a host and no fragment")
+    path = (parts.path or "/") + (f"?{parts.query}" if parts.query else "")
+    secure = parts.scheme == "https"
+    return Target(secure=secure, host=parts.hostname.rstrip("."), port=port or (443 if secure else 80), path=path)
+
+
+def is_public(address: IPAddress) -> bool:
+    """Whether an address is of the open internet, whatever it is wrapped in.
+
+    Loopback, private, link-local (clouds' metadata), unique local, shared, multicast and reserved ones are not.
+    """
+    if isinstance(address, ipaddress.IPv6Address):
+        if address.ipv4_mapped is not None:
+            return is_public(address.ipv4_mapped)
+        if address.sixtofour is not None:
+            return is_public(address.sixtofour)
+        if address.teredo is not None:
+            return is_public(address.teredo[1])
+        if address in _NAT64:
+            return is_public(ipaddress.IPv4Address(int(address) & 0xFFFFFFFF))
+        if address.is_site_local:
+            return False
+    return address.is_global and not address.is_multicast and not address.is_reserved
+
+
+def literal(host: str) -> IPAddress | None:
+    """The address that a host is written as, or None for a name."""
+    try:
+        return ipaddress.ip_address(host)
+    except ValueError:
+        return None
+
+
+def is_listed(target: Target, allowed: Collection[str]) -> bool:
+    """Whether the operator lets us talk to this host although it is internal: listed as HOST or HOST:PORT."""
+    return target.host in allowed or f"{target.host}:{target.port}" in allowed

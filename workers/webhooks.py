@@ -1,0 +1,131 @@
+"""Delivering a webhook: a signed POST to a public address, tried for a minute, never redirected.
+
+The name is resolved once for each try, every address that it has must be one that we may talk to, and the connection
+goes to one of those: a name that resolves differently a moment later changes nothing. A timer ends a try whatever the
+other side drips.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import http.client
+import ipaddress
+import socket
+import ssl
+import threading
+import time
+from collections.abc import Callable, Collection
+from dataclasses import dataclass
+
+from db.work import Delivery, WebhookWork
+from runtime.addresses import Target, is_listed, is_public, read_url
+from workers.errors import Refused
+
+TRY_S = 10.0
+PAUSES_S = (1.0, 2.0, 4.0, 8.0, 15.0)
+_AGAIN = (408, 425, 429)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How long a delivery may take in all, and which internal hosts are allowed."""
+
+    deadline_s: float
+    allowed_hosts: Collection[str] = ()
+    pauses_s: tuple[float, ...] = PAUSES_S
+
+
+def signature(secret: str, timestamp: int, body: str) -> str:
+    """The value of `Warpwright-Signature`: HMAC-SHA256 over "TIMESTAMP.BODY", so that neither can be changed."""
+    digest = hmac.new(secret.encode(), f"{timestamp}.{body}".encode(), hashlib.sha256).hexdigest()
+    return f"t={timestamp},v1={digest}"
+
+
+def deliver(work: WebhookWork, limits: Limits, *, wait: Callable[[float], bool]) -> Delivery:
+    """Try until it is taken, refused for good, or the time is up. `wait` waits for seconds; True: this worker stops."""
+    end = time.monotonic() + limits.deadline_s
+    attempts, status, error = 0, None, ""
+    for pause in (*limits.pauses_s, None):
+        attempts += 1
+        try:
+            status = _try(work, limits, min(TRY_S, end - time.monotonic()))
+        except Refused as refused:
+            return Delivery(delivered=False, attempts=attempts, error=str(refused))
+        except (OSError, http.client.HTTPException) as failure:
+            status, error = None, f"{type(failure).__name__}: {failure}"[:300]
+        else:
+            if 200 <= status < 300:
+                return Delivery(delivered=True, attempts=attempts, status=status)
+            error = f"it answered {status}" + (", and redirects are not followed" if 300 <= status < 400 else "")
+            if status < 500 and status not in _AGAIN:
+                break
+        if pause is None or time.monotonic() + pause >= end or wait(pause):
+            break
+    return Delivery(delivered=False, attempts=attempts, status=status, error=error)
+
+
+def addresses(target: Target, allowed: Collection[str]) -> list[str]:
+    """The addresses of a host, all of them ones that we may talk to. Raises Refused, OSError."""
+    found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
+    known = list(dict.fromkeys(str(entry[4][0]) for entry in found))
+    if not is_listed(target, allowed):
+        for address in known:
+            if not is_public(ipaddress.ip_address(address.partition("%")[0])):
+                raise Refused(f"{target.host} has an address that is not public; the operator can allow it")
+    return known
+
+
+def _try(work: WebhookWork, limits: Limits, timeout_s: float) -> int:
+    """One POST; gives the status of the answer, whose body is not read."""
+    try:
+        target = read_url(work.url)
+    except ValueError as error:
+        raise Refused(str(error)) from error
+    address = addresses(target, limits.allowed_hosts)[0]
+    connection = _Pinned(target, address, timeout_s)
+    timestamp = int(time.time())
+    headers = {
+        "Host": target.authority,
+        "Content-Type": "application/json",
+        "User-Agent": "warpwright",
+        "Warpwright-Event": "run.ended",
+        "Warpwright-Delivery": work.delivery_id,
+        "Warpwright-Signature": signature(work.secret, timestamp, work.body),
+    }
+    watchdog = threading.Timer(timeout_s, connection.cut)
+    watchdog.start()
+    try:
+        connection.request("POST", target.path, body=work.body.encode(), headers=headers)
+        status = connection.getresponse().status
+        if connection.was_cut:
+            raise TimeoutError(f"no whole answer within {timeout_s:.0f} s")
+        return status
+    finally:
+        watchdog.cancel()
+        connection.close()
+
+
+class _Pinned(http.client.HTTPConnection):
+    """A connection to an address that was looked at, under the name that was asked for."""
+
+    def __init__(self, target: Target, address: str, timeout_s: float) -> None:
+        super().__init__(target.host, target.port, timeout=max(0.1, timeout_s))
+        self._target, self._address = target, address
+        self.was_cut = False
+
+    def connect(self) -> None:
+        """Connect to the address; a certificate has to be for the name."""
+        self.sock = socket.create_connection((self._address, self._target.port), self.timeout)
+        if self._target.secure:
+            context = ssl.create_default_context()
+            self.sock = context.wrap_socket(self.sock, server_hostname=self._target.host)
+
+    def cut(self) -> None:
+        """End whatever is going on, from another thread."""
+        self.was_cut = True
+        if self.sock is not None:
+            try:
+                self.sock.shutdown(socket.SHUT_RDWR)
+            except OSError:
+                return  # it was over already
