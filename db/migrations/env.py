@@ -6,13 +6,9 @@ from alembic import context
 
 import db.counters
 import db.history
-<<<<<<< HEAD
+import db.hooks
 import db.tables
 import db.texts  # noqa: F401
-=======
-import db.hooks
-import db.tables  # noqa: F401  (the tables register themselves)
->>>>>>> bef3868 (Webhooks: a signed POST when a Run has ended, retried, pinned to a public address, never redirected)
 from db.base import Base
 
 connection = context.config.attributes["connection"]
