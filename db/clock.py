@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
 from datetime import UTC, datetime
 
 from sqlalchemy.orm import Session
@@ -12,6 +13,17 @@ def now(s: Session) -> datetime:
     """The present moment of a session: the wall clock, unless the session was given its own."""
     clock: Callable[[], datetime] | None = s.info.get("now")
     return clock() if clock is not None else datetime.now(UTC)
+
+
+@contextmanager
+def one_moment(s: Session) -> Iterator[None]:
+    """Within it, `now` stands still: what is decided by the time can be decided again from what was written."""
+    moment, before = now(s), s.info.get("now")
+    s.info["now"] = lambda: moment
+    try:
+        yield
+    finally:
+        s.info["now"] = before
 
 
 def iso(moment: datetime | None) -> str | None:

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from random import Random
 
-from sqlalchemy import update
+from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
+from db.clock import one_moment
 from db.queues import JobKind, Nudge
 from db.repositories import search
 from db.tables import CandidateRow, RunRow
@@ -17,9 +19,10 @@ from db.transitions.orders import end_run, finish_job, order_job
 from db.transitions.proposing import open_proposal
 from db.views import Job
 from evaluator.types import DeviceKind, content_hash
+from evolution.decisions import describe, named
 from evolution.search import decide
 from evolution.state import SearchState
-from evolution.types import Confirm, EndReason, Finish, Operator, Propose, Remeasure, RunStatus
+from evolution.types import Confirm, Decision, EndReason, Finish, Operator, Propose, Remeasure, RunStatus
 
 
 def generator(seed: int, decision: int) -> Random:
@@ -39,9 +42,18 @@ def advance(s: Session, job: Job) -> list[Nudge]:
     finish_job(s, row)
     if run.status != RunStatus.RUNNING:
         return []
+    with one_moment(s):
+        return _decide(s, run)
+
+
+def _decide(s: Session, run: RunRow) -> list[Nudge]:
     arms = search.arm_rows(s, run.id)  # held, so that counting does not read them again
     state = search.load(s, run, arms)
     decisions = decide(state, generator(state.config.seed, run.decisions))
+    if not decisions:
+        return []
+    said = describe(decisions, _numbers(s, decisions))
+    emit(s, run.id, "search.decided", number=run.decisions, decisions=said)
     run.decisions += 1
     nudges: list[Nudge] = []
     for decision in decisions:
@@ -56,6 +68,14 @@ def advance(s: Session, job: Job) -> list[Nudge]:
                 status = RunStatus.FAILED if decision.reason is EndReason.NO_PROPOSER else RunStatus.FINISHED
                 end_run(s, run, status, decision.reason, decision.message)
     return sorted(set(nudges))
+
+
+def _numbers(s: Session, decisions: Sequence[Decision]) -> dict[str, int]:
+    """The numbers of the Candidates that decisions name: ids differ between a Run and its replay."""
+    ids = {id for decision in decisions for id in named(decision)}
+    if not ids:
+        return {}
+    return dict(s.execute(select(CandidateRow.id, CandidateRow.number).where(CandidateRow.id.in_(ids))).all())
 
 
 def _propose(s: Session, run: RunRow, decision: Propose) -> list[Nudge]:

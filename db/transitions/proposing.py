@@ -251,6 +251,7 @@ def settle_build(s: Session, job: Job, report: BuildReport) -> list[Nudge]:
         found.state, found.settled_at = "cancelled", now(s)
         return []
     found.state = "judging"
+    emit(s, run.id, "candidate.built", candidate_id=candidate.id, number=candidate.number)
     return order_job(
         s, JobKind.JUDGE, found.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind), run=run
     )

@@ -1,6 +1,7 @@
 // Every kind of event: an EventSource only hears those that it names.
 export const kinds = [
-  "baseline.timed", "candidate.confirming", "candidate.created", "candidate.duplicate", "champion.promoted",
+  "baseline.timed", "candidate.built", "candidate.confirming", "candidate.created", "candidate.duplicate",
+  "champion.promoted",
   "evaluation.settled", "problem.admitted", "problem.refused", "proposal.opened", "proposal.settled", "run.created",
-  "run.ended", "run.extended", "run.status",
+  "run.ended", "run.extended", "run.status", "search.decided",
 ];

@@ -1,0 +1,245 @@
+"""`python -m db.replay FILE`: live a recorded Run again in an empty database, and compare every decision.
+
+No model, judge or device is asked: each answer is the recorded one, at the recorded place in the order of events. What
+the search decides is computed anew, with the recorded times as its clock.
+"""
+
+from __future__ import annotations
+
+import argparse
+import sys
+import tempfile
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from datetime import datetime, timedelta
+from pathlib import Path
+from typing import Any
+
+from sqlalchemy import Engine, select
+from sqlalchemy.orm import Session
+
+from db.clock import now
+from db.engine import make_engine, migrate, write_session
+from db.ids import new_id
+from db.queues import JobKind
+from db.recording import BadRecording, Recording, read_recording
+from db.repositories import runs
+from db.tables import CandidateRow, EvaluationRow, EventRow, JobRow, ProposalRow
+from db.transitions import settle
+from db.transitions.advance import advance
+from db.transitions.extend import extend_run
+from db.transitions.locks import lock_run
+from db.transitions.orders import order_advance
+from db.transitions.problems import create_problem
+from db.transitions.runs import cancel_run, create_run, pause_run, resume_run
+from db.views import Job
+from db.work import ProposalResult
+from evaluator.schema import from_json
+from evaluator.types import Admission, BaselineReport, BuildReport, DeviceKind, Evaluation, Language, Problem
+from evolution.types import Budget, ProposalOutcome, Run, RunConfig
+
+
+@dataclass(slots=True)
+class Replayed:
+    """What came of a replay. `differences` are empty where it went as recorded."""
+
+    run_id: str = ""
+    decisions: int = 0
+    differences: list[str] = field(default_factory=list)
+
+
+def replay(engine: Engine, data: bytes, *, project_id: str = "default") -> Replayed:
+    """Replay an archive in a migrated database that has no Run of this Problem. Raises BadRecording."""
+    recording = read_recording(data)
+    if recording.run["warm"] is not None or recording.run["run"]["config"]["seed_candidates"]:
+        raise BadRecording("this run began with candidates of other runs, which its archive does not hold")
+    player = _Player(engine, recording, project_id)
+    for event in recording.lines["events"]:
+        player.play(event)
+        if player.found.differences:
+            break
+    return player.found
+
+
+class _Player:
+    """Walks the recorded events; after each, the same must have happened here."""
+
+    def __init__(self, engine: Engine, recording: Recording, project_id: str) -> None:
+        self.engine, self.recording, self.project_id = engine, recording, project_id
+        self.found = Replayed()
+        self.proposals = {line["id"]: line for line in recording.lines["proposals"]}
+        self.candidates = {line["id"]: line for line in recording.lines["candidates"]}
+        self.evaluations = {line["id"]: line for line in recording.lines["evaluations"]}
+        self.device = DeviceKind(recording.run["run"]["device_kind"])
+
+    def play(self, event: Mapping[str, Any]) -> None:
+        """Do what made this event."""
+        do = getattr(self, "_" + event["kind"].replace(".", "_"), None)
+        if do is None:
+            return
+        with write_session(self.engine) as s:
+            moment = datetime.fromisoformat(event["created_at"])
+            s.info["now"] = lambda: moment
+            try:
+                do(s, event["data"])
+            except LookupError as missing:
+                self.found.differences.append(f"event {event['seq']} ({event['kind']}): {missing}")
+
+    def _run_created(self, s: Session, data: Mapping[str, Any]) -> None:
+        problem = create_problem(s, self.project_id, from_json(Problem, self.recording.run["problem"]))
+        config = from_json(RunConfig, self.recording.run["run"]["config"])
+        budget = from_json(Budget, data["budget"])
+        run, _ = create_run(s, self.project_id, problem.id, self.device, budget, config)
+        self.found.run_id = run.id
+
+    def _problem_admitted(self, s: Session, data: Mapping[str, Any]) -> None:
+        job = self._job(s, JobKind.ADMIT, None)
+        settle.settle_admission(s, job, from_json(Admission, self.recording.run["admission"]))
+
+    def _problem_refused(self, s: Session, data: Mapping[str, Any]) -> None:
+        self._problem_admitted(s, data)
+
+    def _run_status(self, s: Session, data: Mapping[str, Any]) -> None:
+        """A paused or resumed Run; or it runs, since its Baselines are timed: their own event may be another Run's."""
+        waiting = s.scalars(select(JobRow.id).where(JobRow.kind == JobKind.BASELINE, JobRow.state == "ready")).first()
+        if data["status"] == "running" and waiting is not None:
+            job = self._job(s, JobKind.BASELINE, None)
+            settle.settle_baseline(s, job, from_json(BaselineReport, self.recording.run["baseline"]))
+        elif data["status"] == "paused":
+            pause_run(s, self.found.run_id)
+        elif data["status"] == "running":
+            resume_run(s, self.found.run_id)
+
+    def _run_extended(self, s: Session, data: Mapping[str, Any]) -> None:
+        extend_run(s, self.found.run_id, _more(s, self.found.run_id, data), target_speedup=data["target_speedup"])
+
+    def _run_ended(self, s: Session, data: Mapping[str, Any]) -> None:
+        if data["status"] == "cancelled":
+            cancel_run(s, self.found.run_id)
+
+    def _search_decided(self, s: Session, data: Mapping[str, Any]) -> None:
+        order_advance(s, lock_run(s, self.found.run_id))  # where two were under way at once, one is left here
+        advance(s, self._job(s, JobKind.ADVANCE, self.found.run_id))
+        s.flush()
+        here = s.scalars(
+            select(EventRow.data)
+            .where(EventRow.run_id == self.found.run_id, EventRow.kind == "search.decided")
+            .order_by(EventRow.seq.desc())
+            .limit(1)
+        ).one_or_none()
+        if here != data:
+            said = "nothing" if here is None or here["number"] != data["number"] else here["decisions"]
+            raise LookupError(f"decision {data['number']} was {data['decisions']}, and is {said}")
+        self.found.decisions += 1
+
+    def _proposal_settled(self, s: Session, data: Mapping[str, Any]) -> None:
+        told = self.proposals[data["proposal_id"]]
+        if told["arm"]["proposer"].startswith("external"):
+            raise LookupError("a candidate was injected here, which a replay does not repeat")
+        row = s.scalars(
+            select(ProposalRow).where(ProposalRow.run_id == self.found.run_id, ProposalRow.number == told["number"])
+        ).one_or_none()
+        if row is None:
+            raise LookupError(f"proposal {told['number']} was not made")
+        settle.settle_proposal(s, self._job(s, JobKind.PROPOSE, row.id), self._answer(told, data))
+
+    def _answer(self, told: Mapping[str, Any], data: Mapping[str, Any]) -> ProposalResult:
+        made = data["outcome"] in (ProposalOutcome.CANDIDATE, ProposalOutcome.DUPLICATE)
+        candidate = self.candidates.get(told["candidate_id"] or "") if made else None
+        return ProposalResult(
+            outcome=ProposalOutcome.CANDIDATE if candidate else ProposalOutcome(data["outcome"]),
+            source=candidate["source"] if candidate else None,
+            language=Language(candidate["language"]) if candidate else None,
+            detail=told["detail"],
+            model=told["arm"]["model"],
+            **{
+                key: told[key] for key in ("prompt", "prompt_template", "reply", "input_tokens", "output_tokens", "usd")
+            },
+            duration_s=told["duration_s"],
+        )
+
+    def _candidate_built(self, s: Session, data: Mapping[str, Any]) -> None:
+        told = self.candidates[data["candidate_id"]]
+        job = self._job(s, JobKind.BUILD, self._evaluation(s, told["number"]))
+        settle.settle_build(s, job, from_json(BuildReport, told["build"]))
+
+    def _candidate_duplicate(self, s: Session, data: Mapping[str, Any]) -> None:
+        self._candidate_built(s, data)
+
+    def _evaluation_settled(self, s: Session, data: Mapping[str, Any]) -> None:
+        told = self.evaluations[data["evaluation_id"]]
+        subject = self._evaluation(s, data["number"], told["ordinal"])
+        kind = JobKind.CONFIRM if told["kind"] == "confirm" else JobKind.JUDGE
+        evaluation = from_json(Evaluation, told["evaluation"])
+        if data["stage"] in ("screen", "build"):
+            settle.settle_build(
+                s,
+                self._job(s, JobKind.BUILD, subject),
+                from_json(BuildReport, self.candidates[data["candidate_id"]]["build"]),
+            )
+        else:
+            settle.settle_judge(s, self._job(s, kind, subject), evaluation)
+
+    def _evaluation(self, s: Session, number: int, ordinal: int = 1) -> str:
+        query = (
+            select(EvaluationRow.id)
+            .join(CandidateRow, CandidateRow.id == EvaluationRow.candidate_id)
+            .where(CandidateRow.run_id == self.found.run_id, CandidateRow.number == number)
+            .where(EvaluationRow.ordinal == ordinal)
+        )
+        found = s.scalars(query).one_or_none()
+        if found is None:
+            raise LookupError(f"candidate {number} is not judged for the {ordinal}. time")
+        return found
+
+    def _job(self, s: Session, kind: JobKind, subject_id: str | None) -> Job:
+        """Claim the ready Job of this kind and subject, out of turn."""
+        query = select(JobRow).where(JobRow.kind == kind, JobRow.state == "ready")
+        row = s.scalars(query if subject_id is None else query.where(JobRow.subject_id == subject_id)).first()
+        if row is None:
+            raise LookupError(f"there is no {kind} to be done")
+        row.state, row.lease, row.attempts = "claimed", new_id("lease"), row.attempts + 1
+        row.lease_until = now(s) + timedelta(hours=1)
+        s.flush()
+        return Job(
+            id=row.id,
+            kind=row.kind,
+            queue=row.queue,
+            run_id=row.run_id,
+            subject_id=row.subject_id,
+            project_id=row.project_id,
+            attempt=row.attempts,
+            lease=row.lease,
+        )
+
+
+def _more(s: Session, run_id: str, data: Mapping[str, Any]) -> Budget:
+    had: Run = runs.get(s, run_id)
+    names = ("candidates", "tokens", "usd", "device_s", "wall_s")
+    more = {n: data["budget"][n] - (getattr(had.budget, n) or 0) for n in names if data["budget"][n] is not None}
+    return Budget(**{name: value for name, value in more.items() if value > 0})
+
+
+def main(arguments: list[str] | None = None) -> int:
+    """Exit status 0: it went as recorded; 1: it did not; 2: no recording."""
+    parser = argparse.ArgumentParser(prog="python -m db.replay", description=__doc__)
+    parser.add_argument("file", type=Path)
+    options = parser.parse_args(arguments)
+    with tempfile.TemporaryDirectory(prefix="replay-") as folder:
+        engine = make_engine(f"sqlite:///{Path(folder) / 'replay.db'}")
+        try:
+            migrate(engine)
+            found = replay(engine, options.file.read_bytes())
+        except (BadRecording, OSError) as error:
+            print(error, file=sys.stderr)
+            return 2
+        finally:
+            engine.dispose()
+    for difference in found.differences:
+        print(difference)
+    print(f"{found.decisions} decisions as recorded" + (", then another one" if found.differences else ""))
+    return 1 if found.differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())

@@ -1,0 +1,40 @@
+"""Decisions in words that are equal wherever they are made: in a Run, and in its replay."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from evaluator.schema import to_json
+from evaluator.types import canonical_json, content_hash
+from evolution.types import Confirm, Decision, Finish, Propose, Remeasure
+
+
+def named(decision: Decision) -> tuple[str, ...]:
+    """The ids of the Candidates that a decision is about."""
+    match decision:
+        case Propose():
+            return decision.parents
+        case Remeasure() | Confirm():
+            return (decision.candidate_id,)
+        case Finish():
+            return ()
+
+
+def describe(decisions: Sequence[Decision], numbers: Mapping[str, int]) -> list[str]:
+    """One line for each: "propose synthesiser/create @0 from 3,4 #1f00". `numbers` are those of the Candidates."""
+    return [_line(decision, ",".join(str(numbers.get(id, 0)) for id in named(decision))) for decision in decisions]
+
+
+def _line(decision: Decision, of: str) -> str:
+    match decision:
+        case Propose(arm=arm, island=island, hint=hint):
+            who = "/".join(part for part in (arm.proposer, arm.model, arm.operator.value) if part)
+            kept = {key: value for key, value in hint.items() if key != "candidate_id"}
+            mark = f" #{content_hash(canonical_json(to_json(kept)))[:8]}" if kept else ""
+            return f"propose {who} @{island}{f' from {of}' if of else ''}{mark}"
+        case Remeasure():
+            return f"remeasure {of}"
+        case Confirm():
+            return f"confirm {of}"
+        case Finish():
+            return f"finish {decision.reason.value}"
