@@ -25,7 +25,7 @@ SECONDS_TO_SEARCH ?= 65
 TESTS ?= tests
 JOBS ?= 2
 
-.PHONY: help setup demo serve check test test-gpu soak docs clean
+.PHONY: help setup demo serve check test test-gpu soak docs screenshots clean
 
 help:  ## this list
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## */  make \1\t/' | expand -t 20
@@ -62,6 +62,9 @@ bench-%: setup  ## one benchmark by its name, as in bench/NAME.py
 
 docs: setup  ## write the generated pages of docs/guide again
 	$(PY) scripts/generate_docs.py
+
+screenshots: setup  ## take the pictures of docs/images again, of a run that really runs
+	$(PY) scripts/screenshots.py
 
 clean:  ## remove the environment, caches and outputs (never your data folder)
 	rm -rf $(VENV) out build dist *.egg-info .setup-stamp .mypy_cache .ruff_cache .import_linter_cache .hypothesis .pytest_cache

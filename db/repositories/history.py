@@ -14,7 +14,7 @@ from db.views import ArmView, ChampionView, Milestone, Tally
 from evaluator.schema import from_json
 from evaluator.types import Interval, Ratio, Stage, Verdict
 
-MOST_MILESTONES = 2000
+MOST_MILESTONES = 600
 
 
 def milestones(s: Session, run_id: str) -> tuple[Milestone, ...]:

@@ -14,6 +14,7 @@ from db.views import CandidateView
 MOST_GENERATIONS = 60
 MOST_NODES = 400
 MOST_LATER = 5000
+NEAR = 200
 
 
 def ancestry(s: Session, ids: Sequence[str], *, most: int = MOST_NODES) -> tuple[CandidateView, ...]:
@@ -38,14 +39,14 @@ def ancestry(s: Session, ids: Sequence[str], *, most: int = MOST_NODES) -> tuple
 def children(
     s: Session, run_id: str, candidate_id: str, *, after_number: int, limit: int = 20
 ) -> tuple[CandidateView, ...]:
-    """Candidates that were made from this one, among the next few hundred of its Run."""
+    """Candidates that were made from this one, among the next NEAR of its Run."""
     rows = s.scalars(
         select(CandidateRow)
         .options(defer(CandidateRow.source), defer(CandidateRow.build))
         .where(
             CandidateRow.run_id == run_id,
             CandidateRow.number > after_number,
-            CandidateRow.number <= after_number + 500,
+            CandidateRow.number <= after_number + NEAR,
         )
         .order_by(CandidateRow.number)
     )

@@ -21,7 +21,7 @@ from service.pages.diffs import diff
 from service.pages.gates import report
 from service.pages.highlighting import highlight
 from service.pages.rendering import page
-from service.pages.times_chart import strips, workload_times
+from service.pages.times_chart import roofline, strips, workload_times
 from service.principal import Principal, Reads
 from service.routers.downloads import collect, send, speaking
 
@@ -47,12 +47,13 @@ def overview(context: Ctx, who: Reads, id: CandidateId) -> Response:
         problem = values["problem"].problem
         official = _official(session, id)
         facts = problems.facts(session, view.problem_id, values["run"].device_kind)
+        held_out = {w.name for w in problem.workloads if w.held_out}
+        times = workload_times(official, held_out, facts) if official is not None else ()
         values |= {
             "official": official,
             "resources": _pretty(official.resources) if official is not None and official.resources else "",
-            "times": workload_times(official, {w.name for w in problem.workloads if w.held_out}, facts)
-            if official is not None
-            else (),
+            "times": times,
+            "roofs": roofline(times),
             "parents": candidates.several(session, view.parents),
             "children": lineage.children(session, view.run_id, id, after_number=view.number, limit=NEAR),
         }

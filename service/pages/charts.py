@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -62,6 +63,9 @@ def staircase(
 
     def x(m: Milestone) -> float:
         return round(width * float(getattr(m, axis)) / float(right), 2)
+
+    # A milestone that does not move the drawing by a point is not worth a step, unless it is the last.
+    judged = [m for m, after in itertools.pairwise(judged) if x(after) - x(m) >= 1] + judged[-1:]
 
     def y(value: float) -> float:
         return round(height - height * (min(max(value, bottom), top) - bottom) / (top - bottom), 2)

@@ -122,3 +122,40 @@ def strips(m: Measurement) -> Strips:
         return Strip(label=label, points=points, samples_us=samples, median=round(100 * median / top, 2))
 
     return Strips(workload=m.workload, top_us=top, rows=tuple(row(*one) for one in series))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Roof:
+    """One Workload under its memory roof, as positions from 0 to 100 of a common scale of GB/s from zero."""
+
+    workload: str
+    gbs: float
+    roof_gbs: float
+    roof: float
+    low: float
+    middle: float
+    high: float
+    baselines: tuple[tuple[str, float], ...]
+
+
+def roofline(times: Sequence[WorkloadTimes]) -> tuple[Roof, ...]:
+    """Where the kernel and its Baselines lie under the roof; none where the bytes of a Workload are not known."""
+    known = [one for one in times if one.roof_gbs is not None and one.contestants[0].gbs is not None]
+    top = 1.08 * max((max(one.roof_gbs or 0.0, *(c.gbs or 0.0 for c in one.contestants)) for one in known), default=1.0)
+
+    def position(gbs: float | None) -> float:
+        return round(100 * min(1.0, (gbs or 0.0) / top), 2)
+
+    return tuple(
+        Roof(
+            workload=one.name,
+            gbs=one.contestants[0].gbs or 0.0,
+            roof_gbs=one.roof_gbs or 0.0,
+            roof=position(one.roof_gbs),
+            low=position(one.contestants[0].gbs_low),
+            middle=position(one.contestants[0].gbs),
+            high=position(one.contestants[0].gbs_high),
+            baselines=tuple((c.mode, position(c.gbs)) for c in one.contestants[1:]),
+        )
+        for one in known
+    )

@@ -38,7 +38,7 @@ function draw() {
   svg.setAttribute("width", width);
   svg.setAttribute("height", height);
   svg.setAttribute("viewBox", `${COLUMN / 2 + 40} ${top} ${width} ${height}`);
-  svg.setAttribute("role", "img");
+  svg.setAttribute("role", "group");
   svg.setAttribute("aria-label", `Lineage of ${nodes.length} candidates, given as a list below`);
   const byId = new Map(nodes.map((node) => [node.data.id, node]));
   for (const node of nodes) {

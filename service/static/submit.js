@@ -17,3 +17,7 @@ source.addEventListener("drop", (event) => {
   file.files = event.dataTransfer.files;
   file.dispatchEvent(new Event("change"));
 });
+// What a browser kept of the form from before, or somebody typed while the page was loading, is checked as well.
+window.addEventListener("load", () => {
+  if (source.value !== source.defaultValue) source.dispatchEvent(new Event("input", { bubbles: true }));
+});

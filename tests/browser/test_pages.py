@@ -1,80 +1,14 @@
-"""The dashboard in Chromium: every page, light and dark, on a desk and on a phone."""
+"""The dashboard in Chromium, on states made to order: live without shifting, by keyboard, one stream for all pages."""
 
 from __future__ import annotations
 
-import os
-from collections.abc import Iterator
-from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
 
-import pytest
-from playwright.sync_api import Browser, Page, expect
+from playwright.sync_api import Browser, expect
 
 from db.queues import JobKind
 from tests.browser.conftest import Site
-
-SCHEMES: tuple[Literal["light", "dark"], ...] = ("light", "dark")
-WIDTHS = (1280, 390)
-# Set to a folder to keep pictures of every page.
-PICTURES = os.environ.get("WARPWRIGHT_SCREENSHOTS")
-
-
-@contextmanager
-def looking(browser: Browser, width: int, scheme: Literal["light", "dark"]) -> Iterator[Page]:
-    """A page of a fresh browser; whatever it complains about on its console fails the test."""
-    context = browser.new_context(
-        viewport={"width": width, "height": 860},
-        color_scheme=scheme,
-        device_scale_factor=2 if width < 500 else 1,
-        timezone_id="Europe/Berlin",
-        locale="en-GB",
-    )
-    page = context.new_page()
-    complaints: list[str] = []
-    page.on("console", lambda message: complaints.append(message.text) if message.type != "log" else None)
-    page.on("pageerror", lambda error: complaints.append(str(error)))
-    page.on("requestfailed", lambda request: complaints.append(f"{request.url}: {request.failure}"))
-    yield page
-    context.close()
-    assert not [text for text in complaints if "ERR_ABORTED" not in text]
-
-
-def check(page: Page, name: str, width: int, scheme: str) -> None:
-    """No sideways scrolling, one main heading, and a picture where one is wanted."""
-    assert page.evaluate("document.documentElement.scrollWidth") <= width
-    assert page.locator("h1").count() == 1
-    assert page.locator("main").count() == 1
-    if PICTURES:
-        page.screenshot(path=Path(PICTURES) / f"{name}-{width}-{scheme}.png", full_page=True)
-
-
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("width", WIDTHS)
-def test_every_page_is_whole(site: Site, browser: Browser, width: int, scheme: Literal["light", "dark"]) -> None:
-    with looking(browser, width, scheme) as page:
-        page.goto(site.url)
-        expect(page.get_by_role("heading", name="No champion yet")).to_be_visible()
-        check(page, "empty", width, scheme)
-    world = site.world()
-    run = world.start()
-    world.drain()
-    champion = world.run(run.id).champion_id
-    with looking(browser, width, scheme) as page:
-        page.goto(site.url)
-        row = page.get_by_role("row").nth(1)
-        expect(row).to_contain_text("softmax")
-        expect(row).to_contain_text("2.40×")
-        check(page, "leaderboard", width, scheme)
-        for name, path in (
-            ("runs", "/runs"),
-            ("run", f"/runs/{run.id}"),
-            ("candidate", f"/candidates/{champion}"),
-            ("problem", f"/problems/{run.problem_id}"),
-        ):
-            page.goto(site.url + path)
-            check(page, name, width, scheme)
-        expect(page.locator("time").first).not_to_contain_text("UTC")
+from tests.browser.looking import check, looking, measure_shift
 
 
 def test_a_run_is_followed_live_without_shifting(site: Site, browser: Browser) -> None:
@@ -82,15 +16,12 @@ def test_a_run_is_followed_live_without_shifting(site: Site, browser: Browser) -
     run = world.start()
     with looking(browser, 1280, "light") as page:
         page.goto(f"{site.url}/runs/{run.id}")
-        page.evaluate(
-            "() => { window.shift = 0; new PerformanceObserver((list) => { for (const entry of list.getEntries()) "
-            "window.shift += entry.value; }).observe({ type: 'layout-shift', buffered: true }); }"
-        )
+        measure_shift(page)
         expect(page.get_by_role("heading", name="softmax")).to_be_visible()
         world.work(world.take(JobKind.JUDGE))
-        expect(page.get_by_role("row").nth(1)).to_be_visible(timeout=10_000)
+        expect(page.get_by_role("row").nth(1)).to_be_visible()
         world.drain()
-        expect(page.locator("h1")).to_contain_text("finished", timeout=10_000)
+        expect(page.locator("h1")).to_contain_text("finished")
         expect(page.locator(".figure")).to_have_text("2.40×")
         assert page.evaluate("window.shift") < 0.1
 
@@ -126,8 +57,32 @@ def test_a_kernel_is_downloaded_with_one_click(site: Site, browser: Browser) -> 
 
 
 def test_what_is_not_there_is_said_on_a_page(site: Site, browser: Browser) -> None:
-    with looking(browser, 390, "dark") as page:
-        page.on("console", lambda _: None)
-        response = page.request.get(f"{site.url}/runs/nothing", headers={"accept": "text/html"})
-        assert response.status == 404
-        assert "There is no run with this id." in response.text()
+    context = browser.new_context(viewport={"width": 390, "height": 860}, color_scheme="dark")
+    page = context.new_page()
+    response = page.goto(f"{site.url}/runs/nothing")
+    assert response is not None
+    assert response.status == 404
+    expect(page.get_by_text("There is no run with this id.")).to_be_visible()
+    check(page, "missing", 390, "dark")
+    context.close()
+
+
+def test_pages_of_one_browser_share_a_stream(site: Site, browser: Browser) -> None:
+    """Two pages follow a run through one connection, and a third that comes late misses nothing."""
+    world = site.world()
+    run = world.start()
+    address = f"{site.url}/runs/{run.id}"
+    with looking(browser, 1280, "light") as first:
+        first.goto(address)
+        second = first.context.new_page()
+        second.goto(address)
+        world.work(world.take(JobKind.JUDGE))
+        for page in (first, second):
+            expect(page.locator("tbody tr[id^=row-]").first).to_be_visible()
+        metrics = first.request.get(f"{site.url}/metrics").text()
+        assert "warpwright_event_followers 1.0" in metrics, metrics
+        third = first.context.new_page()
+        third.goto(address)
+        world.drain()
+        for page in (first, second, third):
+            expect(page.locator("h1")).to_contain_text("finished")
