@@ -6,6 +6,7 @@ from __future__ import annotations
 import itertools
 import secrets
 import time
+from datetime import datetime
 
 _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 _counter = itertools.count()
@@ -14,5 +15,13 @@ _counter = itertools.count()
 def new_id(prefix: str) -> str:
     """A fresh id. Two ids of one process sort in the order in which they were made (up to 65,536 a millisecond)."""
     value = (time.time_ns() // 1_000_000) << 80 | (next(_counter) & 0xFFFF) << 64 | secrets.randbits(64)
-    digits = [_DIGITS[value >> shift & 31] for shift in range(125, -5, -5)]
-    return f"{prefix}_{''.join(digits)}"
+    return f"{prefix}_{_text(value)}"
+
+
+def first_id(prefix: str, moment: datetime) -> str:
+    """The least id of a moment: whatever was made before it has a smaller one."""
+    return f"{prefix}_{_text(int(moment.timestamp() * 1000) << 80)}"
+
+
+def _text(value: int) -> str:
+    return "".join(_DIGITS[value >> shift & 31] for shift in range(125, -5, -5))

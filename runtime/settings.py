@@ -69,6 +69,11 @@ class Settings(BaseSettings):
     lease_s: float = Field(default=15.0, gt=0, description="How long a claim lasts without a heartbeat.")
     heartbeat_s: float = Field(default=3.0, gt=0, description="How often a worker renews the lease of its job.")
     sweep_interval_s: float = Field(default=2.0, gt=0, description="How often the sweeper looks for stuck work.")
+    sample_days: float = Field(
+        default=90.0,
+        ge=0,
+        description="Days that raw samples are kept; 0 keeps all. Medians, intervals and Champions' samples stay.",
+    )
     nudge_expires_s: float = Field(default=30.0, gt=0, description="A nudge older than this is dropped unread.")
 
     # Proposers

@@ -4,14 +4,19 @@ from __future__ import annotations
 
 import signal
 import threading
+import time
+from datetime import UTC, datetime, timedelta
 
 from sqlalchemy.exc import OperationalError
 
 from db.engine import write_session
 from db.transitions.jobs import sweep
+from db.transitions.retention import drop_samples
 from runtime.logs import configure_logging, get_logger
 from runtime.settings import settings
 from workers.context import Context
+
+TIDY_EVERY_S = 3600.0
 
 log = get_logger(__name__)
 
@@ -29,11 +34,30 @@ def sweep_once(context: Context) -> None:
         context.nudge(nudges)
 
 
+def tidy(context: Context, stop: threading.Event) -> None:
+    """Drop raw samples that are older than `sample_days`, a batch at a time, until none is left or `stop` is set."""
+    if not context.settings.sample_days:
+        return
+    before = datetime.now(UTC) - timedelta(days=context.settings.sample_days)
+    place: str | None = ""
+    batches = 0
+    while place is not None and not stop.is_set():
+        with write_session(context.engine) as s:
+            place = drop_samples(s, before, after=place)
+        batches += place is not None
+    if batches:
+        log.info("samples.tidied", before=before.isoformat(timespec="seconds"), batches=batches)
+
+
 def sweep_until(context: Context, stop: threading.Event) -> None:
-    """Sweep at once, then every `sweep_interval_s`, until `stop` is set."""
+    """Sweep at once, then every `sweep_interval_s`, and tidy every hour, until `stop` is set."""
+    tidy_at = time.monotonic()
     while True:
         try:
             sweep_once(context)
+            if time.monotonic() >= tidy_at:
+                tidy_at += TIDY_EVERY_S
+                tidy(context, stop)
         except Exception:
             log.exception("sweep.broke")
         if stop.wait(context.settings.sweep_interval_s):

@@ -21,6 +21,7 @@ from evolution.types import EndReason, RunStatus
 from runtime.logs import configure_logging
 from tests.workers.conftest import Shop, drain
 from workers.loop import run_job, work
+from workers.sweeper import tidy
 
 
 def test_a_run_goes_from_admission_to_a_champion(shop: Shop) -> None:
@@ -180,3 +181,24 @@ def test_every_line_of_the_log_says_for_which_request_run_and_candidate(
     assert all("proposal_id" in line for line in told if line["kind"] == "propose")
     assert not [line for line in told if line["kind"] == "advance" and "candidate_id" in line]
     assert any(line["event"] == "job.failed" and line["candidate_id"] in ids for line in told)
+
+
+def test_the_sweeper_drops_old_samples_unless_told_to_keep_all(shop: Shop) -> None:
+    context = shop.context(sample_days=1e-9)
+    shop.start("speed=1.5", "speed=1.2", "speed=1.1")
+    drain(context)
+
+    def samples() -> int:
+        with read_session(context.engine) as s:
+            return int(s.execute(text("SELECT count(*) FROM samples")).scalar_one())
+
+    had, stop = samples(), threading.Event()
+    tidy(shop.context(sample_days=0), stop)
+    tidy(shop.context(sample_days=30), stop)
+    assert samples() == had
+    stop.set()
+    tidy(context, stop)
+    assert samples() == had
+    stop.clear()
+    tidy(context, stop)
+    assert 0 < samples() < had
