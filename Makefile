@@ -25,7 +25,7 @@ SECONDS_TO_SEARCH ?= 65
 TESTS ?= tests
 JOBS ?= 2
 
-.PHONY: help setup demo serve check test test-gpu soak docs screenshots clean
+.PHONY: help setup demo serve check test test-postgres test-gpu soak docs screenshots clean
 
 help:  ## this list
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## */  make \1\t/' | expand -t 20
@@ -50,6 +50,9 @@ check: setup  ## format, lint, types, import rules, the compose file (under a mi
 test:  ## every test that this machine can run; what it cannot run says why
 	@$(SETUP) $(if $(NO_INSTALL),,--browser)
 	$(PY) -m pytest -n $(JOBS) --dist loadfile $(TESTS)
+
+test-postgres: setup  ## the database, service and worker tests on PostgreSQL and Redis, all of them
+	$(PY) -m pytest --stack postgres tests/db tests/service tests/workers
 
 test-gpu: setup  ## the tests that need an NVIDIA GPU
 	$(PY) -m pytest tests/gpu

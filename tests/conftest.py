@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 
+from tests.support import stacks
+from tests.support.stacks import Stack
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="run the long soak, fuzz and load tests too")
+    parser.addoption(
+        "--stack", choices=("essential", "postgres"), default="essential",
+        help="postgres: run every service and worker test on PostgreSQL and Redis, and fail where they are missing",
+    )  # fmt: skip
+
+
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    if "stack" in metafunc.fixturenames:
+        metafunc.parametrize("stack", stacks.parameters(metafunc), indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session")
+def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
+    """What this test runs on: see tests/support/stacks.py."""
+    asked_for = request.config.getoption("--stack") == "postgres"
+    with stacks.make(request.param, tmp_path_factory.mktemp(request.param), asked_for=asked_for) as made:
+        yield made
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:

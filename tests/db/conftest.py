@@ -2,51 +2,30 @@
 
 from __future__ import annotations
 
-import os
-import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
-import psycopg
 import pytest
 from sqlalchemy import Engine, text
-from sqlalchemy.engine import URL, make_url
 
 from db.base import Base
 from db.engine import make_engine, migrate
-
-_CANDIDATES = ("postgresql+psycopg://postgres@127.0.0.1:5432/postgres", "postgresql+psycopg:///postgres")
-
-
-def _reachable(url: URL) -> str | None:
-    """None, or why there is no server at this address."""
-    try:
-        with psycopg.connect(url.set(drivername="postgresql").render_as_string(False), connect_timeout=3):
-            return None
-    except psycopg.OperationalError as error:
-        return str(error).strip().splitlines()[0]
+from tests.support import postgres
 
 
 @pytest.fixture(scope="session")
 def postgres_url() -> Iterator[str]:
     """A throwaway PostgreSQL database, migrated; the test is skipped, saying why, where there is no server."""
-    given = os.environ.get("WARPWRIGHT_TEST_POSTGRES_URL")
-    urls = [make_url(url) for url in ([given] if given else _CANDIDATES)]
-    reasons = [_reachable(url) for url in urls]
-    server = next((url for url, reason in zip(urls, reasons, strict=True) if reason is None), None)
-    if server is None:
-        pytest.skip(f"no PostgreSQL server (set WARPWRIGHT_TEST_POSTGRES_URL): {reasons[0]}")
-    name = f"warpwright_test_{uuid.uuid4().hex[:12]}"
-    plain = server.set(drivername="postgresql").render_as_string(False)
-    with psycopg.connect(plain, autocommit=True) as connection:
-        connection.execute(f'CREATE DATABASE "{name}"')
-    url = server.set(database=name).render_as_string(False)
-    engine = make_engine(url)
-    migrate(engine)
-    engine.dispose()
-    yield url
-    with psycopg.connect(plain, autocommit=True) as connection:
-        connection.execute(f'DROP DATABASE "{name}" WITH (FORCE)')
+    try:
+        server = postgres.server()
+    except postgres.NoServer as error:
+        pytest.skip(str(error))
+    with postgres.database(server) as made:
+        url = made.render_as_string(False)
+        engine = make_engine(url)
+        migrate(engine)
+        engine.dispose()
+        yield url
 
 
 @pytest.fixture(scope="session")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 
 import pytest
 from fastapi import FastAPI
@@ -10,11 +10,13 @@ from sqlalchemy import Engine
 from starlette.testclient import TestClient
 
 from db.base import Base
-from db.engine import make_engine, migrate, write_session
+from db.engine import make_engine, write_session
 from evaluator.problem import read_problem
+from runtime.nudge import nudge
 from runtime.settings import Settings
 from service.app import create_app
 from tests.db.world import World, from_list
+from tests.support.stacks import Stack
 
 BASE_URL = "http://127.0.0.1:8000"
 PROBLEM = '''"""Softmax over rows."""
@@ -51,29 +53,31 @@ _NUDGES: list[str] = []
 
 
 @pytest.fixture(scope="session")
-def settings(tmp_path_factory: pytest.TempPathFactory) -> Settings:
+def settings(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Settings]:
     folder = tmp_path_factory.mktemp("service")
-    return Settings(
-        database_url=f"sqlite:///{folder}/service.db",
-        data_dir=folder,
-        redis_url="redis://127.0.0.1:1/0",
-        event_poll_s=0.02,
-    )
+    with stack.database(folder) as url:
+        yield Settings(database_url=url, data_dir=folder, redis_url=stack.redis_url, event_poll_s=0.02)
 
 
 @pytest.fixture(scope="session")
 def database(settings: Settings) -> Iterator[Engine]:
     """One migrated database for the whole session; `engine` empties it before every test."""
     made = make_engine(settings.database_url)
-    migrate(made)
     yield made
     made.dispose()
 
 
 @pytest.fixture(scope="session")
-def app(settings: Settings, database: Engine) -> FastAPI:
+def app(stack: Stack, settings: Settings, database: Engine) -> FastAPI:
     """One application for the whole session: making one takes a third of a second."""
-    return create_app(settings, engine=database, send_nudges=_NUDGES.extend)
+
+    def send(queues: Iterable[str]) -> None:
+        names = list(queues)
+        _NUDGES.extend(names)
+        if stack.has_broker:
+            assert nudge(settings.redis_url, names)
+
+    return create_app(settings, engine=database, send_nudges=send)
 
 
 @pytest.fixture(scope="session")

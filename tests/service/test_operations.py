@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import base64
 import json
 import logging
 import re
@@ -10,6 +11,7 @@ import threading
 from collections.abc import Iterator
 
 import pytest
+import redis
 import structlog
 from fastapi import FastAPI
 from prometheus_client.parser import text_string_to_metric_families
@@ -23,12 +25,16 @@ from db.engine import read_session, write_session
 from db.repositories import operations as picture_of
 from db.tables import JobRow
 from runtime.logs import configure_logging
+from runtime.queues import TASK_WORK
 from runtime.settings import Settings
 from service.app import create_app
 from service.routers import operations
 from tests.db.world import World
 from tests.service.conftest import BASE_URL, PROBLEM
+from tests.support.stacks import Stack
 from tests.support.valkey import valkey
+
+pytestmark = pytest.mark.both_stacks
 
 API = "/api/v1"
 
@@ -215,3 +221,16 @@ def test_a_database_that_hangs_is_not_waited_for(
 
 def test_health_needs_no_thread() -> None:
     assert asyncio.iscoroutinefunction(operations.health)
+
+
+def test_a_new_run_is_announced_once_it_is_committed(
+    client: TestClient, stack: Stack, settings: Settings, nudges: list[str]
+) -> None:
+    """On the message broker itself where there is one: what a worker would take."""
+    start(client)
+    assert nudges == ["cpu"]
+    if stack.has_broker:
+        with redis.Redis.from_url(settings.redis_url) as broker:
+            message = json.loads(broker.lindex("cpu", 0))
+        assert message["headers"]["task"] == TASK_WORK
+        assert json.loads(base64.b64decode(message["body"]))[0] == ["cpu"]

@@ -1,4 +1,4 @@
-"""Workers on SQLite with a fake judge."""
+"""Workers with a fake judge, on SQLite, or on PostgreSQL and Redis (see tests/support/stacks.py)."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from db.engine import make_engine, migrate, read_session, write_session
+from db.engine import read_session, write_session
 from db.repositories import candidates, runs
 from db.transitions import problems
 from db.transitions import runs as run_writes
@@ -18,6 +18,7 @@ from db.views import CandidateView
 from evaluator.types import DeviceKind, Problem, Workload
 from evolution.types import Budget, Run, RunConfig
 from runtime.settings import Settings
+from tests.support.stacks import Stack
 from workers.context import Context
 from workers.loop import work
 
@@ -83,17 +84,19 @@ def drain(context: Context) -> None:
 
 
 @pytest.fixture
-def shop(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
+def shop(stack: Stack, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
+    with stack.database(tmp_path) as database_url:
+        yield from _shop(database_url, tmp_path, monkeypatch)
+
+
+def _shop(database_url: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Shop]:
     environment = {
-        "WARPWRIGHT_DATABASE_URL": f"sqlite:///{tmp_path / 'test.db'}",
+        "WARPWRIGHT_DATABASE_URL": database_url,
         "FAKE_JUDGE_LOG": str(tmp_path / "judge.log"),
         "FAKE_JUDGE_ONCE": str(tmp_path / "once"),
     }
     for name, value in environment.items():
         monkeypatch.setenv(name, value)
-    engine = make_engine(environment["WARPWRIGHT_DATABASE_URL"])
-    migrate(engine)
-    engine.dispose()
     made = Shop(tmp_path, environment)
     yield made
     for context in made.contexts:

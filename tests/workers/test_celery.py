@@ -1,4 +1,4 @@
-"""Real Celery workers on a private Valkey: killed in mid-job, restarted, stopped."""
+"""Real Celery workers on a private Valkey or Redis: killed in mid-job, restarted, stopped."""
 
 from __future__ import annotations
 
@@ -15,6 +15,7 @@ from db.engine import write_session
 from db.transitions.jobs import sweep
 from evaluator.types import Verdict
 from runtime.nudge import nudge
+from tests.support.stacks import Stack
 from tests.support.valkey import valkey
 from tests.support.worker import WorkerProcess
 from tests.workers.conftest import FAKE_JUDGE, Shop
@@ -55,9 +56,10 @@ class Floor:
 
 
 @pytest.fixture
-def floor(shop: Shop) -> Iterator[Floor]:
-    with ExitStack() as stack:
-        made = Floor(shop, stack.enter_context(valkey()))
+def floor(shop: Shop, stack: Stack) -> Iterator[Floor]:
+    with ExitStack() as running:
+        url = stack.redis_url if stack.has_broker else running.enter_context(valkey())
+        made = Floor(shop, url)
         yield made
         for worker in made.workers.values():
             worker.stop()
