@@ -27,6 +27,9 @@ KNOWN_VALUES: Mapping[str, Sequence[str]] = {
     "fastest_baseline": ("compile",),
     "baseline": ("compile",),
     "variant": ("default",),
+    "device": ("NVIDIA H200",),
+    "language": ("triton",),
+    "next": ("/runs",),
     "reason": ("right",),
     "workload": ("decode",),
 }
@@ -120,12 +123,14 @@ def _values(name: str, annotation: Any, ids: Mapping[str, Sequence[str]]) -> lis
     """What to ask for in a filter: each of a choice, ids of its noun, or something known by its name."""
     if name.endswith("id") and ids.get(name.removesuffix("id").removesuffix("_") + "s"):
         return [ids[name.removesuffix("_id") + "s"][0]]
-    if name in KNOWN_VALUES:
-        return list(KNOWN_VALUES[name])
+    if ids.get(name + "s"):  # an id by the name of its noun alone: ?problem=
+        return [ids[name + "s"][0]]
     kinds = list(_leaves(annotation))
     choices = [str(getattr(kind, "value", kind)) for kind in kinds if not isinstance(kind, type)]
     if choices:
         return choices[:5]
+    if name in KNOWN_VALUES:
+        return list(KNOWN_VALUES[name])
     if bool in kinds:
         return ["true", "false"]
     if int in kinds or float in kinds:

@@ -84,7 +84,7 @@ class RunRow(Base):
     """A Run and its counters. `decisions` numbers the search's decisions; `last_seq` its events."""
 
     __tablename__ = "runs"
-    __table_args__ = (Index(None, "project_id", "id"), Index(None, "status"))
+    __table_args__ = (Index(None, "project_id", "kind", "id"), Index(None, "project_id", "id"), Index(None, "status"))
 
     id: Mapped[Id] = mapped_column(primary_key=True)
     project_id: Mapped[Id] = mapped_column(ForeignKey("projects.id"))
@@ -251,7 +251,9 @@ class EvaluationRow(Base):
     __tablename__ = "evaluations"
     __table_args__ = (
         UniqueConstraint("candidate_id", "ordinal"),
-        Index(None, "run_id", "state"),
+        Index(None, "run_id", "id"),
+        Index(None, "run_id", "state", "id"),
+        Index(None, "run_id", "verdict", "id"),
     )
 
     id: Mapped[Id] = mapped_column(primary_key=True)

@@ -25,7 +25,7 @@ from sqlalchemy.engine import make_url
 from bench.seed import derived
 from bench.seed.load import Loader, Row, SeedError
 from bench.seed.plan import SCALES, RunPlan, Scale, plan
-from bench.seed.rows import AGE_DAYS, CANDIDATE, DAY_MS, MILESTONE, RUN, SAMPLE, World, stamp
+from bench.seed.rows import AGE_DAYS, CANDIDATE, DAY_MS, MILESTONE, RUN, SAMPLE, TEXT, World, stamp
 from bench.seed.sources import reference
 from db.engine import make_engine, migrate, read_session
 from db.tables import RunRow
@@ -68,7 +68,7 @@ def seed(engine: Engine, scale: Scale) -> int:
     newest = {(row[2], row[6]): row[0] for row in world.champions}
     loader.add("champions", columns, ((*row, newest[row[2], row[6]] == row[0]) for row in world.champions))
     say("candidates")
-    derived.everything(loader, rng)
+    derived.everything(loader)
     say("what follows from them")
     size = loader.finish()
     say("indexes")
@@ -105,14 +105,15 @@ def _problems(loader: Loader, scale: Scale, projects: list[str], owners: dict[in
 
 
 def _runs(loader: Loader, world: World, plans: list[RunPlan]) -> None:
-    batch: dict[str, list[Row]] = {"runs": [], "candidates": [], "samples": [], "milestones": []}
-    columns = {"runs": RUN, "candidates": CANDIDATE, "samples": SAMPLE, "milestones": MILESTONE}
+    batch: dict[str, list[Row]] = {"runs": [], "candidates": [], "samples": [], "milestones": [], "texts": []}
+    columns = {"runs": RUN, "candidates": CANDIDATE, "samples": SAMPLE, "milestones": MILESTONE, "texts": TEXT}
     for number, item in enumerate(plans):
         made = world.make(item)
         batch["runs"].append(made.run)
         batch["candidates"] += made.candidates
         batch["samples"] += made.samples
         batch["milestones"] += made.milestones
+        batch["texts"] += made.texts
         if len(batch["candidates"]) >= BATCH or number == len(plans) - 1:
             for table, rows in batch.items():
                 loader.add(table, columns[table], rows)

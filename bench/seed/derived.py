@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import random
 
 from bench.seed.load import Loader
-from bench.seed.rows import EVENTS_BEFORE
-from bench.seed.sources import prompt
+from bench.seed.rows import EVENTS_BEFORE, GUIDE
 from evaluator.schema import to_json
 from evaluator.types import (
     BaselineTime,
@@ -28,9 +26,9 @@ _DEVICE = Device(kind=DeviceKind.CUDA, name="NVIDIA H200", uuid="gpu-0", facts={
 _ENVIRONMENT = Environment(python="3.12", torch="2.11", triton="3.6", cuda="13.0", driver="580.95")
 
 
-def everything(loader: Loader, rng: random.Random) -> None:
+def everything(loader: Loader) -> None:
     """Fill the tables that hang on `candidates` and `runs`."""
-    _proposals(loader, rng)
+    _proposals(loader)
     _evaluations(loader)
     _jobs(loader)
     _events(loader)
@@ -38,7 +36,7 @@ def everything(loader: Loader, rng: random.Random) -> None:
     _tallies(loader)
 
 
-def _proposals(loader: Loader, rng: random.Random) -> None:
+def _proposals(loader: Loader) -> None:
     arm = {"proposer": "c.proposer", "operator": "c.operator", "model": "c.model", "variant": "c.variant"}
     common = {
         **arm,
@@ -48,7 +46,7 @@ def _proposals(loader: Loader, rng: random.Random) -> None:
         "hint": "'{}'",
         "created_at": "c.created_at",
         "settled_at": "c.created_at",
-        "prompt": "CASE WHEN c.proposer = 'model' THEN :prompt: || c.number ELSE '' END",
+        "prompt_parts": f"CASE WHEN c.proposer = 'model' THEN '[\"{GUIDE}\"]' ELSE '[]' END",
         "answered_by": "c.model",
         "input_tokens": "CASE WHEN c.proposer = 'model' THEN 1500 ELSE 0 END",
         "output_tokens": "CASE WHEN c.proposer = 'model' THEN 600 ELSE 0 END",
@@ -61,7 +59,7 @@ def _proposals(loader: Loader, rng: random.Random) -> None:
         "arm_number": "c.number",
         "outcome": "CASE WHEN c.verdict IS NULL THEN 'duplicate' ELSE 'candidate' END",
         "candidate_id": "c.id",
-        "reply": "CASE WHEN c.proposer = 'model' THEN 'Here it is.' || c.source ELSE '' END",
+        "reply_parts": "CASE WHEN c.proposer = 'model' THEN '[\"' || c.hash || '\"]' ELSE '[]' END",
     }
     lost = {
         "id": "'prop_' || substr(c.id, 6, 25) || 'z'",
@@ -69,12 +67,10 @@ def _proposals(loader: Loader, rng: random.Random) -> None:
         "arm_number": "r.candidates + c.number",
         "outcome": "'malformed'",
         "detail": "'no code block in the reply'",
-        "reply": "'I am sorry.'",
     }
-    values = {"prompt": prompt(rng)}
-    loader.derive("proposals", {**common, **made}, "candidates c", values)
+    loader.derive("proposals", {**common, **made}, "candidates c")
     loader.derive(
-        "proposals", {**common, **lost}, "candidates c JOIN runs r ON r.id = c.run_id WHERE c.number % 10 = 0", values
+        "proposals", {**common, **lost}, "candidates c JOIN runs r ON r.id = c.run_id WHERE c.number % 10 = 0"
     )
 
 

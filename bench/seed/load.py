@@ -14,9 +14,6 @@ from typing import Any
 import psycopg
 from sqlalchemy import Column, Engine, Table
 
-import db.counters
-import db.history
-import db.tables  # noqa: F401  (the tables register themselves)
 from db.base import Base
 
 Row = Sequence[Any]

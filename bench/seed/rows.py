@@ -5,13 +5,14 @@ from __future__ import annotations
 import json
 import random
 import struct
+import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 from bench.seed.load import Loader, Row
 from bench.seed.plan import RunPlan
-from bench.seed.sources import LANGUAGES, Writer
+from bench.seed.sources import LANGUAGES, Writer, prompt
 from evaluator.schema import to_json
 from evaluator.types import content_hash
 from evolution.types import Budget, RunConfig
@@ -75,6 +76,11 @@ def stamp(ms: int) -> str:
     return "".join(_DIGITS[ms >> shift & 31] for shift in range(45, -5, -5))
 
 
+TEXT = ("run_id", "hash", "data")
+GUIDE = "0" * 64
+"""The part of every prompt that is the same throughout a Run."""
+
+
 @dataclass
 class Made:
     """What one Run came to."""
@@ -83,6 +89,7 @@ class Made:
     candidates: list[Row]
     samples: list[Row] = field(default_factory=list)
     milestones: list[Row] = field(default_factory=list)
+    texts: list[Row] = field(default_factory=list)
 
 
 @dataclass
@@ -101,6 +108,7 @@ class World:
     def __post_init__(self) -> None:
         self._writer = Writer(self.rng)
         self._samples = [struct.pack("<40d", *(self.rng.gauss(20, 1) for _ in range(40))) for _ in range(64)]
+        self._guide = zlib.compress(prompt(self.rng).encode())
         self._config = json.dumps(to_json(RunConfig(proposers=("synthesiser", "model"))))
         self._budget = json.dumps(to_json(Budget(candidates=200_000, usd=500.0)))
 
@@ -132,6 +140,7 @@ class World:
         ended = plan.number < self.runs - max(3, self.runs // 200) and plan.size > 1
         made.run = self._run(plan, run_id, problem_id, device, made, best, champion, begin, step, ended=ended)
         self._keep_samples(made, begin, step)
+        self._keep_texts(made, run_id)
         return made
 
     def _candidates(self, plan: RunPlan, begin: int, step: int) -> Iterator[tuple[Any, ...]]:
@@ -210,6 +219,14 @@ class World:
             EVENTS_BEFORE + 4 * size + int(ended), moment(begin), moment(begin + 1),
             moment(begin + (size + 1) * step) if ended else None,
         )  # fmt: skip
+
+    def _keep_texts(self, made: Made, run_id: str) -> None:
+        """What a model answered; what it was told is the same for all of a Run."""
+        said = [row for row in made.candidates if row[8] == "model"]
+        if said:
+            made.texts.append((run_id, GUIDE, self._guide))
+        for row in said:
+            made.texts.append((run_id, row[5], zlib.compress(f"Here it is.\n```python\n{row[7]}```\n".encode(), 1)))
 
     def _keep_samples(self, made: Made, begin: int, step: int) -> None:
         young = self.now_ms - SAMPLE_DAYS * DAY_MS

@@ -48,6 +48,10 @@ def test_what_is_seeded_can_be_read(engine: Engine) -> None:
         found = candidates.list(s, largest, limit=200)
         assert [c.number for c in found] == list(range(TINY.largest_run, 0, -1))
         assert len(proposals.list(s, largest, limit=1000)) == TINY.largest_run * 11 // 10
+        said = next(p for p in proposals.list(s, largest, limit=50) if p.arm.proposer == "model" and p.candidate_id)
+        whole = proposals.get(s, said.id)
+        assert whole.prompt.startswith("You write fast GPU kernels.")
+        assert "class ModelNew" in whole.reply
         assert len(problems.list(s, "default", limit=100)) >= 3
         assert sum(tally.number for tally in history.tallies(s, largest) if tally.kind == "first") == judged_of(found)
         assert history.milestones(s, largest)[-1].candidate_id == run.best_id
