@@ -1,14 +1,14 @@
 """Lists of Evaluations and Runs are ranges of an index, with their filters too.
 
-Revision: 0012
+Revision: 0013
 """
 
 from __future__ import annotations
 
 from alembic import op
 
-revision = "0012"
-down_revision = "0011"
+revision = "0013"
+down_revision = "0012"
 branch_labels = None
 depends_on = None
 
