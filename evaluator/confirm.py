@@ -37,6 +37,7 @@ from evaluator.types import (
 )
 
 PROCESS_PAIRS = 8
+_HIDDEN_PAIRS = 2
 _RULES = Rules(least_pairs=3, most_pairs=3, racing=False)
 _LEAST_GAIN = 0.01
 _CONFIDENCE = 0.999
@@ -51,6 +52,7 @@ class _Times:
     log_ratios: dict[str, list[float]] = field(default_factory=dict)
     rounds: dict[str, list[float]] = field(default_factory=dict)
     measurements: list[Measurement] = field(default_factory=list)
+    resolution: float = 0.0  # the largest of the Candidate's repetitions
 
 
 def confirm(
@@ -90,12 +92,10 @@ def _confirm(
         evidence = _check(judge, problem, candidate, reference, generator, workloads)
         if not adapter(candidate.language).timed_on(judge.backend.kind):
             raise Rejection(Verdict.INVALID_SUBMISSION, Stage.CONFIRM, "this language is not timed on this device")
-        found = [
-            _time(judge, problem, candidate, champion, baseline, reference, workload, generator)
-            for workload in workloads
-            if not workload.held_out
-        ]
-    return _result(judge, problem, candidate, champion, screened, clock, found, evidence)
+        task = _Task(judge, problem, candidate, champion, baseline, reference, generator)
+        found = [_time(task, workload, PROCESS_PAIRS) for workload in workloads if not workload.held_out]
+        hidden = [_time(task, workload, _HIDDEN_PAIRS) for workload in workloads if workload.held_out]
+    return _result(task, screened, clock, found, hidden, evidence)
 
 
 def _check(
@@ -115,29 +115,39 @@ def _check(
     return {"correctness": checked.evidence()}
 
 
-def _time(
-    judge: Judge,
-    problem: Problem,
-    candidate: Candidate,
-    champion: Candidate | None,
-    baseline: BaselineReport | None,
-    reference: Subject,
-    workload: Workload,
-    generator: torch.Generator,
-) -> _Times:
-    modes = list(judge.room.modes())
-    if baseline is not None:
-        modes = list(dict.fromkeys(["eager", baseline.fastest(workload.name).mode]))
-    times = _Times(workload)
-    oracle = Oracle(problem, reference, workload.sizes, generator)
-    bench = Bench(judge.room, workload, oracle, [], first_call_s=first_call_limit_s(candidate))
+@dataclass(frozen=True, slots=True)
+class _Task:
+    """What is confirmed, and against what."""
+
+    judge: Judge
+    problem: Problem
+    candidate: Candidate
+    champion: Candidate | None
+    baseline: BaselineReport | None
+    reference: Subject
+    generator: torch.Generator
+
+    def modes(self, workload: Workload) -> list[str]:
+        """The Baselines that a Workload is timed against; eager alone where it is held out (nothing is compiled for
+        it)."""
+        if workload.held_out:
+            return ["eager"]
+        if self.baseline is None:
+            return list(self.judge.room.modes())
+        return list(dict.fromkeys(["eager", self.baseline.fastest(workload.name).mode]))
+
+
+def _time(task: _Task, workload: Workload, repetitions: int) -> _Times:
+    judge, modes, times = task.judge, task.modes(workload), _Times(workload)
+    oracle = Oracle(task.problem, task.reference, workload.sizes, task.generator)
+    bench = Bench(judge.room, workload, oracle, [], first_call_s=first_call_limit_s(task.candidate))
     try:
         with device_lock(judge.device.uuid, exclusive=True, timeout_s=LOCK_S):
-            for _ in range(PROCESS_PAIRS):
+            for _ in range(repetitions):
                 with ExitStack() as fresh:
-                    bench.replace(_contenders(judge, problem, candidate, champion, modes, oracle, workload, fresh))
+                    bench.replace(_contenders(task, modes, oracle, workload, fresh))
                     bench.run(_RULES)
-                    _note(times, bench, modes, champion is not None)
+                    _note(times, bench, modes, task.champion is not None)
                     times.measurements.append(bench.measurement("candidate", modes, judge.floor_us(bench)))
                     bench.replace([])
     finally:
@@ -146,19 +156,13 @@ def _time(
 
 
 def _contenders(
-    judge: Judge,
-    problem: Problem,
-    candidate: Candidate,
-    champion: Candidate | None,
-    modes: Sequence[str],
-    oracle: Oracle,
-    workload: Workload,
-    fresh: ExitStack,
+    task: _Task, modes: Sequence[str], oracle: Oracle, workload: Workload, fresh: ExitStack
 ) -> list[Contender]:
     """Fresh processes for everything but compiled Baselines, whose compiled code stays with their process.
 
     "again" is the Candidate once more, in another process: how far it is from itself is the A/A spread.
     """
+    judge, problem = task.judge, task.problem
     contenders: list[Contender] = []
 
     def add(name: str, one: Candidate) -> None:
@@ -170,10 +174,10 @@ def _contenders(
             raise rejection(fault, Stage.CONFIRM, "constructing ModelNew") from fault
         contenders.append(Contender(name, subject, suspect=True))
 
-    add("candidate", candidate)
-    add("again", candidate)
-    if champion is not None:
-        add("champion", champion)
+    add("candidate", task.candidate)
+    add("again", task.candidate)
+    if task.champion is not None:
+        add("champion", task.champion)
     for mode in modes:
         if mode == "eager":
             subject = fresh.enter_context(judge.room.fresh_comparator(problem, mode, oracle))
@@ -187,56 +191,64 @@ def _note(times: _Times, bench: Bench, modes: Sequence[str], champion: bool) -> 
     names = ["again", *modes, *(["champion"] if champion else [])]
     for name in names:
         times.log_ratios.setdefault(name, []).append(statistics.median(bench.log_ratios(name, "candidate")))
+    times.resolution = max(times.resolution, bench.resolution("candidate"))
     for contender in bench.contenders:
         times.rounds.setdefault(contender.name, []).append(contender.official_us())
 
 
 def _result(
-    judge: Judge,
-    problem: Problem,
-    candidate: Candidate,
-    champion: Candidate | None,
+    task: _Task,
     screened: Screened,
     clock: Clockwork,
     found: Sequence[_Times],
+    hidden: Sequence[_Times],
     evidence: dict[str, Any],
 ) -> Evaluation:
     logs: dict[str, list[tuple[Workload, list[float]]]] = {}
+    with_champion = task.champion is not None
     for times in found:
         modes = [name for name in times.rounds if name not in ("candidate", "again", "champion")]
         fastest = min(modes, key=lambda mode: statistics.median(times.rounds[mode]))
-        for against in [*modes, "fastest", *(["champion"] if champion is not None else [])]:
+        for against in [*modes, "fastest", *(["champion"] if with_champion else [])]:
             source = fastest if against == "fastest" else against
             logs.setdefault(against, []).append((times.workload, times.log_ratios[source]))
-    against = "champion" if champion is not None else "fastest"
-    verdict = _promotion(logs[against], [(t.workload, t.log_ratios["again"]) for t in found])
+    against = "champion" if with_champion else "fastest"
+    unseen = [(t.workload, t.log_ratios["champion" if with_champion else "eager"]) for t in hidden]
+    again = [(t.workload, t.log_ratios["again"]) for t in found]
+    verdict = _promotion(logs[against], again, unseen, max((t.resolution for t in found), default=0.0))
     evidence["promote"] = verdict.pop("promote")
     evidence["confirm"] = {**verdict, "against": against, "process_pairs": PROCESS_PAIRS}
-    return judge.passed(
-        problem,
-        candidate,
+    return task.judge.passed(
+        task.problem,
+        task.candidate,
         screened,
         clock,
         evidence,
         [_merged(times) for times in found],
-        judge.ratios(logs, len(found)),
+        task.judge.ratios(logs, len(found)),
     )
 
 
 def _promotion(
-    against: Sequence[tuple[Workload, list[float]]], again: Sequence[tuple[Workload, list[float]]]
+    against: Sequence[tuple[Workload, list[float]]],
+    again: Sequence[tuple[Workload, list[float]]],
+    unseen: Sequence[tuple[Workload, list[float]]] = (),
+    resolution: float = 0.0,
 ) -> dict[str, Any]:
-    """Promote, or not: the bound must pass 1 + the larger of 1 % and what the device does to equal kernels."""
+    """Promote, or not: the bound must pass 1 + the largest of 1 %, what the device does to equal kernels, and what
+    a child could gain by making its own harness faster. No Workload may be slower, held-out ones included, of which
+    nothing but that is told."""
     bound = stats.lower_bound(_headline(against), _CONFIDENCE)
     spread = _spread(_headline(again))
-    threshold = 1 + max(_LEAST_GAIN, spread)
-    worst = [w.name for w, logs in against if stats.ratio_interval(logs)[1].high < _WORST_WORKLOAD]
+    threshold = 1 + max(_LEAST_GAIN, spread, resolution)
+    worse = [w for w, logs in [*against, *unseen] if stats.ratio_interval(logs)[1].high < _WORST_WORKLOAD]
     return {
-        "promote": bound > threshold and not worst,
+        "promote": bound > threshold and not worse,
         "bound": round(bound, 5),
         "threshold": round(threshold, 5),
         "aa_spread": round(spread, 5),
-        "worse_workloads": worst,
+        "harness_share": round(resolution, 5),
+        "worse_workloads": list(dict.fromkeys("a held-out workload" if w.held_out else w.name for w in worse)),
     }
 
 

@@ -65,6 +65,11 @@ class Sizes:
     hidden: bool = False
     adversarial: bool = True
 
+    @property
+    def shown_label(self) -> str:
+        """What evidence may say of it."""
+        return "held-out workloads" if self.hidden else self.label
+
 
 def sizes_to_check(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Sizes]:
     """Shown Workloads, then varied sizes, then held-out Workloads: cheap and telling failures first."""
@@ -122,7 +127,7 @@ class Checker:
             cases, tree = self._cases(oracle, sizes)
         except (ChildFault, LayoutError) as fault:
             if varied and self.reference.child.alive:
-                self.report.skipped.append(sizes.label)
+                self.report.skipped.append(sizes.shown_label)
                 return
             raise Rejection(
                 Verdict.INVALID_REFERENCE, STAGE, f"the reference fails on {sizes.label}: {fault}"
@@ -133,7 +138,8 @@ class Checker:
             self._try(oracle, tree, cases, sizes)
         except (ChildFault, LayoutError) as fault:
             raise rejection(fault, STAGE, f"checking {sizes.label}") from fault
-        self.report.checked[sizes.label] = self.report.checked.get(sizes.label, 0) + len(cases)
+        label = sizes.shown_label
+        self.report.checked[label] = self.report.checked.get(label, 0) + len(cases)
 
     def _cases(self, oracle: Oracle, sizes: Sizes) -> tuple[list[Case], Any]:
         made = [oracle.inputs() for _ in range(_SEEDS if sizes.adversarial else 1)]
@@ -171,7 +177,7 @@ class Checker:
         case_bytes = _CASE_BYTES * sum(t.numel() * t.element_size() for t in tensors)
         room = max(1, spare // 2 // max(1, case_bytes) - _SEEDS - 1)
         if room < len(sets):
-            self.report.skipped.append(f"{sizes.label}: {len(sets) - room} value sets, for want of device memory")
+            self.report.skipped.append(f"{sizes.shown_label}: {len(sets) - room} value sets, for want of device memory")
         picked = torch.randperm(len(sets), generator=self.generator).tolist()[:room]
         return [sets[i] for i in sorted(picked)]
 

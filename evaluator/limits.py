@@ -11,11 +11,13 @@ and refused split-bf16 products; those for half precisions leave room for one mo
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
 import torch
 
+from evaluator.ties import equal_by_value
 from evaluator.types import Precision
 
 _SQUARES = (1e-140, 1e140)  # a norm in between was computed without overflow or underflow that matters
@@ -74,9 +76,13 @@ class Finding:
 
 class Target:
     """What one output tensor should be. `oracle` is float64 (complex128) or integral; `reference` is what the
-    reference returned at its own precision (None: not run, the oracle stands in for it)."""
+    reference returned at its own precision (None: not run, the oracle stands in for it). Integers may be indices into
+    one of `inputs`: then another index of an equal value is as good."""
 
-    def __init__(self, oracle: torch.Tensor, reference: torch.Tensor | None) -> None:
+    def __init__(
+        self, oracle: torch.Tensor, reference: torch.Tensor | None, inputs: Sequence[torch.Tensor] = ()
+    ) -> None:
+        self._inputs = tuple(inputs)
         self.integral = not (oracle.is_floating_point() or oracle.is_complex())
         self.reference = oracle if reference is None else reference
         self.oracle = oracle
@@ -218,7 +224,7 @@ class Target:
         right = torch.zeros(actual.shape, dtype=torch.bool, device=actual.device)
         for value in allowed:
             right |= (actual == value) | ((actual != actual) & (value != value))  # NaN equals NaN
-        if bool(right.all()):
+        if bool(right.all()) or (len(allowed) > 1 and equal_by_value(self._inputs, allowed[0], actual)):
             return None
         worst = int((~right).flatten().to(torch.uint8).argmax())
         got, want = actual.flatten()[worst], allowed[0].flatten()[worst]

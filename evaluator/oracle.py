@@ -104,15 +104,23 @@ class Oracle:
         moved = (
             self._wide(tree, [values.nudged(c, self.generator, n) for c, n in zip(calls, steps, strict=True)]) or wide
         )
-        return [self._expected(*three) for three in zip(own, wide, moved, strict=True)]
+        return [self._expected(*four) for four in zip(own, wide, moved, calls, strict=True)]
 
-    def targets(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], like: Sequence[Expected]) -> list[Expected]:
-        """The same, each with the limits of an earlier call of its kind: one run of the reference instead of three."""
+    def targets(
+        self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], like: Sequence[Expected], odd: Sequence[bool]
+    ) -> list[Expected]:
+        """The same, each with the limits of an earlier call of its kind: one run of the reference instead of three.
+
+        For `odd` calls, where the reference may overflow, its own results are wanted, too."""
         wide = self._wide(tree, calls) or self._own(tree, calls)
-        return [
-            replace(kind, targets=tuple(Target(tensor, None) for tensor in tensors))
-            for (_, tensors), kind in zip(wide, like, strict=True)
-        ]
+        careful = [call for call, is_odd in zip(calls, odd, strict=True) if is_odd]
+        own = iter(self._own(tree, careful) if careful else [])
+        found = []
+        for (_, tensors), kind, inputs, is_odd in zip(wide, like, calls, odd, strict=True):
+            mine = next(own)[1] if is_odd else [None] * len(tensors)
+            pairs = zip(tensors, mine, strict=True)
+            found.append(replace(kind, targets=tuple(Target(t, one, inputs) for t, one in pairs)))
+        return found
 
     def mutated(self, tree: Any) -> tuple[int, ...]:
         """The tensors in the inputs that the Problem says are changed in place. Raises LayoutError for a position that
@@ -143,10 +151,11 @@ class Oracle:
         own: tuple[Any, list[torch.Tensor]],
         wide: tuple[Any, list[torch.Tensor]],
         moved: tuple[Any, list[torch.Tensor]],
+        inputs: Sequence[torch.Tensor],
     ) -> Expected:
         targets, limits, informative = [], [], True
         for mine, oracle, near in zip(own[1], wide[1], moved[1], strict=True):
-            target = Target(oracle, mine)
+            target = Target(oracle, mine, inputs)
             limit = Limit(0.0, 0.0)
             if not target.integral:
                 norm, element = target.own_error()

@@ -38,6 +38,7 @@ class Fresh:
 
     calls: list[values.Tensors]
     like: list[Expected]
+    odd: list[bool]  # which hold adversarial values
     link: chain.Link | None
     expected: list[Expected] = field(default_factory=list)
 
@@ -108,7 +109,7 @@ class Rounds:
                 made = values.apply(change, made, generator)
             calls.append(made)
             like.append(kind)
-        return Fresh(calls, like, self._link(calls))
+        return Fresh(calls, like, [kind is not self.like for kind in like], self._link(calls))
 
     def _odd_places(self, count: int) -> set[int]:
         """Which calls of a round hold adversarial values: never the first, and one at least where there are more."""
@@ -162,8 +163,12 @@ class Rounds:
         """One round, with the outputs of its first `read` calls. Raises Rejection, ComparatorFailed."""
 
         def check(replies: Sequence[Any]) -> None:
+            before = None
             for reply in replies:
-                check_reply(self.like, reply)
+                kind = {**reply["tensor"], "address": 0} if "tensor" in reply else reply
+                if kind != before:  # nearly all are laid out alike
+                    check_reply(self.like, reply)
+                before = kind
 
         try:
             with self.room.quiet():
@@ -215,8 +220,8 @@ class Rounds:
         """The first call's inputs are everybody's; so are the others' where nothing is chained."""
         known = fresh.expected if fresh.link is None else fresh.expected[:1]
         if len(known) < len(calls):
-            like = fresh.like[len(known) : len(calls)]
-            known = [*known, *self.oracle.targets(self.tree, calls[len(known) :], like)]
+            rest = slice(len(known), len(calls))
+            known = [*known, *self.oracle.targets(self.tree, calls[rest], fresh.like[rest], fresh.odd[rest])]
             fresh.expected = known
         return known[: len(calls)]
 

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from evaluator.errors import ProblemError, Rejection
@@ -44,6 +44,7 @@ _LIBRARY_CALLS = frozenset(
 )
 _CPP_LIBRARY = re.compile(r"\b(?:at|torch)::(\w+)\s*\(|\b(cublas\w+|cudnn\w+|cblas_\w+|mkldnn\w*|dnnl_\w+)\b")
 # Switches of PyTorch that are there to be set.
+_SIGNATURES = (".argtypes", ".restype", ".errcheck")  # of ctypes' functions
 _SETTABLE = ("torch.backends", "torch._inductor.config", "torch._dynamo.config", "os.environ")
 
 
@@ -128,15 +129,29 @@ def _check_model(tree: ast.Module) -> None:
 def _check_tampering(tree: ast.Module) -> None:
     """Assigning into an imported module changes what everybody else in the process uses."""
     modules = _imported_modules(tree)
+    own = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
+    own |= {argument.arg for argument in ast.walk(tree) if isinstance(argument, ast.arg)}
+
+    def belongs_to_a_library(name: str) -> bool:
+        """A name that is also somebody's variable may be that; setting switches and signatures is what they are for."""
+        root, _, rest = name.partition(".")
+        full = f"{modules.get(root)}.{rest}"
+        settable = full.startswith(_SETTABLE) or full.endswith(_SIGNATURES)
+        return root in modules and root not in own and not settable
+
     for node in ast.walk(tree):
         for target in _targets(node):
             name = _dotted(target)
-            if name and name.split(".")[0] in modules and not name.startswith(_SETTABLE):
+            if name and belongs_to_a_library(name):
                 raise _tampering(name, target.lineno)
         if isinstance(node, ast.Call) and _dotted(node.func) == "setattr" and node.args:
             name = _dotted(node.args[0])
-            if name and name.split(".")[0] in modules and not name.startswith(_SETTABLE):
+            if name and belongs_to_a_library(f"{name}.{_text(node.args[1:2])}"):
                 raise _tampering(name, node.lineno)
+
+
+def _text(arguments: Sequence[ast.expr]) -> str:
+    return str(arguments[0].value) if arguments and isinstance(arguments[0], ast.Constant) else ""
 
 
 def _tampering(name: str, line: int) -> Rejection:
@@ -156,14 +171,17 @@ def _targets(node: ast.AST) -> Iterator[ast.Attribute]:
         yield from (part for part in parts if isinstance(part, ast.Attribute))
 
 
-def _imported_modules(tree: ast.Module) -> frozenset[str]:
-    names: set[str] = set()
+def _imported_modules(tree: ast.Module) -> Mapping[str, str]:
+    """Names that imports bind, with what they stand for."""
+    names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
-            names.update(alias.asname or alias.name.split(".")[0] for alias in node.names)
+            for alias in node.names:
+                root = alias.name.split(".")[0]
+                names[alias.asname or root] = alias.name if alias.asname else root
         elif isinstance(node, ast.ImportFrom):
-            names.update(alias.asname or alias.name for alias in node.names)
-    return frozenset(names)
+            names.update({alias.asname or alias.name: f"{node.module or ''}.{alias.name}" for alias in node.names})
+    return names
 
 
 def _dotted(node: ast.expr) -> str:

@@ -50,6 +50,11 @@ def _offset(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return (wide + 30 * (spread if math.isfinite(spread) else 1.0)).to(tensor.dtype)
 
 
+def _below(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """All negative: a maximum that starts at zero is wrong."""
+    return -_offset(tensor, generator).abs()
+
+
 def _flat_rows(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Some rows zero, some of one value."""
     changed = tensor.clone()
@@ -100,6 +105,7 @@ TINY = ValueSet("scaled by 1e-20", _scaled(1e-20))
 DENORMAL = ValueSet("denormal numbers", _denormal)
 LARGE_ONES = ValueSet("one large element in every row", _one_large)
 OFFSET = ValueSet("far from zero", _offset)
+BELOW = ValueSet("all far below zero", _below)
 FLAT_ROWS = ValueSet("zero and constant rows", _flat_rows)
 EQUAL = ValueSet("all equal", _equal)
 WITH_NAN = ValueSet("a NaN", _with([math.nan]))
@@ -108,12 +114,13 @@ WITH_INF = ValueSet("infinities", _with([math.inf, -math.inf]))
 # What also appears among timed calls: nothing that a processor computes slower than other values.
 TIMED = (LARGE, LARGE_ONES, OFFSET, FLAT_ROWS, WITH_NAN, WITH_INF)
 ADVERSARIAL = (
-    LARGE, HUGE, SMALL, TINY, DENORMAL, LARGE_ONES, OFFSET, FLAT_ROWS, EQUAL, WITH_NAN, WITH_INF,
+    LARGE, HUGE, SMALL, TINY, DENORMAL, LARGE_ONES, OFFSET, BELOW, FLAT_ROWS, EQUAL, WITH_NAN, WITH_INF,
 )  # fmt: skip
 
 
 def nudged(tensors: Sequence[torch.Tensor], generator: torch.Generator, ulps: int = 1) -> Tensors:
-    """float32 and float64 tensors with every element moved by `ulps` units in the last place, up or down at random.
+    """float32 and float64 tensors with every element moved by `ulps` units in the last place, up or down at random; by
+    more than one unit they are also moved all together, as the rounding of a long sum of equal terms does.
 
     What the oracle makes of them shows how well the task is conditioned. Half precisions are left alone: one unit of
     theirs is what an output is rounded to anyway.
@@ -123,7 +130,8 @@ def nudged(tensors: Sequence[torch.Tensor], generator: torch.Generator, ulps: in
         copy = clone(tensor)
         if tensor.dtype in (torch.float32, torch.float64) and tensor.numel():
             up = torch.randint(2, tensor.shape, generator=generator, device=generator.device, dtype=torch.int8)
-            step = (up.to(tensor.device, tensor.dtype) * 2 - 1) * (ulps * torch.finfo(tensor.dtype).eps)
+            units = up.to(tensor.device, tensor.dtype) * 2 - (1 if ulps == 1 else 0)
+            step = units * (ulps * torch.finfo(tensor.dtype).eps)
             copy.copy_(torch.where(torch.isfinite(tensor), tensor * (1 + step), tensor))
         moved.append(copy)
     return tuple(moved)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from typing import Any
 
 import torch
@@ -56,10 +57,7 @@ class TensorSpec:
     @property
     def span_bytes(self) -> int:
         """Bytes from the first to the last element, both included; 0 for an empty tensor."""
-        if 0 in self.shape:
-            return 0
-        steps = sum((size - 1) * step for size, step in zip(self.shape, self.stride, strict=True))
-        return (steps + 1) * self.torch_dtype.itemsize
+        return _span_bytes(self.shape, self.stride, self.dtype)
 
     @classmethod
     def of(cls, tensor: torch.Tensor, offset: int = 0) -> TensorSpec:
@@ -76,14 +74,13 @@ class TensorSpec:
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TensorSpec:
         """Read what another process says; raises LayoutError for anything but non-negative ints and a known dtype."""
-        shape, stride = _sizes(data.get("shape")), _sizes(data.get("stride"))
-        (offset,) = _sizes([data.get("offset", 0)])
-        if len(shape) != len(stride) or math.prod(shape) > _MAX_ELEMENTS:
-            raise LayoutError(f"shape {shape} with stride {stride}")
-        spec = cls(shape, stride, dtype_name(dtype_named(data.get("dtype", ""))), offset)
-        if spec.span_bytes > _MAX_ELEMENTS:
-            raise LayoutError(f"shape {shape} with stride {stride} spans more memory than there is")
-        return spec
+        shape, stride, offset = data.get("shape"), data.get("stride"), data.get("offset", 0)
+        if not isinstance(shape, list | tuple) or not isinstance(stride, list | tuple):
+            raise LayoutError("a shape is a short list")
+        try:
+            return _checked(tuple(shape), tuple(stride), data.get("dtype", ""), offset)
+        except TypeError as error:  # what cannot be hashed is no number
+            raise LayoutError(f"sizes {str(shape)[:80]}") from error
 
     def view(self, raw: torch.Tensor) -> torch.Tensor:
         """This tensor inside `raw` (uint8, one axis, aligned). Raises LayoutError when it does not fit."""
@@ -94,6 +91,28 @@ class TensorSpec:
         return (
             raw[self.offset : self.offset + self.span_bytes].view(self.torch_dtype).as_strided(self.shape, self.stride)
         )
+
+
+@lru_cache(maxsize=4096)
+def _span_bytes(shape: tuple[int, ...], stride: tuple[int, ...], dtype: str) -> int:
+    if 0 in shape:
+        return 0
+    steps = sum((size - 1) * step for size, step in zip(shape, stride, strict=True))
+    return (steps + 1) * dtype_named(dtype).itemsize
+
+
+@lru_cache(maxsize=4096)
+def _checked(shape: tuple[Any, ...], stride: tuple[Any, ...], dtype: Any, offset: Any) -> TensorSpec:
+    """The layout that these say; kept, because thousands of calls return the same. Of equal keys (1 and 1.0) whichever
+    was there first counts, which holds plain ints in any case."""
+    shape, stride = _sizes(shape), _sizes(stride)
+    (offset,) = _sizes([offset])
+    if len(shape) != len(stride) or math.prod(shape) > _MAX_ELEMENTS:
+        raise LayoutError(f"shape {shape} with stride {stride}")
+    spec = TensorSpec(shape, stride, dtype_name(dtype_named(dtype)), offset)
+    if spec.span_bytes > _MAX_ELEMENTS:
+        raise LayoutError(f"shape {shape} with stride {stride} spans more memory than there is")
+    return spec
 
 
 def _sizes(value: Any) -> tuple[int, ...]:

@@ -159,7 +159,7 @@ def _mappings(pid: int, inode: int) -> list[tuple[int, int]]:
 
 def read_claim(child: ChildProcess, claim: Mapping[str, Any]) -> torch.Tensor:
     """A private copy of a claimed tensor. Its address may be anything: only the child's own memory is read."""
-    spec = TensorSpec.from_json({**claim, "offset": 0})
+    spec = TensorSpec.from_json(claim if claim.get("offset", 0) == 0 else {**claim, "offset": 0})
     address = claim.get("address")
     if spec.span_bytes > _MAX_TENSOR_BYTES:
         raise LayoutError(f"a tensor of {spec.span_bytes} bytes")

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from evaluator import confirm as confirming
 from evaluator.confirm import _promotion, confirm
 from evaluator.judge import Judge
 from evaluator.serve import make_backend
@@ -24,13 +25,17 @@ def judge() -> Iterator[Judge]:
     one.close()
 
 
-def test_an_identical_kernel_is_not_promoted(judge: Judge) -> None:
+def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confirming, "PROCESS_PAIRS", 3)
+    monkeypatch.setattr(confirming, "_HIDDEN_PAIRS", 1)
     task = problem()
     champion = candidate(CPP, head="")
     again = candidate("# the same once more\n" + CPP, head="")
     found = confirm(judge, task, again, champion, eager_only(judge, task))
     assert found.verdict is Verdict.PASSED, (found.reason, found.evidence)
     assert found.evidence["promote"] is False
+    assert "'odd'" not in str(found.evidence)  # the held-out workload
+    assert [m.workload for m in found.measurements] == ["small"]
     assert {r.against for r in found.speedups} == {"eager", "fastest", "champion"}
 
 
@@ -44,6 +49,18 @@ def test_a_clear_gain_is_promoted_and_luck_is_not() -> None:
         again = [(ONE, _logs(generator, 1.0, 0.01))]
         assert _promotion([(ONE, _logs(generator, 1.5, 0.01))], again)["promote"]
         assert not _promotion([(ONE, _logs(generator, 1.0, 0.01))], again)["promote"]
+
+
+def test_a_gain_within_the_harness_or_a_loss_on_held_out_data_forbids_promotion() -> None:
+    generator = random.Random(3)
+    hidden = Workload(name="secret", held_out=True)
+    again = [(ONE, _logs(generator, 1.0, 0.001))]
+    gain = [(ONE, _logs(generator, 1.1, 0.001))]
+    assert _promotion(gain, again)["promote"]
+    assert not _promotion(gain, again, (), 0.2)["promote"]
+    found = _promotion(gain, again, [(hidden, _logs(generator, 0.9, 0.001))])
+    assert not found["promote"]
+    assert found["worse_workloads"] == ["a held-out workload"]
 
 
 def test_a_workload_that_got_worse_forbids_promotion() -> None:
