@@ -9,6 +9,7 @@ import logging
 import re
 import threading
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 import redis
@@ -234,3 +235,15 @@ def test_a_new_run_is_announced_once_it_is_committed(
             message = json.loads(broker.lindex("cpu", 0))
         assert message["headers"]["task"] == TASK_WORK
         assert json.loads(base64.b64decode(message["body"]))[0] == ["cpu"]
+
+
+def test_every_metric_is_documented(client: TestClient) -> None:
+    text = client.get("/metrics").text
+    served = {
+        line.split()[2].removesuffix("_total").removesuffix("_created")
+        for line in text.splitlines()
+        if line.startswith("# TYPE ")
+    }
+    page = (Path(__file__).parents[2] / "docs" / "guide" / "operations.md").read_text(encoding="utf-8")
+    documented = {name.removesuffix("_total") for name in re.findall(r"^\| `(warpwright_\w+)`", page, re.MULTILINE)}
+    assert served == documented
