@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError
 
 from db.engine import write_session
 from db.transitions.jobs import sweep
-from db.transitions.retention import drop_samples
+from db.transitions.retention import drop_samples, gather_statistics
 from runtime.logs import configure_logging, get_logger
 from runtime.settings import settings
 from workers.context import Context
@@ -36,6 +36,8 @@ def sweep_once(context: Context) -> None:
 
 def tidy(context: Context, stop: threading.Event) -> None:
     """Drop raw samples that are older than `sample_days`, a batch at a time, until none is left or `stop` is set."""
+    with write_session(context.engine) as s:
+        gather_statistics(s)
     if not context.settings.sample_days:
         return
     before = datetime.now(UTC) - timedelta(days=context.settings.sample_days)

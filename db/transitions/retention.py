@@ -1,11 +1,11 @@
-"""What is not kept for good: raw samples. Medians and intervals stay, and Champions keep everything."""
+"""Housekeeping. What is not kept for good: raw samples. Medians and intervals stay, and Champions keep everything."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import delete, select
+from sqlalchemy import delete, select, text
 from sqlalchemy.orm import Session
 
 from db.ids import first_id
@@ -38,6 +38,13 @@ def drop_samples(s: Session, before: datetime, *, after: str = "") -> str | None
         s.execute(delete(SampleRow).where(SampleRow.owner_id.in_(gone)).execution_options(synchronize_session=False))
         return owners[-1]
     return None
+
+
+def gather_statistics(s: Session) -> None:
+    """Let SQLite look at a sample of its tables, so that it picks the right index; PostgreSQL does so by itself."""
+    if s.get_bind().dialect.name == "sqlite":
+        s.execute(text("PRAGMA analysis_limit=1000"))
+        s.execute(text("ANALYZE"))
 
 
 def _kept(s: Session, owners: Sequence[str]) -> set[str]:

@@ -6,8 +6,11 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from sqlalchemy import Engine, select
+from sqlalchemy import Engine, select, text
+from sqlalchemy.orm import Session
 
+from bench.seed.__main__ import seed
+from bench.seed.plan import Scale
 from db.engine import read_session, write_session
 from db.ids import first_id, new_id
 from db.repositories import candidates, evaluations
@@ -89,3 +92,20 @@ def test_baselines_that_no_champion_was_compared_with_go_too(engine: Engine) -> 
     assert any(id.startswith("base_") for id in owners(engine))
     drop_all(engine, datetime.now(UTC) + timedelta(days=1))
     assert owners(engine) == set()
+
+
+def test_sqlite_learns_what_its_tables_have_become(engine: Engine) -> None:
+    seed(engine, Scale(candidates=300, runs=10, problems=8, projects=3, largest_run=150, largest_project=200))
+    with write_session(engine) as s:
+        s.execute(text("DELETE FROM sqlite_stat1" if known(s) else "SELECT 1"))
+        retention.gather_statistics(s)
+    with read_session(engine) as s:
+        if engine.dialect.name == "sqlite":
+            assert s.scalar(text("SELECT count(*) FROM sqlite_stat1 WHERE tbl = 'candidates'"))
+
+
+def known(s: Session) -> bool:
+    """Whether SQLite has gathered anything yet."""
+    if s.get_bind().dialect.name != "sqlite":
+        return False
+    return bool(s.scalar(text("SELECT count(*) FROM sqlite_master WHERE name = 'sqlite_stat1'")))
