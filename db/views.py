@@ -112,7 +112,6 @@ class JobView:
     error: str
     created_at: str
     claimed_at: str | None
-    run_id: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

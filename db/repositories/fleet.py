@@ -1,4 +1,4 @@
-"""The devices, how busy they are, and what waits for them."""
+"""How busy the devices are."""
 
 from __future__ import annotations
 
@@ -9,11 +9,9 @@ from sqlalchemy.orm import Session
 
 from db.clock import iso, now
 from db.history import DeviceHourRow
-from db.tables import JobRow
-from db.views import DeviceHour, JobView
+from db.views import DeviceHour
 
 HOURS = 24
-MOST_JOBS = 100
 
 
 def hours(s: Session) -> dict[str, tuple[DeviceHour, ...]]:
@@ -28,28 +26,3 @@ def hours(s: Session) -> dict[str, tuple[DeviceHour, ...]]:
         )
         found.setdefault(row.uuid, []).append(one)
     return {uuid: tuple(ones) for uuid, ones in found.items()}
-
-
-def at_work(s: Session, project_id: str) -> tuple[JobView, ...]:
-    """The Jobs of a project that workers hold at the moment, the oldest claims first."""
-    rows = s.scalars(
-        select(JobRow)
-        .where(JobRow.state == "claimed", JobRow.project_id == project_id)
-        .order_by(JobRow.lease_until)
-        .limit(MOST_JOBS)
-    )
-    return tuple(
-        JobView(
-            id=row.id,
-            kind=row.kind,
-            queue=row.queue,
-            state=row.state,
-            attempts=row.attempts,
-            worker=row.worker,
-            error=row.error,
-            created_at=iso(row.created_at) or "",
-            claimed_at=iso(row.claimed_at),
-            run_id=row.run_id,
-        )
-        for row in rows
-    )

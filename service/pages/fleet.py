@@ -11,7 +11,7 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from db.engine import read_session
-from db.repositories import devices, fleet, jobs
+from db.repositories import devices, fleet, queue
 from db.views import DeviceHour, DeviceView
 from service.context import Ctx
 from service.pages.rendering import page
@@ -20,7 +20,7 @@ from service.principal import Reads
 router = APIRouter()
 
 AWAY = timedelta(minutes=15)
-_STATES = ("claimed", "ready", "held")
+MOST_WORKERS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -36,20 +36,19 @@ class Member:
 
 
 @router.get("/fleet")
-def show(context: Ctx, who: Reads) -> Response:
+def show(context: Ctx, _: Reads) -> Response:
     """Every device that a worker has registered, newest seen first."""
     with read_session(context.engine) as session:
         found = devices.list(session)
         hours = fleet.hours(session)
-        depths = jobs.depths(session)
-        working = fleet.at_work(session, who.project_id)
+        queues = queue.depths(session)
+        working = queue.working(session, limit=MOST_WORKERS)
     present = datetime.now(UTC)
-    queues = sorted({queue for queue, _ in depths} | {view.queue for view in found})
     return page(
         "fleet.html",
         section="fleet",
         members=[_member(view, hours.get(view.device.uuid, ()), present) for view in found],
-        queues=[(queue, [depths.get((queue, state), 0) for state in _STATES]) for queue in queues],
+        queues=queues,
         working=working,
     )
 

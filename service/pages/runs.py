@@ -11,7 +11,8 @@ from starlette.responses import RedirectResponse, Response
 from db.engine import read_session
 from db.repositories import archive, candidates, history, problems, queue, runs
 from db.views import ChampionView, Milestone, ProblemView
-from evolution.types import EndReason, Run
+from evaluator.types import Verdict
+from evolution.types import EndReason, Run, RunStatus
 from service.answering import RunId, answer, refusals
 from service.context import Ctx
 from service.pages import lineage
@@ -39,22 +40,31 @@ TABS = (
     ("queue", "Queue"),
 )
 EXTENDABLE = (EndReason.BUDGET, EndReason.STAGNATED, EndReason.NO_IMPROVEMENT, EndReason.TARGET_REACHED)
+LIVE = tuple(status for status in RunStatus if not status.ended)
 AXES = {"evaluations": "evaluations", "seconds": "wall_s", "dollars": "usd"}
 Axis = Annotated[Literal["evaluations", "seconds", "dollars"], Query()]
 Order = Annotated[Literal["newest", "fastest"], Query()]
 
 
 @router.get("/runs")
-def show_all(context: Ctx, who: Reads, cursor: Cursor = None) -> Response:
+def show_all(
+    context: Ctx,
+    who: Reads,
+    q: Annotated[str, Query(max_length=100)] = "",
+    status: Annotated[Literal["", "live", "finished", "failed", "cancelled"], Query()] = "",
+    cursor: Cursor = None,
+) -> Response:
     """Newest first."""
-    after = decode_cursor("runs", cursor)
+    list_name = f"runs:{q}:{status}"
+    after = decode_cursor(list_name, cursor)
+    statuses = LIVE if status == "live" else (RunStatus(status),) if status else ()
+    only = runs.Filter(text=q.strip() or None, statuses=statuses)
     with read_session(context.engine) as session, refusals():
-        found = runs.list(session, who.project_id, limit=PAGE + 1, after=after)
+        found = runs.list(session, who.project_id, limit=PAGE + 1, after=after, only=only)
         shown = found[:PAGE]
         names = problems.names(session, {run.problem_id for run in shown})
         best = candidates.several(session, [run.best_id for run in shown if run.best_id is not None])
         crowned = history.newest_champions(session, [run.id for run in shown if run.champion_id is not None])
-    more = encode_cursor("runs", shown[-1].id) if len(found) > PAGE else None
     return page(
         "runs.html",
         section="runs",
@@ -62,9 +72,11 @@ def show_all(context: Ctx, who: Reads, cursor: Cursor = None) -> Response:
         names=names,
         best={one.id: one for one in best},
         crowned=crowned,
-        more=more,
+        more=encode_cursor(list_name, shown[-1].id) if len(found) > PAGE else None,
         first=cursor is None,
         busy=cursor is None and any(not run.status.ended for run in shown),
+        q=q,
+        wanted=status,
     )
 
 
@@ -116,19 +128,39 @@ def progress(context: Ctx, who: Reads, id: RunId) -> Response:
 
 
 @router.get("/runs/{id}/candidates")
-def list_candidates(context: Ctx, who: Reads, id: RunId, cursor: Cursor = None, order: Order = "newest") -> Response:
-    """Newest first in pages, or one page of the fastest."""
-    list_name = f"candidates:{id}"
+def list_candidates(
+    context: Ctx,
+    who: Reads,
+    id: RunId,
+    order: Order = "newest",
+    verdict: Annotated[Verdict | Literal[""], Query()] = "",
+    cursor: Cursor = None,
+) -> Response:
+    """Newest first, or those that passed with the fastest first."""
+    list_name = f"candidates:{id}:{order}:{verdict}"
     after = decode_cursor(list_name, cursor)
-    fastest = order == "fastest"
     with read_session(context.engine) as session, refusals():
         values = _frame(session, who, id, "candidates")
-        found = candidates.list(session, id, limit=PAGE + 1, after=None if fastest else after, by_speedup=fastest)
-    more = encode_cursor(list_name, found[PAGE - 1].id) if len(found) > PAGE and not fastest else None
+        found = candidates.list(
+            session,
+            id,
+            limit=PAGE + 1,
+            after=after,
+            by_speedup=order == "fastest",
+            only=candidates.Filter(verdict=verdict or None),
+        )
+        seen = {tally.verdict for tally in history.tallies(session, id)}
     return page(
-        "run_candidates.html", **values, found=found[:PAGE], more=more, order=order, first=cursor is None,
+        "run_candidates.html",
+        **values,
+        found=found[:PAGE],
+        more=encode_cursor(list_name, found[PAGE - 1].id) if len(found) > PAGE else None,
+        order=order,
+        verdict=verdict,
+        verdicts=[one for one in Verdict if one in seen or one is verdict],
+        first=cursor is None,
         top=_top([one.speedup.interval.high for one in found if one.speedup is not None]),
-    )  # fmt: skip
+    )
 
 
 @router.get("/runs/{id}/archive")

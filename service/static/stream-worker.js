@@ -33,7 +33,8 @@ self.onconnect = ({ ports: [port] }) => {
   port.onmessage = ({ data }) => {
     leave(port);
     if (!data.follow) return;
-    const stream = streams.get(data.follow) ?? open(data.follow, data.after);
+    const known = streams.get(data.follow);
+    const stream = known && known.source.readyState !== EventSource.CLOSED ? known : open(data.follow, data.after);
     stream.ports.add(port);
     followed.set(port, data.follow);
     if (stream.last > data.after) port.postMessage({ kind: "missed", seq: stream.last });

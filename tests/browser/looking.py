@@ -60,9 +60,20 @@ def serious(page: Page) -> list[str]:
     ]
 
 
+SHIFT = """() => {
+  window.shift = 0;
+  window.shifted = [];
+  new PerformanceObserver((list) => {
+    for (const entry of list.getEntries()) {
+      if (entry.hadRecentInput) continue;
+      window.shift += entry.value;
+      const names = entry.sources.map((one) => one.node?.id || one.node?.className || one.node?.nodeName);
+      window.shifted.push(`${entry.value.toFixed(4)}: ${names}`);
+    }
+  }).observe({ type: "layout-shift" });
+}"""
+
+
 def measure_shift(page: Page) -> None:
-    """Begin to add up layout shifts in `window.shift`."""
-    page.evaluate(
-        "() => { window.shift = 0; new PerformanceObserver((list) => { for (const entry of list.getEntries()) "
-        "if (!entry.hadRecentInput) window.shift += entry.value; }).observe({ type: 'layout-shift' }); }"
-    )
+    """Begin to add up layout shifts in `window.shift`; `window.shifted` says what moved."""
+    page.evaluate(SHIFT)

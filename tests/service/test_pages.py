@@ -22,6 +22,7 @@ from service.pages import runs as run_pages
 from service.pages.charts import interval_bar, sparkline, staircase
 from service.pages.diffs import diff
 from service.pages.static import ASSETS
+from service.paging import encode_cursor
 from tests.db.world import EXHAUSTED, World, candidate_result
 from tests.service.conftest import PROBLEM
 
@@ -124,6 +125,18 @@ def test_the_leaderboard_is_filtered_sorted_and_taken_home(client: TestClient, f
     assert client.get("/?sort=upside-down", headers={"accept": "text/html"}).status_code == 422
     rows = list(csv.DictReader(io.StringIO(client.get("/leaderboard.csv?sort=newest").text)))
     assert [(row["problem"], row["speedup"], row["baseline"]) for row in rows] == [("softmax", "2.4", "compile")]
+
+
+def test_lists_of_runs_and_candidates_are_asked_and_gone_through(client: TestClient, finished: str) -> None:
+    assert "softmax" in client.get("/runs?q=soft&status=finished").text
+    assert "Nothing fits" in client.get("/runs?status=live").text
+    table = client.get(f"/runs/{finished}/candidates?verdict=BUILD_ERROR").text
+    assert table.count('<tr id="row-') == 1
+    assert client.get(f"/runs/{finished}/candidates?verdict=&order=fastest").text.count('<tr id="row-') == 3
+    assert "No candidate has this verdict." in client.get(f"/runs/{finished}/candidates?verdict=TIMEOUT").text
+    assert client.get(f"/runs/{finished}/candidates?verdict=FINE").status_code == 422
+    forged = encode_cursor("runs::", "x")
+    assert client.get(f"/runs/{finished}/candidates?cursor={forged}").status_code == 400
 
 
 def test_a_run_is_paused_resumed_and_cancelled_from_its_page(client: TestClient, world: World) -> None:
