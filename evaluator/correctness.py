@@ -64,6 +64,7 @@ class Sizes:
     sizes: Mapping[str, Any]
     hidden: bool = False
     adversarial: bool = True
+    layout: str = ""  # one of values.LAYOUTS; dense where there is none
 
     @property
     def shown_label(self) -> str:
@@ -77,6 +78,10 @@ def sizes_to_check(problem: Problem, workloads: Sequence[Workload]) -> Iterator[
         if not workload.held_out:
             yield Sizes(workload.name, workload.sizes)
     yield from varied_sizes(problem, workloads)
+    if problem.domain is Domain.GENERAL:
+        first = next(w for w in workloads if not w.held_out)
+        for layout in values.LAYOUTS:
+            yield Sizes(f"{first.name}, inputs {layout}", first.sizes, adversarial=False, layout=layout)
     for workload in workloads:
         if workload.held_out:
             yield Sizes(workload.name, workload.sizes, hidden=True)
@@ -145,6 +150,8 @@ class Checker:
         made = [oracle.inputs() for _ in range(_SEEDS if sizes.adversarial else 1)]
         tree = made[0].tree
         named = [(f"seed {index}", arguments.tensors) for index, arguments in enumerate(made)]
+        if sizes.layout:
+            named = [(name, values.laid_out(tensors, sizes.layout)) for name, tensors in named]
         if sizes.adversarial:
             first = made[0].tensors
             named.append(("one element changed", values.twin(first, [True] * len(first), self.generator)))

@@ -137,6 +137,25 @@ def nudged(tensors: Sequence[torch.Tensor], generator: torch.Generator, ulps: in
     return tuple(moved)
 
 
+LAYOUTS = ("rows apart", "transposed", "from an odd offset")
+
+
+def laid_out(tensors: Sequence[torch.Tensor], layout: str) -> Tensors:
+    """The same values in memory of another layout, as a caller's slice or transpose gives; each tensor that can be."""
+    return tuple(_laid_out(tensor, layout) for tensor in tensors)
+
+
+def _laid_out(tensor: torch.Tensor, layout: str) -> torch.Tensor:
+    if tensor.ndim == 0 or (tensor.ndim == 1 and layout == "transposed"):
+        return tensor
+    if layout == "transposed":
+        return tensor.transpose(-1, -2).contiguous().transpose(-1, -2)
+    more = 3 if layout == "rows apart" else 1
+    wide = torch.zeros((*tensor.shape[:-1], tensor.shape[-1] + more), dtype=tensor.dtype, device=tensor.device)
+    part = wide[..., 1:] if layout == "from an odd offset" else wide[..., : tensor.shape[-1]]
+    return part.copy_(tensor)
+
+
 def bases(made: Sequence[Tensors], generator: torch.Generator) -> list[Tensors]:
     """What timed inputs are mixed from: what the recipe made, and where it always makes the same, tensors like that of
     the judge's own, lest every timed input be equal."""

@@ -128,6 +128,8 @@ def pack(tensors: Sequence[torch.Tensor], alignment: int = ALIGNMENT) -> tuple[l
     specs, end = [], 0
     for tensor in tensors:
         start = -(-end // alignment) * alignment
+        if not tensor.is_contiguous():  # a slice need not start where an allocation does
+            start += int(tensor.storage_offset()) * tensor.element_size() % alignment
         spec = TensorSpec.of(tensor, start)
         specs.append(spec)
         end = start + spec.span_bytes

@@ -186,3 +186,71 @@ def test_a_good_reference_is_admitted_with_facts(judge: Judge) -> None:
     assert found.accepted, found.reason
     assert found.facts[0].inputs == ("float32 [48, 256]",)
     assert found.facts[0].bytes_moved == 4 * (2 * 48 * 256 + 256)
+
+
+DENSE_ONLY = """class ModelNew(Base):
+    def forward(self, x):
+        dense = torch.as_strided(x, x.shape, (x.shape[-1], 1), x.storage_offset())
+        return right(dense, self.weight)
+"""
+
+
+def test_a_general_domain_has_other_layouts(judge: Judge) -> None:
+    task = read_problem(problem().source + '\nDOMAIN = "general"\n', "general")
+    found = judge.judge(task, candidate(DENSE_ONLY), eager_only(judge, task))
+    assert found.verdict is Verdict.INCORRECT_VALUES, (found.reason, found.evidence)
+    assert "rows apart" in found.evidence["workload"]
+
+
+MUTATING = """import torch
+
+MUTATES = [0]
+
+
+class Model(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(4))
+
+    def forward(self, x, y):
+        x.add_(y)
+        self.seen.add_(1)
+        return x.sum(-1)
+
+
+def get_inputs():
+    return [torch.randn(6, 40), torch.randn(6, 40)]
+"""
+MUTATOR = """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.register_buffer("seen", torch.zeros(4))
+
+    def forward(self, x, y):
+        {first}
+        {second}
+        return (x + y).sum(-1) if {late} else x.sum(-1)
+"""
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "late", "check"),
+    [
+        ("x.add_(y)", "self.seen.add_(1)", "False", None),
+        ("pass", "self.seen.add_(1)", "True", "values"),
+        ("x.add_(y)", "pass", "False", "buffer"),
+        ("y.add_(x)", "self.seen.add_(1)", "True", "values"),
+    ],
+)
+def test_what_a_reference_changes_is_an_output(
+    judge: Judge, first: str, second: str, late: str, check: str | None
+) -> None:
+    task = read_problem(MUTATING, "mutating")
+    one = candidate(MUTATOR.format(first=first, second=second, late=late), head="")
+    found = judge.judge(task, one, eager_only(judge, task))
+    expected = Verdict.PASSED if check is None else Verdict.INCORRECT_VALUES
+    assert found.verdict is expected, (found.reason, found.evidence)
+    assert check is None or found.evidence["check"] == check
