@@ -63,7 +63,8 @@ soak: setup  ## long soak, fuzz and load runs
 bench-%: setup  ## one benchmark by its name, as in bench/NAME.py
 	$(PY) -m bench.$*
 
-docs: setup  ## write the generated pages of docs/guide again
+docs: setup  ## write the API's document, the typed client and the generated pages again
+	$(PY) -m service openapi
 	$(PY) scripts/generate_docs.py
 
 screenshots: setup  ## take the pictures of docs/images again, of a run that really runs

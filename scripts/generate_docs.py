@@ -3,11 +3,13 @@
     python scripts/generate_docs.py            write them
     python scripts/generate_docs.py --check    exit 1 where one differs from what would be written
 
+The typed client is written too, from the committed service/openapi.json (scripts/generate_client.py).
 A test runs the check, so a command or a setting without documentation does not land.
 """
 
 from __future__ import annotations
 
+import subprocess
 import sys
 from collections.abc import Iterator
 from pathlib import Path
@@ -89,7 +91,8 @@ def main(arguments: list[str]) -> int:
             path.write_text(text, encoding="utf-8")
     if stale:
         sys.stderr.write(f"out of date: {', '.join(stale)}; run make docs\n")
-    return bool(stale)
+    client = subprocess.run([sys.executable, str(ROOT / "scripts" / "generate_client.py"), *arguments], check=False)
+    return int(bool(stale) or client.returncode != 0)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,355 @@
+"""Every operation that reads, awaited.
+
+Written by scripts/generate_client.py from service/openapi.json: change that, not this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Literal
+
+from warpwright.api.boards import (
+    ApiKey,
+    Audit,
+    Champion,
+    Health,
+    LeaderboardEntry,
+    Model,
+    Queue,
+    RegisteredDevice,
+    SpendRow,
+    Summary,
+    WhoAmI,
+    Worker,
+)
+from warpwright.api.calling import AsyncCaller, quoted
+from warpwright.api.decoding import Page
+from warpwright.api.judging import Candidate, EvaluationRecord, Lineage, Problem, Samples
+from warpwright.api.searching import (
+    ArmStatistics,
+    Event,
+    Job,
+    Milestone,
+    Proposal,
+    ProposalSummary,
+    Run,
+    Tally,
+    Webhook,
+)
+from warpwright.api.words import DeviceKind, Language, RunKind, RunStatus, Verdict
+
+
+class AsyncReading(AsyncCaller):
+    """Every operation that reads, by its name in the document."""
+
+    async def download_leaderboard(
+        self,
+        *,
+        problem_id: str | None = None,
+        sort: Literal["speedup", "roofline", "newest", "problem"] | None = None,
+        q: str | None = None,
+        device: DeviceKind | None = None,
+        device_name: str | None = None,
+        language: Language | None = None,
+        proposer: str | None = None,
+    ) -> str:
+        """Download the leaderboard."""
+        return await self.text(
+            str,
+            "GET",
+            "/api/v1/leaderboard.csv",
+            query={
+                "problem_id": problem_id,
+                "sort": sort,
+                "q": q,
+                "device": device,
+                "device_name": device_name,
+                "language": language,
+                "proposer": proposer,
+            },
+        )
+
+    async def download_problem(self, id: str, *, device: DeviceKind) -> str:
+        """Download the Champion of a Problem."""
+        return await self.text(str, "GET", f"/api/v1/problems/{quoted(id)}/download", query={"device": device})
+
+    async def download_run(self, id: str) -> str:
+        """Download the best kernel of a Run."""
+        return await self.text(str, "GET", f"/api/v1/runs/{quoted(id)}/download")
+
+    async def get_archive(self, id: str) -> Page[Candidate]:
+        """Read the Archive."""
+        return await self.call(Page[Candidate], "GET", f"/api/v1/runs/{quoted(id)}/archive")
+
+    async def get_candidate(self, id: str) -> Candidate:
+        """Read a Candidate."""
+        return await self.call(Candidate, "GET", f"/api/v1/candidates/{quoted(id)}")
+
+    async def get_candidate_source(self, id: str) -> str:
+        """Read the source of a Candidate."""
+        return await self.text(str, "GET", f"/api/v1/candidates/{quoted(id)}/source")
+
+    async def get_evaluation(self, id: str) -> EvaluationRecord:
+        """Read an Evaluation."""
+        return await self.call(EvaluationRecord, "GET", f"/api/v1/evaluations/{quoted(id)}")
+
+    async def get_health(self) -> Health:
+        """Is the process alive?."""
+        return await self.call(Health, "GET", "/healthz")
+
+    async def get_key(self, id: str) -> ApiKey:
+        """Read an API key."""
+        return await self.call(ApiKey, "GET", f"/api/v1/keys/{quoted(id)}")
+
+    async def get_lineage(self, id: str, *, most: int | None = None) -> Lineage:
+        """Read the lineage of a Candidate."""
+        return await self.call(Lineage, "GET", f"/api/v1/candidates/{quoted(id)}/lineage", query={"most": most})
+
+    async def get_me(self) -> WhoAmI:
+        """Who am I here?."""
+        return await self.call(WhoAmI, "GET", "/api/v1/me")
+
+    async def get_metrics(self) -> str:
+        """Metrics for Prometheus."""
+        return await self.text(str, "GET", "/metrics")
+
+    async def get_problem(self, id: str) -> Problem:
+        """Read a Problem."""
+        return await self.call(Problem, "GET", f"/api/v1/problems/{quoted(id)}")
+
+    async def get_proposal(self, id: str) -> Proposal:
+        """Read a Proposal."""
+        return await self.call(Proposal, "GET", f"/api/v1/proposals/{quoted(id)}")
+
+    async def get_readiness(self) -> Health:
+        """Can it do its work?."""
+        return await self.call(Health, "GET", "/readyz")
+
+    async def get_run(self, id: str) -> Run:
+        """Read a Run."""
+        return await self.call(Run, "GET", f"/api/v1/runs/{quoted(id)}")
+
+    async def get_webhook(self, id: str) -> Webhook:
+        """Read the webhook of a Run."""
+        return await self.call(Webhook, "GET", f"/api/v1/runs/{quoted(id)}/webhook")
+
+    async def list_arms(self, id: str) -> Page[ArmStatistics]:
+        """List the arms of a Run."""
+        return await self.call(Page[ArmStatistics], "GET", f"/api/v1/runs/{quoted(id)}/arms")
+
+    async def list_audit(
+        self, *, limit: int | None = None, cursor: str | None = None, project_id: str | None = None
+    ) -> Page[Audit]:
+        """Read the audit log."""
+        return await self.call(
+            Page[Audit], "GET", "/api/v1/audit", query={"limit": limit, "cursor": cursor, "project_id": project_id}
+        )
+
+    async def list_candidates(
+        self,
+        id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        order: Literal["newest", "fastest"] | None = None,
+        verdict: Verdict | None = None,
+        language: Language | None = None,
+        proposer: str | None = None,
+        confirmed: bool | None = None,
+        island: int | None = None,
+    ) -> Page[Candidate]:
+        """List the Candidates of a Run."""
+        return await self.call(
+            Page[Candidate],
+            "GET",
+            f"/api/v1/runs/{quoted(id)}/candidates",
+            query={
+                "limit": limit,
+                "cursor": cursor,
+                "order": order,
+                "verdict": verdict,
+                "language": language,
+                "proposer": proposer,
+                "confirmed": confirmed,
+                "island": island,
+            },
+        )
+
+    async def list_champions(self, id: str, *, limit: int | None = None) -> Page[Champion]:
+        """List the Champions of a Problem."""
+        return await self.call(
+            Page[Champion], "GET", f"/api/v1/problems/{quoted(id)}/champions", query={"limit": limit}
+        )
+
+    async def list_devices(self) -> Page[RegisteredDevice]:
+        """List devices."""
+        return await self.call(Page[RegisteredDevice], "GET", "/api/v1/devices")
+
+    async def list_evaluations(self, id: str) -> Page[EvaluationRecord]:
+        """List the Evaluations of a Candidate."""
+        return await self.call(Page[EvaluationRecord], "GET", f"/api/v1/candidates/{quoted(id)}/evaluations")
+
+    async def list_events(self, id: str, *, after: int | None = None, limit: int | None = None) -> Page[Event]:
+        """Read or follow the events of a Run."""
+        return await self.call(
+            Page[Event], "GET", f"/api/v1/runs/{quoted(id)}/events", query={"after": after, "limit": limit}
+        )
+
+    async def list_jobs(self, id: str) -> Page[Job]:
+        """List the work of a Run."""
+        return await self.call(Page[Job], "GET", f"/api/v1/runs/{quoted(id)}/jobs")
+
+    async def list_keys(
+        self, *, limit: int | None = None, cursor: str | None = None, project_id: str | None = None
+    ) -> Page[ApiKey]:
+        """List API keys."""
+        return await self.call(
+            Page[ApiKey], "GET", "/api/v1/keys", query={"limit": limit, "cursor": cursor, "project_id": project_id}
+        )
+
+    async def list_leaderboard(
+        self,
+        *,
+        problem_id: str | None = None,
+        sort: Literal["speedup", "roofline", "newest", "problem"] | None = None,
+        limit: int | None = None,
+        cursor: str | None = None,
+        q: str | None = None,
+        device: DeviceKind | None = None,
+        device_name: str | None = None,
+        language: Language | None = None,
+        proposer: str | None = None,
+    ) -> Page[LeaderboardEntry]:
+        """Read the leaderboard."""
+        return await self.call(
+            Page[LeaderboardEntry],
+            "GET",
+            "/api/v1/leaderboard",
+            query={
+                "problem_id": problem_id,
+                "sort": sort,
+                "limit": limit,
+                "cursor": cursor,
+                "q": q,
+                "device": device,
+                "device_name": device_name,
+                "language": language,
+                "proposer": proposer,
+            },
+        )
+
+    async def list_milestones(self, id: str) -> Page[Milestone]:
+        """List the milestones of a Run."""
+        return await self.call(Page[Milestone], "GET", f"/api/v1/runs/{quoted(id)}/milestones")
+
+    async def list_models(self) -> Page[Model]:
+        """List models."""
+        return await self.call(Page[Model], "GET", "/api/v1/models")
+
+    async def list_problems(
+        self, *, limit: int | None = None, cursor: str | None = None, q: str | None = None, hash: str | None = None
+    ) -> Page[Problem]:
+        """List Problems."""
+        return await self.call(
+            Page[Problem], "GET", "/api/v1/problems", query={"limit": limit, "cursor": cursor, "q": q, "hash": hash}
+        )
+
+    async def list_proposals(
+        self, id: str, *, limit: int | None = None, cursor: str | None = None
+    ) -> Page[ProposalSummary]:
+        """List the Proposals of a Run."""
+        return await self.call(
+            Page[ProposalSummary],
+            "GET",
+            f"/api/v1/runs/{quoted(id)}/proposals",
+            query={"limit": limit, "cursor": cursor},
+        )
+
+    async def list_queues(self) -> Page[Queue]:
+        """List queues."""
+        return await self.call(Page[Queue], "GET", "/api/v1/queues")
+
+    async def list_run_evaluations(
+        self,
+        id: str,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        state: Literal["building", "judging", "settled", "duplicate", "cancelled"] | None = None,
+        verdict: Verdict | None = None,
+    ) -> Page[EvaluationRecord]:
+        """List the Evaluations of a Run."""
+        return await self.call(
+            Page[EvaluationRecord],
+            "GET",
+            f"/api/v1/runs/{quoted(id)}/evaluations",
+            query={"limit": limit, "cursor": cursor, "state": state, "verdict": verdict},
+        )
+
+    async def list_runs(
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        status: Sequence[RunStatus] | None = None,
+        problem_id: str | None = None,
+        device: DeviceKind | None = None,
+        kind: RunKind | None = None,
+        q: str | None = None,
+    ) -> Page[Run]:
+        """List Runs."""
+        return await self.call(
+            Page[Run],
+            "GET",
+            "/api/v1/runs",
+            query={
+                "limit": limit,
+                "cursor": cursor,
+                "status": status,
+                "problem_id": problem_id,
+                "device": device,
+                "kind": kind,
+                "q": q,
+            },
+        )
+
+    async def list_samples(self, id: str) -> Page[Samples]:
+        """Read the samples of an Evaluation."""
+        return await self.call(Page[Samples], "GET", f"/api/v1/evaluations/{quoted(id)}/samples")
+
+    async def list_spend(self, *, by: Literal["model", "project"] | None = None) -> Page[SpendRow]:
+        """Read what was spent."""
+        return await self.call(Page[SpendRow], "GET", "/api/v1/spend", query={"by": by})
+
+    async def list_tallies(self, id: str) -> Page[Tally]:
+        """Count the verdicts of a Run."""
+        return await self.call(Page[Tally], "GET", f"/api/v1/runs/{quoted(id)}/tallies")
+
+    async def list_workers(self) -> Page[Worker]:
+        """List busy workers."""
+        return await self.call(Page[Worker], "GET", "/api/v1/workers")
+
+    async def summarise_leaderboard(
+        self,
+        *,
+        by: Literal["everything", "device", "device_name", "language", "proposer", "model", "problem"] | None = None,
+        q: str | None = None,
+        device: DeviceKind | None = None,
+        device_name: str | None = None,
+        language: Language | None = None,
+        proposer: str | None = None,
+    ) -> Page[Summary]:
+        """Sum the leaderboard up."""
+        return await self.call(
+            Page[Summary],
+            "GET",
+            "/api/v1/leaderboard/summary",
+            query={
+                "by": by,
+                "q": q,
+                "device": device,
+                "device_name": device_name,
+                "language": language,
+                "proposer": proposer,
+            },
+        )

@@ -1,0 +1,147 @@
+"""Requests and answers: what every operation goes through, waited for or awaited."""
+
+from __future__ import annotations
+
+import os
+import uuid
+from collections.abc import Mapping
+from typing import Any, TypeVar
+from urllib.parse import quote
+
+import httpx2
+
+from warpwright.api.decoding import decode
+from warpwright.errors import Refused, ServiceFailed, Unreachable, WarpwrightError
+
+T = TypeVar("T")
+MOST_FIELDS_SHOWN = 5
+
+
+def quoted(part: str) -> str:
+    """An id as one segment of a path, whatever it holds."""
+    return quote(part, safe="")
+
+
+def headers_for(api_key: str | None) -> dict[str, str]:
+    """The headers of every request. `api_key`, else $WARPWRIGHT_API_KEY, is sent where there is one."""
+    headers = {"accept": "application/json", "user-agent": "warpwright"}
+    key = api_key or os.environ.get("WARPWRIGHT_API_KEY")
+    if key:
+        headers["authorization"] = f"Bearer {key}"
+    return headers
+
+
+def options_of(method: str, body: Mapping[str, Any] | None, query: Mapping[str, Any] | None, key: str | None) -> Any:
+    """What is left out is not sent. A POST has a key of its own, so that sending it again does it once."""
+    options: dict[str, Any] = {}
+    if body is not None:
+        options["json"] = {name: value for name, value in body.items() if value is not None}
+    if query is not None:
+        options["params"] = {name: value for name, value in query.items() if value is not None}
+    if method == "POST":
+        options["headers"] = {"idempotency-key": key or uuid.uuid4().hex}
+    return options
+
+
+def json_of(response: httpx2.Response) -> Any:
+    """The JSON of an answer. Raises what the answer means where it is an error."""
+    if response.is_error:
+        raise error_of(response)
+    try:
+        return response.json()
+    except ValueError as error:
+        raise ServiceFailed(f"{response.url} answered with something that is not JSON") from error
+
+
+def text_of(response: httpx2.Response) -> str:
+    """The text of an answer. Raises what the answer means where it is an error."""
+    if response.is_error:
+        raise error_of(response)
+    return response.text
+
+
+def unreachable(url: str, error: Exception) -> Unreachable:
+    """What a failure below HTTP means."""
+    if isinstance(error, httpx2.TimeoutException):
+        return Unreachable(f"{url} did not answer in time")
+    return Unreachable(f"nobody answers at {url} ({error or type(error).__name__})")
+
+
+def error_of(response: httpx2.Response) -> WarpwrightError:
+    """A problem document (RFC 9457) as the error that it stands for."""
+    try:
+        problem = response.json()
+        detail = str(problem.get("detail") or problem.get("title") or "")
+        slug = str(problem.get("type") or "").rsplit("/", 1)[-1]
+        for entry in (problem.get("errors") or ())[:MOST_FIELDS_SHOWN]:
+            detail += f"\n  {entry.get('field') or ''}: {entry.get('message')}"
+    except (ValueError, AttributeError):
+        detail, slug = response.text[:300], ""
+    message = detail or f"{response.status_code} for {response.url}"
+    if response.status_code < 500:
+        return Refused(message, status=response.status_code, slug=slug)
+    return ServiceFailed(f"the service failed ({response.status_code}): {message}")
+
+
+class Caller:
+    """Sends requests and waits for their answers."""
+
+    url: str
+    http: httpx2.Client
+
+    def call(
+        self,
+        kind: type[T],
+        method: str,
+        path: str,
+        *,
+        body: Mapping[str, Any] | None = None,
+        query: Mapping[str, Any] | None = None,
+        key: str | None = None,
+    ) -> T:
+        """One request, its answer read as `kind`."""
+        return decode(kind, json_of(self.send(method, path, options_of(method, body, query, key))))
+
+    def text(self, _: type[str], method: str, path: str, *, query: Mapping[str, Any] | None = None) -> str:
+        """One request whose answer is text."""
+        options = options_of(method, None, query, None)
+        return text_of(self.send(method, path, {**options, "headers": {"accept": "*/*"}}))
+
+    def send(self, method: str, path: str, options: Mapping[str, Any]) -> httpx2.Response:
+        """Raises Unreachable."""
+        try:
+            return self.http.request(method, path, **options)
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise unreachable(self.url, error) from error
+
+
+class AsyncCaller:
+    """Sends requests and awaits their answers."""
+
+    url: str
+    http: httpx2.AsyncClient
+
+    async def call(
+        self,
+        kind: type[T],
+        method: str,
+        path: str,
+        *,
+        body: Mapping[str, Any] | None = None,
+        query: Mapping[str, Any] | None = None,
+        key: str | None = None,
+    ) -> T:
+        """One request, its answer read as `kind`."""
+        return decode(kind, json_of(await self.send(method, path, options_of(method, body, query, key))))
+
+    async def text(self, _: type[str], method: str, path: str, *, query: Mapping[str, Any] | None = None) -> str:
+        """One request whose answer is text."""
+        options = options_of(method, None, query, None)
+        return text_of(await self.send(method, path, {**options, "headers": {"accept": "*/*"}}))
+
+    async def send(self, method: str, path: str, options: Mapping[str, Any]) -> httpx2.Response:
+        """Raises Unreachable."""
+        try:
+            return await self.http.request(method, path, **options)
+        except (httpx2.HTTPError, httpx2.InvalidURL) as error:
+            raise unreachable(self.url, error) from error

@@ -1,0 +1,109 @@
+"""What is sent to the API.
+
+Written by scripts/generate_client.py from service/openapi.json: change that, not this.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import NotRequired, TypedDict
+
+from warpwright.api.words import DeviceKind, Domain, Heritage, Language, Scope
+
+
+class ApiKeyRequest(TypedDict):
+    """A key to make."""
+
+    expires_in_days: NotRequired[int | None]
+    name: str
+    project_id: NotRequired[str | None]
+    scope: NotRequired[Scope]
+
+
+class BudgetRequest(TypedDict):
+    """Hard limits; at least one. Checked before spending."""
+
+    candidates: NotRequired[int | None]
+    device_s: NotRequired[float | None]
+    tokens: NotRequired[int | None]
+    usd: NotRequired[float | None]
+    wall_s: NotRequired[float | None]
+
+
+class ConfigRequest(TypedDict):
+    """How the Run searches; everything has a default."""
+
+    in_flight: NotRequired[int]
+    islands: NotRequired[int]
+    proposers: NotRequired[Sequence[str] | None]
+    seed: NotRequired[int]
+    seed_candidates: NotRequired[Sequence[str]]
+    seed_sources: NotRequired[Sequence[str]]
+    stagnation_candidates: NotRequired[int]
+    target_speedup: NotRequired[float | None]
+
+
+class ProblemRequest(TypedDict):
+    """A Problem to store: the text of a problem file. It is read here and executed only in the judge's cage."""
+
+    description: NotRequired[str | None]
+    domain: NotRequired[Domain | None]
+    name: str
+    source: str
+
+
+class EvaluationRequest(TypedDict):
+    """A Candidate to be judged by itself: for a stored Problem (`problem_id`) or one given here (`problem`)."""
+
+    by: NotRequired[str]
+    device: NotRequired[DeviceKind]
+    language: NotRequired[Language | None]
+    problem: NotRequired[ProblemRequest | None]
+    problem_id: NotRequired[str | None]
+    source: str
+
+
+class ExtendRequest(TypedDict):
+    """More budget for a Run: each limit is added to what it has. One that ended for want of it goes on."""
+
+    budget: BudgetRequest
+    target_speedup: NotRequired[float | None]
+
+
+class ForkRequest(TypedDict):
+    """A new Run of the same Problem and device that begins where another one stands."""
+
+    budget: BudgetRequest
+    config: NotRequired[ConfigRequest | None]
+    heritage: NotRequired[Heritage]
+
+
+class InjectRequest(TypedDict):
+    """A Candidate to be judged within a Run that is under way; it uses one of the Run's candidates."""
+
+    by: NotRequired[str]
+    language: NotRequired[Language | None]
+    parents: NotRequired[Sequence[str]]
+    source: str
+
+
+class WebhookRequest(TypedDict):
+    """Whom to tell when the Run has ended: a POST of JSON, signed in `Warpwright-Signature: t=SECONDS,v1=HEX`.
+
+    HEX is HMAC-SHA256 of "SECONDS.BODY" under the secret. It is tried for a minute; redirects are not followed, and
+    internal addresses are refused.
+    """
+
+    secret: str
+    url: str
+
+
+class RunRequest(TypedDict):
+    """A Run to start: of a stored Problem (`problem_id`) or of one given here (`problem`)."""
+
+    budget: BudgetRequest
+    config: NotRequired[ConfigRequest]
+    device: NotRequired[DeviceKind]
+    problem: NotRequired[ProblemRequest | None]
+    problem_id: NotRequired[str | None]
+    webhook: NotRequired[WebhookRequest | None]

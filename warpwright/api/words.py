@@ -1,0 +1,58 @@
+"""The fixed sets of words of the API.
+
+Written by scripts/generate_client.py from service/openapi.json: change that, not this.
+"""
+
+from __future__ import annotations
+
+from typing import Literal
+
+Clock = Literal["graph", "calls"]
+DeviceKind = Literal["cpu", "cuda"]
+Domain = Literal["declared", "general"]
+EndReason = Literal[
+    "budget",
+    "target_reached",
+    "stagnated",
+    "no_improvement",
+    "problem_refused",
+    "no_proposer",
+    "cancelled",
+    "internal_error",
+]
+Heritage = Literal["population", "champions"]
+Language = Literal["torch", "cpp", "triton", "cuda"]
+LibraryPolicy = Literal["allowed", "forbidden"]
+Operator = Literal["create", "rewrite", "diff", "crossover", "repair", "tune"]
+Precision = Literal["exact", "tf32", "half-accumulate", "budget"]
+ProposalOutcome = Literal[
+    "candidate",
+    "duplicate",
+    "malformed",
+    "refused",
+    "endpoint_error",
+    "deadline",
+    "exhausted",
+    "out_of_budget",
+    "cancelled",
+]
+RunKind = Literal["optimise", "judge"]
+RunStatus = Literal["queued", "admitting", "running", "paused", "finished", "cancelled", "failed"]
+Scope = Literal["read", "submit", "manage", "operator"]
+Stage = Literal["screen", "build", "correctness", "timing", "integrity", "profile", "confirm"]
+Verdict = Literal[
+    "PASSED",
+    "INVALID_SUBMISSION",
+    "POLICY_VIOLATION",
+    "BUILD_ERROR",
+    "RUNTIME_ERROR",
+    "TIMEOUT",
+    "OUT_OF_MEMORY",
+    "INCORRECT_SHAPE",
+    "INCORRECT_DTYPE",
+    "INCORRECT_VALUES",
+    "NONDETERMINISTIC",
+    "REWARD_HACK",
+    "INVALID_REFERENCE",
+    "INTERNAL_ERROR",
+]
