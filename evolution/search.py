@@ -7,14 +7,16 @@ from dataclasses import dataclass, field
 from random import Random
 
 from evolution import bandit, spending
-from evolution.arms import SEED, is_free, is_up, seeds_asked, stats_of
+from evolution.arms import SEED, TUNER, is_free, is_up, seeds_asked, stats_of
 from evolution.confirming import contender
 from evolution.ending import finish, target_reached
 from evolution.parents import islanders, sample, sample_broken, sample_pair
 from evolution.state import ArmStats, Elite, SearchState
-from evolution.tunables import key_of, next_configuration
+from evolution.tunables import key_of, next_configuration, next_neighbour
 from evolution.types import Arm, Confirm, Decision, EndReason, Finish, Operator, Propose, Remeasure
 
+TUNER_SHARE = 0.5
+"""At least this share of what is asked goes to the inner search, while it has something to try."""
 MAX_TUNED = 4
 """How many of an island's fastest tunable elites the inner search looks at."""
 
@@ -107,7 +109,16 @@ def _seed(state: SearchState, index: int, island: int) -> Propose:
 
 
 def _next(state: SearchState, plan: _Plan, stats: list[ArmStats], island: int, rng: Random) -> Decision | None:
-    """One more step on an island: the bandit's arm, or the second best where the first has nothing to work on."""
+    """One more step on an island: the bandit's arm, or the second best where the first has nothing to work on.
+
+    The inner search over Tunables costs no model call, so it has its share before the bandit is asked.
+    """
+    if _tuning_is_due(plan, stats):
+        tuned = _tune(state, plan, TUNER, island, list(state.elites), rng, near=True)
+        if tuned is not None:
+            index = next(i for i, arm in enumerate(stats) if arm.arm == TUNER)
+            plan.asked[index] = plan.asked.get(index, 0) + 1
+            return tuned
     breeders = islanders(state.elites, island, rng)
     left = [i for i, arm in enumerate(stats) if _usable(state, plan, arm)]
     while left:
@@ -122,6 +133,12 @@ def _next(state: SearchState, plan: _Plan, stats: list[ArmStats], island: int, r
             return decision
         left.remove(index)
     return None
+
+
+def _tuning_is_due(plan: _Plan, stats: list[ArmStats]) -> bool:
+    """Whether the tuner has had less than its share of what was asked."""
+    asked = {arm.arm: arm.asked + plan.asked.get(i, 0) for i, arm in enumerate(stats)}
+    return TUNER in asked and asked[TUNER] < TUNER_SHARE * (sum(asked.values()) + 1)
 
 
 def _usable(state: SearchState, plan: _Plan, arm: ArmStats) -> bool:
@@ -176,13 +193,17 @@ def _tunable(elites: Sequence[Elite]) -> list[Elite]:
 
 
 def _tune(
-    state: SearchState, plan: _Plan, arm: Arm, island: int, breeders: list[Elite], rng: Random
+    state: SearchState, plan: _Plan, arm: Arm, island: int, breeders: list[Elite], rng: Random, *, near: bool = False
 ) -> Decision | None:
-    """An untried Configuration of one of the fastest tunable elites."""
+    """An untried Configuration of one of the fastest tunable elites; with `near`, one step from what it has.
+
+    So each of them is climbed to where no step helps, the fastest first, before anything is tried far away.
+    """
     for elite in _tunable(breeders):
         assert elite.family is not None
         done = plan.tried.setdefault(elite.family, {*state.tried.get(elite.family, ()), key_of(elite.configuration)})
-        found = next_configuration(elite.tunables, elite.configuration, frozenset(done), rng)
+        choose = next_neighbour if near else next_configuration
+        found = choose(elite.tunables, elite.configuration, frozenset(done), rng)
         if found is not None:
             done.add(key_of(found))
             hint = {"configuration": found, "family": elite.family}

@@ -84,6 +84,14 @@ def neighbours(tunables: Tunables, configuration: Configuration) -> Iterator[dic
                 yield {**configuration, name: values[there]}
 
 
+def next_neighbour(
+    tunables: Tunables, configuration: Configuration, tried: frozenset[str], rng: Random
+) -> dict[str, Scalar] | None:
+    """An untried Configuration one step away, or None."""
+    near = [c for c in neighbours(tunables, configuration) if key_of(c) not in tried]
+    return rng.choice(near) if near else None
+
+
 def next_configuration(
     tunables: Tunables, configuration: Configuration, tried: frozenset[str], rng: Random
 ) -> dict[str, Scalar] | None:

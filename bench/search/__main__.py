@@ -1,0 +1,5 @@
+"""`python -m bench.search`: the comparison."""
+
+from bench.search.compare import main
+
+raise SystemExit(main())

@@ -1,0 +1,176 @@
+"""Our search on a recorded landscape: `evolution.decide` as it is, with outcomes from the recording."""
+
+from __future__ import annotations
+
+import dataclasses
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from random import Random
+from unittest.mock import patch
+
+from bench.search.landscape import Kernel, Landscape, Meter, Proposer
+from evaluator.types import Language, Verdict
+from evolution import bandit
+from evolution.arms import TUNER, stats_of
+from evolution.bandit import judged_reward
+from evolution.search import decide
+from evolution.state import ArmStats, Broken, Elite, SearchState, Standing
+from evolution.tunables import key_of
+from evolution.types import Arm, Budget, Confirm, Finish, Operator, Propose, Remeasure, RunConfig, Spend
+
+CONFIRM_COST = 4
+
+
+@dataclass
+class Ours:
+    """One Run, one thing at a time. `off` names a mechanism to do without."""
+
+    land: Landscape
+    seed: int
+    off: str = ""
+    warm: tuple[Kernel, ...] = ()
+    elites: dict[str, Elite] = field(default_factory=dict)
+    broken: list[Broken] = field(default_factory=list)
+    arms: dict[Arm, ArmStats] = field(default_factory=dict)
+    tried: dict[str, set[str]] = field(default_factory=dict)
+    seen: set[str] = field(default_factory=set)
+    champion: Standing | None = None
+    since_best: int = 0
+    proposals: int = 0
+    decisions: int = 0
+
+    def __post_init__(self) -> None:
+        self.rng = Random(f"ours/{self.seed}")
+        self.meter = Meter(self.land, self.rng)
+        self.proposer = Proposer(self.land, self.rng)
+        self.config = RunConfig(proposers=("model",), seed=self.seed, in_flight=1, stagnation_candidates=10**9)
+
+    def run(self, most: int) -> int | None:
+        """Measurements until the goal, or None where `most` did not do."""
+        for kernel in self.warm:
+            self._judged(Arm(proposer="seed", operator=Operator.CREATE), 0, kernel)
+        with _without(self.off):
+            idle = 0
+            while self.meter.count < most and self.meter.reached_at is None and idle < 500:
+                found = decide(self._state(), Random(f"{self.seed}/{self.decisions}"))
+                self.decisions += 1
+                before = self.meter.count
+                for decision in found:
+                    if isinstance(decision, Finish):
+                        return self.meter.reached_at
+                    self._do(decision)
+                idle = 0 if self.meter.count > before else idle + 1
+        return self.meter.reached_at
+
+    def _state(self) -> SearchState:
+        return SearchState(
+            config=self.config,
+            budget=Budget(candidates=10**9),
+            spend=Spend(),
+            proposals=self.proposals,
+            elites=tuple(sorted(self.elites.values(), key=lambda elite: elite.number)),
+            broken=tuple(self.broken[::-1][:8]),
+            arms=tuple(self.arms.values()),
+            tried={family: frozenset(keys) for family, keys in self.tried.items()},
+            champion=self.champion,
+            since_best=self.since_best,
+            judged_any=True,
+            judge_s=1.0,
+        )
+
+    def _do(self, decision: Propose | Remeasure | Confirm) -> None:
+        if isinstance(decision, Propose):
+            self._propose(decision)
+            return
+        found = [(c, e) for c, e in self.elites.items() if e.candidate_id == decision.candidate_id]
+        if not found:  # a faster one took its cell meanwhile; the work is done all the same
+            self.meter.measure(self._kernel(decision.candidate_id), 1 if isinstance(decision, Remeasure) else CONFIRM_COST)
+            return
+        [(cell, elite)] = found
+        kernel = self.land.kernels[elite.hash]
+        if isinstance(decision, Remeasure):
+            speedup = self.meter.measure(kernel)
+            again = {
+                "speedup": speedup,
+                "low": speedup * (1 - 2 * kernel.sigma),
+                "times_judged": elite.times_judged + 1,
+            }
+            self.elites[cell] = dataclasses.replace(elite, **again)
+            return
+        self.meter.measure(kernel, CONFIRM_COST)
+        good = kernel.speedup > 1.01 * (self.champion.speedup if self.champion is not None else 1.0)
+        self.elites[cell] = dataclasses.replace(elite, confirms=elite.confirms + 1, confirmed=good)
+        if good:
+            self.champion = Standing(candidate_id=elite.candidate_id, hash=elite.hash, speedup=kernel.speedup, own=True)
+
+    def _propose(self, decision: Propose) -> None:
+        self.proposals += 1
+        stats = self.arms.get(decision.arm, ArmStats(arm=decision.arm))
+        self.arms[decision.arm] = dataclasses.replace(stats, asked=stats.asked + 1, settled=stats.settled + 1)
+        parents = [self._kernel(id) for id in decision.parents]
+        if decision.arm.operator is Operator.TUNE:
+            wanted = decision.hint["configuration"]
+            self.tried.setdefault(parents[0].family, set()).add(key_of(wanted))
+            child = self.land.at(parents[0].family, wanted)
+        else:
+            repair = decision.arm.operator is Operator.REPAIR
+            child = self.proposer.propose(*parents, repair=repair) if parents else self.proposer.propose(None)
+        if child.hash in self.seen and self.off != "novelty":
+            self.since_best += 1
+            return  # turned away before any device time
+        self._judged(decision.arm, decision.island, child)
+
+    def _kernel(self, candidate_id: str) -> Kernel:
+        return self.land.kernels[candidate_id.split("/")[1]]
+
+    def _judged(self, arm: Arm, island: int, child: Kernel) -> None:
+        self.seen.add(child.hash)
+        best = max((elite.speedup for elite in self.elites.values()), default=None)
+        speedup = self.meter.measure(child)
+        self.since_best = 0 if speedup > (best or 0.0) * 1.01 else self.since_best + 1
+        name = f"{self.proposals:06d}/{child.hash}"
+        stats = self.arms.get(arm, ArmStats(arm=arm))
+        reward = judged_reward(speedup, best) if child.passed else 0.0
+        self.arms[arm] = dataclasses.replace(
+            stats, candidates=stats.candidates + 1, judged=stats.judged + 1, passed=stats.passed + child.passed,
+            reward=stats.reward + reward, device_s=stats.device_s + 1.0,
+        )  # fmt: skip
+        if not child.passed:
+            self.broken.append(Broken(candidate_id=name, island=island, verdict=Verdict.INCORRECT_VALUES))
+            return
+        self.tried.setdefault(child.family, set()).add(key_of(child.configuration))
+        niche = "all" if self.off == "niches" else child.niche
+        cell = f"{island}/{niche}"
+        if cell not in self.elites or self.elites[cell].speedup < speedup:
+            self.elites[cell] = Elite(
+                candidate_id=name,
+                number=self.proposals,
+                island=island,
+                niche=niche,
+                language=Language(child.language),
+                speedup=speedup,
+                low=speedup * (1 - 2 * child.sigma),
+                times_judged=2 if self.off == "re-measurement" else 1,
+                hash=child.hash,
+                family=child.family if child.tunables else None,
+                tunables=child.tunables,
+                configuration=child.configuration,
+            )
+
+
+@contextmanager
+def _without(off: str) -> Iterator[None]:
+    """The search with one mechanism taken out."""
+    if off == "bandit":
+        with patch.object(bandit, "choose", lambda arms, asked, rng: rng.randrange(len(arms))):
+            yield
+    elif off == "tuning":
+        with patch("evolution.search.stats_of", _untuned):
+            yield
+    else:
+        yield
+
+
+def _untuned(state: SearchState) -> list[ArmStats]:
+    return [stats for stats in stats_of(state) if stats.arm != TUNER]
