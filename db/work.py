@@ -139,6 +139,16 @@ class Lesson:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Approach:
+    """An elite of the Run: how fast, of which kind, and the first words of the reply that it came of."""
+
+    speedup: float
+    language: Language
+    niche: str
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProposeWork:
     """Make one Candidate.
 
@@ -167,6 +177,7 @@ class ProposeWork:
     parents: tuple[ParentView, ...]
     lessons: tuple[Lesson, ...]
     tried: tuple[str, ...]
+    approaches: tuple[Approach, ...] = ()
     hint: Mapping[str, Any] = field(default_factory=dict)
     given: str | None = None
     calls: int = 1

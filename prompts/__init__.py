@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 from prompts.errors import PromptError, PromptTooLarge, ReplyError
-from prompts.material import LessonNote, Material, ParentNote
+from prompts.material import ApproachNote, LessonNote, Material, ParentNote
 from prompts.render import Prompt, follow_up, render
 from prompts.reply import read_reply
 
 __all__ = [
+    "ApproachNote",
     "LessonNote",
     "Material",
     "ParentNote",

@@ -38,8 +38,20 @@ class LessonNote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApproachNote:
+    """A kernel that the search has: how fast, of which kind, and what its writer said it does."""
+
+    speedup: float
+    language: str
+    niche: str
+    said: str = ""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
     """All that a prompt may say. `notes` are refusals of earlier replies, newest first.
+
+    `approaches` are the fastest kernels of the search; `number` turns what a prompt asks to look at first.
 
     `variant` is "default", or the Language to ask for ("triton", "cuda", "cpp").
     """
@@ -54,6 +66,8 @@ class Material:
     parents: tuple[ParentNote, ...] = ()
     lessons: tuple[LessonNote, ...] = ()
     notes: tuple[str, ...] = ()
+    approaches: tuple[ApproachNote, ...] = ()
+    number: int = 0
     variant: str = "default"
 
     @property

@@ -4,9 +4,13 @@ from __future__ import annotations
 
 import ast
 
+from evaluator.types import DeviceKind
 
-def without_held_out(source: str) -> str:
+
+def without_held_out(source: str, kind: DeviceKind | None = None) -> str:
     """The reference with the held-out entries of its WORKLOADS literal removed, comments inside it too.
+
+    With `kind`, the entries for other devices go as well.
 
     A source without such a literal comes back unchanged.
     """
@@ -17,9 +21,9 @@ def without_held_out(source: str) -> str:
     lines = source.encode().splitlines(keepends=True)
     for node in reversed(tree.body):
         value = _workloads(node)
-        if value is None or not any(_is_held_out(item) for item in value.elts):
+        if value is None or not any(_is_hidden(item, kind) for item in value.elts):
             continue
-        kept = [f"    {ast.unparse(item)},\n" for item in value.elts if not _is_held_out(item)]
+        kept = [f"    {ast.unparse(item)},\n" for item in value.elts if not _is_hidden(item, kind)]
         text = f"WORKLOADS = [\n{''.join(kept)}]\n".encode()
         end = node.end_lineno or node.lineno
         lines[node.lineno - 1 : end] = [text]
@@ -35,6 +39,19 @@ def _workloads(node: ast.stmt) -> ast.List | ast.Tuple | None:
     named = any(isinstance(target, ast.Name) and target.id == "WORKLOADS" for target in targets)
     value = getattr(node, "value", None)
     return value if named and isinstance(value, ast.List | ast.Tuple) else None
+
+
+def _is_hidden(item: ast.expr, kind: DeviceKind | None) -> bool:
+    return _is_held_out(item) or (kind is not None and _device(item) not in (None, kind.value))
+
+
+def _device(item: ast.expr) -> object:
+    """The device that an entry names, or None."""
+    if not isinstance(item, ast.Dict):
+        return None
+    pairs = zip(item.keys, item.values, strict=True)
+    named = [v for k, v in pairs if isinstance(k, ast.Constant) and k.value == "device"]
+    return named[0].value if named and isinstance(named[0], ast.Constant) else None
 
 
 def _is_held_out(item: ast.expr) -> bool:

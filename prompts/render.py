@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Mapping
+import math
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -14,11 +15,14 @@ from prompts.budget import Section, clip, estimate_tokens, fit
 from prompts.library import fill, identity
 from prompts.material import Material, ParentNote
 from prompts.redact import without_held_out
+from prompts.techniques import angle, techniques
 
 EVIDENCE_CHARACTERS = 3000
 TEXT_CHARACTERS = 1500
 MAX_LESSONS = 12
 MAX_NOTES = 3
+MAX_APPROACHES = 6
+_PARTS = ("workloads", "device", "techniques", "approaches", "lessons", "notes", "parent")
 OPERATORS = (Operator.CREATE, Operator.REWRITE, Operator.DIFF, Operator.CROSSOVER, Operator.REPAIR)
 
 
@@ -47,8 +51,8 @@ def render(material: Material, *, tokens: int) -> Prompt:
     if material.operator not in OPERATORS:
         raise ValueError(f"no model is asked to {material.operator}")
     guide = f"guide_{material.language.value if material.language is not Language.TORCH else 'cpp'}"
-    names = (material.operator.value, "system", "workloads", "device", "parent", "lessons", "notes", guide)
-    system = fill("system", problem=material.problem, edits=material.operator in (Operator.DIFF, Operator.REPAIR))
+    names = (material.operator.value, "system", *_PARTS, guide)
+    system = fill("system", problem=material.problem)
     user, shortened = fit(_sections(material, guide), tokens - estimate_tokens(system))
     return Prompt(
         system=system,
@@ -65,28 +69,48 @@ def follow_up(reason: str) -> str:
 
 
 def _sections(material: Material, guide: str) -> list[Section]:
+    """What stays the same over a Run comes first, so that endpoints can cache the beginning of its prompts."""
     shown = [w for w in material.problem.workloads_for(material.device_kind) if not w.held_out]
-    names = {w.name for w in shown}
-    reference = f"## The reference\n\n```python\n{without_held_out(material.problem.source).strip()}\n```"
+    source = without_held_out(material.problem.source, material.device_kind).strip()
     device = fill("device", name=material.device_name, kind=material.device_kind, facts=_facts(material))
-    parents = [_parent(material, parent, number, names) for number, parent in enumerate(material.parents, 1)]
-    lessons = [
-        fill("lessons", lessons=material.lessons[:count]) if count else ""
-        for count in dict.fromkeys(min(limit, len(material.lessons)) for limit in (MAX_LESSONS, 6, 3, 0))
-    ]
-    notes = (
-        [fill("notes", notes=[clip(note, 600) for note in material.notes[:MAX_NOTES]]), ""] if material.notes else []
-    )
+    lines = techniques(material.language, source, _over_floor(material))
     return [
-        Section("reference", 100, (reference,)),
+        Section("guide", 90, (fill(guide, brief=False), fill(guide, brief=True))),
+        Section("reference", 100, (f"## The reference\n\n```python\n{source}\n```",)),
         Section("workloads", 80, (_workloads(material, shown), "")),
         Section("device", 50, (device, "")),
-        *parents,
-        Section("lessons", 40, tuple(lessons) or ("",)),
-        Section("notes", 70, tuple(notes) or ("",)),
-        Section("guide", 90, (fill(guide, brief=False), fill(guide, brief=True))),
-        Section("ask", 100, (fill(material.operator.value, language=_language_name(material.language)),)),
+        Section("techniques", 55, (fill("techniques", lines=lines), "") if lines else ("",)),
+        Section("approaches", 45, _shorter("approaches", material.approaches[:MAX_APPROACHES])),
+        Section("lessons", 40, _shorter("lessons", material.lessons)),
+        Section("notes", 70, _shorter("notes", [clip(note, 600) for note in material.notes[:MAX_NOTES]])),
+        *(_parent(material, parent, number, shown) for number, parent in enumerate(material.parents, 1)),
+        Section("ask", 100, (_ask(material),)),
     ]
+
+
+def _ask(material: Material) -> str:
+    return fill(material.operator.value, language=_language_name(material.language), angle=angle(material.number))
+
+
+def _shorter(name: str, items: Sequence[object]) -> tuple[str, ...]:
+    """A list in forms that get shorter, the last one empty."""
+    counts = dict.fromkeys(min(limit, len(items)) for limit in (MAX_LESSONS, 6, 3, 0))
+    return tuple(fill(name, **{name: items[:count]}) if count else "" for count in counts) or ("",)
+
+
+def _floors(material: Material) -> dict[str, float]:
+    return {fact.workload: fact.floor_us for fact in material.facts if fact.floor_us}
+
+
+def _over_floor(material: Material) -> float | None:
+    """How many times the least possible time the parent takes, or else the fastest Baselines."""
+    floors = _floors(material)
+    times: Mapping[str, float] = material.parents[0].times_us if material.parents else {}
+    if not times and material.baseline is not None:
+        names = {time.workload for time in material.baseline.times}
+        times = {name: material.baseline.fastest(name).median_us for name in names}
+    ratios = [math.log(times[name] / floor) for name, floor in floors.items() if times.get(name)]
+    return math.exp(sum(ratios) / len(ratios)) if ratios else None
 
 
 def _workloads(material: Material, shown: list[Workload]) -> str:
@@ -119,15 +143,29 @@ def _facts(material: Material) -> dict[str, str]:
     }
 
 
-def _parent(material: Material, parent: ParentNote, number: int, names: set[str]) -> Section:
+def _parent(material: Material, parent: ParentNote, number: int, shown: list[Workload]) -> Section:
+    names = {workload.name for workload in shown}
     values = {
         "parent": parent,
         "number": number if len(material.parents) > 1 else None,
         "times": {name: time for name, time in parent.times_us.items() if name in names},
+        "floors": _floors(material),
     }
-    whole = fill("parent", evidence=_evidence(parent.evidence), resources=_evidence(parent.resources), **values)
+    secret = {workload.name for workload in material.problem.workloads} - names
+    evidence, resources = (_evidence(_visible(said, secret)) for said in (parent.evidence, parent.resources))
+    whole = fill("parent", evidence=evidence, resources=resources, **values)
     short = fill("parent", evidence="", resources="", **values)
     return Section(f"parent {number}", 60, (whole, short))
+
+
+def _visible(value: Any, secret: set[str]) -> Any:
+    """Evidence without what names a Workload that is not shown, and without what says nothing."""
+    if isinstance(value, Mapping):
+        kept = {key: _visible(item, secret) for key, item in value.items() if key not in secret}
+        return {key: item for key, item in kept.items() if item not in ([], {}, "", None)}
+    if isinstance(value, list | tuple):
+        return [_visible(item, secret) for item in value if not (isinstance(item, str) and item in secret)]
+    return value
 
 
 def _evidence(value: Mapping[str, Any]) -> str:

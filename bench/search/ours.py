@@ -85,7 +85,9 @@ class Ours:
             return
         found = [(c, e) for c, e in self.elites.items() if e.candidate_id == decision.candidate_id]
         if not found:  # a faster one took its cell meanwhile; the work is done all the same
-            self.meter.measure(self._kernel(decision.candidate_id), 1 if isinstance(decision, Remeasure) else CONFIRM_COST)
+            self.meter.measure(
+                self._kernel(decision.candidate_id), 1 if isinstance(decision, Remeasure) else CONFIRM_COST
+            )
             return
         [(cell, elite)] = found
         kernel = self.land.kernels[elite.hash]

@@ -8,7 +8,8 @@ from sqlalchemy.orm import Session
 from db.packing import load_baseline
 from db.repositories.candidates import ratio
 from db.tables import AdmissionRow, BaselineRow, CandidateRow, EvaluationRow, ProblemRow, ProposalRow, RunRow
-from db.work import Lesson, ParentView, ProposeWork
+from db.texts import load_text
+from db.work import Approach, Lesson, ParentView, ProposeWork
 from evaluator.schema import from_json
 from evaluator.types import Admission, DeviceKind, Evaluation, Language, Problem, Stage, Verdict
 from evolution.types import Arm, Budget, Operator, RunConfig
@@ -16,6 +17,8 @@ from evolution.types import Arm, Budget, Operator, RunConfig
 _RECENT = 200
 _MOST_LESSONS = 10
 _MOST_TRIED = 1000
+_MOST_APPROACHES = 6
+_SAID_CHARACTERS = 240
 
 
 def propose_work(s: Session, proposal_id: str, *, calls: int) -> ProposeWork:
@@ -49,6 +52,7 @@ def propose_work(s: Session, proposal_id: str, *, calls: int) -> ProposeWork:
         parents=tuple(_parent(s, candidate_id) for candidate_id in proposal.parents),
         lessons=_lessons(s, run),
         tried=_tried(s, run),
+        approaches=_approaches(s, run),
         hint=proposal.hint,
         given=_given(s, proposal, config),
         calls=calls,
@@ -125,6 +129,26 @@ def _lessons(s: Session, run: RunRow) -> tuple[Lesson, ...]:
         )
         for row in rows
     )
+
+
+def _approaches(s: Session, run: RunRow) -> tuple[Approach, ...]:
+    """The fastest elites, one for each niche."""
+    rows = s.execute(
+        select(CandidateRow.speedup, CandidateRow.language, CandidateRow.niche, ProposalRow.reply_parts)
+        .join(ProposalRow, ProposalRow.id == CandidateRow.proposal_id)
+        .where(CandidateRow.run_id == run.id, CandidateRow.elite)
+        .order_by(CandidateRow.speedup.desc(), CandidateRow.number)
+        .limit(4 * _MOST_APPROACHES)
+    )
+    first: dict[str, Approach] = {}
+    for row in rows:
+        if row.niche not in first and len(first) < _MOST_APPROACHES:
+            words = load_text(s, run.id, row.reply_parts).partition("```")[0].partition("<<<<<<<")[0]
+            said = " ".join(words.split())[:_SAID_CHARACTERS]
+            first[row.niche] = Approach(
+                speedup=row.speedup or 0.0, language=Language(row.language), niche=row.niche, said=said
+            )
+    return tuple(first.values())
 
 
 def _tried(s: Session, run: RunRow) -> tuple[str, ...]:

@@ -23,9 +23,10 @@ from evaluator.types import (
     WorkloadFacts,
 )
 from evolution.types import Operator
-from prompts import LessonNote, Material, ParentNote, PromptTooLarge, render
+from prompts import ApproachNote, LessonNote, Material, ParentNote, PromptTooLarge, render
 from prompts.library import fill
 from prompts.redact import without_held_out
+from prompts.techniques import angle, techniques
 
 GOLDEN = Path(__file__).with_name("golden")
 SOURCE = '''"""Scale."""
@@ -54,7 +55,7 @@ PARENT = ParentNote(
     verdict="INCORRECT_VALUES",
     stage="correctness",
     reason="17 elements differ",
-    evidence={"worst": {"index": [3, 4], "got": 1.0, "expected": 2.0}},
+    evidence={"worst": {"index": [3, 4], "got": 1.0, "expected": 2.0}, "checked": {"wide": 8, "secret": 3}},
     resources={"vector_width": 8},
     times_us={"wide": 12.5, "secret": 99.0},
 )
@@ -96,6 +97,7 @@ def material(operator: Operator) -> Material:
             LessonNote(verdict="BUILD_ERROR", stage="build", reason="no such intrinsic", language="cpp", count=2),
         ),
         notes=("the reply has no code",),
+        approaches=(ApproachNote(speedup=1.3, language="cpp", niche="plain/simd/plain", said="One pass."),),
     )
 
 
@@ -139,6 +141,35 @@ def test_the_least_useful_part_goes_first() -> None:
     assert "x * 2" in least.user
     with pytest.raises(PromptTooLarge, match="shorten the reference"):
         render(material(Operator.REWRITE), tokens=400)
+
+
+def test_what_stays_the_same_over_a_run_comes_first() -> None:
+    """Endpoints cache the common beginning of prompts: it reaches to what the search has learned."""
+    texts = [render(replace(material(op), number=n), tokens=20000).text for n, op in enumerate(OPERATORS)]
+    same = (n for n, letters in enumerate(zip(*texts, strict=False)) if len(set(letters)) > 1)
+    common = texts[0][: next(same)]
+    for heading in ("## Writing C++", "## The reference", "## Workloads", "## The device"):
+        assert heading in common
+    assert len(common) > 0.5 * len(texts[0])
+
+
+def test_notes_fit_what_limits_the_kernel() -> None:
+    softmax = techniques(Language.CPP, "torch.softmax(x)", 40.0)
+    assert any("polynomial" in line for line in softmax)
+    assert "not memory" in softmax[0]
+    copied = techniques(Language.TRITON, "x + y", 1.2)
+    assert "touch fewer bytes" in copied[0]
+    assert any("16 bytes" in line for line in copied)
+    assert any("latency" in line for line in techniques(Language.CUDA, "x.sum()", 30.0))
+    assert len({angle(n) for n in range(5)}) == 5
+
+
+def test_workloads_of_other_devices_are_left_out() -> None:
+    source = 'WORKLOADS = [{"name": "a", "device": "cpu"}, {"name": "b", "device": "cuda"}, {"name": "c"}]\n'
+    shown = without_held_out(source, DeviceKind.CPU)
+    assert "'a'" in shown
+    assert "'c'" in shown
+    assert "'b'" not in shown
 
 
 def test_a_missing_value_is_an_error() -> None:

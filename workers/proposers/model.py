@@ -8,7 +8,18 @@ from dataclasses import dataclass, field, replace
 from db.work import Call, ParentView, ProposalResult, ProposeWork
 from evaluator.types import content_hash
 from evolution.types import ProposalOutcome
-from prompts import LessonNote, Material, ParentNote, Prompt, PromptTooLarge, ReplyError, follow_up, read_reply, render
+from prompts import (
+    ApproachNote,
+    LessonNote,
+    Material,
+    ParentNote,
+    Prompt,
+    PromptTooLarge,
+    ReplyError,
+    follow_up,
+    read_reply,
+    render,
+)
 from prompts.budget import clip, estimate_tokens
 from runtime.models import ModelEndpoint
 from runtime.settings import Settings
@@ -175,6 +186,11 @@ def _material(request: Request) -> Material:
             )
             for lesson in work.lessons
         ),
+        approaches=tuple(
+            ApproachNote(speedup=a.speedup, language=a.language.value, niche=a.niche, said=a.said)
+            for a in work.approaches
+        ),
+        number=work.number,
         notes=request.notes,
         variant=work.arm.variant,
     )
