@@ -1,6 +1,7 @@
-"""Who may do what, and who did: keys, browser sessions, the audit log.
+"""Who may do what, and who did: keys, browser sessions, the audit log, what projects used.
 
 projects ── api_keys ── sessions
+   └── usage
 audit_log stands alone: it outlives what it tells of, and triggers refuse to change or delete a line of it.
 """
 
@@ -9,7 +10,7 @@ from __future__ import annotations
 from datetime import datetime
 from typing import Any
 
-from sqlalchemy import ForeignKey, Index, String, Text
+from sqlalchemy import BigInteger, Double, ForeignKey, Index, String, Text
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db.base import Base, Hash, Id, Word
@@ -65,3 +66,15 @@ class AuditRow(Base):
     subject: Mapped[str] = mapped_column(Text)
     address: Mapped[str] = mapped_column(Text)
     detail: Mapped[dict[str, Any]]
+
+
+class UsageRow(Base):
+    """What a project was charged in a month (UTC). Added to in the transaction that settles what it paid for."""
+
+    __tablename__ = "usage"
+
+    project_id: Mapped[Id] = mapped_column(ForeignKey("projects.id"), primary_key=True)
+    month: Mapped[str] = mapped_column(String(7), primary_key=True)
+    device_s: Mapped[float] = mapped_column(Double, default=0.0)
+    usd: Mapped[float] = mapped_column(Double, default=0.0)
+    tokens: Mapped[int] = mapped_column(BigInteger, default=0)

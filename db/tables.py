@@ -19,7 +19,7 @@ from db.base import Base, Hash, Id, Word
 
 
 class Project(Base):
-    """Whose things these are. `weight` is its share of the queues."""
+    """Whose things these are. `weight` is its share of the queues; a limit that is null limits nothing."""
 
     __tablename__ = "projects"
 
@@ -27,13 +27,21 @@ class Project(Base):
     name: Mapped[Word] = mapped_column(unique=True)
     weight: Mapped[float] = mapped_column(Double, default=1.0)
     created_at: Mapped[datetime]
+    archived_at: Mapped[datetime | None]
+    max_live_runs: Mapped[int | None]
+    max_runs_per_day: Mapped[int | None]
+    max_device_s_per_month: Mapped[float | None] = mapped_column(Double)
+    max_usd_per_month: Mapped[float | None] = mapped_column(Double)
 
 
 class ProblemRow(Base):
-    """`body` is the Problem's JSON; immutable."""
+    """`body` is the Problem's JSON; immutable. `public`: other projects may see it, and its Champions."""
 
     __tablename__ = "problems"
-    __table_args__ = (UniqueConstraint("project_id", "hash"),)
+    __table_args__ = (
+        UniqueConstraint("project_id", "hash"),
+        Index("ix_problems_public", "hash", sqlite_where=text("public = 1"), postgresql_where=text("public")),
+    )
 
     id: Mapped[Id] = mapped_column(primary_key=True)
     project_id: Mapped[Id] = mapped_column(ForeignKey("projects.id"))
@@ -42,6 +50,7 @@ class ProblemRow(Base):
     description: Mapped[str] = mapped_column(Text)
     body: Mapped[dict[str, Any]]
     schema_version: Mapped[int]
+    public: Mapped[bool] = mapped_column(default=False, server_default=false())
     created_at: Mapped[datetime]
 
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from datetime import datetime
 from typing import Any
 
 from evaluator.types import Device, DeviceKind, Environment, Evaluation, Language, Problem, Ratio, Stage, Verdict
@@ -21,6 +20,7 @@ class ProblemView:
     hash: str
     problem: Problem
     created_at: str
+    public: bool = False
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -264,48 +264,6 @@ class StoredAnswer:
     status: int
     location: str | None
     body: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApiKeyView:
-    """An API key without its secret. `prefix` is how the secret begins; `last_used_at` is right to a few minutes."""
-
-    id: str
-    project_id: str
-    name: str
-    prefix: str
-    scope: str
-    created_by: str
-    created_at: str
-    expires_at: str | None
-    last_used_at: str | None
-    revoked_at: str | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Grant:
-    """What a secret that was shown allows. `credential` is the id of what can be revoked: a key or a session."""
-
-    credential: str
-    key_id: str | None
-    project_id: str
-    scope: str
-    actor: str
-    used_at: datetime | None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditView:
-    """One line of the audit log. `actor` is a key's id, "bootstrap" or "local"; `action` an operation's name."""
-
-    id: str
-    at: str
-    project_id: str
-    actor: str
-    action: str
-    subject: str
-    address: str
-    detail: Mapping[str, Any]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

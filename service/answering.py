@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import json
+import math
 import re
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from datetime import UTC, datetime
 from typing import Annotated, Any
 
 from fastapi import Path
@@ -15,7 +17,7 @@ from starlette.responses import Response
 import db.errors
 from evaluator.schema import to_json
 from service import problem_details
-from service.errors import Conflict, NotFound
+from service.errors import Conflict, NotFound, TooManyRequests
 from service.problem_details import ProblemDetails
 
 _ID = re.compile(r"[a-z]{2,8}_[0-9a-z]{8,40}\Z")
@@ -69,6 +71,33 @@ def refusals() -> Iterator[None]:
         raise NotFound(f"There is no {error.noun} with this id.") from error
     except db.errors.Conflict as error:
         raise Conflict(f"{error}.") from error
+    except db.errors.QuotaExceeded as error:
+        raise _quota(error) from error
+
+
+_QUOTAS = {
+    "live_runs": "{used:g} of {allowed:g} Runs that may live at once do. Wait for one to end, or cancel one.",
+    "runs_per_day": "{used:g} of {allowed:g} Runs of today (UTC) are started. There is room again after midnight.",
+    "device_s_per_month": "{used:.0f} of {allowed:g} device seconds of this month (UTC) are used.",
+    "usd_per_month": "{used:.2f} of {allowed:g} US dollars of this month (UTC) are used.",
+}
+
+
+def _quota(error: db.errors.QuotaExceeded) -> TooManyRequests:
+    said = _QUOTAS[error.quota].format(used=error.used, allowed=error.allowed)
+    headers = {}
+    if error.resets_at is not None:
+        seconds = (error.resets_at - datetime.now(UTC)).total_seconds()
+        headers["Retry-After"] = str(max(1, math.ceil(seconds)))
+    return TooManyRequests(
+        f"The project's quota is used up: {said} The operator can raise it.",
+        slug="quota-exceeded",
+        title="A quota of the project is used up",
+        headers=headers,
+        quota=error.quota,
+        used=error.used,
+        allowed=error.allowed,
+    )
 
 
 def checked_id(value: str, noun: str) -> str:
@@ -88,3 +117,12 @@ CandidateId = Annotated[str, Path(examples=["cand_01jd3z8v5e0000q4x9k2m7n8p1"]),
 ProposalId = Annotated[str, Path(examples=["prop_01jd3z8v5e0000q4x9k2m7n8p1"]), _check("proposal")]
 KeyId = Annotated[str, Path(examples=["key_01jd3z8v5e0000q4x9k2m7n8p1"]), _check("key")]
 EvaluationId = Annotated[str, Path(examples=["eval_01jd3z8v5e0000q4x9k2m7n8p1"]), _check("evaluation")]
+
+
+def _check_project(value: str) -> str:
+    if not re.match(r"[a-z0-9_]{1,40}\Z", value):
+        raise NotFound("There is no project with this id.")
+    return value
+
+
+ProjectId = Annotated[str, Path(examples=["proj_01jd3z8v5e0000q4x9k2m7n8p1"]), AfterValidator(_check_project)]

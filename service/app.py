@@ -44,6 +44,7 @@ from service.routers import (
     leaderboard,
     operations,
     problems,
+    projects,
     proposals,
     runs,
     search_state,
@@ -179,6 +180,7 @@ def _routes(app: FastAPI) -> None:
         fleet_routes,
         downloads,
         key_routes,
+        projects,
     ):
         api.include_router(module.router)
     app.include_router(api)

@@ -11,12 +11,12 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
 
+from db.access_views import Grant
 from db.engine import read_session, write_session
 from db.repositories import keys
 from db.tokens import digest, prefix_of, same
 from db.transitions.audit import record
 from db.transitions.keys import USED_EVERY, end_session, open_session, touch_key
-from db.views import Grant
 from service.errors import Unauthorized
 from service.principal import BOOTSTRAP, LOCAL, Principal, Scope
 

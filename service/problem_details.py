@@ -27,7 +27,8 @@ class ProblemDetails:
     """An error. `type` names the kind and is stable; `detail` says what to do about this occurrence.
 
     `errors` lists the fields that are wrong; `line` is the line of the source that was refused; `needed` is the scope
-    that a key lacks; `error_id` finds a 500 in the service's log.
+    that a key lacks; `quota`, `used` and `allowed` are a quota that is used up;
+    `error_id` finds a 500 in the service's log.
     """
 
     type: str
@@ -37,6 +38,9 @@ class ProblemDetails:
     errors: tuple[FieldError, ...] | None = None
     line: int | None = None
     needed: str | None = None
+    quota: str | None = None
+    used: float | None = None
+    allowed: float | None = None
     error_id: str | None = None
 
 

@@ -6,8 +6,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.access_tables import AuditRow
+from db.access_views import AuditView
 from db.clock import iso
-from db.views import AuditView
 
 
 def list(s: Session, project_id: str | None, *, limit: int = 50, after: str | None = None) -> tuple[AuditView, ...]:

@@ -11,8 +11,9 @@ from sqlalchemy.orm import Session, defer
 
 from db.clock import iso
 from db.errors import NotFound
-from db.tables import CandidateRow, RunRow
+from db.tables import CandidateRow
 from db.views import CandidateView
+from db.visible import candidate_visible
 from evaluator.types import Candidate, Interval, Language, Ratio, Stage, Verdict
 
 
@@ -53,7 +54,7 @@ def view(row: CandidateRow) -> CandidateView:
 def _row(s: Session, candidate_id: str, project_id: str | None) -> CandidateRow:
     query = select(CandidateRow).where(CandidateRow.id == candidate_id)
     if project_id is not None:
-        query = query.join(RunRow, RunRow.id == CandidateRow.run_id).where(RunRow.project_id == project_id)
+        query = query.where(candidate_visible(project_id))
     row = s.scalars(query).one_or_none()
     if row is None:
         raise NotFound("candidate", candidate_id)
@@ -65,9 +66,11 @@ def get(s: Session, candidate_id: str, *, project_id: str | None = None) -> Cand
     return view(_row(s, candidate_id, project_id))
 
 
-def several(s: Session, ids: Sequence[str]) -> tuple[CandidateView, ...]:
-    """A page of Candidates by id, in no order; those that are not there are left out."""
+def several(s: Session, ids: Sequence[str], *, project_id: str | None = None) -> tuple[CandidateView, ...]:
+    """A page of Candidates by id, in no order; those that are not there (for this project) are left out."""
     query = select(CandidateRow).options(defer(CandidateRow.source), defer(CandidateRow.build))
+    if project_id is not None:
+        query = query.where(candidate_visible(project_id))
     return tuple(view(row) for row in s.scalars(query.where(CandidateRow.id.in_(ids))))
 
 

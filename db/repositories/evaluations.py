@@ -8,8 +8,9 @@ from sqlalchemy.orm import Session, defer
 from db.clock import iso
 from db.errors import NotFound
 from db.packing import load_evaluations, unpack
-from db.tables import EvaluationRow, RunRow, SampleRow
+from db.tables import CandidateRow, EvaluationRow, RunRow, SampleRow
 from db.views import EvaluationRecord, EvaluationView, Samples
+from db.visible import candidate_visible
 from evaluator.types import DeviceKind, Evaluation, Stage, Verdict
 
 
@@ -47,8 +48,11 @@ def _settled(candidate_id: str) -> Select[EvaluationRow]:
 def get(s: Session, evaluation_id: str, *, project_id: str | None = None) -> EvaluationRecord:
     """One Evaluation with what is known of it. Raises NotFound."""
     query = select(EvaluationRow, RunRow).join(RunRow, RunRow.id == EvaluationRow.run_id)
+    if project_id is not None:
+        query = query.join(CandidateRow, CandidateRow.id == EvaluationRow.candidate_id)
+        query = query.where(candidate_visible(project_id))
     found = s.execute(query.where(EvaluationRow.id == evaluation_id)).one_or_none()
-    if found is None or (project_id is not None and found[1].project_id != project_id):
+    if found is None:
         raise NotFound("evaluation", evaluation_id)
     return _record(s, found[0], found[1], result=True)
 

@@ -8,11 +8,11 @@ from sqlalchemy import ColumnElement, and_, or_, select
 from sqlalchemy.orm import Session
 
 from db.access_tables import ApiKeyRow, SessionRow
+from db.access_views import ApiKeyView, Grant
 from db.clock import iso, now
 from db.errors import NotFound
 from db.tables import Project
 from db.tokens import digest, prefix_of, same
-from db.views import ApiKeyView, Grant
 
 
 def view(row: ApiKeyRow) -> ApiKeyView:
@@ -68,7 +68,7 @@ def grant_of_key(s: Session, secret: str) -> Grant | None:
     row = s.execute(
         select(ApiKeyRow)
         .join(Project, Project.id == ApiKeyRow.project_id)
-        .where(ApiKeyRow.prefix == prefix, _good_key(s))
+        .where(ApiKeyRow.prefix == prefix, _good_key(s), Project.archived_at.is_(None))
     ).scalar_one_or_none()
     if row is None or not same(row.digest, digest(secret)):
         return None
@@ -89,7 +89,7 @@ def grant_of_session(s: Session, secret: str, *, bound_to: str = "") -> Grant | 
         select(SessionRow)
         .outerjoin(ApiKeyRow, ApiKeyRow.id == SessionRow.key_id)
         .join(Project, Project.id == SessionRow.project_id)
-        .where(SessionRow.digest.in_(digests), _good_session(s))
+        .where(SessionRow.digest.in_(digests), _good_session(s), Project.archived_at.is_(None))
     ).scalar_one_or_none()
     if row is None or not same(row.digest, digests[row.key_id is None]):
         return None
@@ -105,11 +105,17 @@ def grant_of_session(s: Session, secret: str, *, bound_to: str = "") -> Grant | 
 
 def ended(s: Session, credentials: Collection[str]) -> set[str]:
     """Which of these keys and sessions are not good any more, in two queries however many there are."""
-    good_keys = select(ApiKeyRow.id).where(ApiKeyRow.id.in_(credentials), _good_key(s))
+    live = Project.archived_at.is_(None)
+    good_keys = (
+        select(ApiKeyRow.id)
+        .join(Project, Project.id == ApiKeyRow.project_id)
+        .where(ApiKeyRow.id.in_(credentials), _good_key(s), live)
+    )
     good_sessions = (
         select(SessionRow.id)
         .outerjoin(ApiKeyRow, ApiKeyRow.id == SessionRow.key_id)
-        .where(SessionRow.id.in_(credentials), _good_session(s))
+        .join(Project, Project.id == SessionRow.project_id)
+        .where(SessionRow.id.in_(credentials), _good_session(s), live)
     )
     return set(credentials) - set(s.scalars(good_keys)) - set(s.scalars(good_sessions))
 

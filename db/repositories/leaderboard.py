@@ -12,6 +12,7 @@ from sqlalchemy.orm import Session
 from db.clock import iso
 from db.tables import CandidateRow, ChampionRow, ProblemRow
 from db.views import LeaderboardEntry
+from db.visible import problem_visible
 from evaluator.schema import from_json
 from evaluator.types import DeviceKind, Language, Ratio
 
@@ -45,7 +46,7 @@ def rows(
     sort: Sort = "speedup",
     after: str | None = None,
 ) -> tuple[LeaderboardEntry, ...]:
-    """Greatest confirmed speedup first, or as `sort` says; `after` is the id of the last entry of the page before."""
+    """Of own and public Problems, fastest first or as `sort` says; `after` is the last id of the page before."""
     wanted: tuple[Any, ...] = (
         ChampionRow, ProblemRow.name, CandidateRow.language, CandidateRow.proposer, CandidateRow.model,
     )  # fmt: skip
@@ -53,7 +54,7 @@ def rows(
         select(*wanted)
         .join(ProblemRow, ProblemRow.id == ChampionRow.problem_id)
         .join(CandidateRow, CandidateRow.id == ChampionRow.candidate_id)
-        .where(ChampionRow.project_id == project_id, ChampionRow.standing)
+        .where(problem_visible(project_id), ChampionRow.standing)
     )
     if problem_id is not None:
         query = query.where(ChampionRow.problem_id == problem_id)
@@ -65,7 +66,8 @@ def devices(s: Session, project_id: str) -> tuple[str, ...]:
     """The names of the devices that have a Champion."""
     query = (
         select(ChampionRow.device_name)
-        .where(ChampionRow.project_id == project_id, ChampionRow.standing)
+        .join(ProblemRow, ProblemRow.id == ChampionRow.problem_id)
+        .where(problem_visible(project_id), ChampionRow.standing)
         .distinct()
         .order_by(ChampionRow.device_name)
         .limit(MOST_DEVICES)

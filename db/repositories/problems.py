@@ -25,13 +25,14 @@ def view(row: ProblemRow) -> ProblemView:
         hash=row.hash,
         problem=from_json(Problem, row.body),
         created_at=iso(row.created_at) or "",
+        public=row.public,
     )
 
 
 def get(s: Session, problem_id: str, *, project_id: str | None = None) -> ProblemView:
-    """Raises NotFound."""
+    """The project's own, or a public one. Raises NotFound."""
     row = s.get(ProblemRow, problem_id)
-    if row is None or (project_id is not None and row.project_id != project_id):
+    if row is None or (project_id is not None and row.project_id != project_id and not row.public):
         raise NotFound("problem", problem_id)
     return view(row)
 
@@ -65,9 +66,13 @@ def list(
     after: str | None = None,
     text: str | None = None,
     hash: str | None = None,
+    public: bool = False,
 ) -> tuple[ProblemView, ...]:
-    """Newest first; `after` is the last id of the page before. Every word of `text` is looked for in the name."""
-    query = select(ProblemRow).where(ProblemRow.project_id == project_id)
+    """Newest first: the project's own, or everybody's public ones; `after` is the last id of the page before.
+
+    Every word of `text` is looked for in the name.
+    """
+    query = select(ProblemRow).where(ProblemRow.public if public else ProblemRow.project_id == project_id)
     for word in (text or "").split()[:8]:
         query = query.where(ProblemRow.name.icontains(word, autoescape=True))
     if hash is not None:

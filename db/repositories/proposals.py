@@ -57,13 +57,16 @@ def get(s: Session, proposal_id: str, *, project_id: str | None = None) -> Propo
     return whole(s, row)
 
 
-def of_candidate(s: Session, candidate_id: str) -> Proposal | None:
-    """The Proposal that a Candidate came of, with prompt and reply."""
-    row = s.scalars(
+def of_candidate(s: Session, candidate_id: str, *, project_id: str | None = None) -> Proposal | None:
+    """The Proposal that a Candidate came of, with prompt and reply; a public Candidate's is its own project's alone."""
+    query = (
         select(ProposalRow)
         .join(CandidateRow, CandidateRow.proposal_id == ProposalRow.id)
         .where(CandidateRow.id == candidate_id)
-    ).one_or_none()
+    )
+    if project_id is not None:
+        query = query.join(RunRow, RunRow.id == ProposalRow.run_id).where(RunRow.project_id == project_id)
+    row = s.scalars(query).one_or_none()
     return None if row is None else whole(s, row)
 
 

@@ -11,7 +11,8 @@ from db.tables import AdmissionRow, BaselineRow, JobRow, RunRow
 from db.transitions.begin import seek_baseline, start
 from db.transitions.events import emit
 from db.transitions.locks import lock_problem, lock_runs, take
-from db.transitions.orders import end_run, finish_job, retry_job
+from db.transitions.orders import end_run, finish_job, held_s, retry_job
+from db.transitions.projects import charge
 from db.views import Job
 from evaluator.schema import to_json
 from evaluator.types import Admission, BaselineReport, Verdict
@@ -44,6 +45,7 @@ def settle_admission(s: Session, job: Job, admission: Admission) -> list[Nudge]:
         else:
             emit(s, run.id, "problem.refused", problem_id=run.problem_id, reason=admission.reason)
             end_run(s, run, RunStatus.FAILED, EndReason.PROBLEM_REFUSED, admission.reason)
+    charge(s, row.project_id, device_s=held_s(row))
     return nudges
 
 
@@ -62,6 +64,7 @@ def settle_baseline(s: Session, job: Job, report: BaselineReport) -> list[Nudge]
     for run in _waiting(s, RunRow.baseline_id == found.id):
         emit(s, run.id, "baseline.timed", baseline_id=found.id, device=report.device.name, fastest=_fastest(report))
         nudges += start(s, run)
+    charge(s, row.project_id, device_s=report.duration_s)
     return nudges
 
 

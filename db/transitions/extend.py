@@ -17,6 +17,7 @@ from db.transitions.events import emit
 from db.transitions.judging import add_evaluation
 from db.transitions.locks import lock_run
 from db.transitions.orders import order_advance, order_job
+from db.transitions.projects import check_quota
 from evaluator.schema import from_json, to_json
 from evaluator.types import DeviceKind
 from evolution.types import Budget, EndReason, Run, RunConfig, RunKind, RunStatus
@@ -35,7 +36,8 @@ def extend_run(
     """Add `more` to a Run's budget; a kind that the Run does not limit stays unlimited.
 
     A Run that ended by budget, stagnation or its target goes on. `target_speedup` replaces the Run's. Raises NotFound;
-    Conflict where the Run was cancelled or failed, or would end again at once (the message says what to add).
+    Conflict where the Run was cancelled or failed, or would end again at once (the message says what to add);
+    QuotaExceeded where it would live again.
     """
     run = lock_run(s, run_id, project_id)
     if run.kind == RunKind.JUDGE:
@@ -47,6 +49,7 @@ def extend_run(
     ended = RunStatus(run.status).ended
     if ended:
         _check(s, run, budget, config)
+        check_quota(s, run.project_id)
     run.budget, run.config = to_json(budget), to_json(config)
     moment = now(s)
     if ended:

@@ -8,6 +8,7 @@ from sqlalchemy.orm import Session
 from db.clock import now
 from db.tables import ArmStat, ProposalRow, RunRow
 from db.transitions.locks import lock_run, take
+from db.transitions.projects import usd_left_of
 from db.views import Job
 from db.work import Call
 from evaluator.schema import from_json
@@ -36,16 +37,18 @@ def hold(s: Session, job: Job, call: Call) -> int:
 
 
 def _left(s: Session, run: RunRow, proposal: ProposalRow) -> tuple[int | None, float | None]:
-    """What of the Run's budget neither was spent nor is held by others."""
+    """What of the Run's budget, and of its project's quota of dollars, neither was spent nor is held by others."""
     budget = from_json(Budget, run.budget)
     held = s.execute(
         select(
             func.coalesce(func.sum(ProposalRow.held_tokens), 0), func.coalesce(func.sum(ProposalRow.held_usd), 0.0)
         ).where(ProposalRow.run_id == run.id, ProposalRow.outcome.is_(None), ProposalRow.id != proposal.id)
     ).one()
+    usd_left = None if budget.usd is None else budget.usd - run.spent_usd - held[1]
+    usd_quota = usd_left_of(s, run.project_id, proposal.id)
     return (
         None if budget.tokens is None else budget.tokens - run.spent_tokens - held[0],
-        None if budget.usd is None else budget.usd - run.spent_usd - held[1],
+        min((usd for usd in (usd_left, usd_quota) if usd is not None), default=None),
     )
 
 

@@ -21,6 +21,8 @@ from db.transitions.failures import BROKEN_OFF, cancelled, drop, give_up
 from db.transitions.locks import lock_problems, lock_run, lock_runs
 from db.transitions.orders import order_advance, retry_job
 from db.transitions.overdrawn import drop_unbegun, overdrawn
+from db.transitions.projects import spent
+from db.transitions.runs import pause_run
 from db.views import Job
 from evolution.types import RunStatus
 
@@ -132,11 +134,13 @@ def sweep(s: Session) -> list[Nudge]:
     """Re-drive expired leases, re-nudge what is ready and unclaimed for 5 s, wake Runs that need a look.
 
     An expired Job is ready again, or dead after its third attempt. A Run needs a look when its wall budget has ended,
-    or when it is running and no Job of it is left (a crash of ours). Call it every few seconds, from anywhere.
+    or when it is running and no Job of it is left (a crash of ours). Runs of
+    projects that a quota stops are paused. Call it every few seconds, from anywhere.
     """
     if s.get_bind().dialect.name == "postgresql" and not s.scalar(select(func.pg_try_advisory_xact_lock(_SWEEP_LOCK))):
         return []
     nudges = _expired(s) + _wake(s)
+    _hold_spent(s)
     moment = now(s)
     stale = s.scalars(
         update(JobRow)
@@ -183,6 +187,18 @@ def _lock_subjects(s: Session, rows: Sequence[JobRow]) -> None:
     )
     lock_problems(s, s.scalars(problems).all())
     lock_runs(s, RunRow.id.in_(runs))
+
+
+def _hold_spent(s: Session) -> None:
+    """Pause the Runs of projects that have used up what they may: their Jobs are held, and the reason can be read."""
+    going = (RunStatus.QUEUED, RunStatus.ADMITTING, RunStatus.RUNNING)
+    query = select(RunRow.id).where(RunRow.status.in_(going), RunRow.project_id.in_(spent(s)))
+    for run_id in s.scalars(query.order_by(RunRow.id)).all():
+        pause_run(
+            s,
+            run_id,
+            why="Paused: the project was closed, or has used up its quota of this month. Resume it once there is room.",
+        )
 
 
 def _wake(s: Session) -> list[Nudge]:

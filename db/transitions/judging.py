@@ -20,6 +20,7 @@ from db.transitions.events import emit
 from db.transitions.history import count_evaluation, note_best, note_champion, note_use
 from db.transitions.locks import lock_problem, lock_run, take
 from db.transitions.orders import end_run, finish_job, order_advance, order_job, retry_job
+from db.transitions.projects import charge
 from db.views import Job
 from evaluator.schema import to_json
 from evaluator.types import SCHEMA_VERSION, DeviceKind, Evaluation, Verdict
@@ -113,6 +114,7 @@ def store_verdict(
     passed = evaluation.verdict is Verdict.PASSED
     best_before = run.best_speedup
     run.spent_device_s += device_s
+    charge(s, run.project_id, device_s=device_s)
     count_evaluation(s, run, "first" if first else "again", evaluation, device_s)
     if evaluation.verdict is Verdict.INTERNAL_ERROR:
         return _our_fault(s, run, candidate, found, first=first)
@@ -185,6 +187,7 @@ def _confirmed(
 ) -> list[Nudge]:
     device_s = _store(s, found, evaluation)
     run.spent_device_s += device_s
+    charge(s, run.project_id, device_s=device_s)
     count_evaluation(s, run, "confirm", evaluation, device_s)
     if evaluation.verdict is Verdict.INTERNAL_ERROR:
         return _our_fault(s, run, candidate, found, first=False)

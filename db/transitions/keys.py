@@ -8,13 +8,13 @@ from sqlalchemy import delete, or_, select, update
 from sqlalchemy.orm import Session
 
 from db.access_tables import ApiKeyRow, SessionRow
+from db.access_views import ApiKeyView
 from db.clock import now
 from db.errors import NotFound
 from db.ids import new_id
 from db.repositories import keys
 from db.tables import Project
 from db.tokens import digest, new_key, new_secret
-from db.views import ApiKeyView
 
 USED_EVERY = timedelta(minutes=5)
 """How coarse `last_used_at` is, so that a busy key is not a busy row."""

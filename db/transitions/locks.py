@@ -44,9 +44,12 @@ def lock_run(s: Session, run_id: str, project_id: str | None = None) -> RunRow:
 
 
 def lock_problem(s: Session, problem_id: str, project_id: str | None = None) -> ProblemRow:
-    """The row of a Problem, locked: whoever joins or settles its Admission or Baselines holds it. Raises NotFound."""
+    """The row of a Problem, locked: whoever joins or settles its Admission or Baselines holds it.
+
+    With `project_id`: one that this project may see, its own or a public one. Raises NotFound.
+    """
     row = s.scalars(select(ProblemRow).where(ProblemRow.id == problem_id).with_for_update(key_share=True)).one_or_none()
-    if row is None or (project_id is not None and row.project_id != project_id):
+    if row is None or (project_id is not None and row.project_id != project_id and not row.public):
         raise NotFound("problem", problem_id)
     return row
 

@@ -92,6 +92,13 @@ def finish_job(s: Session, row: JobRow) -> None:
     row.state, row.done_at, row.lease, row.lease_until = "done", now(s), None, None
 
 
+def held_s(row: JobRow) -> float:
+    """Seconds from the present claim of a finished Job to its end; waiting is not in it."""
+    if row.claimed_at is None or row.done_at is None:
+        return 0.0
+    return max(0.0, (row.done_at - row.claimed_at).total_seconds())
+
+
 def retry_job(s: Session, row: JobRow, message: str) -> list[Nudge]:
     """Put a claimed Job back: ready, or held while its Run is paused, or dead once its Run has ended."""
     row.lease = row.lease_until = row.worker = None

@@ -6,10 +6,11 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.clock import now
-from db.errors import NotFound
+from db.errors import Conflict, NotFound
 from db.ids import new_id
 from db.repositories import problems
-from db.tables import ProblemRow, Project
+from db.tables import ProblemRow, Project, RunRow
+from db.transitions.locks import lock_problem
 from db.views import ProblemView
 from evaluator.schema import to_json
 from evaluator.types import SCHEMA_VERSION, Problem
@@ -40,3 +41,20 @@ def create_problem(s: Session, project_id: str, problem: Problem, *, description
         s.add(stored)
         s.flush()
     return problems.view(stored)
+
+
+def publish_problem(s: Session, problem_id: str, project_id: str, *, public: bool) -> ProblemView:
+    """Let every project see a Problem and its Champions, or its own alone again.
+
+    Raises NotFound (also for a public one of others), Conflict where others have Runs of it.
+    """
+    row = lock_problem(s, problem_id, project_id)
+    if row.project_id != project_id:
+        raise NotFound("problem", problem_id)
+    if row.public and not public:
+        others = select(RunRow.id).where(RunRow.problem_id == problem_id, RunRow.project_id != project_id).limit(1)
+        if s.scalars(others).one_or_none() is not None:
+            raise Conflict("other projects have Runs of this Problem: it stays public")
+    row.public = public
+    s.flush()
+    return problems.view(row)

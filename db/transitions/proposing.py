@@ -18,6 +18,7 @@ from db.transitions.holding import release
 from db.transitions.judging import add_evaluation, retry_internal, store_verdict
 from db.transitions.locks import lock_run, take
 from db.transitions.orders import finish_job, order_advance, order_job, retry_job
+from db.transitions.projects import charge
 from db.views import Job
 from db.work import ProposalResult
 from evaluator.schema import to_json
@@ -89,6 +90,7 @@ def store_proposal(
     proposal.settled_at = now(s)
     run.spent_tokens += result.input_tokens + result.output_tokens
     run.spent_usd += result.usd
+    charge(s, run.project_id, usd=result.usd, tokens=result.input_tokens + result.output_tokens)
     outcome, nudges = result.outcome, list[Nudge]()
     if outcome is ProposalOutcome.CANDIDATE:
         outcome, nudges = _take_candidate(s, run, proposal, result)

@@ -15,6 +15,7 @@ from db.transitions.begin import seek_admission
 from db.transitions.events import emit
 from db.transitions.locks import lock_problem, lock_run
 from db.transitions.orders import end_run, order_advance
+from db.transitions.projects import check_quota, check_spending
 from db.transitions.seeds import check_seeds
 from evaluator.schema import to_json
 from evaluator.types import DeviceKind
@@ -33,8 +34,10 @@ def create_run(
 ) -> tuple[Run, list[Nudge]]:
     """Start a Run: queued, with its admission ordered or taken from an earlier one.
 
-    Raises NotFound (the Problem, or a seed Candidate of another project), Conflict (a seed of another Problem).
+    Raises NotFound (the Problem, or a seed Candidate of another project), Conflict (a seed of another Problem),
+    QuotaExceeded.
     """
+    check_quota(s, project_id)
     lock_problem(s, problem_id, project_id)
     check_seeds(s, project_id, problem_id, config.seed_candidates)
     row = RunRow(
@@ -71,32 +74,39 @@ def cancel_run(s: Session, run_id: str, *, project_id: str | None = None) -> tup
     return runs.get(s, run_id), []
 
 
-def pause_run(s: Session, run_id: str, *, project_id: str | None = None) -> tuple[Run, list[Nudge]]:
-    """Hold a Run: nothing new starts, what is in flight is stored, the wall clock stands. Raises NotFound, Conflict."""
+def pause_run(s: Session, run_id: str, *, project_id: str | None = None, why: str = "") -> tuple[Run, list[Nudge]]:
+    """Hold a Run: nothing new starts, what is in flight is stored, the wall clock stands. Raises NotFound, Conflict.
+
+    `why` is kept as the Run's message until it goes on.
+    """
     run = lock_run(s, run_id, project_id)
     if RunStatus(run.status).ended:
         raise Conflict(f"run {run_id} has ended ({run.status}); only a live run can be paused")
     if run.status != RunStatus.PAUSED:
         run.paused_from, run.status, run.paused_at = run.status, RunStatus.PAUSED, now(s)
+        run.message = why
         _flip(s, run, "ready", "held")
-        emit(s, run.id, "run.status", status=RunStatus.PAUSED.value)
+        emit(s, run.id, "run.status", status=RunStatus.PAUSED.value, **({"message": why} if why else {}))
     return runs.get(s, run_id), []
 
 
 def resume_run(s: Session, run_id: str, *, project_id: str | None = None) -> tuple[Run, list[Nudge]]:
-    """Go on with a paused Run; one that is not paused is left as it is. Raises NotFound, Conflict (it has ended)."""
+    """Go on with a paused Run; one that is not paused is left as it is. Raises NotFound, Conflict (it has ended),
+    QuotaExceeded.
+    """
     run = lock_run(s, run_id, project_id)
     if RunStatus(run.status).ended:
         raise Conflict(f"run {run_id} has ended ({run.status}); start a new one")
     if run.status != RunStatus.PAUSED:
         return runs.get(s, run_id), []
+    check_spending(s, run.project_id)
     assert run.paused_at is not None
     assert run.paused_from is not None
     if run.started_at is not None:
         rest = now(s) - run.paused_at
         run.paused_s += rest.total_seconds()
         run.deadline_at = None if run.deadline_at is None else run.deadline_at + rest
-    run.status, run.paused_from, run.paused_at = run.paused_from, None, None
+    run.status, run.paused_from, run.paused_at, run.message = run.paused_from, None, None, ""
     emit(s, run.id, "run.status", status=run.status)
     nudges = _flip(s, run, "held", "ready") + order_advance(s, run)
     return runs.get(s, run_id), sorted(set(nudges))

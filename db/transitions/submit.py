@@ -16,6 +16,7 @@ from db.tables import EvaluationRow, RunRow
 from db.transitions.begin import seek_admission
 from db.transitions.events import emit
 from db.transitions.locks import lock_problem
+from db.transitions.projects import check_quota
 from db.transitions.proposing import open_proposal, store_proposal
 from db.views import EvaluationRecord
 from db.work import ProposalResult
@@ -28,10 +29,12 @@ from evolution.types import Arm, Budget, Operator, ProposalOutcome, Propose, Run
 def submit_candidate(
     s: Session, project_id: str, problem_id: str, device_kind: DeviceKind, candidate: Candidate, *, by: str
 ) -> tuple[EvaluationRecord, list[Nudge]]:
-    """Have a Candidate judged, and confirmed if it beats what stands. `by` names who wrote it. Raises NotFound.
+    """Have a Candidate judged, and confirmed if it beats what stands. `by` names who wrote it.
 
     Its Evaluation is there at once; its build is ordered when the Problem is admitted and its Baselines are timed.
+    Raises NotFound, QuotaExceeded.
     """
+    check_quota(s, project_id)
     lock_problem(s, problem_id, project_id)
     budget = Budget(candidates=1)
     config = RunConfig(proposers=(), islands=1, in_flight=1)

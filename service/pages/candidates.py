@@ -54,8 +54,10 @@ def overview(context: Ctx, who: Reads, id: CandidateId) -> Response:
             "resources": _pretty(official.resources) if official is not None and official.resources else "",
             "times": times,
             "roofs": roofline(times),
-            "parents": candidates.several(session, view.parents),
-            "children": lineage.children(session, view.run_id, id, after_number=view.number, limit=NEAR),
+            "parents": candidates.several(session, view.parents, project_id=who.project_id),
+            "children": lineage.children(session, view.run_id, id, after_number=view.number, limit=NEAR)
+            if values["own"]
+            else (),
         }
     return page("candidate_overview.html", **values)
 
@@ -77,10 +79,10 @@ def show_diff(
     with read_session(context.engine) as session, refusals():
         values = _frame(session, who, id, "diff")
         view: CandidateView = values["candidate"]
-        chosen = checked_id(to, "candidate") if to is not None else next(iter(view.parents), None)
+        parents = candidates.several(session, view.parents, project_id=who.project_id)
+        chosen = checked_id(to, "candidate") if to is not None else next((one.id for one in parents), None)
         other = candidates.get(session, chosen, project_id=who.project_id) if chosen is not None else None
         sources = [candidates.source(session, one.id).source for one in (other, view) if one is not None]
-        parents = candidates.several(session, view.parents)
     found = diff(sources[0], sources[1]) if other is not None else None
     return page("candidate_diff.html", **values, other=other, found=found, parents=parents)
 
@@ -99,9 +101,9 @@ def show_proposal(context: Ctx, who: Reads, id: CandidateId) -> Response:
     """What was asked, what was answered, what it cost."""
     with read_session(context.engine) as session, refusals():
         values = _frame(session, who, id, "proposal")
-        proposal = proposals.of_candidate(session, id)
+        proposal = proposals.of_candidate(session, id, project_id=who.project_id)
     if proposal is None:
-        raise NotFound("The Proposal of this Candidate is not kept any more.")
+        raise NotFound("The Proposal of this Candidate is its project's own, or is not kept any more.")
     return page("candidate_proposal.html", **values, proposal=proposal)
 
 
@@ -131,12 +133,14 @@ def _official(session: Session, candidate_id: str) -> Evaluation | None:
 def _frame(session: Session, who: Principal, candidate_id: str, tab: str) -> dict[str, Any]:
     """What the top of every tab shows."""
     view = candidates.get(session, candidate_id, project_id=who.project_id)
+    run = runs.get(session, view.run_id)
     won: ChampionView | None = history.promotion_of(session, view.run_id, candidate_id)
     return {
         "section": "runs",
         "candidate": view,
         "problem": problems.get(session, view.problem_id),
-        "run": runs.get(session, view.run_id),
+        "run": run,
+        "own": run.project_id == who.project_id,
         "won": won,
         "tab": tab,
         "tabs": TABS,

@@ -8,10 +8,10 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
+from db.access_views import ApiKeyView
 from db.engine import read_session, write_session
 from db.repositories import audit, keys
 from db.transitions.keys import create_key, revoke_key
-from db.views import ApiKeyView
 from service.answering import KeyId, answer, errors, refusals
 from service.auditing import note
 from service.context import Ctx

@@ -52,12 +52,13 @@ def list_all(
     cursor: Cursor = None,
     q: Search = None,
     hash: Annotated[str | None, Query(pattern=r"^[0-9a-f]{64}$", description="Only the one with this hash.")] = None,
+    public: Annotated[bool, Query(description="Everybody's public ones, instead of your project's own.")] = False,
 ) -> Response:
     """Newest first, without their sources."""
-    list_name = f"problems:{q}:{hash}"
+    list_name = f"problems:{q}:{hash}:{public}"
     after = decode_cursor(list_name, cursor)
     with read_session(context.engine) as session:
-        found = problems.list(session, who.project_id, limit=limit + 1, after=after, text=q, hash=hash)
+        found = problems.list(session, who.project_id, limit=limit + 1, after=after, text=q, hash=hash, public=public)
     more = encode_cursor(list_name, found[limit - 1].id) if len(found) > limit else None
     items = tuple(ProblemAnswer.of(view, source=False) for view in found[:limit])
     return answer(ProblemPage(items=items, next_cursor=more))
@@ -74,5 +75,5 @@ def get(context: Ctx, who: Reads, request: Request, id: ProblemId) -> Response:
     """The Problem with its source. It never changes: keep it by its ETag."""
     with read_session(context.engine) as session, refusals():
         view = problems.get(session, id, project_id=who.project_id)
-    headers, unchanged = not_modified(request, f"{view.id}-{view.hash}")
+    headers, unchanged = not_modified(request, f"{view.id}-{view.hash}-{view.public}")
     return unchanged or answer(ProblemAnswer.of(view, source=True), headers=headers)

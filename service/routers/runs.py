@@ -35,7 +35,7 @@ router = APIRouter(prefix="/runs", tags=["runs"])
     operation_id="create_run",
     status_code=202,
     response_model=Run,
-    responses=write_errors(404),
+    responses=write_errors(404, 409),
     summary="Start a Run",
 )
 def create(context: Ctx, who: Submits, request: Request, body: RunRequest, key: IdempotencyKey = None) -> Response:

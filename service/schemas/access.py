@@ -1,4 +1,4 @@
-"""Keys, the audit log, and who one is: what is taken and what is answered."""
+"""Projects, keys, the audit log, and who one is: what is taken and what is answered."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from typing import Annotated
 
 from pydantic import Field
 
-from db.views import ApiKeyView, AuditView
+from db.access_views import ApiKeyView, AuditView, ProjectView, Quota, Usage
 from service.principal import Scope
 from service.schemas.fields import WHOLE, Name, Strict
 
@@ -74,3 +74,86 @@ class WhoAmI:
     project_id: str
     scope: Scope
     actor: str
+
+
+ProjectName = Annotated[
+    str,
+    Field(min_length=1, max_length=63, pattern=r"^[a-z0-9][a-z0-9-]{0,62}$", examples=["attention-team"]),
+]
+Weight = Annotated[float, Field(ge=0.01, le=1000.0, allow_inf_nan=False)]
+
+
+class QuotaRequest(Strict):
+    """What a project may use at most; null or left out: as much as it likes. Days and months are UTC's."""
+
+    live_runs: Annotated[int, Field(ge=0, le=10**6), WHOLE] | None = Field(
+        default=None, description="Runs that have not ended, paused ones too."
+    )
+    runs_per_day: Annotated[int, Field(ge=0, le=10**6), WHOLE] | None = Field(
+        default=None, description="Runs that are started."
+    )
+    device_s_per_month: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None = Field(
+        default=None, description="Seconds on devices; waiting is not charged."
+    )
+    usd_per_month: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None = Field(
+        default=None, description="US dollars for language models."
+    )
+
+    def quota(self) -> Quota:
+        """The Quota that these limits mean."""
+        return Quota(**self.model_dump())
+
+
+class ProjectRequest(Strict):
+    """A project to make."""
+
+    name: Annotated[ProjectName, Field(description="What people call it; no other project has this name.")]
+    weight: Weight = Field(default=1.0, description="Its share of the devices, against others that wait too.")
+    quota: QuotaRequest = QuotaRequest()
+
+
+class ProjectChangeRequest(Strict):
+    """What to change of a project; what is left out stays. A `quota` replaces the whole quota."""
+
+    name: ProjectName | None = None
+    weight: Weight | None = None
+    quota: QuotaRequest | None = None
+    archived: bool | None = None
+
+
+class VisibilityRequest(Strict):
+    """Who may see a Problem."""
+
+    public: bool
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectAnswer:
+    """A project, what it may use, and what it uses."""
+
+    id: str
+    name: str
+    weight: float
+    quota: Quota
+    usage: Usage
+    created_at: str
+    archived_at: str | None
+
+    @classmethod
+    def of(cls, view: ProjectView, usage: Usage) -> ProjectAnswer:
+        """The answer for a project."""
+        return cls(
+            id=view.id,
+            name=view.name,
+            weight=view.weight,
+            quota=view.quota,
+            usage=usage,
+            created_at=view.created_at,
+            archived_at=view.archived_at,
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProjectPage:
+    items: tuple[ProjectAnswer, ...]
+    next_cursor: str | None

@@ -44,6 +44,7 @@ class ProblemAnswer:
     bitwise: bool
     mutates: tuple[int, ...]
     created_at: str
+    public: bool = False
     source: str | None = None
 
     @classmethod
@@ -64,6 +65,7 @@ class ProblemAnswer:
             bitwise=problem.bitwise,
             mutates=problem.mutates,
             created_at=view.created_at,
+            public=view.public,
             source=problem.source if source else None,
         )
 

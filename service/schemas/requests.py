@@ -79,7 +79,7 @@ class ConfigRequest(Strict):
     proposers: Annotated[list[ProposerName], Field(min_length=1, max_length=50)] | None = Field(
         default=None, description="Default: the synthesiser, and every configured model.", examples=[["synthesiser"]]
     )
-    seed: Annotated[int, Field(ge=0, lt=2**63), WHOLE] = Field(default=0, description="Drives every random choice.")
+    seed: Annotated[int, Field(ge=0, lt=2**53), WHOLE] = Field(default=0, description="Drives every random choice.")
     islands: Annotated[int, Field(ge=1, le=64), WHOLE] = 2
     in_flight: Annotated[int, Field(ge=1, le=256), WHOLE] = Field(
         default=4, description="Proposals in the works at once."

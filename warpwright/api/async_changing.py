@@ -7,10 +7,10 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 
-from warpwright.api.boards import ApiKey, NewApiKey
+from warpwright.api.boards import ApiKey, NewApiKey, Project
 from warpwright.api.calling import AsyncCaller, quoted
 from warpwright.api.judging import EvaluationRecord, Problem
-from warpwright.api.requests import BudgetRequest, ConfigRequest, ProblemRequest, WebhookRequest
+from warpwright.api.requests import BudgetRequest, ConfigRequest, ProblemRequest, QuotaRequest, WebhookRequest
 from warpwright.api.searching import Proposal, Run
 from warpwright.api.words import DeviceKind, Domain, Heritage, Language, Scope
 
@@ -21,6 +21,23 @@ class AsyncChanging(AsyncCaller):
     async def cancel_run(self, id: str, *, key: str | None = None) -> Run:
         """Cancel a Run."""
         return await self.call(Run, "POST", f"/api/v1/runs/{quoted(id)}/cancel", key=key)
+
+    async def change_project(
+        self,
+        id: str,
+        *,
+        archived: bool | None = None,
+        name: str | None = None,
+        quota: QuotaRequest | None = None,
+        weight: float | None = None,
+    ) -> Project:
+        """Change a project."""
+        return await self.call(
+            Project,
+            "PATCH",
+            f"/api/v1/projects/{quoted(id)}",
+            body={"archived": archived, "name": name, "quota": quota, "weight": weight},
+        )
 
     async def create_evaluation(
         self,
@@ -83,6 +100,14 @@ class AsyncChanging(AsyncCaller):
             "/api/v1/problems",
             body={"description": description, "domain": domain, "name": name, "source": source},
             key=key,
+        )
+
+    async def create_project(
+        self, *, name: str, quota: QuotaRequest | None = None, weight: float | None = None, key: str | None = None
+    ) -> Project:
+        """Make a project."""
+        return await self.call(
+            Project, "POST", "/api/v1/projects", body={"name": name, "quota": quota, "weight": weight}, key=key
         )
 
     async def create_run(
@@ -172,3 +197,7 @@ class AsyncChanging(AsyncCaller):
     async def revoke_key(self, id: str) -> ApiKey:
         """Revoke an API key."""
         return await self.call(ApiKey, "DELETE", f"/api/v1/keys/{quoted(id)}")
+
+    async def set_visibility(self, id: str, *, public: bool) -> Problem:
+        """Publish a Problem."""
+        return await self.call(Problem, "PUT", f"/api/v1/problems/{quoted(id)}/visibility", body={"public": public})

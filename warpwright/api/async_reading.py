@@ -15,6 +15,7 @@ from warpwright.api.boards import (
     Health,
     LeaderboardEntry,
     Model,
+    Project,
     Queue,
     RegisteredDevice,
     SpendRow,
@@ -116,6 +117,10 @@ class AsyncReading(AsyncCaller):
     async def get_problem(self, id: str) -> Problem:
         """Read a Problem."""
         return await self.call(Problem, "GET", f"/api/v1/problems/{quoted(id)}")
+
+    async def get_project(self, id: str) -> Project:
+        """Read a project."""
+        return await self.call(Project, "GET", f"/api/v1/projects/{quoted(id)}")
 
     async def get_proposal(self, id: str) -> Proposal:
         """Read a Proposal."""
@@ -247,12 +252,25 @@ class AsyncReading(AsyncCaller):
         return await self.call(Page[Model], "GET", "/api/v1/models")
 
     async def list_problems(
-        self, *, limit: int | None = None, cursor: str | None = None, q: str | None = None, hash: str | None = None
+        self,
+        *,
+        limit: int | None = None,
+        cursor: str | None = None,
+        q: str | None = None,
+        hash: str | None = None,
+        public: bool | None = None,
     ) -> Page[Problem]:
         """List Problems."""
         return await self.call(
-            Page[Problem], "GET", "/api/v1/problems", query={"limit": limit, "cursor": cursor, "q": q, "hash": hash}
+            Page[Problem],
+            "GET",
+            "/api/v1/problems",
+            query={"limit": limit, "cursor": cursor, "q": q, "hash": hash, "public": public},
         )
+
+    async def list_projects(self, *, limit: int | None = None, cursor: str | None = None) -> Page[Project]:
+        """List projects."""
+        return await self.call(Page[Project], "GET", "/api/v1/projects", query={"limit": limit, "cursor": cursor})
 
     async def list_proposals(
         self, id: str, *, limit: int | None = None, cursor: str | None = None

@@ -130,17 +130,56 @@ class ProblemDetails:
     """An error. `type` names the kind and is stable; `detail` says what to do about this occurrence.
 
     `errors` lists the fields that are wrong; `line` is the line of the source that was refused; `needed` is the scope
-    that a key lacks; `error_id` finds a 500 in the service's log.
+    that a key lacks; `quota`, `used` and `allowed` are a quota that is used up;
+    `error_id` finds a 500 in the service's log.
     """
 
+    allowed: float | None = None
     detail: str
     error_id: str | None = None
     errors: tuple[FieldError, ...] | None = None
     line: int | None = None
     needed: str | None = None
+    quota: str | None = None
     status: int
     title: str
     type: str
+    used: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Quota:
+    """What a project may use; None: as much as it likes. Days and months are UTC's."""
+
+    device_s_per_month: float | None = None
+    live_runs: int | None = None
+    runs_per_day: int | None = None
+    usd_per_month: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Usage:
+    """What a project uses now, started today, and was charged this month."""
+
+    device_s: float
+    live_runs: int
+    month: str
+    runs_today: int
+    tokens: int
+    usd: float
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Project:
+    """A project, what it may use, and what it uses."""
+
+    archived_at: str | None
+    created_at: str
+    id: str
+    name: str
+    quota: Quota
+    usage: Usage
+    weight: float
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

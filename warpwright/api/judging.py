@@ -173,6 +173,7 @@ class Problem:
     mutates: tuple[int, ...]
     name: str
     precision: Precision
+    public: bool = False
     source: str | None = None
     train: bool
     workloads: tuple[Workload, ...]

@@ -87,6 +87,32 @@ class InjectRequest(TypedDict):
     source: str
 
 
+class QuotaRequest(TypedDict):
+    """What a project may use at most; null or left out: as much as it likes. Days and months are UTC's."""
+
+    device_s_per_month: NotRequired[float | None]
+    live_runs: NotRequired[int | None]
+    runs_per_day: NotRequired[int | None]
+    usd_per_month: NotRequired[float | None]
+
+
+class ProjectChangeRequest(TypedDict):
+    """What to change of a project; what is left out stays. A `quota` replaces the whole quota."""
+
+    archived: NotRequired[bool | None]
+    name: NotRequired[str | None]
+    quota: NotRequired[QuotaRequest | None]
+    weight: NotRequired[float | None]
+
+
+class ProjectRequest(TypedDict):
+    """A project to make."""
+
+    name: str
+    quota: NotRequired[QuotaRequest]
+    weight: NotRequired[float]
+
+
 class WebhookRequest(TypedDict):
     """Whom to tell when the Run has ended: a POST of JSON, signed in `Warpwright-Signature: t=SECONDS,v1=HEX`.
 
@@ -107,3 +133,9 @@ class RunRequest(TypedDict):
     problem: NotRequired[ProblemRequest | None]
     problem_id: NotRequired[str | None]
     webhook: NotRequired[WebhookRequest | None]
+
+
+class VisibilityRequest(TypedDict):
+    """Who may see a Problem."""
+
+    public: bool
