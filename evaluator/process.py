@@ -107,6 +107,7 @@ class ChildProcess:
             raise CageError(f"{self.name}: closed")
         if self._fault is not None:
             raise self._fault
+        self.check_still()
         self.thaw()
         deadline = time.monotonic() + timeout_s
         ident = secrets.token_hex(8)

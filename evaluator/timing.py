@@ -1,10 +1,11 @@
 """How long a call takes, on the judge's clock.
 
-A round is n calls over n input sets that nobody has seen before. Its wall time, less the least that a null child
-(which returns ready-made outputs) took for a round of the same shape, divided by n, is one sample. Everything that is
-compared runs side by side: one round each on the same inputs, in alternating order, and ratios come from such pairs.
-The official time is the largest over the round sizes of the median sample, so padding one size does not help. Every
-output of a Candidate's timed calls is compared with the oracle's; of a Baseline's, one call per round.
+A round is n calls over n input sets that nobody has seen before. One sample is its wall time divided by n, less the
+least that a null child (which returns ready-made outputs) took for a round of the same shape; but no more than a tenth
+is taken off. Everything that is compared runs side by side: one round each on the same inputs, in alternating order,
+and ratios come from such pairs. The official time is the largest over the round sizes of the median sample, so padding
+one size does not help. Every output of a Candidate's timed calls is compared with the oracle's; of a Baseline's, one
+call per round.
 """
 
 from __future__ import annotations
@@ -27,7 +28,6 @@ from evaluator.types import BaselineTime, Clock, Measurement, Verdict, Workload
 ROUND_US = 10_000.0
 _SIZES = (1.0, 1.6)  # of a round, in units of the plan
 _NULL_ROUNDS = 4
-_NULL_ROUNDS_IN_DOUBT = 20
 _REFINEMENTS = 3
 _FIRST_REPLAY_ROUNDS = 5
 _FIRST_REPLAY_CALLS = 8  # times as many calls as a usual round holds, so that a single replay can be told from noise
@@ -36,6 +36,7 @@ _FIRST_REPLAY_BYTES = 2 << 30
 _WARM_UP_ROUNDS = 2
 _WATCHED_S, _CLOSELY_S, _WATCHED_ENOUGH = 0.1, 1.5, 100
 _HARNESS_US = 20.0
+_MOST_OVERHEAD = 0.1  # of a round's wall time that is taken off
 _WAITED = 0.03  # of a round's net time a child may wait for its core
 _DISCARDED = 1  # times the most pairs may be discarded for that; then what there is counts
 
@@ -71,7 +72,6 @@ class Bench:
         self._graph = False
         self._warm = False
         self._may_discard = 0
-        self._doubted: set[int] = set()
         self.pairs = self.discarded = 0
 
     @property
@@ -160,14 +160,10 @@ class Bench:
             rounds.verify(contender, fresh, done)
             if disturbed:
                 continue
-            overhead_us = rounds.overhead_us[plan.executions]
-            if done.wall_us < 2 * overhead_us and plan.executions not in self._doubted:
-                self._doubted.add(plan.executions)
-                rounds.measure_null(fresh, plan, _NULL_ROUNDS_IN_DOUBT)  # it may have been disturbed so far
-                overhead_us = rounds.overhead_us[plan.executions]
-            # Nothing shorter than what a call of nothing takes can be told here: a child may have made its own harness
-            # faster by as much, and an honest one may have been lucky.
-            sample = max(done.wall_us - overhead_us, overhead_us) / plan.executions
+            # A child may make its own harness faster, and noise may make the null child's slower: so no more than a
+            # tenth of anybody's time is taken off.
+            overhead_us = min(rounds.overhead_us[plan.executions], _MOST_OVERHEAD * done.wall_us)
+            sample = (done.wall_us - overhead_us) / plan.executions
             contender.samples.setdefault(plan.executions, []).append(sample)
         self.discarded += disturbed
         self.pairs += not disturbed

@@ -25,8 +25,8 @@ class Frozen:
     def moved(self, root: int) -> bool:
         """Whether anything below `root` has run since: a stop can be undone from inside (by a timer's SIGCONT)."""
         now = _run_times(_threads_below(root))
-        if now.keys() - self.ran_ns.keys():
-            return True
+        if now.keys() != self.ran_ns.keys():
+            return True  # nobody is born or ends while all are stopped
         return sum(ns - self.ran_ns[thread] for thread, ns in now.items()) > _MOVED_NS
 
 
@@ -83,7 +83,8 @@ def _run_times(threads: Iterable[tuple[int, str]]) -> dict[tuple[int, str], int]
         # The kernel answers this only when the thread has left its core, and only then its time is written down.
         _read(f"/proc/{pid}/task/{thread}/syscall")
         fields = _read(f"/proc/{pid}/task/{thread}/schedstat").split()
-        times[pid, thread] = int(fields[0]) if fields else 0
+        if not _is_ending(pid, thread):
+            times[pid, thread] = int(fields[0]) if fields else 0
     return times
 
 
@@ -128,6 +129,12 @@ def _is_stopped(pid: int, thread: str) -> bool:
     # The name in parentheses may hold anything, so the state is sought after the last parenthesis.
     state = stat.rfind(b")") + 2
     return not stat or stat[state : state + 1] in (b"T", b"t", b"Z", b"X", b"x")
+
+
+def _is_ending(pid: int, thread: str) -> bool:
+    stat = _read(f"/proc/{pid}/task/{thread}/stat")
+    state = stat.rfind(b")") + 2
+    return not stat or stat[state : state + 1] in (b"Z", b"X", b"x")
 
 
 def _read(path: str) -> bytes:

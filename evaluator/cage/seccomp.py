@@ -67,6 +67,7 @@ FORBIDDEN = {
         "shmget": 29, "shmat": 30, "msgget": 68, "semget": 64, "memfd_create": 319, "memfd_secret": 447,
     },
 }  # fmt: skip
+_TIMER_CREATE = 222  # its signals can continue a stopped process; what CUDA's driver needs of it is not known
 _SOCKET, _SOCKETPAIR, _CLONE, _CLONE3, _PRCTL = 41, 53, 56, 435, 157
 
 
@@ -92,7 +93,7 @@ def program(*, unix_sockets: bool = False, machine: str | None = None) -> bytes 
         return None
     numbers = [n for purpose, group in FORBIDDEN.items() if purpose != "sockets" for n in group.values()]
     if not unix_sockets:
-        numbers += FORBIDDEN["sockets"].values()
+        numbers += [*FORBIDDEN["sockets"].values(), _TIMER_CREATE]
     out = _Assembler()
     out.add(_LOAD_WORD, _ARCHITECTURE)
     out.add(_JUMP_EQUAL, _AUDIT_ARCH_X86_64, 1, 0)

@@ -138,6 +138,7 @@ class CpuBackend:
         child.request("cpu_arm", timeout_s=timeout_s, tree=tree, **staged.fields(len(calls), link))
         child.freeze()
         staged.write(calls, link)
+        child.check_still()  # nobody has looked at what was written
         waited_us = child.waited_us()
         start = time.perf_counter_ns()
         child.thaw()
