@@ -30,6 +30,7 @@ KNOWN_VALUES: Mapping[str, Sequence[str]] = {
     "device": ("NVIDIA H200",),
     "language": ("triton",),
     "next": ("/runs",),
+    "hash": ("0" * 64,),
     "reason": ("right",),
     "workload": ("decode",),
 }

@@ -202,18 +202,22 @@ class ArmStat(Base):
     broke: Mapped[bool] = mapped_column(default=False, server_default=false())
 
 
+FILTERS = ("verdict", "language", "confirmed", "island", "proposer", "model")
+"""What lists of Candidates are filtered by: in their indexes, so that what does not fit is never read."""
+
+
 class CandidateRow(Base):
     """Immutable source, and what is known of it so far (verdict to `elite`), which the settlements keep."""
 
     __tablename__ = "candidates"
     __table_args__ = (
         UniqueConstraint("run_id", "hash"),
-        Index(None, "run_id", "number"),
+        Index("ix_candidates_newest", "run_id", "number", *FILTERS),
+        Index("ix_candidates_fastest", "run_id", "speedup", "number", *FILTERS),
         Index(None, "run_id", "signature"),
         Index(None, "run_id", "launches"),
         Index(None, "run_id", "family", "configuration_key"),
         Index("ix_candidates_cell", "run_id", "island", "niche", "speedup"),
-        Index("ix_candidates_speedup", "run_id", "speedup"),
         Index(None, "run_id", "elite"),
     )
 

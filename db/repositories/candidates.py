@@ -107,14 +107,14 @@ def list(
 ) -> tuple[CandidateView, ...]:
     """Newest first, or those that passed, the fastest first; `after` is the last id of the page before.
 
-    A page is a range of one index, however deep it lies.
+    The page is picked from an index alone, filters included, and only then are its rows read: a filter that nothing
+    fits costs a walk over a narrow index, never over a hundred thousand sources.
     """
-    query: Select[Any] = select(CandidateRow).options(defer(CandidateRow.source), defer(CandidateRow.build))
-    query = _only(query.where(CandidateRow.run_id == run_id), only)
+    picked = _only(select(CandidateRow.number).where(CandidateRow.run_id == run_id), only)
+    fastest = (CandidateRow.speedup.desc(), CandidateRow.number)
+    order: tuple[Any, ...] = fastest if by_speedup else (CandidateRow.number.desc(),)
     if by_speedup:
-        query = query.where(CandidateRow.speedup.is_not(None)).order_by(CandidateRow.speedup.desc(), CandidateRow.id)
-    else:
-        query = query.order_by(CandidateRow.number.desc())
+        picked = picked.where(CandidateRow.speedup.is_not(None))
     if after is not None:
         last = s.execute(
             select(CandidateRow.number, CandidateRow.speedup).where(
@@ -123,15 +123,22 @@ def list(
         ).one_or_none()
         if last is None or (by_speedup and last.speedup is None):
             return ()
-        query = query.where(
+        picked = picked.where(
             or_(
                 CandidateRow.speedup < last.speedup,
-                and_(CandidateRow.speedup == last.speedup, CandidateRow.id > after),
+                and_(CandidateRow.speedup == last.speedup, CandidateRow.number > last.number),
             )
             if by_speedup
             else CandidateRow.number < last.number
         )
-    return tuple(view(row) for row in s.scalars(query.limit(limit)))
+    numbers = s.scalars(picked.order_by(*order).limit(limit)).all()
+    rows = s.scalars(
+        select(CandidateRow)
+        .options(defer(CandidateRow.source), defer(CandidateRow.build))
+        .where(CandidateRow.run_id == run_id, CandidateRow.number.in_(numbers))
+        .order_by(*order)
+    )
+    return tuple(view(row) for row in rows)
 
 
 def _only(query: Select[Any], only: Filter) -> Select[Any]:
