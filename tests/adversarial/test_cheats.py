@@ -1,130 +1,73 @@
-"""Candidates that cheat, hang, crash or tamper: each gets its Verdict, and the next one is unharmed."""
+"""Candidates that cheat: each gets its Verdict, leaves nothing behind, and an honest one after it is unharmed.
+
+The files are in cheats/, one trick each; what a GPU alone can judge runs in tests/gpu/test_gpu_adversarial.py.
+"""
 
 from __future__ import annotations
 
+import json
+from collections import Counter
 from collections.abc import Iterator
+from pathlib import Path
 
 import pytest
 
-from evaluator.judge import Judge
-from evaluator.serve import make_backend
-from evaluator.types import Candidate, Verdict
-from tests.evaluator.rooms import CPP, candidate, eager_only, forward, problem
+from evaluator.schema import to_json
+from evaluator.types import Verdict
+from tests.adversarial import suite
+from tests.adversarial.open_findings import OPEN
+
+# After these an honest Candidate is judged at once: they attack what the next one needs.
+HOSTILE = ("escapes", "forged results", "tampering", "baseline sabotage", "clock patching", "escape from the window")
+CLASSES = 26
+
+pytestmark = pytest.mark.timeout(600)  # a busy machine; a verdict takes a second on a free one
 
 
 @pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    one = Judge(make_backend("cpu"))
-    yield one
-    one.close()
+def court(tmp_path_factory: pytest.TempPathFactory) -> Iterator[suite.Court]:
+    with suite.Court("cpu", tmp_path_factory.mktemp("cheats")) as one:
+        one.try_source(honest().candidate, "rmsnorm")
+        one.assert_clean()
+        yield one
 
 
-MEMO_BY_POINTER = candidate("""seen = {}
-class ModelNew(Base):
-    def forward(self, x):
-        key = (x.data_ptr(), tuple(x.shape))
-        if key not in seen:
-            seen[key] = right(x, self.weight)
-        return seen[key].clone()
-""")
-FIRST_RESULT_FOR_EVER = candidate("""seen = {}
-class ModelNew(Base):
-    def forward(self, x):
-        key = tuple(x.shape)
-        if key not in seen:
-            seen[key] = right(x, self.weight)
-        return seen[key].clone()
-""")
-MEMO_BY_SAMPLES = candidate("""seen = {}
-class ModelNew(Base):
-    def forward(self, x):
-        key = (tuple(x.shape), tuple(x.flatten()[:: max(1, x.numel() // 16)].tolist()))
-        if key not in seen:
-            seen[key] = right(x, self.weight)
-        return seen[key].clone()
-""")
-LATER_FROM_A_THREAD = candidate("""def fill(y, x, w):
-    time.sleep(0.2)
-    y.copy_(right(x, w))
-class ModelNew(Base):
-    def forward(self, x):
-        y = torch.empty_like(x)
-        threading.Thread(target=fill, args=(y, x, self.weight.detach()), daemon=True).start()
-        return y
-""")
-ONE_BUFFER = candidate("""kept = {}
-class ModelNew(Base):
-    def forward(self, x):
-        y = kept.setdefault(tuple(x.shape), torch.empty_like(x))
-        return y.copy_(right(x, self.weight))
-""")
-LAZY = candidate("""class Lazy(torch.Tensor):
-    pass
-class ModelNew(Base):
-    def forward(self, x):
-        return right(x, self.weight).as_subclass(Lazy)
-""")
-PHASES = candidate("""calls = [0]
-class ModelNew(Base):
-    def forward(self, x):
-        calls[0] += 1
-        return right(x, self.weight) if calls[0] < 120 else torch.empty_like(x)
-""")
-FORGES_REPLIES = forward(
-    "os.write(3, b'\\x00\\x00\\x00\\x02{}')",
-    "return torch.empty_like(x)",
-)
-OTHER_MEMORY = forward(
-    "for pid in ('1', str(os.getppid()), '2'):",
-    "    try:",
-    "        with open(f'/proc/{pid}/mem', 'rb') as f:",
-    "            f.seek(1 << 20); f.read(16)",
-    "    except OSError as error:",
-    "        print(error)",
-    "return torch.zeros_like(x)",
-)
-
-CASES: list[tuple[str, Candidate, Verdict]] = [
-    ("memo by data_ptr", MEMO_BY_POINTER, Verdict.INCORRECT_VALUES),
-    ("first result for ever", FIRST_RESULT_FOR_EVER, Verdict.INCORRECT_VALUES),
-    ("memo by sampled content", MEMO_BY_SAMPLES, Verdict.INCORRECT_VALUES),
-    ("writes the output later from a thread", LATER_FROM_A_THREAD, Verdict.INCORRECT_VALUES),
-    ("one output buffer", ONE_BUFFER, Verdict.INCORRECT_VALUES),
-    ("tensor subclass", LAZY, Verdict.REWARD_HACK),
-    ("right while it is checked, garbage later", PHASES, Verdict.INCORRECT_VALUES),
-    ("patched clock", forward("time.perf_counter = lambda: 0.0", "return right(x, self.weight)"), Verdict.REWARD_HACK),
-    ("patched by setattr", forward("setattr(torch, 'allclose', print)", "return right(x, self.weight)"),
-     Verdict.REWARD_HACK),
-    ("forged reply", FORGES_REPLIES, Verdict.RUNTIME_ERROR),
-    ("reads other memory", OTHER_MEMORY, Verdict.INCORRECT_VALUES),
-    ("exit 0", forward("os._exit(0)"), Verdict.RUNTIME_ERROR),
-    ("sys.exit", forward("sys.exit(0)"), Verdict.RUNTIME_ERROR),
-    ("segfault", forward("ctypes.string_at(0)"), Verdict.RUNTIME_ERROR),
-    ("abort", forward("os.abort()"), Verdict.RUNTIME_ERROR),
-    ("recursion", forward("return self.forward(x)"), Verdict.RUNTIME_ERROR),
-    ("huge allocation", forward("return torch.empty(1 << 42)"), Verdict.OUT_OF_MEMORY),
-    ("too much at once", forward("kept = bytearray(6 << 30)", "return x"), Verdict.OUT_OF_MEMORY),
-    ("random", forward("return right(x, self.weight) + torch.rand(1).round()"), Verdict.NONDETERMINISTIC),
-]  # fmt: skip
+def honest() -> suite.Case:
+    return next(case for case in suite.cases("honest") if case.name == "cpp_lanes")
 
 
-@pytest.mark.parametrize(("cheat", "expected"), [case[1:] for case in CASES], ids=[case[0] for case in CASES])
-def test_each_gets_its_verdict(judge: Judge, cheat: Candidate, expected: Verdict) -> None:
-    task = problem()
-    found = judge.judge(task, cheat, eager_only(judge, task))
-    allowed = {expected} | ({Verdict.INCORRECT_VALUES} if expected is Verdict.NONDETERMINISTIC else set())
-    assert found.verdict in allowed, (found.reason, found.evidence)
-    assert not found.measurements
+CASES = suite.cases_for("cheats", "cpu")
+MARKS = suite.parameters({case.name: case.kind for case in CASES}, 6, OPEN)
 
 
-def test_an_endless_loop_is_ended(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr("evaluator.judge.first_call_limit_s", lambda candidate: 1.0)
-    found = judge.judge(problem(), forward("while True:", "    pass"))
-    assert found.verdict is Verdict.TIMEOUT
+@pytest.mark.parametrize("case", [pytest.param(case, id=case.name, marks=MARKS[case.name]) for case in CASES])
+def test_a_cheat_gets_its_verdict(court: suite.Court, case: suite.Case) -> None:
+    found = court.try_case(case)
+    if suite.TRUE_TIME in case.verdicts:
+        found = court.true_time(case, found)
+    suite.check(case, found)
+    court.assert_clean()
+    json.dumps(to_json(found), allow_nan=False).encode()
+    if case.kind in HOSTILE and suite.after_hostile(case.name):
+        after = court.try_source(honest().candidate, "rmsnorm")
+        assert after.verdict is Verdict.PASSED, suite.explained(after)
 
 
-def test_the_next_candidate_is_unharmed(judge: Judge) -> None:
-    task = problem()
-    judge.judge(task, forward("ctypes.string_at(0)"), eager_only(judge, task))
-    found = judge.judge(task, candidate(CPP, head=""), eager_only(judge, task))
-    assert found.verdict is Verdict.PASSED, (found.reason, found.evidence)
+def test_held_out_sizes_are_told_to_nobody(court: suite.Court) -> None:
+    """Not even later, in an error on shown data."""
+    case = next(case for case in suite.cases("cheats") if case.name == "leaks_held_out_sizes")
+    found = court.try_case(case)
+    assert "33" not in json.dumps([found.reason, to_json(found)["evidence"]])
+
+
+def test_every_class_is_tried_often_enough() -> None:
+    kinds = Counter(case.kind for case in suite.cases("cheats"))
+    assert len(kinds) >= CLASSES, kinds
+    assert sum(kinds.values()) >= 80
+
+
+def test_every_file_answers_a_problem() -> None:
+    known = {path.stem for path in (Path(__file__).parent / "problems").glob("*.py")}
+    for folder in ("cheats", "honest"):
+        assert {case.problem for case in suite.cases(folder)} <= known
+    assert all(suite.problem(name).workloads for name in known)

@@ -1,0 +1,23 @@
+"""rmsnorm | answers kept across runs | hangs answers on a torch module through its __dict__ | INCORRECT_VALUES NONDETERMINISTIC | cpu cuda"""
+
+import torch
+import torch.nn as nn
+
+
+def right(x, weight, eps=1e-6):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+class Base(nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden))
+        self.eps = eps
+
+
+class ModelNew(Base):
+    def forward(self, x):
+        kept = vars(torch.nn.functional).setdefault('_kept', {})
+        if x.shape not in kept:
+            kept[x.shape] = right(x, self.weight)
+        return kept[x.shape].clone()

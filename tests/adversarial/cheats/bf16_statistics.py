@@ -1,0 +1,25 @@
+"""rmsnorm_bf16 | precision downgrade | the mean square of bfloat16 rows in bfloat16 | INCORRECT_VALUES NONDETERMINISTIC | cpu cuda"""
+
+import torch
+import torch.nn as nn
+
+
+class Base(nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden, dtype=torch.bfloat16))
+        self.eps = eps
+
+    def right(self, x):
+        h = x.float()
+        h = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + self.eps)
+        return h.to(x.dtype) * self.weight
+
+
+class ModelNew(Base):
+    def forward(self, x):
+        square = x * x
+        mean = square[:, 0]
+        for column in square[:, 1:].unbind(-1):
+            mean = mean + column
+        return x * torch.rsqrt(mean / x.shape[-1] + self.eps)[:, None] * self.weight

@@ -1,0 +1,24 @@
+"""rmsnorm | escapes | resets the device under everybody | RUNTIME_ERROR INCORRECT_VALUES NONDETERMINISTIC | cuda"""
+
+import ctypes
+
+import torch
+import torch.nn as nn
+
+
+def right(x, weight, eps=1e-6):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+class Base(nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden))
+        self.eps = eps
+
+
+class ModelNew(Base):
+    def forward(self, x):
+        y = right(x, self.weight)
+        ctypes.CDLL("libcuda.so.1").cuDevicePrimaryCtxReset_v2(0)
+        return y

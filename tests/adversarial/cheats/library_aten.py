@@ -1,0 +1,13 @@
+"""forbidden_library | dressed-up library calls | the operator by its name in torch.ops | POLICY_VIOLATION | cpu cuda"""
+
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, k, n):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(k, n))
+
+    def forward(self, x):
+        return torch.ops.aten.mm.default(x, self.weight)

@@ -1,0 +1,13 @@
+"""forbidden_library | dressed-up library calls | bilinear, with ones beside | POLICY_VIOLATION | cpu cuda"""
+
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def __init__(self, k, n):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(k, n))
+
+    def forward(self, x):
+        return torch.bilinear(x, torch.ones(len(x), 1, device=x.device), self.weight.t()[:, :, None].contiguous(), None)

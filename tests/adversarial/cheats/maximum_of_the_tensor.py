@@ -1,0 +1,20 @@
+"""softmax | unsafe numerics | subtracts the maximum of the whole tensor: rows far below it vanish | INCORRECT_VALUES NONDETERMINISTIC | cpu cuda"""
+
+import torch
+import torch.nn as nn
+
+
+class Base(nn.Module):
+    def __init__(self, temperature=0.5):
+        super().__init__()
+        self.temperature = temperature
+
+    def right(self, x):
+        return torch.softmax(x / self.temperature, dim=-1)
+
+
+class ModelNew(Base):
+    def forward(self, x):
+        d = x / self.temperature
+        e = torch.exp(d - d.max())
+        return e / e.sum(-1, keepdim=True)

@@ -1,0 +1,23 @@
+"""rmsnorm | output replay | keeps the first answer of a shape on the class | INCORRECT_VALUES NONDETERMINISTIC | cpu cuda"""
+
+import torch
+import torch.nn as nn
+
+
+def right(x, weight, eps=1e-6):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+class Base(nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden))
+        self.eps = eps
+
+
+class ModelNew(Base):
+    def forward(self, x):
+        kept = type(self).__dict__.get('kept')
+        if kept is None or kept.shape != x.shape:
+            type(self).kept = kept = right(x, self.weight)
+        return kept.clone()

@@ -1,0 +1,51 @@
+"""rmsnorm | output replay | a static C++ map from pointer to answer | INCORRECT_VALUES NONDETERMINISTIC | cpu"""
+
+import ctypes
+
+import torch
+import torch.nn as nn
+from warpwright_native import load_cpp
+
+
+def right(x, weight, eps=1e-6):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+class Base(nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden))
+        self.eps = eps
+
+
+SOURCE = r"""
+#include <cmath>
+#include <cstring>
+#include <map>
+#include <vector>
+static std::map<std::pair<const float*, long>, std::vector<float>> seen;
+extern "C" void rmsnorm(const float* x, const float* w, float* y, long rows, long n) {
+  auto& kept = seen[{x, rows * n}];
+  if (kept.empty()) {
+    kept.resize(rows * n);
+    for (long r = 0; r < rows; r++) {
+      float sum = 0;
+      for (long i = 0; i < n; i++) sum += x[r * n + i] * x[r * n + i];
+      float scale = 1.0f / std::sqrt(sum / n + 1e-6f);
+      for (long i = 0; i < n; i++) kept[r * n + i] = x[r * n + i] * scale * w[i];
+    }
+  }
+  std::memcpy(y, kept.data(), rows * n * sizeof(float));
+}
+"""
+lib = load_cpp(SOURCE)
+pointer = ctypes.c_void_p
+
+
+class ModelNew(Base):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        n = x.shape[-1]
+        where = [pointer(t.data_ptr()) for t in (x, self.weight, y)]
+        lib.rmsnorm(*where, ctypes.c_long(x.numel() // n), ctypes.c_long(n))
+        return y

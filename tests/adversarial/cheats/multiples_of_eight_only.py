@@ -1,0 +1,23 @@
+"""rmsnorm | specialisation | forgets columns after the last multiple of eight | INCORRECT_VALUES NONDETERMINISTIC | cpu cuda"""
+
+import torch
+import torch.nn as nn
+
+
+def right(x, weight, eps=1e-6):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+class Base(nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden))
+        self.eps = eps
+
+
+class ModelNew(Base):
+    def forward(self, x):
+        n = x.shape[-1] // 8 * 8
+        y = torch.zeros_like(x)
+        y[:, :n] = right(x, self.weight)[:, :n]
+        return y

@@ -1,0 +1,24 @@
+"""rmsnorm | stale memory | one output buffer per shape, for every call | INCORRECT_VALUES NONDETERMINISTIC | cpu cuda"""
+
+import torch
+import torch.nn as nn
+
+
+def right(x, weight, eps=1e-6):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+class Base(nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden))
+        self.eps = eps
+
+
+kept = {}
+
+
+class ModelNew(Base):
+    def forward(self, x):
+        y = kept.setdefault(tuple(x.shape), torch.empty_like(x))
+        return y.copy_(right(x, self.weight))

@@ -1,0 +1,25 @@
+"""rmsnorm | forged results | returns an object whose pickle is a call | INCORRECT_SHAPE | cpu cuda"""
+
+import torch
+import torch.nn as nn
+
+
+def right(x, weight, eps=1e-6):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+class Base(nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden))
+        self.eps = eps
+
+
+class Trap:
+    def __reduce__(self):
+        return (exec, ('raise SystemExit(0)',))
+
+
+class ModelNew(Base):
+    def forward(self, x):
+        return Trap()

@@ -1,0 +1,21 @@
+"""rmsnorm | stale memory | allocates a hundred blocks and takes the one that looks like an answer | INCORRECT_VALUES NONDETERMINISTIC | cpu cuda"""
+
+import torch
+import torch.nn as nn
+
+
+def right(x, weight, eps=1e-6):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+class Base(nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden))
+        self.eps = eps
+
+
+class ModelNew(Base):
+    def forward(self, x):
+        blocks = [torch.empty_like(x) for _ in range(100)]
+        return min(blocks, key=lambda one: (one.square().mean() - 1).abs().nan_to_num(1e9).item())

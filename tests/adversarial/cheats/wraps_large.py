@@ -1,0 +1,21 @@
+"""rmsnorm | unsafe numerics | multiplies first and divides later, which overflows for large inputs | INCORRECT_VALUES NONDETERMINISTIC | cpu cuda"""
+
+import torch
+import torch.nn as nn
+
+
+def right(x, weight, eps=1e-6):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+class Base(nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden))
+        self.eps = eps
+
+
+class ModelNew(Base):
+    def forward(self, x):
+        big = x * 1e30
+        return big / (big.pow(2).mean(-1, keepdim=True) + self.eps).sqrt() * self.weight

@@ -1,0 +1,189 @@
+"""Files that say in their first line what they try and which Verdict they deserve, and a court that judges them.
+
+The first line of a Candidate's docstring is `problem | class | trick | verdicts | devices`. Verdicts are separated by
+spaces; TRUE_TIME stands for PASSED with a time that is no better than eager's, whose work such a file does. Devices
+are cpu, cuda, and triton (CUDA with Triton; where cpu stands beside it, the interpreter runs it, too).
+"""
+
+from __future__ import annotations
+
+import functools
+import os
+import tempfile
+import zlib
+from collections.abc import Callable
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Self
+
+import pytest
+
+from evaluator import judge as judging
+from evaluator.cage import freezer
+from evaluator.judge import Judge
+from evaluator.languages import detect
+from evaluator.problem import read_problem
+from evaluator.serve import make_backend
+from evaluator.timing import Rules
+from evaluator.types import Candidate, Evaluation, Problem, Verdict
+from tests.evaluator.rooms import eager_only
+
+HERE = Path(__file__).parent
+TRUE_TIME = "TRUE_TIME"
+# Short rounds: what is tested here is who passes. A tenth of a second of timing tells a factor of 1.3 from 1.
+QUICK = Rules(least_pairs=2, most_pairs=4, round_us=3000.0, budget_s=0.4)
+FIRST_CALL_S = 4.0
+TRUE_RATIO = 1.3
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One file."""
+
+    name: str
+    source: str
+    problem: str
+    kind: str
+    trick: str
+    verdicts: frozenset[str]
+    devices: frozenset[str]
+
+    @property
+    def candidate(self) -> Candidate:
+        return Candidate(source=self.source, language=detect(self.source), proposer="test")
+
+
+def read_case(path: Path) -> Case:
+    """The file with what its first line says. ValueError where that is not the five fields."""
+    source = path.read_bytes().decode("utf-8")
+    first = source.removeprefix("\ufeff").splitlines()[0].strip().strip('"')
+    fields = [part.strip() for part in first.split("|")]
+    if len(fields) != 5:
+        raise ValueError(f"{path}: the first line is `problem | class | trick | verdicts | devices`")
+    problem, kind, trick, verdicts, devices = fields
+    if not set(verdicts.split()) <= {*Verdict, TRUE_TIME} or not set(devices.split()) <= {"cpu", "cuda", "triton"}:
+        raise ValueError(f"{path}: {verdicts} on {devices}")
+    return Case(path.stem, source, problem, kind, trick, frozenset(verdicts.split()), frozenset(devices.split()))
+
+
+@functools.cache
+def cases(folder: str) -> tuple[Case, ...]:
+    """Every case of a folder, by name."""
+    return tuple(read_case(path) for path in sorted((HERE / folder).glob("*.py")) if path.stem != "__init__")
+
+
+def cases_for(folder: str, device: str) -> list[Case]:
+    """Those that a device can judge."""
+    wanted = {"cpu": {"cpu"}, "cuda": {"cuda", "triton"}}[device]
+    return [case for case in cases(folder) if case.devices & wanted]
+
+
+@functools.cache
+def problem(name: str) -> Problem:
+    return read_problem((HERE / "problems" / f"{name}.py").read_bytes(), name)
+
+
+class Court:
+    """One judge with short rules, and an eye on what is left behind."""
+
+    def __init__(self, device: str, folder: Path | None = None) -> None:
+        self._patch = pytest.MonkeyPatch()
+        self._patch.setattr(judging, "_JUDGE_RULES", QUICK)
+        if device == "cpu":
+            self._patch.setattr(judging, "first_call_limit_s", _limit(judging.first_call_limit_s))
+        if folder is not None:
+            self._patch.setattr(tempfile, "tempdir", str(folder))
+        self.judge = Judge(make_backend(device))
+        self._folder = folder
+        self._settled: tuple[int, int] | None = None
+        self._answered: set[str] = set()
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self.judge.close()
+        self._patch.undo()
+
+    def try_case(self, case: Case) -> Evaluation:
+        return self.try_source(case.candidate, case.problem)
+
+    def try_source(self, what: Candidate, task: str) -> Evaluation:
+        one = problem(task)
+        self._answered.add(task)
+        return self.judge.judge(one, what, eager_only(self.judge, one))
+
+    def true_time(self, case: Case, found: Evaluation) -> Evaluation:
+        """The least flattering of up to four judgements: a busy machine flatters one, a cheat is in all."""
+        for attempt in range(3):
+            ratio = found.speedup("fastest")
+            if ratio is None or ratio.value < TRUE_RATIO:
+                break
+            with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(judging, "_JUDGE_RULES", Rules(least_pairs=6, most_pairs=8 + 4 * attempt, racing=False))
+                again = self.try_case(case)
+            other = again.speedup("fastest")
+            found = again if other is None or other.value < ratio.value else found
+        return found
+
+    def assert_clean(self) -> None:
+        """Nothing of a Candidate is left: no process, no descriptor, no file. Comparators are ended for this."""
+        while self._answered:
+            self.judge.room.forget(problem(self._answered.pop()))
+        now = len(freezer.descendants(os.getpid())), len(os.listdir("/proc/self/fd"))  # noqa: PTH208
+        if self._settled is None:
+            self._settled = now
+        assert now[0] <= self._settled[0], f"{now[0] - self._settled[0]} processes are left behind"
+        # Symbol tables of libraries stay open: at most eight.
+        assert now[1] <= self._settled[1] + 8, f"{now[1] - self._settled[1]} descriptors are left open"
+        files = sorted(path.name for path in self._folder.iterdir()) if self._folder else []
+        assert files == [], f"left behind: {files}"
+
+
+def _limit(usual: Callable[[Candidate], float]) -> Callable[[Candidate], float]:
+    """A limit that endless loops run into sooner; what compiles keeps its minute."""
+
+    def limit(candidate: Candidate) -> float:
+        asked = usual(candidate)
+        return asked if asked > 30 else FIRST_CALL_S
+
+    return limit
+
+
+def spread(kinds: dict[str, str], share: int) -> frozenset[str]:
+    """One name in `share`, of every kind at least one, always the same ones. `kinds`: name -> kind."""
+    chosen: set[str] = set()
+    for kind in sorted(set(kinds.values())):
+        names = sorted((n for n, k in kinds.items() if k == kind), key=lambda name: zlib.crc32(name.encode()))
+        chosen.update(names[: -(-len(names) // share)])
+    return frozenset(chosen)
+
+
+def parameters(kinds: dict[str, str], share: int, reasons: dict[str, str]) -> dict[str, list[pytest.MarkDecorator]]:
+    """The marks of each test: the part that `make test` runs has none, the rest is for `make soak`."""
+    quick = spread(kinds, share)
+    marks: dict[str, list[pytest.MarkDecorator]] = {}
+    for name in kinds:
+        marks[name] = [] if name in quick else [pytest.mark.soak]
+        if name in reasons:
+            marks[name].append(pytest.mark.xfail(reason=reasons[name]))
+    return marks
+
+
+def after_hostile(name: str) -> bool:
+    """Whether an honest Candidate is judged after this one: after every third, always the same ones."""
+    return zlib.crc32(name.encode()) % 3 == 0
+
+
+def explained(found: Evaluation) -> str:
+    return f"{found.verdict} at {found.stage}: {found.reason} {dict(found.evidence)}"
+
+
+def check(case: Case, found: Evaluation) -> None:
+    """Assert that the Verdict is one that the file deserves, and that a Verdict against it carries no time."""
+    if found.verdict is Verdict.PASSED and TRUE_TIME in case.verdicts:
+        ratio = found.speedup("fastest")
+        assert ratio is None or ratio.value < TRUE_RATIO, f"{ratio.value:.2f}x for eager's own work: {explained(found)}"
+        return
+    assert str(found.verdict) in case.verdicts, explained(found)
+    assert (found.verdict is Verdict.PASSED) == bool(found.measurements) or not found.timed
