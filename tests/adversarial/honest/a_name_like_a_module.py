@@ -1,0 +1,25 @@
+"""rmsnorm | odd but legal | a local name that is also that of an imported module | PASSED | cpu cuda"""
+
+import argparse
+import types
+
+import torch
+import torch.nn as nn
+
+
+def right(x, weight, eps=1e-6):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+class Base(nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden))
+        self.eps = eps
+
+
+class ModelNew(Base):
+    def forward(self, x):
+        types = argparse.Namespace()
+        types.scale = torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps)
+        return x * types.scale * self.weight

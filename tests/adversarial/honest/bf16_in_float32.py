@@ -1,0 +1,23 @@
+"""rmsnorm_bf16 | odd but legal | everything in float32, rounded once at the end | PASSED | cpu cuda"""
+
+import torch
+import torch.nn as nn
+
+
+class Base(nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden, dtype=torch.bfloat16))
+        self.eps = eps
+
+    def right(self, x):
+        h = x.float()
+        h = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + self.eps)
+        return h.to(x.dtype) * self.weight
+
+
+class ModelNew(Base):
+    def forward(self, x):
+        h = x.float()
+        h = h * torch.rsqrt(h.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight.float()
+        return h.to(x.dtype)

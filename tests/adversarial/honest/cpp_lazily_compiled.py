@@ -1,0 +1,47 @@
+"""rmsnorm | odd but legal | compiled at the first call and kept | PASSED | cpu"""
+
+import ctypes
+import functools
+
+import torch
+import torch.nn as nn
+from warpwright_native import load_cpp
+
+
+def right(x, weight, eps=1e-6):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+class Base(nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden))
+        self.eps = eps
+
+
+SOURCE = r"""
+#include <cmath>
+extern "C" void rmsnorm(const float* x, const float* w, float* y, long rows, long n, float eps) {
+  for (long r = 0; r < rows; r++) {
+    const float* p = x + r * n;
+    float sum = 0;
+    for (long i = 0; i < n; i++) sum += p[i] * p[i];
+    float scale = 1.0f / std::sqrt(sum / n + eps);
+    for (long i = 0; i < n; i++) y[r * n + i] = p[i] * scale * w[i];
+  }
+}
+"""
+
+
+@functools.cache
+def library():
+    return load_cpp(SOURCE)
+
+
+class ModelNew(Base):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        n = x.shape[-1]
+        where = [ctypes.c_void_p(t.data_ptr()) for t in (x, self.weight, y)]
+        library().rmsnorm(*where, ctypes.c_long(x.numel() // n), ctypes.c_long(n), ctypes.c_float(self.eps))
+        return y

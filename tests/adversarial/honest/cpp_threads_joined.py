@@ -1,0 +1,45 @@
+"""rmsnorm | odd but legal | two threads that are joined before forward returns | PASSED | cpu"""
+
+import ctypes
+
+import torch
+import torch.nn as nn
+from warpwright_native import load_cpp
+
+
+def right(x, weight, eps=1e-6):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+class Base(nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden))
+        self.eps = eps
+
+
+SOURCE = r"""
+#include <cmath>
+extern "C" void rmsnorm(const float* x, const float* w, float* y, long rows, long n, float eps) {
+  for (long r = 0; r < rows; r++) {
+    const float* p = x + r * n;
+    float halves[2] = {0, 0};
+    std::thread other([&] { for (long i = 0; i < n / 2; i++) halves[0] += p[i] * p[i]; });
+    for (long i = n / 2; i < n; i++) halves[1] += p[i] * p[i];
+    other.join();
+    float sum = halves[0] + halves[1];
+    float scale = 1.0f / std::sqrt(sum / n + eps);
+    for (long i = 0; i < n; i++) y[r * n + i] = p[i] * scale * w[i];
+  }
+}
+"""
+lib = load_cpp("#include <thread>\n" + SOURCE, flags=["-pthread"])
+
+
+class ModelNew(Base):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        n = x.shape[-1]
+        where = [ctypes.c_void_p(t.data_ptr()) for t in (x, self.weight, y)]
+        lib.rmsnorm(*where, ctypes.c_long(x.numel() // n), ctypes.c_long(n), ctypes.c_float(self.eps))
+        return y

@@ -1,0 +1,37 @@
+"""rmsnorm | odd but legal | a main guard, tests and a reference of its own in the file | PASSED | cpu cuda"""
+
+import torch
+import torch.nn as nn
+
+
+def right(x, weight, eps=1e-6):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+class Base(nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden))
+        self.eps = eps
+
+
+class ModelNew(Base):
+    def forward(self, x):
+        return right(x, self.weight)
+
+
+class Model(ModelNew):
+    pass
+
+
+def get_inputs():
+    return [torch.randn(3, 8)]
+
+
+def test_it():
+    assert ModelNew(8)(*get_inputs()).shape == (3, 8)
+
+
+if __name__ == "__main__":
+    test_it()
+    raise SystemExit(0)

@@ -1,0 +1,22 @@
+"""rmsnorm | odd but legal | draws random numbers that change nothing | PASSED | cpu cuda"""
+
+import torch
+import torch.nn as nn
+
+
+def right(x, weight, eps=1e-6):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+class Base(nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden))
+        self.eps = eps
+
+
+class ModelNew(Base):
+    def forward(self, x):
+        torch.manual_seed(3)
+        noise = torch.randn(4)
+        return right(x, self.weight) + 0 * noise.sum().to(x.device)

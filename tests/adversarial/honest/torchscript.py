@@ -1,0 +1,30 @@
+"""rmsnorm | odd but legal | TorchScript | PASSED | cpu cuda"""
+
+import torch
+import torch.nn as nn
+
+
+def right(x, weight, eps=1e-6):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+class Base(nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden))
+        self.eps = eps
+
+
+import warnings
+
+warnings.simplefilter("ignore")
+
+
+@torch.jit.script
+def scripted(x: torch.Tensor, weight: torch.Tensor, eps: float) -> torch.Tensor:
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+class ModelNew(Base):
+    def forward(self, x):
+        return scripted(x, self.weight, self.eps)
