@@ -1,0 +1,63 @@
+"""Files that are no Candidates: each gets a clear Verdict in time, and leaves nothing behind."""
+
+from __future__ import annotations
+
+import json
+from collections.abc import Iterator
+
+import pytest
+
+from evaluator import judge as judging
+from evaluator import subject
+from evaluator.languages import detect
+from evaluator.schema import to_json
+from evaluator.types import Candidate, Verdict
+from tests.adversarial import suite
+from tests.adversarial.malformed_files import FILES, PLAIN, File
+from tests.adversarial.open_findings import OPEN
+
+_MOST_BYTES = 200_000  # of an Evaluation as JSON, however much a file prints or says
+
+pytestmark = pytest.mark.timeout(600)  # a busy machine; a verdict takes a second on a free one
+
+
+@pytest.fixture(scope="module")
+def court(tmp_path_factory: pytest.TempPathFactory) -> Iterator[suite.Court]:
+    with suite.Court("cpu", tmp_path_factory.mktemp("malformed")) as one:
+        for source in (PLAIN, PLAIN + "\nimport triton\n"):
+            assert one.try_source(read(source.encode()), "rmsnorm").verdict is Verdict.PASSED
+        one.assert_clean()
+        yield one
+
+
+def read(data: bytes) -> Candidate:
+    """As the command line reads a file."""
+    source = data.decode("utf-8", "surrogateescape")
+    return Candidate(source=source, language=detect(source), proposer="file")
+
+
+MARKS = suite.parameters({file.name: file.part for file in FILES}, 3, OPEN)
+
+
+@pytest.mark.parametrize("file", [pytest.param(file, id=file.name, marks=MARKS[file.name]) for file in FILES])
+def test_a_malformed_file_gets_its_verdict(court: suite.Court, file: File, monkeypatch: pytest.MonkeyPatch) -> None:
+    if file.limit_s is not None:
+        limit_s = file.limit_s
+        monkeypatch.setattr(judging, "first_call_limit_s", lambda candidate: limit_s)
+        monkeypatch.setattr(judging, "load_limit_s", lambda candidate: limit_s)
+        monkeypatch.setattr(subject, "_CONSTRUCT_S", limit_s)
+    found = court.try_source(read(file.data), "rmsnorm")
+    assert found.verdict in file.verdicts, suite.explained(found)[:2000]
+    court.assert_clean()
+    said = json.dumps(to_json(found), allow_nan=False, ensure_ascii=False).encode()
+    assert len(said) < _MOST_BYTES
+    assert b"\\u0000" not in said
+
+
+def test_the_next_candidate_is_unharmed(court: suite.Court) -> None:
+    found = court.try_source(read(PLAIN.encode()), "rmsnorm")
+    assert found.verdict is Verdict.PASSED, suite.explained(found)
+
+
+def test_there_are_enough_of_them_and_names_differ() -> None:
+    assert len({file.name for file in FILES}) == len(FILES) >= 60
