@@ -1,0 +1,135 @@
+"""The mutation score: are planted bugs caught, and correct kernels never rejected? `make bench-mutation`.
+
+    QUICK=1          three judgements of each original instead of 200
+    --repeats N      judgements of each original
+    --budget-s S     stop after so many seconds; --resume goes on where the file of results ends
+    --shard I/N      every N-th piece of work, beginning with the I-th (from 1)
+    --output FILE    JSON lines, appended to: first what they were seen on, then one line a judgement
+
+The judge's own rules apply, not the short ones of the tests. The last line says the score.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import sys
+import time
+from collections.abc import Iterator
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from bench import machine
+from evaluator.judge import Judge
+from evaluator.serve import make_backend
+from evaluator.types import Evaluation, Verdict
+from tests.adversarial import suite
+from tests.adversarial.planted_bugs import BUGS, HERE, KERNELS, Bug, as_candidate, original
+from tests.evaluator.rooms import eager_only
+
+# A mutant that does not even build was planted badly: it counts as not caught.
+_NO_CATCH = {Verdict.PASSED, Verdict.BUILD_ERROR, Verdict.INTERNAL_ERROR, Verdict.INVALID_SUBMISSION}
+
+
+@dataclass(frozen=True, slots=True)
+class Piece:
+    """One judgement: of an original (`bug` is None) or of a mutant."""
+
+    kernel: str
+    bug: Bug | None
+    turn: int
+
+    @property
+    def key(self) -> str:
+        return f"{self.kernel}|{self.bug.name if self.bug else 'original'}|{self.turn}"
+
+
+def pieces(repeats: int, device: str) -> Iterator[Piece]:
+    """Mutants first, then the originals in turn, so that a short budget sees all of them."""
+    kernels = [k for k in KERNELS if _case(k).devices & ({"cpu"} if device == "cpu" else {"cuda", "triton"})]
+    yield from (Piece(bug.kernel, bug, 0) for bug in BUGS if bug.kernel in kernels)
+    for turn in range(repeats):
+        yield from (Piece(kernel, None, turn) for kernel in kernels)
+
+
+def _case(kernel: str) -> suite.Case:
+    return suite.read_case(HERE / f"{kernel}.py")
+
+
+def judge_piece(judge: Judge, piece: Piece) -> tuple[Evaluation, float]:
+    task = suite.problem(_case(piece.kernel).problem)
+    what = piece.bug.candidate if piece.bug else as_candidate(original(piece.kernel))
+    begin = time.monotonic()
+    found = judge.judge(task, what, eager_only(judge, task))
+    return found, time.monotonic() - begin
+
+
+def _line(piece: Piece, found: Evaluation, took_s: float) -> dict[str, Any]:
+    right = found.verdict is Verdict.PASSED if piece.bug is None else found.verdict not in _NO_CATCH
+    return {
+        "key": piece.key,
+        "mutant": piece.bug is not None,
+        "right": right,
+        "verdict": found.verdict,
+        "reason": found.reason[:300],
+        "took_s": round(took_s, 3),
+    }
+
+
+def _known(path: Path) -> list[dict[str, Any]]:
+    lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
+    return [entry for entry in map(json.loads, lines) if "key" in entry]
+
+
+def run(options: argparse.Namespace, path: Path) -> list[dict[str, Any]]:
+    """Judge what is to be judged, appending to the file. Returns every judgement in it."""
+    known = _known(path) if options.resume else []
+    done = {entry["key"] for entry in known}
+    index, count = map(int, options.shard.split("/"))
+    todo = [p for i, p in enumerate(pieces(options.repeats, options.device)) if i % count == index - 1]
+    end = time.monotonic() + options.budget_s
+    judge = Judge(make_backend(options.device))
+    try:
+        with path.open("a" if options.resume else "w", encoding="utf-8") as file:
+            file.write(json.dumps({"seen_on": machine.describe(), "device": options.device}) + "\n")
+            for piece in todo:
+                if piece.key in done:
+                    continue
+                if time.monotonic() > end:
+                    break
+                entry = _line(piece, *judge_piece(judge, piece))
+                known.append(entry)
+                file.write(json.dumps(entry) + "\n")
+                file.flush()
+                if not entry["right"]:
+                    print(f"WRONG {entry['key']}: {entry['verdict']}: {entry['reason']}", file=sys.stderr)
+    finally:
+        judge.close()
+    return known
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--device", default="cpu", metavar="cpu|cuda:N")
+    parser.add_argument("--repeats", type=int, default=3 if os.environ.get("QUICK") else 200)
+    parser.add_argument("--budget-s", type=float, default=float("inf"))
+    parser.add_argument("--shard", default="1/1")
+    parser.add_argument("--resume", action="store_true")
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    kind = options.device.partition(":")[0]
+    path = options.output or Path(__file__).parent / "results" / f"mutation-{kind}.jsonl"
+    found = run(options, path)
+    mutants = [entry for entry in found if entry["mutant"]]
+    originals = [entry for entry in found if not entry["mutant"]]
+    print(
+        f"mutation: {sum(e['right'] for e in mutants)} of {len(mutants)} planted bugs caught; "
+        f"{sum(not e['right'] for e in originals)} of {len(originals)} judgements rejected a correct kernel"
+    )
+    return 0 if all(entry["right"] for entry in found) else 1
+
+
+if __name__ == "__main__":
+    raise SystemExit(main())
