@@ -10,6 +10,8 @@ from fastapi import FastAPI
 from fastapi.openapi.utils import get_openapi
 
 from service import problem_details
+from service.authentication import SECURE_COOKIE
+from service.examples import add_examples
 from service.middleware.authenticate import OPEN_PATHS
 
 COMMITTED = Path(__file__).parent / "openapi.json"
@@ -21,6 +23,19 @@ Store a Problem, start a Run, follow its events, download the winner. Times are 
 moments are ISO 8601 in UTC, ids sort by time. Errors are `application/problem+json` (RFC 9457). POSTs take an
 `Idempotency-Key`. Lists answer `items` and `next_cursor`.
 """
+TAGS = {
+    "problems": "What is to be made fast: a reference and its Workloads. Immutable, found by its content.",
+    "runs": "One optimisation of a Problem on a kind of device, with its budget, its events, its search from inside.",
+    "candidates": "Kernels: where they come from, what became of them, their source.",
+    "evaluations": "What the judge said of a Candidate, down to the samples; and having one judged by itself.",
+    "proposals": "Attempts to make a Candidate: prompt, reply, tokens, cost.",
+    "leaderboard": "The Champion of every Problem on every device, what stood before, and sums over all of it.",
+    "downloads": "The best kernel as one file that verifies itself.",
+    "fleet": "Devices, workers and queues.",
+    "models": "Language models that may be asked, and what was spent.",
+    "access": "Who asks: keys, their scopes, the audit log.",
+    "operations": "For those who run the service.",
+}
 
 
 def build(app: FastAPI) -> dict[str, Any]:
@@ -37,10 +52,19 @@ def build(app: FastAPI) -> dict[str, Any]:
                 "description": "An API key. A service that is bound to loopback and has no key answers without one.",
             }
         }
-        schema["security"] = [{"bearer": []}]
+        schema["components"]["securitySchemes"]["session"] = {
+            "type": "apiKey",
+            "in": "cookie",
+            "name": SECURE_COOKIE,
+            "description": "A browser's session, had for a key at /login (`warpwright_session` where there is no TLS). "
+            "What changes something brings X-CSRF-Token too.",
+        }
+        schema["security"] = [{"bearer": []}, {"session": []}]
+        schema["tags"] = [{"name": name, "description": words} for name, words in TAGS.items()]
         for path in OPEN_PATHS & schema["paths"].keys():
             schema["paths"][path]["get"]["security"] = []
         app.openapi_schema = _plain_names(schema)
+        add_examples(app.openapi_schema)
     return app.openapi_schema
 
 
