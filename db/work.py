@@ -149,6 +149,16 @@ class Approach:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """The Champion of a similar Problem, found by an earlier Run."""
+
+    problem: str
+    speedup: float
+    language: Language
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProposeWork:
     """Make one Candidate.
 
@@ -178,6 +188,7 @@ class ProposeWork:
     lessons: tuple[Lesson, ...]
     tried: tuple[str, ...]
     approaches: tuple[Approach, ...] = ()
+    remembered: Remembered | None = None
     hint: Mapping[str, Any] = field(default_factory=dict)
     given: str | None = None
     calls: int = 1

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from prompts.errors import PromptError, PromptTooLarge, ReplyError
-from prompts.material import ApproachNote, LessonNote, Material, ParentNote
+from prompts.material import ApproachNote, LessonNote, Material, ParentNote, RememberedNote
 from prompts.render import Prompt, follow_up, render
 from prompts.reply import read_reply
 
@@ -15,6 +15,7 @@ __all__ = [
     "Prompt",
     "PromptError",
     "PromptTooLarge",
+    "RememberedNote",
     "ReplyError",
     "follow_up",
     "read_reply",

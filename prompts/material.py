@@ -48,6 +48,15 @@ class ApproachNote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class RememberedNote:
+    """The Champion of a similar Problem."""
+
+    problem: str
+    speedup: float
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
     """All that a prompt may say. `notes` are refusals of earlier replies, newest first.
 
@@ -67,6 +76,7 @@ class Material:
     lessons: tuple[LessonNote, ...] = ()
     notes: tuple[str, ...] = ()
     approaches: tuple[ApproachNote, ...] = ()
+    remembered: RememberedNote | None = None
     number: int = 0
     variant: str = "default"
 

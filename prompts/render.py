@@ -22,7 +22,7 @@ TEXT_CHARACTERS = 1500
 MAX_LESSONS = 12
 MAX_NOTES = 3
 MAX_APPROACHES = 6
-_PARTS = ("workloads", "device", "techniques", "approaches", "lessons", "notes", "parent")
+_PARTS = ("workloads", "device", "techniques", "remembered", "approaches", "lessons", "notes", "parent")
 OPERATORS = (Operator.CREATE, Operator.REWRITE, Operator.DIFF, Operator.CROSSOVER, Operator.REPAIR)
 
 
@@ -80,6 +80,7 @@ def _sections(material: Material, guide: str) -> list[Section]:
         Section("workloads", 80, (_workloads(material, shown), "")),
         Section("device", 50, (device, "")),
         Section("techniques", 55, (fill("techniques", lines=lines), "") if lines else ("",)),
+        Section("remembered", 35, _remembered(material)),
         Section("approaches", 45, _shorter("approaches", material.approaches[:MAX_APPROACHES])),
         Section("lessons", 40, _shorter("lessons", material.lessons)),
         Section("notes", 70, _shorter("notes", [clip(note, 600) for note in material.notes[:MAX_NOTES]])),
@@ -90,6 +91,12 @@ def _sections(material: Material, guide: str) -> list[Section]:
 
 def _ask(material: Material) -> str:
     return fill(material.operator.value, language=_language_name(material.language), angle=angle(material.number))
+
+
+def _remembered(material: Material) -> tuple[str, ...]:
+    """Written for another reference, so it goes before anything that is about this one."""
+    found = material.remembered
+    return (fill("remembered", remembered=found), "") if found is not None else ("",)
 
 
 def _shorter(name: str, items: Sequence[object]) -> tuple[str, ...]:

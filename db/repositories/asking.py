@@ -6,12 +6,14 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.packing import load_baseline
+from db.repositories import memory
 from db.repositories.candidates import ratio
 from db.tables import AdmissionRow, BaselineRow, CandidateRow, EvaluationRow, ProblemRow, ProposalRow, RunRow
 from db.texts import load_text
 from db.work import Approach, Lesson, ParentView, ProposeWork
 from evaluator.schema import from_json
 from evaluator.types import Admission, DeviceKind, Evaluation, Language, Problem, Stage, Verdict
+from evolution.arms import is_free
 from evolution.types import Arm, Budget, Operator, RunConfig
 
 _RECENT = 200
@@ -30,6 +32,10 @@ def propose_work(s: Session, proposal_id: str, *, calls: int) -> ProposeWork:
     baseline = load_baseline(baseline_row.body) if baseline_row is not None and baseline_row.body is not None else None
     device = baseline.device if baseline is not None else admission.device if admission is not None else None
     budget, config = from_json(Budget, run.budget), from_json(RunConfig, run.config)
+    problem = from_json(Problem, s.get_one(ProblemRow, run.problem_id).body)
+    fresh = proposal.operator == Operator.CREATE and not is_free(
+        Arm(proposer=proposal.proposer, operator=Operator.CREATE)
+    )
     return ProposeWork(
         proposal_id=proposal.id,
         run_id=run.id,
@@ -43,7 +49,7 @@ def propose_work(s: Session, proposal_id: str, *, calls: int) -> ProposeWork:
         arm_number=proposal.arm_number,
         island=proposal.island,
         run_seed=config.seed,
-        problem=from_json(Problem, s.get_one(ProblemRow, run.problem_id).body),
+        problem=problem,
         device_kind=DeviceKind(run.device_kind),
         device_name=device.name if device is not None else "",
         device_facts=device.facts if device is not None else {},
@@ -53,6 +59,7 @@ def propose_work(s: Session, proposal_id: str, *, calls: int) -> ProposeWork:
         lessons=_lessons(s, run),
         tried=_tried(s, run),
         approaches=_approaches(s, run),
+        remembered=memory.similar_champion(s, run, problem.source) if fresh else None,
         hint=proposal.hint,
         given=_given(s, proposal, config),
         calls=calls,

@@ -23,7 +23,7 @@ from evaluator.types import (
     WorkloadFacts,
 )
 from evolution.types import Operator
-from prompts import ApproachNote, LessonNote, Material, ParentNote, PromptTooLarge, render
+from prompts import ApproachNote, LessonNote, Material, ParentNote, PromptTooLarge, RememberedNote, render
 from prompts.library import fill
 from prompts.redact import without_held_out
 from prompts.techniques import angle, techniques
@@ -97,6 +97,7 @@ def material(operator: Operator) -> Material:
             LessonNote(verdict="BUILD_ERROR", stage="build", reason="no such intrinsic", language="cpp", count=2),
         ),
         notes=("the reply has no code",),
+        remembered=RememberedNote(problem="shift", speedup=1.9, source="class ModelNew: shifts\n"),
         approaches=(ApproachNote(speedup=1.3, language="cpp", niche="plain/simd/plain", said="One pass."),),
     )
 
@@ -134,7 +135,7 @@ def test_the_least_useful_part_goes_first() -> None:
     full = render(material(Operator.REWRITE), tokens=20000)
     assert full.shortened == ()
     shorter = render(material(Operator.REWRITE), tokens=full.tokens - 10)
-    assert shorter.shortened == ("lessons",)
+    assert shorter.shortened == ("remembered",)
     assert shorter.tokens <= full.tokens - 10
     least = render(material(Operator.REWRITE), tokens=1600)
     assert PARENT.source.strip() in least.user

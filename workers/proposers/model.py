@@ -15,6 +15,7 @@ from prompts import (
     ParentNote,
     Prompt,
     PromptTooLarge,
+    RememberedNote,
     ReplyError,
     follow_up,
     read_reply,
@@ -167,6 +168,7 @@ def _with_account(result: ProposalResult, talk: _Talk) -> ProposalResult:
 
 def _material(request: Request) -> Material:
     work = request.work
+    found = work.remembered
     return Material(
         problem=work.problem,
         device_kind=work.device_kind,
@@ -190,6 +192,9 @@ def _material(request: Request) -> Material:
             ApproachNote(speedup=a.speedup, language=a.language.value, niche=a.niche, said=a.said)
             for a in work.approaches
         ),
+        remembered=None
+        if found is None
+        else RememberedNote(problem=found.problem, speedup=found.speedup, source=found.source),
         number=work.number,
         notes=request.notes,
         variant=work.arm.variant,

@@ -1,0 +1,26 @@
+"""What a reference computes, coarsely: the operations that it names. Similar Problems share most of them."""
+
+from __future__ import annotations
+
+import re
+
+_CALL = re.compile(r"(?:torch|F|nn|functional)\.(\w+)\s*\(|\.(\w+)\(|\s(@)\s")
+_CLASS = re.compile(r"^class \w+.*?(?=^\S|\Z)", re.DOTALL | re.MULTILINE)
+_PLAIN = frozenset(
+    (
+        *("randn", "rand", "zeros", "ones", "empty", "arange", "tensor", "randint", "view", "reshape", "to", "float"),
+        *("contiguous", "size", "shape", "__init__", "super", "module", "parameter", "items", "append", "get"),
+    )
+)
+
+
+def fingerprint(source: str) -> frozenset[str]:
+    """The operations that the classes of a reference call, by name; inputs and plumbing are left out."""
+    text = "".join(_CLASS.findall(source)) or source
+    names = {next(name for name in found if name) for found in _CALL.findall(text)}
+    return frozenset(name.lower() for name in names) - _PLAIN
+
+
+def likeness(one: frozenset[str], other: frozenset[str]) -> float:
+    """Shared operations over all of both: 1.0 for equal ones, 0.0 for nothing in common."""
+    return len(one & other) / len(one | other) if one | other else 0.0
