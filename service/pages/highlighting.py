@@ -13,7 +13,7 @@ MAX_CHARACTERS = 200_000
 
 def highlight(source: str) -> Markup:
     """Escaped HTML with line numbers beside it, which are not copied along."""
-    numbers = "\n".join(str(number + 1) for number in range(source.count("\n") + 1))
+    numbers = "\n".join(str(number + 1) for number in range(max(1, len(source.splitlines()))))
     gutter = Markup('<pre class="gutter" aria-hidden="true">{}</pre>').format(numbers)
     if len(source) > MAX_CHARACTERS:
         return Markup('<div class="lines">{}<pre class="code">{}</pre></div>').format(gutter, source)

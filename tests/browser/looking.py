@@ -38,6 +38,10 @@ def looking(browser: Browser, width: int, scheme: Scheme) -> Iterator[Page]:
     assert not [text for text in complaints if "ERR_ABORTED" not in text]
 
 
+# Both schemes and both widths meet axe; all four pairs of them would only take longer.
+LOOKED_AT_BY_AXE = ((1280, "light"), (390, "dark"))
+
+
 def check(page: Page, name: str, width: int, scheme: Scheme) -> None:
     """No sideways scrolling, one main heading, nothing serious for axe, and a picture where one is wanted."""
     assert page.evaluate("document.documentElement.scrollWidth") <= width, page.url
@@ -45,7 +49,8 @@ def check(page: Page, name: str, width: int, scheme: Scheme) -> None:
     assert page.locator("main").count() == 1
     if PICTURES:
         page.screenshot(path=Path(PICTURES) / f"{name}-{width}-{scheme}.png", full_page=True)
-    assert serious(page) == [], page.url
+    if (width, scheme) in LOOKED_AT_BY_AXE:
+        assert serious(page) == [], page.url
 
 
 def serious(page: Page) -> list[str]:

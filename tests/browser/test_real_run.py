@@ -163,14 +163,14 @@ def test_what_was_not_confirmed_does_not_look_confirmed(done: Done, browser: Bro
 
 
 def test_two_candidates_are_ticked_compared_and_diffed(done: Done, browser: Browser) -> None:
-    with looking(browser, 1280, "dark") as page:
+    with looking(browser, 1280, "light") as page:
         page.goto(f"{done.url}/runs/{done.run}/candidates")
         page.get_by_label("Compare candidate 1", exact=True).check()
         page.get_by_label("Compare candidate 2", exact=True).check()
         page.get_by_role("button", name="Compare the ticked").click()
         expect(page.get_by_role("heading", name="2 candidates side by side")).to_be_visible()
         expect(page.locator(".diff tr.add").first).to_be_visible()
-        check(page, "compare", 1280, "dark")
+        check(page, "compare", 1280, "light")
 
 
 def test_axes_are_addresses_that_change_in_place(done: Done, browser: Browser) -> None:
