@@ -341,4 +341,5 @@ def load_limit_s(candidate: Candidate) -> float:
     """How long importing the module may take."""
     if "cpp_extension" in candidate.source:
         return 120.0
-    return 10.0 if candidate.language == "torch" else 60.0
+    compiles = candidate.language != "torch" or "torch.compile" in candidate.source
+    return 60.0 if compiles else 10.0

@@ -89,38 +89,22 @@ class _Table:
     """Functions of one ELF file, by their offset in it."""
 
     def __init__(self, path: str) -> None:
-        with Path(path).open("rb") as file:
-            self._data = mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ)
-        if self._data[:6] != b"\x7fELF\x02\x01":
+        self._path = path
+        with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as data:
+            self._read(data)
+
+    def _read(self, data: mmap.mmap) -> None:
+        if data[:6] != b"\x7fELF\x02\x01":
             raise ValueError("not a 64-bit little-endian ELF file")
-        self._loads = self._segments()
-        sections = self._sections()
+        self._loads = _segments(data)
+        sections = _sections(data)
         kind, _, start, size, link = max((s for s in sections if s[0] in _TABLES), key=lambda s: (s[0] == 2, s[3]))
         del kind
         self._strings = sections[link][2]
-        symbols = numpy.frombuffer(self._data, dtype=_SYMBOL, count=size // _SYMBOL.itemsize, offset=start)
+        symbols = numpy.frombuffer(data[start : start + size], dtype=_SYMBOL)
         symbols = symbols[(symbols["info"] & 15 == _FUNCTION) & (symbols["value"] != 0)]
         order = numpy.argsort(symbols["value"], kind="stable")
         self._values, self._names = symbols["value"][order], symbols["name"][order]
-
-    def _segments(self) -> list[tuple[int, int, int]]:
-        (start,) = struct.unpack_from("<Q", self._data, 32)
-        size, count = struct.unpack_from("<HH", self._data, 54)
-        found = []
-        for index in range(count):
-            kind, _, offset, address, _, length = struct.unpack_from("<IIQQQQ", self._data, start + index * size)
-            if kind == 1:
-                found.append((offset, address, length))
-        return found
-
-    def _sections(self) -> list[tuple[int, int, int, int, int]]:
-        (start,) = struct.unpack_from("<Q", self._data, 40)
-        size, count = struct.unpack_from("<HH", self._data, 58)
-        found = []
-        for index in range(count):
-            _, kind, _, address, offset, length, link = struct.unpack_from("<IIQQQQI", self._data, start + index * size)
-            found.append((kind, address, offset, length, link))
-        return found
 
     def at(self, offset: int) -> str | None:
         address = next((a + offset - o for o, a, length in self._loads if o <= offset < o + length), None)
@@ -129,8 +113,30 @@ class _Table:
         index = int(numpy.searchsorted(self._values, address, side="right")) - 1
         if index < 0:
             return None
-        start = self._strings + int(self._names[index])
-        return self._data[start : self._data.find(b"\0", start)].decode("ascii", "replace")[:120]
+        with Path(self._path).open("rb") as file:
+            file.seek(self._strings + int(self._names[index]))
+            return file.read(120).partition(b"\0")[0].decode("ascii", "replace")
+
+
+def _segments(data: mmap.mmap) -> list[tuple[int, int, int]]:
+    (start,) = struct.unpack_from("<Q", data, 32)
+    size, count = struct.unpack_from("<HH", data, 54)
+    found = []
+    for index in range(count):
+        kind, _, offset, address, _, length = struct.unpack_from("<IIQQQQ", data, start + index * size)
+        if kind == 1:
+            found.append((offset, address, length))
+    return found
+
+
+def _sections(data: mmap.mmap) -> list[tuple[int, int, int, int, int]]:
+    (start,) = struct.unpack_from("<Q", data, 40)
+    size, count = struct.unpack_from("<HH", data, 58)
+    found = []
+    for index in range(count):
+        _, kind, _, address, offset, length, link = struct.unpack_from("<IIQQQQI", data, start + index * size)
+        found.append((kind, address, offset, length, link))
+    return found
 
 
 @lru_cache(maxsize=8)
