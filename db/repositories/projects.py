@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
 from datetime import datetime
 
-from sqlalchemy import func, or_, select
+from sqlalchemy import ColumnElement, func, or_, select
 from sqlalchemy.orm import Session
 
 from db.access_tables import UsageRow
@@ -66,19 +67,35 @@ def find(s: Session, name: str) -> str:
 
 def usage(s: Session, project_id: str) -> Usage:
     """What a project uses: Runs that live now, Runs started today, and what was charged this month (both in UTC)."""
+    return usages(s, [project_id])[project_id]
+
+
+def usages(s: Session, project_ids: Sequence[str]) -> dict[str, Usage]:
+    """What each of these projects uses, in three statements however many they are."""
     moment = now(s)
     today = moment.replace(hour=0, minute=0, second=0, microsecond=0)
-    charged = s.get(UsageRow, (project_id, month_of(moment)), populate_existing=True)
-    return Usage(
-        live_runs=_count(s, RunRow.project_id == project_id, RunRow.status.in_(LIVE)),
-        runs_today=_count(s, RunRow.project_id == project_id, RunRow.id >= first_id("run", today)),
-        month=month_of(moment),
-        device_s=charged.device_s if charged is not None else 0.0,
-        usd=charged.usd if charged is not None else 0.0,
-        tokens=charged.tokens if charged is not None else 0,
+    month = month_of(moment)
+    live = _counts(s, project_ids, RunRow.status.in_(LIVE))
+    started = _counts(s, project_ids, RunRow.id >= first_id("run", today))
+    query = select(UsageRow).where(UsageRow.project_id.in_(project_ids), UsageRow.month == month)
+    charged = {row.project_id: row for row in s.scalars(query.execution_options(populate_existing=True))}
+    return {
+        id: Usage(
+            live_runs=live.get(id, 0),
+            runs_today=started.get(id, 0),
+            month=month,
+            device_s=charged[id].device_s if id in charged else 0.0,
+            usd=charged[id].usd if id in charged else 0.0,
+            tokens=charged[id].tokens if id in charged else 0,
+        )
+        for id in project_ids
+    }
+
+
+def _counts(s: Session, project_ids: Sequence[str], condition: ColumnElement[bool]) -> dict[str, int]:
+    query = (
+        select(RunRow.project_id, func.count())
+        .where(RunRow.project_id.in_(project_ids), condition)
+        .group_by(RunRow.project_id)
     )
-
-
-def _count(s: Session, *conditions: object) -> int:
-    query = select(func.count()).select_from(RunRow).where(*conditions)  # type: ignore[arg-type]
-    return s.scalars(query).one()
+    return dict(s.execute(query).all())

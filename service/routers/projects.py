@@ -63,7 +63,8 @@ def list_all(context: Ctx, who: Reads, limit: Limit = 50, cursor: Cursor = None)
             found = tuple(projects.get(session, id) for id in [who.project_id] if after is None)
         else:
             found = projects.list(session, limit=limit + 1, after=after)
-        items = tuple(ProjectAnswer.of(view, projects.usage(session, view.id)) for view in found[:limit])
+        used = projects.usages(session, [view.id for view in found[:limit]])
+        items = tuple(ProjectAnswer.of(view, used[view.id]) for view in found[:limit])
     more = encode_cursor("projects", found[limit - 1].id) if len(found) > limit else None
     return answer(ProjectPage(items=items, next_cursor=more))
 
