@@ -14,8 +14,12 @@ from typing import Any
 
 import pytest
 
+from db.engine import read_session, write_session
+from db.repositories import webhooks
+from db.transitions.webhooks import set_webhook
 from db.work import WebhookWork
 from runtime.addresses import is_public, read_url
+from tests.workers.conftest import Shop, drain
 from workers.errors import Refused
 from workers.webhooks import Limits, addresses, deliver, signature
 
@@ -200,3 +204,33 @@ def test_the_connection_goes_to_the_address_that_was_looked_at(listen: Any, monk
 def test_an_odd_url_is_refused(url: str) -> None:
     with pytest.raises(ValueError, match="URL"):
         read_url(url)
+
+
+def test_a_worker_tells_of_the_end_of_a_run_once(listen: Any, shop: Shop) -> None:
+    listener = listen(200)
+    context = shop.context(webhook_internal_hosts=(listener.authority,))
+    run = shop.start("speed=1.5", candidates=1)
+    with write_session(context.engine) as s:
+        set_webhook(s, run.id, f"http://{listener.authority}/done", SECRET)
+    drain(context)
+    ((_, body),) = listener.got
+    told = json.loads(body)["run"]
+    ended = shop.run(run.id)
+    assert (told["id"], told["status"], told["champion_id"]) == (run.id, ended.status, ended.champion_id)
+    with read_session(context.engine) as s:
+        hook = webhooks.get(s, run.id)
+    assert (hook.state, hook.status, hook.attempts) == ("delivered", 200, 1)
+
+
+def test_a_worker_that_may_not_go_there_says_so(listen: Any, shop: Shop) -> None:
+    listener = listen(200)
+    context = shop.context()
+    run = shop.start("speed=1.5", candidates=1)
+    with write_session(context.engine) as s:
+        set_webhook(s, run.id, f"http://{listener.authority}/done", SECRET)
+    drain(context)
+    assert listener.got == []
+    with read_session(context.engine) as s:
+        hook = webhooks.get(s, run.id)
+    assert (hook.state, hook.attempts) == ("failed", 1)
+    assert "not public" in hook.error
