@@ -353,7 +353,8 @@ class EventRow(Base):
 class JobRow(Base):
     """The queue. `state` is ready, held (its Run is paused), claimed, done or dead. `lease` names the present claim.
 
-    `request_id` is the request that set it off, for the logs.
+    `request_id` is the request that set it off, for the logs; `charged_s` the estimate that its project was charged,
+    until it ends and what it took is known.
     """
 
     __tablename__ = "jobs"
@@ -368,6 +369,14 @@ class JobRow(Base):
             unique=True,
             sqlite_where=text("kind = 'advance' AND state IN ('ready', 'held')"),
             postgresql_where=text("kind = 'advance' AND state IN ('ready', 'held')"),
+        ),
+        Index(
+            "ix_jobs_ready_confirm",
+            "queue",
+            "project_id",
+            "id",
+            sqlite_where=text("kind = 'confirm' AND state = 'ready'"),
+            postgresql_where=text("kind = 'confirm' AND state = 'ready'"),
         ),
     )
 
@@ -389,10 +398,14 @@ class JobRow(Base):
     created_at: Mapped[datetime]
     claimed_at: Mapped[datetime | None]
     done_at: Mapped[datetime | None]
+    charged_s: Mapped[float | None] = mapped_column(Double)
 
 
 class ShareRow(Base):
-    """A project's place in a queue: virtual start and finish of its last service (start-time fair queueing)."""
+    """A project's place in a queue: virtual start and finish of its last service, in seconds over its weight.
+
+    `cost_s` is what its Jobs took of late. `kept_by` is a worker that stays free for its first Candidate till then.
+    """
 
     __tablename__ = "shares"
 
@@ -400,6 +413,9 @@ class ShareRow(Base):
     project_id: Mapped[Id] = mapped_column(ForeignKey("projects.id"), primary_key=True)
     start: Mapped[float] = mapped_column(Double, default=0.0)
     finish: Mapped[float] = mapped_column(Double, default=0.0)
+    cost_s: Mapped[float] = mapped_column(Double, default=1.0, server_default="1")
+    kept_by: Mapped[str | None] = mapped_column(Text)
+    kept_until: Mapped[datetime | None]
 
 
 class DeviceRow(Base):

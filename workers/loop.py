@@ -17,6 +17,7 @@ from db.repositories.jobs import payload
 from db.transitions import devices
 from db.transitions.jobs import claim
 from db.transitions.settle import fail_job
+from db.transitions.shares import account
 from db.views import Job
 from db.work import WorkItem
 from evaluator.schema import SchemaError, from_json
@@ -76,7 +77,7 @@ def run_job(context: Context, job: Job) -> None:
             if settle is None or lease.lost.is_set():
                 log.info("job.dropped", lost=lease.lost.is_set(), stopping=context.stopping.is_set())
                 return
-            nudges = _settle(context, job, settle)
+            nudges = _settle(context, job, _accounted(job, settle))
         log.info("job.settled", subject_id=job.subject_id, attempt=job.attempt, s=round(time.monotonic() - started, 3))
         context.nudge(nudges)
 
@@ -115,7 +116,18 @@ def _settle(context: Context, job: Job, settle: Settle) -> list[Nudge]:
         return _write(context, settle)
     except Exception as error:
         log.exception("job.not_settled")
-        return _write(context, _failed(job, f"{type(error).__name__}: {error}"))
+        return _write(context, _accounted(job, _failed(job, f"{type(error).__name__}: {error}")))
+
+
+def _accounted(job: Job, settle: Settle) -> Settle:
+    """Settles, and charges the project what the Job took."""
+
+    def both(s: Session) -> list[Nudge]:
+        nudges = settle(s)
+        account(s, job)
+        return nudges
+
+    return both
 
 
 def _failed(job: Job, message: str) -> Settle:

@@ -6,15 +6,14 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ScalarSelect, and_, func, select, union, update
-from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy import ScalarSelect, func, select, union, update
 from sqlalchemy.engine import CursorResult
 from sqlalchemy.orm import Session
 
 from db.clock import now
 from db.ids import new_id
-from db.queues import JobKind, Nudge
-from db.tables import AdmissionRow, BaselineRow, JobRow, Project, RunRow, ShareRow
+from db.queues import BUILD, CONTROL, PROPOSE, JobKind, Nudge
+from db.tables import AdmissionRow, BaselineRow, JobRow, RunRow
 from db.transitions.admission import ATTEMPTS
 from db.transitions.begin import progress
 from db.transitions.failures import BROKEN_OFF, cancelled, drop, give_up
@@ -23,6 +22,7 @@ from db.transitions.orders import order_advance, retry_job
 from db.transitions.overdrawn import drop_unbegun, overdrawn
 from db.transitions.projects import spent
 from db.transitions.runs import pause_run
+from db.transitions.shares import keeps_free, serve, turns
 from db.views import Job
 from evolution.types import RunStatus
 
@@ -32,24 +32,22 @@ _SWEEP_BATCH = 200
 
 
 def claim(s: Session, queues: Sequence[str], worker: str, lease_s: float) -> Job | None:
-    """Take the next ready Job of these queues for `lease_s` seconds; None where there is none.
+    """Take the next ready Job of these queues for `lease_s` seconds; None where there is none for this worker now.
 
-    Fair over projects (start-time fair queueing, weighted by `projects.weight`); within one, confirmations first (a
-    Run's budget keeps time for them, and what follows is measured against their outcome), then the oldest. One
-    conditional UPDATE, so that two workers never get the same Job. Commit before working on it. What its Run's budget
-    does not pay for any more is dropped here, before it costs anything.
+    Fair over projects (see `shares`); within one, confirmations first (a Run's budget keeps time for them, and what
+    follows is measured against their outcome), then the oldest. One conditional UPDATE, so that two workers never get
+    the same Job. Commit before working on it. What its Run's budget does not pay for any more is dropped here, before
+    it costs anything; what its project's quota does not pay for waits.
     """
-    while (row := _take_next(s, queues, worker, lease_s)) is not None:
-        limit = overdrawn(s, row.run_id, row.kind)
-        if limit is None:
+    for queue in queues:
+        if (row := _claim(s, queue, worker, lease_s)) is not None:
             break
-        drop_unbegun(s, row.id, limit)
-    if row is None:
+    else:
         return None
-    _serve(s, row.queue, row.project_id)
     if row.kind == JobKind.ADMIT:
         for run in lock_runs(s, RunRow.admission_id == row.subject_id, RunRow.status == RunStatus.QUEUED):
             progress(s, run, RunStatus.ADMITTING)
+    serve(s, row.id, row.queue, row.project_id)
     return Job(
         id=row.id,
         kind=row.kind,
@@ -63,54 +61,52 @@ def claim(s: Session, queues: Sequence[str], worker: str, lease_s: float) -> Job
     )
 
 
-def _take_next(s: Session, queues: Sequence[str], worker: str, lease_s: float) -> Any:
+def _claim(s: Session, queue: str, worker: str, lease_s: float) -> Any:
+    """The row claimed of one queue, or None: projects in their turn, until one has a Job that nobody else takes."""
+    for project_id in turns(s, queue):
+        if queue not in (CONTROL, PROPOSE, BUILD) and keeps_free(s, queue, project_id, worker):
+            return None
+        while (row := _take_next(s, queue, project_id, worker, lease_s)) is not None:
+            limit = overdrawn(s, row.run_id, row.kind)
+            if limit is None:
+                return row
+            drop_unbegun(s, row.id, limit)
+    return None
+
+
+def _take_next(s: Session, queue: str, project_id: str, worker: str, lease_s: float) -> Any:
     moment = now(s)
-    return s.execute(
-        update(JobRow)
-        .where(JobRow.id == _next(s, queues), JobRow.state == "ready")
-        .values(
-            state="claimed",
-            attempts=JobRow.attempts + 1,
-            lease=new_id("lease"),
-            lease_until=moment + timedelta(seconds=lease_s),
-            worker=worker,
-            claimed_at=moment,
-        )
-        .returning(
-            JobRow.id, JobRow.kind, JobRow.queue, JobRow.run_id, JobRow.subject_id, JobRow.project_id, JobRow.attempts,
-            JobRow.lease, JobRow.request_id,
-        )
-        .execution_options(synchronize_session=False)
-    ).one_or_none()  # fmt: skip
+    for pick in _picks(s, queue, project_id):
+        row = s.execute(
+            update(JobRow)
+            .where(JobRow.id == pick, JobRow.state == "ready")
+            .values(
+                state="claimed",
+                attempts=JobRow.attempts + 1,
+                lease=new_id("lease"),
+                lease_until=moment + timedelta(seconds=lease_s),
+                worker=worker,
+                claimed_at=moment,
+            )
+            .returning(
+                JobRow.id, JobRow.kind, JobRow.queue, JobRow.run_id, JobRow.subject_id, JobRow.project_id,
+                JobRow.attempts, JobRow.lease, JobRow.request_id,
+            )
+            .execution_options(synchronize_session=False)
+        ).one_or_none()  # fmt: skip
+        if row is not None:
+            return row
+    return None
 
 
-def _next(s: Session, queues: Sequence[str]) -> ScalarSelect[str]:
-    pick = (
-        select(JobRow.id)
-        .outerjoin(ShareRow, and_(ShareRow.queue == JobRow.queue, ShareRow.project_id == JobRow.project_id))
-        .where(JobRow.queue.in_(queues), JobRow.state == "ready")
-        .order_by(func.coalesce(ShareRow.finish, 0.0), JobRow.kind != JobKind.CONFIRM, JobRow.id)
-        .limit(1)
-    )
+def _picks(s: Session, queue: str, project_id: str) -> list[ScalarSelect[str]]:
+    """A project's oldest ready confirmation, then its oldest ready Job: an index finds each, however many are ready."""
+    ready = select(JobRow.id).where(JobRow.queue == queue, JobRow.state == "ready", JobRow.project_id == project_id)
+    first = [ready.where(JobRow.kind == JobKind.CONFIRM), ready]
+    picks = [query.order_by(JobRow.id).limit(1) for query in first]
     if s.get_bind().dialect.name == "postgresql":
-        pick = pick.with_for_update(of=JobRow, skip_locked=True)
-    return pick.scalar_subquery()
-
-
-def _serve(s: Session, queue: str, project_id: str) -> None:
-    """Charge a project for one service. An idle project's credit ends with the queue's virtual time: no bursts."""
-    shares = {row.project_id: row for row in s.scalars(select(ShareRow).where(ShareRow.queue == queue))}
-    virtual = max((row.start for row in shares.values()), default=0.0)
-    own = shares.get(project_id)
-    start = max(virtual, own.finish if own is not None else 0.0)
-    weight = s.scalars(select(Project.weight).where(Project.id == project_id)).one()
-    insert = postgresql.insert if s.get_bind().dialect.name == "postgresql" else sqlite.insert
-    values = {"start": start, "finish": start + 1.0 / weight}
-    s.execute(
-        insert(ShareRow)
-        .values(queue=queue, project_id=project_id, **values)
-        .on_conflict_do_update(index_elements=["queue", "project_id"], set_=values)
-    )
+        picks = [query.with_for_update(skip_locked=True) for query in picks]
+    return [query.scalar_subquery() for query in picks]
 
 
 def heartbeat(s: Session, job: Job, lease_s: float) -> bool:
