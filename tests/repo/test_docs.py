@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import re
 import subprocess
 import sys
@@ -9,9 +10,12 @@ from pathlib import Path
 
 import pytest
 
+from db.access_views import Quota
 from evaluator.languages import detect
 from evaluator.problem import read_problem
 from evaluator.types import Language, Verdict
+from runtime.settings import Settings
+from service.principal import Scope
 from warpwright.errors import ExitCode
 
 ROOT = Path(__file__).parents[2]
@@ -74,3 +78,17 @@ def test_the_candidate_file_in_the_documentation_is_one() -> None:
 def test_the_judge_page_explains_every_verdict() -> None:
     text = (ROOT / "docs" / "guide" / "judge.md").read_text(encoding="utf-8")
     assert set(re.findall(r"`([A-Z_]{6,})`", text)) >= {str(verdict) for verdict in Verdict}
+
+
+def test_the_page_for_teams_explains_every_scope_and_quota_and_the_commands_that_are() -> None:
+    text = (ROOT / "docs" / "guide" / "teams.md").read_text(encoding="utf-8")
+    documented = re.findall(r"^\| `(\w+)` \|", text, re.MULTILINE)
+    assert documented == [*(scope.value for scope in Scope), *(field.name for field in dataclasses.fields(Quota))]
+    for arguments in re.findall(r"^python -m service (keys \w+)", text, re.MULTILINE):
+        done = subprocess.run(
+            [sys.executable, "-m", "service", *arguments.split(), "--help"],
+            cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+        )  # fmt: skip
+        assert done.returncode == 0, done.stderr
+    named = set(re.findall(r"WARPWRIGHT_[A-Z_]+", text))
+    assert named <= {f"WARPWRIGHT_{name.upper()}" for name in Settings.model_fields}
