@@ -152,6 +152,7 @@ def test_a_stranger_finds_nothing_on_any_route(
             assert response.status_code < 500
             assert response.status_code != 403
         walked += 1
+    print(f"a stranger asked {walked} addresses and was told nothing")
     assert walked > 30
     for noun, path in {"run": "runs", "problem": "problems"}.items():
         listed = http.get(f"{API}/{path}", headers=headers).json()["items"]
