@@ -13,7 +13,8 @@ PACKAGES = ("fastapi", "starlette", "uvicorn", "sqlalchemy", "psycopg", "celery"
 
 
 def describe() -> dict[str, Any]:
-    """As JSON. `load_average` above the number of processors means that others were working too."""
+    """As JSON. `load_average` above the number of processors means that others were working too; a negative
+    `niceness`, that the figures were taken ahead of them."""
     model = next(
         (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), ""
     )
@@ -26,6 +27,7 @@ def describe() -> dict[str, Any]:
         "python": platform.python_version(),
         "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
         "load_average": [round(value, 2) for value in os.getloadavg()],
+        "niceness": os.getpriority(os.PRIO_PROCESS, 0),
     }
 
 

@@ -23,6 +23,7 @@ from db.errors import SchemaMismatch
 
 BUSY_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 5
+POOL_SIZE = 20
 _MIGRATION_LOCK = 7_713_001
 
 
@@ -37,6 +38,9 @@ def make_engine(url: str) -> Engine:
             url,
             pool_pre_ping=True,
             isolation_level="READ COMMITTED",
+            # Kept open, as many as a busy service uses: a connection of PostgreSQL's is a process, and slow to make.
+            pool_size=POOL_SIZE,
+            max_overflow=POOL_SIZE,
             connect_args={"connect_timeout": CONNECT_TIMEOUT_S},
         )
     engine = create_engine(url, connect_args={"timeout": BUSY_TIMEOUT_S})

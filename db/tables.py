@@ -350,6 +350,12 @@ class EventRow(Base):
     created_at: Mapped[datetime]
 
 
+_ALIVE = "state IN ('ready', 'held', 'claimed')"
+ALIVE = text(f"jobs.{_ALIVE}")
+"""A Job that is not over. Said in these words, it is looked up in an index of such Jobs alone: nearly all are over,
+which statistics of their states cannot tell SQLite."""
+
+
 class JobRow(Base):
     """The queue. `state` is ready, held (its Run is paused), claimed, done or dead. `lease` names the present claim.
 
@@ -361,6 +367,9 @@ class JobRow(Base):
     __table_args__ = (
         UniqueConstraint("subject_id", "kind", "ordinal"),
         Index(None, "queue", "state", "project_id", "id"),
+        Index(
+            "ix_jobs_alive", "state", "queue", "created_at", sqlite_where=text(_ALIVE), postgresql_where=text(_ALIVE)
+        ),
         Index(None, "state", "lease_until"),
         Index(None, "run_id", "state"),
         Index(

@@ -59,8 +59,9 @@ def pool(engine: Engine) -> Iterator[Metric]:
 
 
 def _present(seen: Operations) -> Iterator[Metric]:
-    yield _gauge("jobs", "Jobs that wait or are worked on.", ("queue", "state"), seen.jobs)
-    waits = {(queue,): seconds for queue, seconds in seen.oldest_ready_s.items()}
+    jobs = {(q.queue, state): getattr(q, state) for q in seen.queues for state in ("ready", "held", "claimed")}
+    yield _gauge("jobs", "Jobs that wait or are worked on.", ("queue", "state"), jobs)
+    waits = {(q.queue,): q.oldest_ready_s for q in seen.queues if q.oldest_ready_s is not None}
     yield _gauge("job_oldest_ready_seconds", "Age of the oldest Job that nobody has claimed.", ("queue",), waits)
     yield _gauge("runs", "Runs that have not ended.", ("status",), {(k,): v for k, v in seen.runs.items()})
     yield _gauge("devices", "Devices whose workers were heard of lately.", ("kind", "device"), seen.devices)

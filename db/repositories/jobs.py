@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.packing import load_baseline
@@ -35,17 +34,6 @@ def payload(s: Session, job: Job) -> WorkItem | None:
         return asking.propose_work(s, job.subject_id, calls=row.attempts)
     maker = makers.get(kind)
     return None if maker is None else maker(s, job.subject_id)
-
-
-def depths(s: Session) -> dict[tuple[str, str], int]:
-    """How many Jobs wait or are worked on: counts by (queue, state). Those that are done are not counted."""
-    rows = s.execute(
-        select(JobRow.queue, JobRow.state, func.count())
-        .where(JobRow.state.in_(("ready", "held", "claimed")))
-        .where(JobRow.state.in_(("ready", "held", "claimed")))
-        .group_by(JobRow.queue, JobRow.state)
-    )
-    return {(queue, state): count for queue, state, count in rows}
 
 
 def problem_of(s: Session, problem_id: str) -> Problem:

@@ -11,8 +11,9 @@ from sqlalchemy.orm import Session
 
 from db import counters
 from db.clock import now
-from db.repositories import jobs
-from db.tables import DeviceRow, JobRow, RunRow
+from db.repositories import queue
+from db.tables import DeviceRow, RunRow
+from db.views import QueueView
 from evolution.types import RunStatus
 
 DEVICE_SEEN_S = 900.0
@@ -21,10 +22,9 @@ DEVICE_SEEN_S = 900.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operations:
-    """One picture. `jobs` is by queue and state, `oldest_ready_s` by queue, `devices` by kind and name."""
+    """One picture. `devices` is by kind and name, `runs` by status."""
 
-    jobs: Mapping[tuple[str, str], int]
-    oldest_ready_s: Mapping[str, float]
+    queues: tuple[QueueView, ...]
     runs: Mapping[str, int]
     devices: Mapping[tuple[str, str], int]
     counters: Mapping[str, Mapping[counters.Labels, float]]
@@ -34,19 +34,11 @@ def picture(s: Session) -> Operations:
     """The present state."""
     moment = now(s)
     return Operations(
-        jobs=jobs.depths(s),
-        oldest_ready_s=_oldest(s, moment),
+        queues=queue.depths(s),
         runs=_runs(s),
         devices=_devices(s, moment),
         counters=counters.totals(s),
     )
-
-
-def _oldest(s: Session, moment: datetime) -> dict[str, float]:
-    rows = s.execute(
-        select(JobRow.queue, func.min(JobRow.created_at)).where(JobRow.state == "ready").group_by(JobRow.queue)
-    )
-    return {queue: max(0.0, (moment - oldest).total_seconds()) for queue, oldest in rows}
 
 
 def _runs(s: Session) -> dict[str, int]:

@@ -6,7 +6,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.clock import iso, now
-from db.tables import JobRow
+from db.tables import ALIVE, JobRow
 from db.views import JobView, QueueView, WorkerView
 
 
@@ -39,7 +39,7 @@ def depths(s: Session) -> tuple[QueueView, ...]:
     moment = now(s)
     rows = s.execute(
         select(JobRow.queue, JobRow.state, func.count(), func.min(JobRow.created_at))
-        .where(JobRow.state.in_(("ready", "held", "claimed")))
+        .where(ALIVE)
         .group_by(JobRow.queue, JobRow.state)
     ).all()
     counts = {(queue, state): (count, oldest) for queue, state, count, oldest in rows}
@@ -62,7 +62,7 @@ def working(s: Session, *, limit: int = 500) -> tuple[WorkerView, ...]:
     """The workers that hold a Job at the moment: what kind, and since when. Whose Job it is, is not said."""
     rows = s.execute(
         select(JobRow.worker, JobRow.queue, JobRow.kind, JobRow.claimed_at, JobRow.lease_until)
-        .where(JobRow.state == "claimed")
+        .where(ALIVE, JobRow.state == "claimed")
         .order_by(JobRow.claimed_at)
         .limit(limit)
     )

@@ -13,7 +13,7 @@ from sqlalchemy.orm import Session
 from db.clock import now
 from db.ids import new_id
 from db.queues import BUILD, CONTROL, PROPOSE, JobKind, Nudge
-from db.tables import AdmissionRow, BaselineRow, JobRow, RunRow
+from db.tables import ALIVE, AdmissionRow, BaselineRow, JobRow, RunRow
 from db.transitions.admission import ATTEMPTS
 from db.transitions.begin import progress
 from db.transitions.failures import BROKEN_OFF, cancelled, drop, give_up
@@ -140,7 +140,7 @@ def sweep(s: Session) -> list[Nudge]:
     moment = now(s)
     stale = s.scalars(
         update(JobRow)
-        .where(JobRow.state == "ready", JobRow.nudged_at < moment - timedelta(seconds=RENUDGE_S))
+        .where(ALIVE, JobRow.state == "ready", JobRow.nudged_at < moment - timedelta(seconds=RENUDGE_S))
         .values(nudged_at=moment)
         .returning(JobRow.queue)
         .execution_options(synchronize_session=False)
@@ -151,7 +151,7 @@ def sweep(s: Session) -> list[Nudge]:
 def _expired(s: Session) -> list[Nudge]:
     rows = s.scalars(
         select(JobRow)
-        .where(JobRow.state == "claimed", JobRow.lease_until < now(s))
+        .where(ALIVE, JobRow.state == "claimed", JobRow.lease_until < now(s))
         .order_by(JobRow.run_id, JobRow.id)
         .limit(_SWEEP_BATCH)
         .with_for_update(skip_locked=True)
