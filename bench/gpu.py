@@ -31,6 +31,8 @@ class Step:
     limit_s: float
 
 
+_PYTEST = ("pytest", "-q", "-p", "no:cacheprovider")
+_ADVERSARIAL = "tests/gpu/test_gpu_adversarial.py"
 STEPS = (
     Step(
         "optimize",
@@ -38,8 +40,9 @@ STEPS = (
         usual_s=300,
         limit_s=540,
     ),
-    Step("tests", ("pytest", "tests/gpu", "-q", "-p", "no:cacheprovider"), usual_s=210, limit_s=540),
+    Step("tests", (*_PYTEST, "--ignore", _ADVERSARIAL, "tests/gpu"), usual_s=210, limit_s=540),
     Step("judge_gpu", ("bench.judge_gpu",), usual_s=120, limit_s=400),
+    Step("adversarial", (*_PYTEST, _ADVERSARIAL), usual_s=600, limit_s=1200),
     Step(
         "synthesis", ("bench.synthesis", "--device", "cuda", "--output", "bench/results/synthesis-cuda.json"), 300, 540
     ),
