@@ -11,6 +11,13 @@ import pytest
 from tests.support import stacks
 from tests.support.stacks import Stack
 
+_HERE = Path(__file__).parent
+
+
+# Suites that run real processes against real clocks. On a machine that others use, too, a stall of seconds can fail a
+# test that is right; so one that failed is tried again, twice at most, and every second try is told at the end.
+_AGAINST_CLOCKS = ("adversarial", "browser", "db", "e2e", "evaluator", "repo", "service", "warpwright", "workers")
+
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="run the long soak, fuzz and load tests too")
@@ -40,10 +47,17 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="no NVIDIA GPU here; on one: make test-gpu"))
         if item.get_closest_marker("soak") and not config.getoption("--soak"):
             item.add_marker(pytest.mark.skip(reason="long run; make soak"))
+        if item.path.relative_to(_HERE).parts[0] in _AGAINST_CLOCKS:
+            item.add_marker(pytest.mark.flaky(reruns=2))
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
-    """A block at the end that says what was not run on this machine, and why."""
+    """Blocks at the end that say what was tried again, what was not run on this machine, and why."""
+    again = Counter(report.nodeid for report in terminalreporter.stats.get("rerun", []))
+    if again:
+        terminalreporter.write_sep("=", "TRIED AGAIN", yellow=True, bold=True)
+        for name, count in sorted(again.items()):
+            terminalreporter.write_line(f"{count:>5} more: {name}", yellow=True)
     reasons: Counter[tuple[str, str]] = Counter()
     for report in terminalreporter.stats.get("skipped", []):
         reason = str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else str(report.longrepr)
