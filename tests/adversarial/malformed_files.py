@@ -281,13 +281,13 @@ def _constructor() -> None:
 
 def _forward() -> None:
     """Classes whose forward goes wrong."""
-    forward("raises", "raise KeyError('x')", RUNTIME)
+    forward("raises in forward", "raise KeyError('x')", RUNTIME)
     forward(
         "raises on the third call",
         "self.n = getattr(self, 'n', 0) + 1\nif self.n == 3:\n    raise KeyError('x')\nreturn right(x, self.weight)",
         RUNTIME,
     )
-    forward("raises KeyboardInterrupt", "raise KeyboardInterrupt", RUNTIME)
+    forward("raises KeyboardInterrupt in forward", "raise KeyboardInterrupt", RUNTIME)
     forward("raises MemoryError", "raise MemoryError", OOM)
     forward("raises an error with NUL in it", "raise ValueError('a\\0b\\ud800 \\x1b[31m' + 'x' * 100000)", RUNTIME)
     forward(
@@ -310,21 +310,21 @@ def _forward() -> None:
     )
     forward("wants two arguments", "return self(x, x)", RUNTIME)
     add("a signature that does not fit", PLAIN.replace("def forward(self, x)", "def forward(self)"), RUNTIME)
-    forward("loops", "while True:\n    pass", TIMEOUT, limit_s=1.0)
+    forward("loops in forward", "while True:\n    pass", TIMEOUT, limit_s=1.0)
     forward(
         "waits for itself",
         "t = threading.Thread(target=time.sleep, args=(3600,))\nt.start()\nt.join()",
         TIMEOUT,
         limit_s=1.0,
     )
-    forward("recurses", "return self.forward(x)", RUNTIME)
+    forward("recurses in forward", "return self.forward(x)", RUNTIME)
     forward(
         "overflows the C stack",
         "sys.setrecursionlimit(10**9)\nf = lambda: max([1], key=lambda _: f())\nreturn f()",
         RUNTIME,
     )
-    forward("segfault", "ctypes.string_at(0)", RUNTIME)
-    forward("abort", "os.abort()", RUNTIME)
+    forward("segfault in forward", "ctypes.string_at(0)", RUNTIME)
+    forward("abort in forward", "os.abort()", RUNTIME)
     forward("SIGTERM", "os.kill(os.getpid(), signal.SIGTERM)", RUNTIME)
     forward("huge allocation", "return torch.empty(1 << 42)", OOM)
     forward("memory in one step", "kept = bytearray(6 << 30)\nreturn x", OOM)

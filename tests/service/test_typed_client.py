@@ -114,7 +114,7 @@ def test_every_list_and_every_thing_can_be_read(typed: Client, finished: str, wo
     evaluation = typed.list_run_evaluations(finished).items[0].id
     proposal = typed.list_proposals(finished).items[0].id
     ids = {"runs": finished, "problems": run.problem_id, "candidates": run.champion_id or "", "evaluations": evaluation}
-    ids |= {"proposals": proposal}
+    ids |= {"proposals": proposal, "projects": run.project_id}
     skipped = {"get_readiness", "get_webhook", "get_key"}  # no broker, webhook or key here
     for path, methods in DOCUMENT["paths"].items():
         for method, operation in methods.items():
