@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import json
 import socket
 import sys
@@ -19,7 +20,9 @@ GRACE_S = 5
 def listen(host: str, port: int) -> socket.socket:
     """A listening socket; port 0 takes a free one. Raises StartupError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    sock = socket.socket(family, socket.SOCK_STREAM)
+    # Named as TCP, since asyncio turns Nagle's algorithm off on such sockets alone: with it, an answer's second packet
+    # waits 40 ms for the client's acknowledgement of the first.
+    sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
     try:
         sock.bind((host.strip("[]"), port))
@@ -28,6 +31,16 @@ def listen(host: str, port: int) -> socket.socket:
         raise StartupError(f"cannot listen on {host}:{port}: {error.strerror or error}") from error
     sock.set_inheritable(True)
     return sock
+
+
+def settle_memory() -> None:
+    """What was made until now stays for good: the garbage collector need not look at it again.
+
+    Otherwise every full collection walks over 300,000 objects of libraries and routes, and all requests wait for it for
+    a fifth of a second.
+    """
+    gc.collect()
+    gc.freeze()
 
 
 class Server(uvicorn.Server):
@@ -41,6 +54,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
+            settle_memory()
             print(json.dumps({"url": self._url}), flush=True)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
