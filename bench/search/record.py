@@ -1,169 +1,225 @@
-"""`python -m bench.search.record PROBLEM --budget-s S [--device D] [--shard K/N] [--resume]`: record a landscape.
+"""`python -m bench.search.record [--budget-s S] [--resume] [--output DIR] [PROBLEM ...]`: record landscapes.
 
-Real kernels of an example problem, judged by the real judge: every design of the synthesiser, its Configurations, and
-broken variants of each (a constant, an operator or a line changed in the native code), one JSON line a judgement. The
-order is fixed by the seed, so shards and later sessions add to each other; a line that is there already is not judged
-again with --resume.
+Real kernels of example problems (`bench.search.designs`), compared and timed by `bench.search.bed`: several processes a
+problem compile ahead, the device is held by one at a time. One JSON line a kernel, what failed and why included. A
+process that a kernel takes down, or that hangs, is started again behind that kernel. The order is fixed by the seed, so
+a later session goes on with --resume. One kernel in twelve is measured again later, which tells a measurement's spread.
 """
 
 from __future__ import annotations
 
 import argparse
-import ast
-import itertools
 import json
-import random
-import re
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
 import time
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluator.pool import ChildPool
-from evaluator.problem import read_problem
-from evaluator.schema import from_json, to_json
-from evaluator.types import BaselineReport, Candidate, DeviceKind, Evaluation, Problem
-from evolution.niche import niche_of
-from evolution.tunables import apply_configuration, family_of, read_tunables
-from synthesis.capture import capture
-from synthesis.strategies import sequence
-from workers.errors import JudgeFault
-from workers.judge_process import JudgeProcess
+from evaluator.types import Verdict
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).with_name("landscapes")
-JUDGE_S = 120.0
-MUTANT_EVERY = 5
-"""One in so many judgements is of a broken variant."""
-
-
-@dataclass(frozen=True)
-class Item:
-    """One kernel to judge. `origin` is the source that a broken variant was made of."""
-
-    candidate: Candidate
-    design: str
-    broken: bool
-    origin: str = ""
-
-
-def items(problem: Problem, kind: DeviceKind, seed: int, most: int) -> Iterator[Item]:
-    """Designs first, then their Configurations in turn, with broken variants among them. Endless but for `most`."""
-    rng = random.Random(seed)
-    with ChildPool(DeviceKind.CPU) as pool:
-        graphs = capture(problem, kind, pool, timeout_s=120.0)
-    designs: dict[str, Candidate] = {}
-    for draft in itertools.islice(sequence(graphs, kind, seed), 400):
-        candidate = Candidate(source=draft.source, language=draft.language)
-        designs.setdefault(family_of(draft.source), candidate)
-    for candidate in designs.values():
-        yield Item(candidate, family_of(candidate.source), broken=False)
-    for number in range(most):
-        candidate = rng.choice(list(designs.values()))
-        tunables, _ = read_tunables(candidate.source)
-        configuration = {name: rng.choice(values) for name, values in tunables.items()}
-        source = apply_configuration(candidate.source, configuration) if tunables else candidate.source
-        broken = number % MUTANT_EVERY == 0
-        mutant = mutate(source, rng) if broken else source
-        made = Candidate(source=mutant, language=candidate.language)
-        yield Item(made, family_of(candidate.source), broken, source if broken else "")
-
-
-def mutate(source: str, rng: random.Random) -> str:
-    """A slip that a person or a model makes: an operator, a constant, or a missing line in the native code."""
-    strings = [node for node in ast.walk(ast.parse(source)) if isinstance(node, ast.Constant)]
-    texts = [node.value for node in strings if isinstance(node.value, str) and "\n" in node.value and "(" in node.value]
-    native = max(texts, key=len, default="")
-    lines = [n for n, line in enumerate(native.split("\n")) if re.search(r"[-+*/]=?|\d", line) and ";" in line]
-    if not lines:
-        return source
-    cut = native.split("\n")
-    at = rng.choice(lines)
-    swap = {"+": "-", "-": "+", "*": "+", "<": "<=", ">": "<"}
-    spots = [n for n, letter in enumerate(cut[at]) if letter in swap]
-    if spots and rng.random() < 0.7:
-        spot = rng.choice(spots)
-        cut[at] = cut[at][:spot] + swap[cut[at][spot]] + cut[at][spot + 1 :]
-    else:
-        del cut[at]
-    return source.replace(native, "\n".join(cut), 1)
-
-
-def line_of(item: Item, evaluation: Evaluation, took_s: float) -> dict[str, object]:
-    """What a search needs to know of a judgement."""
-    tunables, configuration = read_tunables(item.candidate.source) if not item.broken else ({}, {})
-    ratio = evaluation.speedup("fastest") if evaluation.speedups else None
-    return {
-        "hash": item.candidate.hash,
-        "language": item.candidate.language.value,
-        "family": item.design,
-        "origin": Candidate(source=item.origin, language=item.candidate.language).hash if item.broken else None,
-        "niche": str(niche_of(item.candidate.source, item.candidate.language)),
-        "tunables": {name: list(values) for name, values in tunables.items()},
-        "configuration": configuration,
-        "verdict": evaluation.verdict.value,
-        "stage": evaluation.stage.value,
-        "reason": evaluation.reason[:200],
-        "speedup": ratio.value if ratio is not None else None,
-        "low": ratio.interval.low if ratio is not None else None,
-        "high": ratio.interval.high if ratio is not None else None,
-        "device_s": round(sum(evaluation.duration_s.values()), 3),
-        "took_s": round(took_s, 3),
-    }
-
-
-def record(options: argparse.Namespace) -> int:
-    """Judge until the time is up; returns how many lines were written."""
-    kind = DeviceKind.CPU if options.device == "cpu" else DeviceKind.CUDA
-    problem = read_problem((ROOT / "examples" / "problems" / f"{options.problem}.py").read_text(), options.problem)
-    path = options.output or FOLDER / f"{options.problem}-{kind.value}.jsonl"
-    shard, shards = (int(part) for part in options.shard.split("/"))
-    old = path.read_text().splitlines() if path.exists() and options.resume else []
-    known = {json.loads(line)["hash"] for line in old if "hash" in line[:8]}
-    judge, written = JudgeProcess(options.device), 0
-    try:
-        baseline = judge.request("baseline", deadline_s=600.0, problem=to_json(problem))
-        report = from_json(BaselineReport, baseline)
-        end = time.monotonic() + options.budget_s  # timing the Baselines is not charged to it
-        with path.open("a" if options.resume else "w") as out:
-            if not old:
-                about = {"problem": options.problem, "problem_hash": problem.hash, "device": to_json(report.device)}
-                out.write(json.dumps({**about, "environment": to_json(report.environment)}) + "\n")
-            for number, item in enumerate(items(problem, kind, options.seed, 10**6)):
-                if time.monotonic() > end:
-                    break
-                if number % shards != shard or item.candidate.hash in known:
-                    continue
-                known.add(item.candidate.hash)
-                began = time.monotonic()
-                asked = {"problem": to_json(problem), "candidate": to_json(item.candidate), "baseline": baseline}
-                try:
-                    found = from_json(Evaluation, judge.request("judge", deadline_s=JUDGE_S, **asked))
-                except JudgeFault as fault:
-                    print(f"left out: {fault}", flush=True)
-                    continue
-                out.write(json.dumps(line_of(item, found, time.monotonic() - began)) + "\n")
-                out.flush()
-                written += 1
-    finally:
-        judge.close()
-    return written
+PROBLEMS = ("rmsnorm_residual", "softmax_scale_mask", "layernorm", "cross_entropy", "swiglu", "bias_gelu", "rope")
+HELD_S, SILENT_S = 30.0, 200.0
+"""A worker hangs that holds the device, or says nothing at all, for so long."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("problem", help="a file of examples/problems, without .py")
-    parser.add_argument("--device", default="cpu")
-    parser.add_argument("--budget-s", type=float, default=300.0)
-    parser.add_argument("--shard", default="0/1", help="K/N: judge only every Nth kernel, from the Kth")
-    parser.add_argument("--resume", action="store_true", help="add to what is there")
+    parser.add_argument("problems", nargs="*", default=list(PROBLEMS), help="files of examples/problems, without .py")
+    parser.add_argument("--device", default="cuda:0")
+    parser.add_argument("--budget-s", type=float, default=500.0, help="everything included")
+    parser.add_argument("--shards", type=int, default=2, help="processes a problem")
+    parser.add_argument("--resume", action="store_true", help="add to what lies in --output")
+    parser.add_argument("--most", type=int, default=10**6, help="kernels a process and problem")
     parser.add_argument("--seed", type=int, default=0)
-    parser.add_argument("--output", type=Path)
+    parser.add_argument("--output", type=Path, default=FOLDER)
+    parser.add_argument("--worker", help=argparse.SUPPRESS)
     options = parser.parse_args()
-    began = time.monotonic()
-    written = record(options)
-    print(f"{written} judgements of {options.problem} on {options.device} in {time.monotonic() - began:.0f} s")
-    return 0
+    if options.worker:
+        from bench.search.recording import work  # noqa: PLC0415  loads torch
+
+        return work(options)
+    return Session(options).run()
+
+
+@dataclass
+class Worker:
+    """A process that records every Nth kernel of a problem, and where it writes."""
+
+    problem: str
+    shard: int
+    part: Path
+    process: subprocess.Popen[bytes] | None = None
+    starts: int = 0
+    over: bool = False
+
+    @property
+    def current(self) -> Path:
+        return self.part.with_suffix(".now")
+
+    def silent_s(self, started: float) -> float:
+        """Seconds since it last said what it is at."""
+        return time.time() - max(started, self.current.stat().st_mtime if self.current.exists() else 0.0)
+
+    def holds_s(self, lock: Path) -> float:
+        """Seconds that it has held the device; 0.0 where another does."""
+        if self.process is None or not lock.exists() or lock.read_text() != str(self.process.pid):
+            return 0.0
+        return time.time() - lock.stat().st_mtime
+
+
+class Session:
+    """One recording session: workers, their restarts, and the merging of what they write."""
+
+    def __init__(self, options: argparse.Namespace) -> None:
+        self.options = options
+        self.end = time.time() + options.budget_s
+        self.folder = Path(tempfile.mkdtemp(prefix="landscape-"))
+        self.started: dict[tuple[str, int], float] = {}
+        options.output.mkdir(parents=True, exist_ok=True)
+        self.old = {
+            name: (options.output / f"{name}.jsonl").read_text().splitlines()
+            for name in options.problems
+            if options.resume and (options.output / f"{name}.jsonl").exists()
+        }
+        for name, lines in self.old.items():
+            (self.folder / f"{name}.known").write_text("\n".join(lines))
+
+    def run(self) -> int:
+        began = time.monotonic()
+        workers = [
+            Worker(name, shard, self.folder / f"{name}.{shard}.jsonl")
+            for shard in range(self.options.shards)
+            for name in self.options.problems
+        ]
+        merged = time.time()
+        try:
+            while time.time() < self.end and not all(worker.over for worker in workers):
+                for worker in workers:
+                    self._look_after(worker)
+                if time.time() - merged > 20:
+                    self._merge()
+                    merged = time.time()
+                time.sleep(0.2)
+        finally:
+            for worker in workers:
+                if worker.process is not None and worker.process.poll() is None:
+                    worker.process.kill()
+                    worker.process.wait(20)
+        counts = self._merge()
+        shutil.rmtree(self.folder, ignore_errors=True)
+        total = sum(sum(verdicts.values()) for verdicts in counts.values())
+        for name, verdicts in counts.items():
+            print(f"{name}: {verdicts}", flush=True)
+        print(f"{total} kernels of {len(counts)} problems recorded in {time.monotonic() - began:.0f} s", flush=True)
+        return 0 if total else 1
+
+    def _look_after(self, worker: Worker) -> None:
+        """Start, restart or end one worker."""
+        if worker.over:
+            return
+        if worker.process is None:
+            self._start(worker)
+            return
+        code = worker.process.poll()
+        silence = worker.silent_s(self.started[worker.problem, worker.shard])
+        holds = min(worker.holds_s(self.folder / "device.pid"), silence)
+        if code is None and (silence > SILENT_S or holds > HELD_S):
+            worker.process.kill()
+            worker.process.wait(20)
+            self._blame(worker, Verdict.TIMEOUT, f"nothing for {silence:.0f} s")
+            self._start(worker)
+        elif code == 0 or (code is not None and worker.starts > 40):
+            worker.over = True
+        elif code is not None:
+            print(f"{worker.problem}.{worker.shard} ended with {code}, start {worker.starts}", flush=True)
+            self._blame(worker, Verdict.RUNTIME_ERROR, f"the process ended with {code}")
+            self._start(worker)
+
+    def _start(self, worker: Worker) -> None:
+        cache = self.folder / "cache"
+        environment = {
+            **os.environ,
+            "PYTHONPATH": os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])]),
+            "PYTHONUNBUFFERED": "1",
+            "OMP_NUM_THREADS": "1",
+            "TORCHINDUCTOR_COMPILE_THREADS": "1",
+            "TORCHINDUCTOR_CACHE_DIR": str(cache / "inductor"),
+            "TRITON_CACHE_DIR": str(cache / "triton"),
+            "TRITON_DISABLE_LINE_INFO": "1",
+        }
+        options = self.options
+        command = [
+            *(sys.executable, "-m", "bench.search.record", worker.problem, "--device", options.device),
+            *(
+                "--shards",
+                str(options.shards),
+                "--seed",
+                str(options.seed),
+                "--most",
+                str(options.most),
+                "--output",
+                str(self.folder),
+            ),
+            *("--worker", f"{worker.shard}", "--budget-s", str(max(1.0, self.end - time.time()))),
+        ]
+        worker.starts += 1
+        self.started[worker.problem, worker.shard] = time.time()
+        worker.current.unlink(missing_ok=True)
+        log = (self.folder / f"{worker.problem}.{worker.shard}.log").open("ab")
+        worker.process = subprocess.Popen(command, cwd=ROOT, env=environment, stdout=log, stderr=log)
+        log.close()
+
+    def _blame(self, worker: Worker, verdict: Verdict, reason: str) -> None:
+        """Write the line of the kernel that a worker was at, unless it did so itself."""
+        log = self.folder / f"{worker.problem}.{worker.shard}.log"
+        print(f"  {worker.problem}.{worker.shard}: {log.read_text(errors='replace')[-400:]}", flush=True)
+        if not worker.current.exists():
+            return
+        line = json.loads(worker.current.read_text() or "{}")
+        lines = worker.part.read_text().splitlines() if worker.part.exists() else []
+        if line and not any(json.loads(old).get("hash") == line["hash"] for old in lines[-2:]):
+            with worker.part.open("a") as out:
+                out.write(json.dumps({**line, "verdict": verdict.value, "reason": reason}) + "\n")
+
+    def _merge(self) -> dict[str, dict[str, int]]:
+        """Every problem's lines in one file: about, designs, kernels. Gives the verdicts of each problem."""
+        counts: dict[str, dict[str, int]] = {}
+        for name in self.options.problems:
+            lines = [*self.old.get(name, []), *self._written(name)]
+            seen: set[str] = set()
+            kept: dict[str, list[str]] = {"about": [], "design": [], "kernel": [], "again": []}
+            counts[name] = {}
+            for text in lines:
+                line = json.loads(text)
+                key = f"{line['line']} {line.get('hash') or line.get('family')} {line.get('session', '')}"
+                if key in seen:
+                    continue
+                seen.add(key)
+                kept[line["line"]].append(text)
+                if line["line"] == "kernel":
+                    counts[name][line["verdict"]] = counts[name].get(line["verdict"], 0) + 1
+            if kept["kernel"]:
+                path = self.options.output / f"{name}.jsonl"
+                path.write_text("\n".join(text for group in kept.values() for text in group) + "\n")
+        logs = self.options.output / "workers.log"
+        logs.write_text("".join(f"== {p.name}\n{p.read_text(errors='replace')[-3000:]}\n" for p in self._logs()))
+        return counts
+
+    def _written(self, name: str) -> Iterator[str]:
+        for path in sorted(self.folder.glob(f"{name}.*.jsonl")):
+            for text in path.read_text().splitlines():
+                if text.endswith("}"):  # the last line may be half written
+                    yield text
+
+    def _logs(self) -> list[Path]:
+        return sorted(self.folder.glob("*.log"))
 
 
 if __name__ == "__main__":

@@ -1,0 +1,273 @@
+"""The kernels of a landscape: designs of the synthesiser, edits of them as a colleague or a model makes them, slips.
+
+An edit changes the text of a Triton kernel: some make it faster, some slower, some wrong; what it is worth is for the
+device to say. A design is a base and the edits in it; its Configurations are listed in full.
+"""
+
+from __future__ import annotations
+
+import ast
+import itertools
+import math
+import random
+import re
+from collections.abc import Callable, Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from evaluator.types import Candidate, DeviceKind, Language
+from evolution.tunables import Scalar, apply_configuration, family_of, read_tunables
+from synthesis.graph import Graph
+from synthesis.strategies import sequence
+
+MOST_CONFIGURATIONS = 24
+"""An edited design lists at most this many, a base twice as many: its author shortens the lists of values."""
+SLIP_EVERY = 5
+"""One in so many kernels is a slip."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """A source and how it came about: `base` is the synthesiser's strategy, `edits` what was changed since."""
+
+    base: str
+    edits: tuple[str, ...]
+    source: str
+    language: Language
+
+    @property
+    def family(self) -> str:
+        return family_of(self.source)
+
+
+@dataclass(frozen=True)
+class Item:
+    """One kernel to record. `origin` is the hash of the Candidate that a slip was made of, `slip` its changed line."""
+
+    source: str
+    design: Design
+    configuration: Mapping[str, Scalar]
+    origin: str | None = None
+    slip: tuple[int, str] | None = None
+
+    @property
+    def hash(self) -> str:
+        return Candidate(source=self.source, language=self.design.language).hash
+
+
+Edit = Callable[[str], str]
+"""Gives the source unchanged where it does not apply."""
+
+
+def _with_tunable(source: str, name: str, values: list[int]) -> str:
+    """Another Tunable, its first value in force."""
+    found = re.sub(r"^TUNABLES = \{", f"TUNABLES = {{'{name}': {values!r}, ", source, count=1, flags=re.MULTILINE)
+    return re.sub(r"^CONFIG = \{", f"CONFIG = {{'{name}': {values[0]!r}, ", found, count=1, flags=re.MULTILINE)
+
+
+def _quick(source: str) -> str:
+    """The hardware's own exponential and logarithm."""
+    found = re.sub(r"(def _exp\(x\):\n)(?:    .*\n)+", r"\1    return tl.exp(x)\n", source)
+    return re.sub(r"(def _log\(x\):\n)(?:    .*\n)+", r"\1    return tl.log(x)\n", found)
+
+
+def _persistent(source: str) -> str:
+    """A few programs a multiprocessor, each with several rows or tiles."""
+    parts = re.split(r"(?m)^(?=@triton\.jit|def |class )", source)
+    for number, part in enumerate(parts):
+        head, mark, body = part.partition("    program = tl.program_id(0).to(INDEX)\n")
+        if mark:
+            tiles = " * tl.cdiv(n, BLOCK)" if "    blocks = tl.cdiv" in body else ""
+            body, gap, rest = body.partition("\n\n")
+            inner = "".join(f"    {line}\n" if line else "\n" for line in f"{mark}{body}".rstrip("\n").split("\n"))
+            inner = inner.replace("tl.program_id(0)", "index")
+            loop = f"    for index in range(tl.program_id(0), tl.cdiv(row_count, ROWS){tiles}, tl.num_programs(0)):\n"
+            parts[number] = head + loop + inner.rstrip("\n") + "\n" + gap + rest
+    found = "".join(parts)
+    found = found.replace("kernel[grid](", 'kernel[(min(grid[0], 132 * CONFIG["WAVES"]),)](')
+    found = re.sub(r"kernel\[\((.*rows.*),\)\]\(", r'kernel[(min(\1, 132 * CONFIG["WAVES"]),)](', found)
+    return _with_tunable(found, "WAVES", [4, 1, 2, 8])
+
+
+def _even(source: str) -> str:
+    """No masks where the sizes are multiples of the tile."""
+    found = source.replace(
+        "mask=inside, other=0,", "mask=None if EVEN else inside, other=None if EVEN else 0,"
+    ).replace("mask=inside)", "mask=None if EVEN else inside)")
+    found = found.replace("EVICT: tl.constexpr, ", "EVICT: tl.constexpr, EVEN: tl.constexpr, ")
+    parts = re.split(r"(?m)^(?=def |class )", found)
+    for number, part in enumerate(parts):
+        rows = "together" if "together" in part else 'CONFIG["ROWS"]' if 'CONFIG["ROWS"]' in part else "1"
+        whole = f'"EVEN": n % block == 0 and rows % {rows} == 0, '
+        parts[number] = part.replace('options = {"EVICT"', f'options = {{{whole}"EVICT"')
+    return "".join(parts)
+
+
+def _warps(source: str) -> str:
+    """Warps are chosen, not derived from the elements of a thread."""
+    found = re.sub(r"    warps = max\(1, min\(32, .*\n", '    warps = CONFIG["WARPS"]\n', source)
+    found = re.sub(r"'ELEMENTS': (\[[^]]*\]|\d+),? ?", "", found)
+    return _with_tunable(found, "WARPS", [4, 8, 16, 2])
+
+
+def _together(source: str) -> str:
+    """Several rows a program also where they are streamed."""
+    many = 'kernel[(triton.cdiv(rows, CONFIG["ROWS"]),)](*arguments, ROWS=CONFIG["ROWS"],'
+    found = source.replace("kernel[(rows,)](*arguments, ROWS=1,", many)
+    return _with_tunable(found, "ROWS", [2, 1, 4]) if found != source else source
+
+
+def _registers(source: str) -> str:
+    found = source.replace('"num_warps": warps}', '"num_warps": warps, "maxnreg": CONFIG["REGISTERS"]}')
+    return _with_tunable(found, "REGISTERS", [128, 64, 32, 255])
+
+
+def _swap(old: str, new: str) -> Edit:
+    return lambda source: source.replace(old, new)
+
+
+EDITS: dict[str, Edit] = {
+    "quick": _quick,
+    "warps": _warps,
+    "together": _together,
+    "persistent": _persistent,
+    "even": _even,
+    "registers": _registers,
+    "streaming-stores": lambda s: re.sub(r"(tl\.store\(.*, mask=inside)\)", r'\1, cache_modifier=".cs")', s),
+    "evict-first-stores": lambda s: re.sub(r"(tl\.store\(.*, mask=inside)\)", r'\1, eviction_policy="evict_first")', s),
+    "evict-last": _swap("'EVICT': ['', 'evict_first']", "'EVICT': ['', 'evict_last']"),
+    "unrolled": _swap("in range(0, n, BLOCK):", "in tl.range(0, n, BLOCK, loop_unroll_factor=2):"),
+    "pipelined": _swap("in range(0, n, BLOCK):", "in tl.range(0, n, BLOCK, num_stages=3):"),
+    "backwards": _swap("program = tl.program_id(0)", "program = (tl.num_programs(0) - 1 - tl.program_id(0))"),
+    "hints": _swap("j = tl.arange(0, BLOCK)[None, :]", "j = tl.max_contiguous(tl.arange(0, BLOCK), BLOCK)[None, :]"),
+    "bypass": _swap("mask=inside, other=0, eviction", 'mask=inside, other=0, cache_modifier=".cg", eviction'),
+    "double": lambda s: s.replace("to(tl.float32)\n", "to(tl.float64)\n"),
+    "half": lambda s: re.sub(r"(= tl\.load\(.*\))\.to\(tl\.float32\)", r"\1", s),
+    "copied": _swap(".contiguous()", ".clone()"),
+    "divided": lambda s: re.sub(r"1\.0 / tl\.sqrt\((\w+)\)", r"tl.rsqrt(\1)", s),
+    "fenced": lambda s: re.sub(r"(    j = .*\n)", r"\1    tl.debug_barrier()\n", s) if "    for start" not in s else s,
+}
+
+
+def bases(graphs: Mapping[str, Graph], kind: DeviceKind, seed: int) -> list[Design]:
+    """The synthesiser's designs, one for each family."""
+    found: dict[str, Design] = {}
+    for draft in itertools.islice(sequence(graphs, kind, seed), 400):
+        found.setdefault(family_of(draft.source), Design(draft.strategy, (), draft.source, draft.language))
+    return list(found.values())
+
+
+def listed(base: Design) -> Design:
+    """A base with lists of values that can be gone over in full."""
+    return replace(base, source=shortened(base.source, 2 * MOST_CONFIGURATIONS))
+
+
+def designs(made: list[Design], reference: str, seed: int, most: int) -> Iterator[Design]:
+    """Bases, the reference as it is and compiled, each edit alone, then several together; each family once."""
+    rng = random.Random(seed)
+    seen: set[str] = set()
+    singles = [edited(base, (name,)) for base in made for name in EDITS]
+    rng.shuffle(singles)
+    more: list[Design | None] = []
+    for _ in range(most * 3):
+        names = tuple(name for name in EDITS if name not in ("double", "half", "copied", "fenced"))
+        more.append(edited(rng.choice(made), tuple(sorted(rng.sample(names, rng.randint(2, 4)), key=names.index))))
+    for design in [*map(listed, made), *plain(reference), *singles, *more]:
+        if design is not None and design.family not in seen and len(seen) < most:
+            seen.add(design.family)
+            yield design
+
+
+def plain(reference: str) -> list[Design]:
+    """The reference as a Candidate: as it is, and through torch.compile."""
+    renamed = re.sub(r"(?m)^class Model\(", "class ModelNew(", reference)
+    compiled = re.sub(r"(?m)^class Model\(", "class Plain(", reference) + (
+        "\n\nclass ModelNew(Plain):\n"
+        "    def __init__(self, *args):\n"
+        "        super().__init__(*args)\n"
+        "        self.quick = torch.compile(super().forward, dynamic=False)\n\n"
+        "    def forward(self, *args):\n"
+        "        return self.quick(*args)\n"
+    )
+    return [Design("reference", (), renamed, Language.TORCH), Design("compiled", (), compiled, Language.TORCH)]
+
+
+def edited(base: Design, names: tuple[str, ...]) -> Design | None:
+    """A base with these edits, its lists of values shortened; None where one of them does not apply."""
+    if base.language is not Language.TRITON:
+        return None
+    source = base.source
+    for name in names:
+        changed = EDITS[name](source)
+        if changed == source:
+            return None
+        source = changed
+    try:
+        ast.parse(source)
+    except SyntaxError:  # two edits of one place: its author would see that at once
+        return None
+    return Design(base.base, names, shortened(source, MOST_CONFIGURATIONS), base.language)
+
+
+def shortened(source: str, most: int) -> str:
+    """The source with values left out of its longest lists until there are at most so many Configurations."""
+    tunables, configuration = read_tunables(source)
+    lists = {name: list(values) for name, values in tunables.items()}
+    while math.prod(len(values) for values in lists.values()) > most:
+        name = max(lists, key=lambda n: (len(lists[n]), list(lists).index(n)))
+        lists[name] = [v for v in lists[name][:-1] if v != configuration[name]][: len(lists[name]) - 2]
+        lists[name].insert(0, configuration[name])
+    return re.sub(r"(?m)^TUNABLES = .*$", f"TUNABLES = {lists!r}", source, count=1) if tunables else source
+
+
+def items(chosen: list[Design], seed: int) -> Iterator[Item]:
+    """Every Configuration of every design, slips of them in between."""
+    rng = random.Random(seed)
+    for design in chosen:
+        tunables, _ = read_tunables(design.source)
+        grid = [dict(zip(tunables, values, strict=True)) for values in itertools.product(*tunables.values())]
+        for number, configuration in enumerate(grid):
+            source = apply_configuration(design.source, configuration) if tunables else design.source
+            yield Item(source, design, configuration)
+            if number % SLIP_EVERY == 0 and design.language is not Language.TORCH:
+                slipped = slip(source, rng)
+                if slipped is not None:
+                    origin = Item(source, design, configuration).hash
+                    yield Item(patched(source, slipped), design, configuration, origin, slipped)
+
+
+_SWAPS = {"+": "-", "-": "+", "*": "+", "<": "<=", ">": "<", "&": "|", "%": "//"}
+
+
+def slip(source: str, rng: random.Random) -> tuple[int, str] | None:
+    """One changed line of the kernels: its number from 0, and what it says then. None where there is none to change."""
+    lines = source.split("\n")
+    spots = [n for n, line in enumerate(lines) if _native(lines, n) and re.search(r"[-+*/<>&%]=?|\d", line)]
+    if not spots:
+        return None
+    at = rng.choice(spots)
+    line, draw = lines[at], rng.random()
+    letters = [n for n, letter in enumerate(line) if letter in _SWAPS and n > len(line) - len(line.lstrip())]
+    numbers = list(re.finditer(r"(?<![\w.])\d+(?![\w.])", line))
+    if letters and draw < 0.6:
+        n = rng.choice(letters)
+        return at, line[:n] + _SWAPS[line[n]] + line[n + 1 :]
+    if numbers and draw < 0.8:
+        found = rng.choice(numbers)
+        return at, line[: found.start()] + str(int(found.group()) + rng.choice((-1, 1))) + line[found.end() :]
+    return at, line[: len(line) - len(line.lstrip())] + ("pass" if source.count("@triton.jit") else ";")
+
+
+def _native(lines: list[str], at: int) -> bool:
+    """Whether a line belongs to a kernel's body or to how it is launched: indented, and no header."""
+    line = lines[at]
+    if not line.startswith("    ") or line.rstrip().endswith((":", "(", ",", '"""', "'''")) or '"""' in line:
+        return False
+    above = next((lines[n] for n in range(at, -1, -1) if lines[n] and not lines[n].startswith((" ", ")", "}"))), "")
+    return not above.startswith("class ") and not above.startswith("import ")
+
+
+def patched(source: str, change: tuple[int, str]) -> str:
+    """The source with one line changed."""
+    lines = source.split("\n")
+    lines[change[0]] = change[1]
+    return "\n".join(lines)
