@@ -119,7 +119,7 @@ def main() -> int:
     output.write_text(json.dumps(report, indent=1) + "\n", encoding="utf-8")
     champions = sum(1 for row in rows if row.get("champion"))
     print(f"optimize: {champions} champions of {len(rows)} problems on {options.device}, {options.seconds:g} s each")
-    return 0
+    return 1 if any("error" in row for row in rows) else 0
 
 
 if __name__ == "__main__":

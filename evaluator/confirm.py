@@ -215,7 +215,7 @@ def _result(
     against = "champion" if with_champion else "fastest"
     unseen = [(t.workload, t.log_ratios["champion" if with_champion else "eager"]) for t in hidden]
     again = [(t.workload, t.log_ratios["again"]) for t in found]
-    verdict = _promotion(logs[against], again, unseen, max((t.resolution for t in found), default=0.0))
+    verdict = _promotion(logs[against], again, unseen, [t.resolution for t in found])
     evidence["promote"] = verdict.pop("promote")
     evidence["confirm"] = {**verdict, "against": against, "process_pairs": PROCESS_PAIRS}
     return task.judge.passed(
@@ -233,13 +233,15 @@ def _promotion(
     against: Sequence[tuple[Workload, list[float]]],
     again: Sequence[tuple[Workload, list[float]]],
     unseen: Sequence[tuple[Workload, list[float]]] = (),
-    resolution: float = 0.0,
+    resolutions: Sequence[float] = (),
 ) -> dict[str, Any]:
-    """Promote, or not: the bound must pass 1 + the largest of 1 %, what the device does to equal kernels, and what
-    a child could gain by making its own harness faster. No Workload may be slower, held-out ones included, of which
-    nothing but that is told."""
+    """Promote, or not: the bound must pass 1 + the largest of 1 %, what the device does to equal kernels, and what a
+    child could gain by making its own harness faster, `resolutions` of each Workload, weighted as the ratios are. No
+    Workload may be slower, held-out ones included, of which nothing but that is told."""
     bound = stats.lower_bound(_headline(against), _CONFIDENCE)
     spread = _spread(_headline(again))
+    gains = [(workload, [math.log1p(share)]) for (workload, _), share in zip(against, resolutions, strict=False)]
+    resolution = math.expm1(_headline(gains)[0]) if gains else 0.0
     threshold = 1 + max(_LEAST_GAIN, spread, resolution)
     worse = [w for w, logs in [*against, *unseen] if stats.ratio_interval(logs)[1].high < _WORST_WORKLOAD]
     return {

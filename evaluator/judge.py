@@ -32,6 +32,7 @@ from evaluator.types import (
     BaselineReport,
     Candidate,
     Evaluation,
+    Language,
     LibraryPolicy,
     Measurement,
     Problem,
@@ -212,6 +213,8 @@ class Judge:
             if not sizes.hidden:
                 checker.check(sizes)
         hidden = [sizes for sizes in every if sizes.hidden]
+        if candidate.language is Language.TRITON:  # compiled by its first calls
+            self._keep_built(candidate, subject, stage)
         if hidden:
             with self.start_candidate(candidate, stage) as other:
                 checker.candidate = other
@@ -232,13 +235,20 @@ class Judge:
             raise rejection(fault, stage, "loading the module") from fault
         if known is None:
             try:
-                self._libraries[candidate.hash] = subject.native_files()
-            except ChildFault as fault:
+                self._keep_built(candidate, subject, stage)
+            except Rejection:
                 subject.close()
-                raise rejection(fault, stage, "loading the module") from fault
-            while len(self._libraries) > _KEPT_LIBRARIES:
-                self._libraries.popitem(last=False)
+                raise
         return subject
+
+    def _keep_built(self, candidate: Candidate, subject: Subject, stage: Stage) -> None:
+        """Keep what a child of a Candidate has compiled, for later children of the same Candidate."""
+        try:
+            self._libraries[candidate.hash] = subject.built_files()
+        except ChildFault as fault:
+            raise rejection(fault, stage, "loading the module") from fault
+        while len(self._libraries) > _KEPT_LIBRARIES:
+            self._libraries.popitem(last=False)
 
     def _reference(self, problem: Problem) -> Subject:
         try:

@@ -20,7 +20,7 @@ from evaluator.limits import Limit
 from evaluator.oracle import Expected, Oracle
 from evaluator.room import Room
 from evaluator.subject import rejection
-from evaluator.types import Clock, Stage, Verdict, Workload
+from evaluator.types import Clock, DeviceKind, Stage, Verdict, Workload
 
 STAGE = Stage.TIMING
 _POOL = 3
@@ -56,6 +56,7 @@ class Rounds:
         self._coins = values.coins(self._bases[0], self._varies, oracle.generator)
         self.like = _widest(oracle.expect(self.tree, self._bases))
         self._mutated = oracle.mutated(self.tree)
+        self._linked = self._linked_outputs()
         self._odd = self._odd_kinds()
         self._next_odd = 0
         self._null = room.null()
@@ -129,10 +130,17 @@ class Rounds:
         found = self.oracle.expect(self.tree, tried, [_ODD_ULPS] * len(tried))
         return [(change, _loosened(kind)) for change, kind in zip(order, found, strict=True) if kind.informative]
 
+    def _linked_outputs(self) -> list[int]:
+        """The outputs that a chain may read. A captured step always reads the same one, picked at random."""
+        returned = self.like.targets[: len(self.like.targets) - len(self._mutated)]
+        able = [index for index, target in enumerate(returned) if target.oracle.numel()]
+        if self.backend.kind is DeviceKind.CPU or not able:
+            return able
+        return [able[int(torch.randint(len(able), (1,), generator=self.oracle.generator))]]
+
     def _link(self, calls: Sequence[values.Tensors]) -> chain.Link | None:
         """New coefficients for the largest random input; None where nothing can be chained."""
-        returned = self.like.targets[: len(self.like.targets) - len(self._mutated)]
-        outputs = [index for index, target in enumerate(returned) if target.oracle.numel()]
+        outputs = self._linked
         if not outputs:
             return None
         able = [i for i, t in enumerate(calls[0]) if self._varies[i] and t.numel() > 1 and chain.dense(t)]

@@ -22,6 +22,7 @@ from evaluator.process import ChildProcess
 from evaluator.types import Stage, Verdict
 
 _CANDIDATE_FILE = "candidate.py"
+_BUILT = re.compile(r"native/[0-9a-f]{32}\.so|triton/[A-Za-z0-9_-]{1,100}/[A-Za-z0-9_][A-Za-z0-9_.-]{0,150}")
 _LOAD_S, _CONSTRUCT_S, _STATE_S = 60.0, 20.0, 20.0
 
 
@@ -104,16 +105,16 @@ class Subject:
     def close(self) -> None:
         self.child.close()
 
-    def native_files(self) -> dict[str, bytes]:
-        """Libraries that the module compiled for itself, by their path in the job folder of a later child."""
-        found = self.child.request("native_files", timeout_s=20.0).get("files")
+    def built_files(self) -> dict[str, bytes]:
+        """What the module compiled for itself so far, by its path in the job folder of a later child."""
+        found = self.child.request("built_files", timeout_s=20.0).get("files")
         if not isinstance(found, dict):
             return {}
         try:
             return {
-                f"native/{name}": base64.b64decode(data, validate=True)
+                name: base64.b64decode(data, validate=True)
                 for name, data in found.items()
-                if isinstance(data, str) and re.fullmatch(r"[0-9a-f]{32}\.so", name)
+                if isinstance(data, str) and _BUILT.fullmatch(name)
             }
         except ValueError:  # binascii's, or characters that are not ASCII
             return {}

@@ -1,13 +1,14 @@
 """The chain of a timed round: a few elements of the next call's input depend on what the last call returned.
 
-One element in every 4 KiB of one input tensor is overwritten with another element of the same 4 KiB; which one, the
-bits of one element of the last output say. Where the elements lie, which output elements are read and what is added to
-their bits ("coefficients") is made by the judge for every round, and becomes visible with the round's inputs.
+One element in every 4 KiB of one input tensor is overwritten with one of eight values, which the same 4 KiB of the
+first call's input held; which one, the bits of one element of the last output say. Where the elements lie, which output
+elements are read, what is added to their bits and the eight values ("coefficients") are made by the judge for every
+round, and become visible with the round's inputs. So a step waits for one load only that depends on the last output.
 
 Judge and child run this very code: the child between two calls, the judge on its snapshot of the outputs. A child that
 skips the step, merges calls, reorders them or returns outputs that are not complete works on other inputs than those
 that its outputs are compared for. Values are picked, never computed, so an input keeps the values that its recipe
-makes, whatever the outputs are (NaN too), and doing a step twice does nothing.
+makes, whatever the outputs are (NaN too), and doing a step twice does nothing more.
 """
 
 from __future__ import annotations
@@ -22,7 +23,8 @@ import torch
 from evaluator.child.spec import LayoutError, TensorSpec
 
 BLOCK_BYTES = 4096
-ROWS = 5  # of the coefficients: where, block start, choices, output element, addend
+VALUES = 8
+ROWS = 3 + VALUES  # of the coefficients: where, output element, addend, values
 MIX = 0x9E3779B97F4A7C15 - (1 << 64)
 SHIFT = 24
 _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
@@ -40,6 +42,16 @@ class Link:
     def arrays(self) -> tuple[Any, ...]:
         """The rows of the coefficients as NumPy arrays."""
         return tuple(row.numpy() for row in self.coefficients.unbind())
+
+    @cached_property
+    def values(self) -> Any:
+        """VALUES x positions, as NumPy has them."""
+        return self.coefficients.numpy()[ROWS - VALUES :]
+
+    @cached_property
+    def columns(self) -> Any:
+        """The number of each position."""
+        return torch.arange(self.coefficients.shape[1]).numpy()
 
     def to_json(self, layout: TensorSpec) -> dict[str, Any]:
         return {"input": self.input, "output": self.output, "layout": layout.to_json()}
@@ -86,7 +98,9 @@ def make_link(
     def below(limit: int) -> torch.Tensor:
         return torch.randint(limit, (count,), generator=generator, device=generator.device).cpu()
 
-    rows = (starts + below(1 << 40) % sizes, starts, sizes - 1, below(output_elements), below(1 << 40))
+    bits = words(inputs[index])
+    values = [bits[(starts + below(1 << 40) % sizes).to(bits.device)].cpu().to(torch.int64) for _ in range(VALUES)]
+    rows = (starts + below(1 << 40) % sizes, below(output_elements), below(1 << 40), *values)
     return Link(index, output, torch.stack(rows).to(inputs[index].device))
 
 
@@ -101,24 +115,21 @@ def step(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], link: 
 
 def _step_on_cpu(source: torch.Tensor, target: torch.Tensor, link: Link) -> None:
     """NumPy needs a seventh of the time that torch takes for so few elements."""
-    where, start, choices, read, addend = link.arrays
-    values = target.numpy()
+    where, read, addend, *_ = link.arrays
     pick = source.numpy()[read].astype("int64")
     pick *= MIX
     pick >>= SHIFT
     pick += addend
-    pick %= choices
-    pick += start
-    pick += pick >= where  # never the element itself
-    values[where] = values[pick]
+    pick &= VALUES - 1
+    target.numpy()[where] = link.values[pick, link.columns]
 
 
 def _step_by_torch(source: torch.Tensor, target: torch.Tensor, link: Link) -> None:
-    where, start, choices, read, addend = link.coefficients.unbind()
+    where, read, addend, *_ = link.coefficients.unbind()
     pick = source.index_select(0, read).to(torch.int64)
-    pick.mul_(MIX).bitwise_right_shift_(SHIFT).add_(addend).remainder_(choices).add_(start)
-    pick.add_(pick >= where)
-    target.index_copy_(0, where, target.index_select(0, pick))
+    pick.mul_(MIX).bitwise_right_shift_(SHIFT).add_(addend).bitwise_and_(VALUES - 1)
+    chosen = link.coefficients[ROWS - VALUES :].gather(0, pick.unsqueeze(0)).squeeze(0)
+    target.index_copy_(0, where, chosen.to(target.dtype))
 
 
 def derive(

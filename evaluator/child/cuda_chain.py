@@ -15,19 +15,26 @@ from evaluator.child.warpwright_native import CompileError, CompilerMissing, Cud
 
 _THREADS = 128
 _SOURCE = r"""
+template <class Word, class Element>
+__device__ __forceinline__ void step(const Word* source, Element* target, const long long* rows, int count)
+{
+  const int j = blockIdx.x * blockDim.x + threadIdx.x;
+  if (j >= count) return;
+  const long long where = rows[j], read = rows[count + j], addend = rows[2 * count + j];
+  long long values[VALUES];  // loaded before it is known which one is wanted: a load less to wait for
+#pragma unroll
+  for (int i = 0; i < VALUES; ++i) values[i] = rows[(3 + i) * count + j];
+  const unsigned long long mixed = (unsigned long long)(long long)source[read] * MIX;
+  const int pick = (int)((((long long)mixed >> SHIFT) + addend) & (VALUES - 1));
+  long long value = values[0];
+#pragma unroll
+  for (int i = 1; i < VALUES; ++i) value = pick == i ? values[i] : value;
+  target[where] = (Element)value;
+}
 #define STEP(NAME, WORD, ELEMENT)                                                                      \
 extern "C" __global__ void NAME(const WORD* source, ELEMENT* target, const long long* rows, int count) \
 {                                                                                                      \
-  const int j = blockIdx.x * blockDim.x + threadIdx.x;                                                 \
-  if (j >= count) return;                                                                              \
-  const long long where = rows[j], start = rows[count + j], choices = rows[2 * count + j];             \
-  const long long read = rows[3 * count + j], addend = rows[4 * count + j];                            \
-  const unsigned long long mixed = (unsigned long long)(long long)source[read] * MIX;                  \
-  long long pick = (((long long)mixed >> SHIFT) + addend) % choices;                                   \
-  if (pick < 0) pick += choices;                                                                       \
-  pick += start;                                                                                       \
-  pick += pick >= where;                                                                               \
-  target[where] = target[pick];                                                                        \
+  step(source, target, rows, count);                                                                   \
 }
 #define STEPS(SUFFIX, WORD)                        \
   STEP(step_##SUFFIX##_1, WORD, unsigned char)     \
@@ -49,8 +56,9 @@ def _kernel(source_bytes: int, target_bytes: int) -> CudaKernel | None:
 
 @functools.cache
 def _module() -> CudaModule | None:
+    defines = {"MIX": f"{chain.MIX & (1 << 64) - 1}ULL", "SHIFT": chain.SHIFT, "VALUES": chain.VALUES}
     try:
-        return load_cuda(_SOURCE, defines={"MIX": f"{chain.MIX & (1 << 64) - 1}ULL", "SHIFT": chain.SHIFT})
+        return load_cuda(_SOURCE, defines=defines)
     except (CompileError, CompilerMissing):
         return None
 

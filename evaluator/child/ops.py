@@ -24,7 +24,7 @@ OPS: dict[str, Operation] = {
     "ping": ping,
     "setup": _session.setup,
     "load": _session.load,
-    "native_files": _session.native_files,
+    "built_files": _session.built_files,
     "recipe": _session.recipe,
     "construct": _session.construct,
     "compile": _session.compile,

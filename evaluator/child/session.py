@@ -13,6 +13,7 @@ import importlib.util
 import inspect
 import os
 import random
+import shutil
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -26,7 +27,8 @@ from evaluator.child.lift import lifting, widened
 from evaluator.child.spec import TensorSpec, read_tree, write_tree
 
 _MAX_LEAVES = 256
-_NATIVE_BYTES = 2 << 20
+_BUILT_BYTES = 2 << 20
+_TRITON_SUFFIXES = (".cubin", ".json", ".so")
 _DEVICES = {"cpu": ("evaluator.child.cpu_device", "CpuDevice"), "cuda": ("evaluator.child.cuda_device", "CudaDevice")}
 
 
@@ -59,7 +61,10 @@ class Session:
     def load(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Execute the job's file at `path` as module `name`; `needs` are attributes that it must have."""
         sys.modules.setdefault("warpwright_native", warpwright_native)
-        path = Path(os.environ.get("WARP_JOB", "/job"), request["path"])
+        job = Path(os.environ.get("WARP_JOB", "/job"))
+        if (job / "triton").is_dir():  # Triton writes into its cache, and a job's folder cannot be written
+            shutil.copytree(job / "triton", _triton_cache(), dirs_exist_ok=True)
+        path = job / request["path"]
         spec = importlib.util.spec_from_file_location(request["name"], path)
         assert spec is not None
         assert spec.loader is not None
@@ -72,14 +77,20 @@ class Session:
         self.module = module
         return {}
 
-    def native_files(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """What `load_cpp` compiled in this child, in base64, as far as it fits into a reply."""
-        files, room = {}, _NATIVE_BYTES
-        for path in sorted(Path("/tmp/native").glob("*.so")):
-            room -= path.stat().st_size
-            if room >= 0:
-                files[path.name] = base64.b64encode(path.read_bytes()).decode()
-        return {"files": files}
+    def built_files(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """What `load_cpp` and Triton compiled in this child, in base64, as far as it fits into a reply."""
+        groups = [("native", [path]) for path in sorted(Path("/tmp/native").glob("*.so"))]
+        for folder in sorted(_triton_cache().glob("*/")):
+            files = [path for path in sorted(folder.iterdir()) if path.suffix in _TRITON_SUFFIXES]
+            groups.append((f"triton/{folder.name}", files))
+        found: dict[str, str] = {}
+        room = _BUILT_BYTES
+        for place, files in groups:
+            size = sum(path.stat().st_size for path in files)
+            if size <= room:  # half a kernel is none
+                room -= size
+                found |= {f"{place}/{path.name}": base64.b64encode(path.read_bytes()).decode() for path in files}
+        return {"files": found}
 
     # ------------------------------------------------------------ recipes of the reference
 
@@ -258,6 +269,10 @@ def _made(reply: Any, device: torch.device) -> Any:
     if kind == "dict":
         return {key: _made(item, device) for key, item in body}
     return body
+
+
+def _triton_cache() -> Path:
+    return Path(os.environ.get("TRITON_CACHE_DIR", "/tmp/triton"))
 
 
 def _accepted(function: Any, sizes: dict[str, Any]) -> dict[str, Any]:

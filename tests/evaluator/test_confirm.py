@@ -57,7 +57,7 @@ def test_a_gain_within_the_harness_or_a_loss_on_held_out_data_forbids_promotion(
     again = [(ONE, _logs(generator, 1.0, 0.001))]
     gain = [(ONE, _logs(generator, 1.1, 0.001))]
     assert _promotion(gain, again)["promote"]
-    assert not _promotion(gain, again, (), 0.2)["promote"]
+    assert not _promotion(gain, again, (), [0.2])["promote"]
     found = _promotion(gain, again, [(hidden, _logs(generator, 0.9, 0.001))])
     assert not found["promote"]
     assert found["worse_workloads"] == ["a held-out workload"]

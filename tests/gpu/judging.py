@@ -21,13 +21,13 @@ CANDIDATES = Path(__file__).parent / "candidates"
 
 WORKLOADS = """WORKLOADS = [
     {"name": "prefill", "rows": 2048, "hidden": 4096, "dtype": "bfloat16", "device": "cuda"},
-    {"name": "odd", "rows": 133, "hidden": 1000, "dtype": "float32", "device": "cuda", "held_out": True},
+    {"name": "odd", "rows": 133, "hidden": 1000, "dtype": "bfloat16", "device": "cuda", "held_out": True},
 ]
 """
 
 
 def rmsnorm_problem() -> Problem:
-    """The example problem with one Workload that is timed and one held-out fp32 one."""
+    """The example problem with one Workload that is timed and one that is held out."""
     source = (ROOT / "examples" / "problems" / "rmsnorm_residual.py").read_text()
     source = re.sub(r"^WORKLOADS = \[.*?^\]\n", WORKLOADS, source, flags=re.MULTILINE | re.DOTALL)
     return read_problem(source, "rmsnorm_residual")

@@ -35,12 +35,12 @@ def run(request, fds):
     link, forward = rounds._link, session.model.forward
     outputs, claims, bits = rounds._outputs, [], None
     if link is not None:
-        where, start, choices, read, addend = link.arrays
+        where, read, addend, *_ = link.arrays
     with torch.no_grad():
         for (x,), target in zip(rounds._tensors, words):
             if bits is not None and link is not None:
-                pick = ((bits[read].astype("int64") * chain.MIX >> chain.SHIFT) + addend) % choices + start
-                target[where] = target[pick + (pick >= where)]
+                pick = ((bits[read].astype("int64") * chain.MIX >> chain.SHIFT) + addend) & chain.VALUES - 1
+                target[where] = link.values.view("int32")[:, ::2][pick, link.columns]
             y = forward(x)
             bits = y.view(torch.int32).view(-1).numpy()
             outputs.append(y)

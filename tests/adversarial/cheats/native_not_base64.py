@@ -18,16 +18,16 @@ class Base(nn.Module):
 
 
 harness = sys.modules["evaluator.child.ops"]
-original = harness.OPS["native_files"]
+original = harness.OPS["built_files"]
 
 
 def forged(request, fds):
     reply = original(request, fds)
-    reply = {"files": {"0" * 32 + ".so": "a"}}
+    reply = {"files": {"native/" + "0" * 32 + ".so": "a"}}
     return reply
 
 
-harness.OPS["native_files"] = forged
+harness.OPS["built_files"] = forged
 
 
 class ModelNew(Base):
