@@ -11,8 +11,9 @@ import itertools
 import math
 import random
 import re
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from pathlib import Path
 
 from evaluator.types import Candidate, DeviceKind, Language
 from evolution.tunables import Scalar, apply_configuration, family_of, read_tunables
@@ -147,6 +148,10 @@ EDITS: dict[str, Edit] = {
     "fenced": lambda s: re.sub(r"(    j = .*\n)", r"\1    tl.debug_barrier()\n", s) if "    for start" not in s else s,
 }
 
+DEAD_ENDS = ("double", "half", "copied", "fenced")
+"""Nobody builds on these."""
+MOST_EDITS = 5
+
 
 def bases(graphs: Mapping[str, Graph], kind: DeviceKind, seed: int) -> list[Design]:
     """The synthesiser's designs, one for each family."""
@@ -161,20 +166,33 @@ def listed(base: Design) -> Design:
     return replace(base, source=shortened(base.source, 2 * MOST_CONFIGURATIONS))
 
 
-def designs(made: list[Design], reference: str, seed: int, most: int) -> Iterator[Design]:
-    """Bases, the reference as it is and compiled, each edit alone, then several together; each family once."""
+def designs(
+    made: list[Design], reference: str, seed: int, most: int, by_hand: Sequence[Design] = ()
+) -> Iterator[Design]:
+    """Bases, what was written by hand, the reference, then a tree: each one more edit of a design before."""
     rng = random.Random(seed)
     seen: set[str] = set()
-    singles = [edited(base, (name,)) for base in made for name in EDITS]
-    rng.shuffle(singles)
-    more: list[Design | None] = []
-    for _ in range(most * 3):
-        names = tuple(name for name in EDITS if name not in ("double", "half", "copied", "fenced"))
-        more.append(edited(rng.choice(made), tuple(sorted(rng.sample(names, rng.randint(2, 4)), key=names.index))))
-    for design in [*map(listed, made), *plain(reference), *singles, *more]:
-        if design is not None and design.family not in seen and len(seen) < most:
+    grown = list(made)
+    for design in [*map(listed, made), *by_hand, *plain(reference)][:most]:
+        seen.add(design.family)
+        yield design
+    for _ in range(200 * most):
+        if len(seen) >= most:
+            return
+        parent, name = rng.choice(grown), rng.choice(list(EDITS))
+        root = next(base for base in made if base.base == parent.base)
+        design = edited(root, tuple(sorted({*parent.edits, name}, key=list(EDITS).index)))
+        if design is not None and design.family not in seen:
             seen.add(design.family)
+            if name not in DEAD_ENDS and len(design.edits) < MOST_EDITS:
+                grown.append(design)
             yield design
+
+
+def written(problem: str) -> list[Design]:
+    """The kernels of a problem that were written by hand."""
+    files = sorted(Path(__file__).with_name("written").glob(f"{problem}_*.py"))
+    return [Design(f"by hand: {path.stem}", (), path.read_text(encoding="utf-8"), Language.TRITON) for path in files]
 
 
 def plain(reference: str) -> list[Design]:

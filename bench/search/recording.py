@@ -17,7 +17,7 @@ from typing import Any
 import torch
 
 from bench.search.bed import Bed, Wrong, held
-from bench.search.designs import Item, bases, designs, items
+from bench.search.designs import Item, bases, designs, items, written
 from evaluator.types import DeviceKind, Language, Verdict, content_hash
 from evolution.niche import niche_of
 from tests.synthesis import checking
@@ -41,8 +41,10 @@ def work(options: argparse.Namespace) -> int:
     folder.mkdir(exist_ok=True)
     part, now = (options.output / f"{name}.{shard}.{ending}" for ending in ("jsonl", "now"))
     kind = DeviceKind.CUDA if cuda else DeviceKind.CPU
-    shown = list(checking.sizes_of(source, kind.value))
-    chosen = list(designs(bases(checking.graphs(source, shown), kind, options.seed), source, options.seed, DESIGNS))
+    seed = int(content_hash(name, str(options.seed))[:8], 16)
+    graphs = checking.graphs(source, checking.sizes_of(source, kind.value))
+    by_hand = written(name) if cuda else []
+    chosen = list(designs(bases(graphs, kind, seed), source, seed, DESIGNS, by_hand))
     bed = Bed(source, options.device, folder, options.output / "device.lock" if cuda else None)
     known = _known(part, options.output / f"{name}.known")
     with held(bed.lock):
@@ -58,7 +60,7 @@ def work(options: argparse.Namespace) -> int:
         for design in chosen:
             write({"line": "design", "family": design.family, "base": design.base, "edits": design.edits,
                    "language": design.language.value, "source": design.source})  # fmt: skip
-        for number, item in enumerate(items(chosen, options.seed)):
+        for number, item in enumerate(items(chosen, seed)):
             if time.time() > end or recorder.count >= options.most:
                 break
             if number % options.shards != shard or item.hash in known:
