@@ -43,7 +43,9 @@ def test_kernels_are_each_there_once_and_the_same_again(made: list[Design]) -> N
     assert {"reference", "compiled", "by hand: rmsnorm_residual_rows"} <= {design.base for design in chosen}
     hashes = [item.hash for item in items(chosen, 3)]
     assert len(set(hashes)) == len(hashes)
-    assert hashes == [item.hash for item in items(list(designs(made, REFERENCE, 3, 20, written("rmsnorm_residual"))), 3)]
+    assert hashes == [
+        item.hash for item in items(list(designs(made, REFERENCE, 3, 20, written("rmsnorm_residual"))), 3)
+    ]
     slips = [item for item in items(chosen, 3) if item.origin is not None]
     assert 0.1 < len(slips) / len(hashes) < 0.3
     assert all(item.origin in hashes for item in slips)
