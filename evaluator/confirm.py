@@ -6,6 +6,7 @@ from __future__ import annotations
 import math
 import statistics
 from collections.abc import Mapping, Sequence
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -163,21 +164,24 @@ def _contenders(
     "again" is the Candidate once more, in another process: how far it is from itself is the A/A spread.
     """
     judge, problem = task.judge, task.problem
+    suspects = {"candidate": task.candidate, "again": task.candidate}
+    if task.champion is not None:
+        suspects["champion"] = task.champion
+    # Most of starting is waiting for the device's driver, which serves several processes at once.
+    with ThreadPoolExecutor(len(suspects)) as starters:
+        started = {n: starters.submit(judge.start_candidate, one, Stage.CONFIRM) for n, one in suspects.items()}
+    for future in started.values():
+        if future.exception() is None:
+            fresh.enter_context(future.result())
     contenders: list[Contender] = []
-
-    def add(name: str, one: Candidate) -> None:
-        subject = fresh.enter_context(judge.start_candidate(one, Stage.CONFIRM))
+    for name, future in started.items():
+        subject = future.result()
         try:
             names = subject.construct("ModelNew", oracle.init, train=problem.train, seed=7)
             subject.load_state(candidate_state(oracle, match_names(oracle.names, names)))
         except (ChildFault, LayoutError) as fault:
             raise rejection(fault, Stage.CONFIRM, "constructing ModelNew") from fault
         contenders.append(Contender(name, subject, suspect=True))
-
-    add("candidate", task.candidate)
-    add("again", task.candidate)
-    if task.champion is not None:
-        add("champion", task.champion)
     for mode in modes:
         if mode == "eager":
             subject = fresh.enter_context(judge.room.fresh_comparator(problem, mode, oracle))
