@@ -3,9 +3,9 @@
     python -m bench.service [--url postgresql+psycopg://.../db] [--seconds 300] [--clients 10] [--match TEXT]
 
 Starts the real service on the database (seeded first where it is empty: see bench.seed), a writer that settles Jobs as
-workers do, and clients that think for half a second between requests. Each client takes every GET route in turn with
-every filter, at the beginning and deep into its pages, on the largest Run and on others. Prints p50 and p99 of each,
-and writes them, the plans of the slowest statements and the sizes of tables to bench/results/service-DATABASE.json.
+workers do, and clients that think for half a second between requests. Each client takes every GET route in turn, with
+one of its filters, at the beginning or deep into its pages, on the largest Run or on others. Prints p50 and p99, and
+writes them, the plans of the slowest statements and the sizes of tables to bench/results/service-DATABASE.json.
 Exit status 1: a route was slower than 250 ms at the 99th percentile, or answered with an error.
 QUICK=1: a small SQLite database in a temporary folder, 15 seconds.
 """
@@ -164,8 +164,11 @@ async def prepare(url: str, found: Found, match: str) -> list[Shape]:
 
 
 async def browse(url: str, shapes: Sequence[Shape], clients: int, seconds: float, seed: int) -> dict[str, Sample]:
-    """What clients see that think between requests."""
+    """What clients see that think between requests: each asks every route as often, one of its kinds at a time."""
     samples: dict[str, Sample] = defaultdict(Sample)
+    kinds: dict[str, list[Shape]] = defaultdict(list)
+    for shape in shapes:
+        kinds[route_of(shape.name)].append(shape)
     ends_at = time.monotonic() + seconds
 
     async def one(number: int) -> None:
@@ -173,9 +176,10 @@ async def browse(url: str, shapes: Sequence[Shape], clients: int, seconds: float
         async with httpx2.AsyncClient(base_url=url, timeout=60, trust_env=False) as client:
             await asyncio.sleep(rng.random() * THINK_S)
             while time.monotonic() < ends_at:
-                for shape in rng.sample(list(shapes), len(shapes)):
+                for route in rng.sample(list(kinds), len(kinds)):
                     if time.monotonic() >= ends_at:
                         return
+                    shape = rng.choice(kinds[route])
                     await ask(client, shape, samples[shape.name], rng)
                     await asyncio.sleep(THINK_S)
 
@@ -206,11 +210,16 @@ def percentile(values: Sequence[float], share: float) -> float:
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
+def route_of(name: str) -> str:
+    """The route of a kind of request, whatever its filter and page."""
+    return name.removeprefix("link ").partition("?")[0].partition(" page ")[0]
+
+
 def by_route(samples: Mapping[str, Sample]) -> dict[str, Sample]:
     """The same with all filters and pages of a route together: enough requests for a percentile."""
     found: dict[str, Sample] = defaultdict(Sample)
     for name, sample in samples.items():
-        route = found[name.removeprefix("link ").partition("?")[0].partition(" page ")[0]]
+        route = found[route_of(name)]
         route.ms += sample.ms
         route.failures += sample.failures
         route.slowest = max(route.slowest, sample.slowest)

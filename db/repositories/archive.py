@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 from sqlalchemy import select
-from sqlalchemy.orm import Session, defer
+from sqlalchemy.orm import Session
 
-from db.repositories.candidates import view
+from db.repositories.candidates import LISTED, view
 from db.tables import CandidateRow
 from db.views import CandidateView
 
@@ -14,10 +14,5 @@ MOST_CELLS = 2000
 
 def elites(s: Session, run_id: str) -> tuple[CandidateView, ...]:
     """The fastest passed Candidate of every cell, by island and Niche."""
-    rows = s.scalars(
-        select(CandidateRow)
-        .options(defer(CandidateRow.source), defer(CandidateRow.build))
-        .where(CandidateRow.run_id == run_id, CandidateRow.elite)
-        .limit(MOST_CELLS)
-    )
+    rows = s.execute(select(*LISTED).where(CandidateRow.run_id == run_id, CandidateRow.elite).limit(MOST_CELLS))
     return tuple(view(row) for row in sorted(rows, key=lambda row: (row.island, row.niche)))

@@ -6,8 +6,8 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from sqlalchemy import Select, and_, or_, select
-from sqlalchemy.orm import Session, defer
+from sqlalchemy import Row, Select, and_, or_, select
+from sqlalchemy.orm import Session
 
 from db.clock import iso
 from db.errors import NotFound
@@ -16,8 +16,37 @@ from db.views import CandidateView
 from db.visible import candidate_visible
 from evaluator.types import Candidate, Interval, Language, Ratio, Stage, Verdict
 
+LISTED = (
+    CandidateRow.id,
+    CandidateRow.run_id,
+    CandidateRow.problem_id,
+    CandidateRow.number,
+    CandidateRow.hash,
+    CandidateRow.language,
+    CandidateRow.proposer,
+    CandidateRow.model,
+    CandidateRow.operator,
+    CandidateRow.island,
+    CandidateRow.parents,
+    CandidateRow.verdict,
+    CandidateRow.stage,
+    CandidateRow.reason,
+    CandidateRow.speedup,
+    CandidateRow.speedup_low,
+    CandidateRow.speedup_high,
+    CandidateRow.confidence,
+    CandidateRow.confirmed,
+    CandidateRow.created_at,
+    CandidateRow.niche,
+    CandidateRow.elite,
+    CandidateRow.configuration,
+)
+"""What `view` shows. Lists select these alone: no sources, and no objects of the session for hundreds of rows."""
 
-def ratio(row: CandidateRow) -> Ratio | None:
+Listed = CandidateRow | Row[Any]
+
+
+def ratio(row: Listed) -> Ratio | None:
     """The newest judged headline against the fastest Baseline, or None."""
     if row.speedup is None or row.speedup_low is None or row.speedup_high is None:
         return None
@@ -25,8 +54,8 @@ def ratio(row: CandidateRow) -> Ratio | None:
     return Ratio(against="fastest", value=row.speedup, interval=interval)
 
 
-def view(row: CandidateRow) -> CandidateView:
-    """The picture of a row."""
+def view(row: Listed) -> CandidateView:
+    """The picture of a row, or of its LISTED columns."""
     return CandidateView(
         id=row.id,
         run_id=row.run_id,
@@ -68,10 +97,10 @@ def get(s: Session, candidate_id: str, *, project_id: str | None = None) -> Cand
 
 def several(s: Session, ids: Sequence[str], *, project_id: str | None = None) -> tuple[CandidateView, ...]:
     """A page of Candidates by id, in no order; those that are not there (for this project) are left out."""
-    query = select(CandidateRow).options(defer(CandidateRow.source), defer(CandidateRow.build))
+    query = select(*LISTED)
     if project_id is not None:
         query = query.where(candidate_visible(project_id))
-    return tuple(view(row) for row in s.scalars(query.where(CandidateRow.id.in_(ids))))
+    return tuple(view(row) for row in s.execute(query.where(CandidateRow.id.in_(ids))))
 
 
 def source(s: Session, candidate_id: str, *, project_id: str | None = None) -> Candidate:
@@ -132,11 +161,8 @@ def list(
             else CandidateRow.number < last.number
         )
     numbers = s.scalars(picked.order_by(*order).limit(limit)).all()
-    rows = s.scalars(
-        select(CandidateRow)
-        .options(defer(CandidateRow.source), defer(CandidateRow.build))
-        .where(CandidateRow.run_id == run_id, CandidateRow.number.in_(numbers))
-        .order_by(*order)
+    rows = s.execute(
+        select(*LISTED).where(CandidateRow.run_id == run_id, CandidateRow.number.in_(numbers)).order_by(*order)
     )
     return tuple(view(row) for row in rows)
 

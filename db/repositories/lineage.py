@@ -2,18 +2,19 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 
-from sqlalchemy import select
-from sqlalchemy.orm import Session, defer
+from sqlalchemy import Row, select
+from sqlalchemy.orm import Session
 
-from db.repositories.candidates import view
+from db.repositories.candidates import LISTED, view
 from db.tables import CandidateRow
 from db.views import CandidateView
 
 MOST_GENERATIONS = 60
 MOST_NODES = 400
 MOST_LATER = 5000
+PIECE = 500
 NEAR = 200
 
 
@@ -25,11 +26,7 @@ def ancestry(s: Session, ids: Sequence[str], *, most: int = MOST_NODES) -> tuple
         wanted = [id for id in wanted if id not in found][: most - len(found)]
         if not wanted:
             break
-        rows = s.scalars(
-            select(CandidateRow)
-            .options(defer(CandidateRow.source), defer(CandidateRow.build))
-            .where(CandidateRow.id.in_(wanted))
-        )
+        rows = s.execute(select(*LISTED).where(CandidateRow.id.in_(wanted)))
         views = [view(row) for row in rows]
         found.update((one.id, one) for one in views)
         wanted = list(dict.fromkeys(parent for one in views for parent in one.parents))
@@ -40,9 +37,8 @@ def children(
     s: Session, run_id: str, candidate_id: str, *, after_number: int, limit: int = 20
 ) -> tuple[CandidateView, ...]:
     """Candidates that were made from this one, among the next NEAR of its Run."""
-    rows = s.scalars(
-        select(CandidateRow)
-        .options(defer(CandidateRow.source), defer(CandidateRow.build))
+    rows = s.execute(
+        select(*LISTED)
         .where(
             CandidateRow.run_id == run_id,
             CandidateRow.number > after_number,
@@ -58,22 +54,30 @@ def descendants(s: Session, candidate: CandidateView, *, most: int = MOST_NODES)
 
     A child is younger than its parents, so one look at what came later finds every generation.
     """
-    later = s.execute(
-        select(CandidateRow.id, CandidateRow.parents)
-        .where(CandidateRow.run_id == candidate.run_id, CandidateRow.number > candidate.number)
-        .order_by(CandidateRow.number)
-        .limit(MOST_LATER)
-    )
     family = {candidate.id}
-    for row in later:
+    for row in _later(s, candidate):
         if len(family) > most:
             break
         if not family.isdisjoint(row.parents):
             family.add(row.id)
-    rows = s.scalars(
-        select(CandidateRow)
-        .options(defer(CandidateRow.source), defer(CandidateRow.build))
-        .where(CandidateRow.id.in_(family - {candidate.id}))
-        .order_by(CandidateRow.number)
-    )
+    rows = s.execute(select(*LISTED).where(CandidateRow.id.in_(family - {candidate.id})).order_by(CandidateRow.number))
     return tuple(view(row) for row in rows)
+
+
+def _later(s: Session, candidate: CandidateView) -> Iterator[Row[str, list[str]]]:
+    """Who came next in its Run, with their parents: read in pieces, since the first few hold most families."""
+    number = candidate.number
+    for _ in range(MOST_LATER // PIECE):
+        rows = s.execute(
+            select(CandidateRow.id, CandidateRow.parents)
+            .where(
+                CandidateRow.run_id == candidate.run_id,
+                CandidateRow.number > number,
+                CandidateRow.number <= number + PIECE,
+            )
+            .order_by(CandidateRow.number)
+        ).all()
+        yield from rows
+        if not rows:
+            return
+        number += PIECE

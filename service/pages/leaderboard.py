@@ -24,7 +24,7 @@ from service.spreadsheets import MOST_ROWS, leaderboard_csv
 router = APIRouter()
 
 PAGE = 50
-MAP = 400
+MAP = 200
 SORTS: tuple[tuple[Sort, str], ...] = (
     ("speedup", "Speedup"),
     ("roofline", "Roofline"),
@@ -86,7 +86,8 @@ def show(context: Ctx, who: Reads, question: Asked, cursor: Cursor = None) -> Re
         shown = found[:limit]
         trends = {} if as_map else leaderboard.trends(session, shown)
         devices = leaderboard.devices(session, who.project_id)
-        active = [run for run in runs.list(session, who.project_id, limit=20) if not run.status.ended]
+        # Said only where there is nothing to show.
+        newest = () if shown else runs.list(session, who.project_id, limit=20)
     more = encode_cursor(list_name, shown[-1].id) if len(found) > limit else None
     return page(
         "leaderboard.html",
@@ -99,7 +100,7 @@ def show(context: Ctx, who: Reads, question: Asked, cursor: Cursor = None) -> Re
         languages=[language.value for language in Language],
         sorts=SORTS,
         top=max((row.against_fastest.interval.high for row in shown), default=1.25),
-        active=active,
+        active=[run for run in newest if not run.status.ended],
         more=more,
         first=cursor is None,
     )

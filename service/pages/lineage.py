@@ -12,6 +12,7 @@ from db.views import CandidateView
 from evolution.types import Run
 
 ROOTS_OF = 40
+SHOWN = 250
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,7 +30,7 @@ def of_run(session: Session, run: Run) -> tuple[Node, ...]:
     ids = [id for id in (run.champion_id, run.best_id) if id is not None]
     ids += [one.id for one in fastest[:ROOTS_OF]]
     ids += [one.id for one in candidates.list(session, run.id, limit=ROOTS_OF)]
-    return forest(lineage.ancestry(session, ids))
+    return forest(lineage.ancestry(session, ids, most=SHOWN))
 
 
 def forest(found: Sequence[CandidateView]) -> tuple[Node, ...]:
