@@ -35,11 +35,20 @@ def cli_page() -> str:
         "Data goes to standard output, progress and remarks to standard error. `--json` is understood everywhere it",
         "makes sense. [Exit codes](exit-codes.md) are the same for all commands.", "",
     ]  # fmt: skip
-    for name, command in group.commands.items():
+    for name, command in _commands(group):
         lines += [f"## warpwright {name}", "", *_paragraphs(command.help or ""), "", *_usage(name, command), ""]
         rows = list(_rows(command))
         lines += ["| | meaning |", "|---|---|", *rows, ""] if rows else []
     return "\n".join(lines).rstrip() + "\n"
+
+
+def _commands(group: Any, before: str = "") -> Iterator[tuple[str, Any]]:
+    """Every command by its whole name, those of groups too."""
+    for name, command in group.commands.items():
+        if hasattr(command, "commands"):
+            yield from _commands(command, f"{before}{name} ")
+        else:
+            yield f"{before}{name}", command
 
 
 def _paragraphs(text: str) -> list[str]:

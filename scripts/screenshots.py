@@ -18,7 +18,7 @@ from pathlib import Path
 
 from playwright.sync_api import Browser, sync_playwright
 
-from warpwright.client import Client
+from warpwright.api import Client
 from warpwright.instance import DataFolder
 from warpwright.stack import Stack
 
@@ -61,12 +61,10 @@ def optimise(url: str, problem: Path, candidates: int) -> str:
     """Run it to its end; returns the run's id."""
     deadline = time.monotonic() + PATIENCE_S
     with Client(url) as client:
-        stored = client.create_problem(problem.stem, problem.read_text(encoding="utf-8"))
-        run = client.create_run(
-            problem_id=str(stored["id"]), device="cpu", budget={"candidates": candidates}, config={}
-        ).id
+        stored = client.create_problem(name=problem.stem, source=problem.read_text(encoding="utf-8"))
+        run = client.create_run(problem_id=stored.id, device="cpu", budget={"candidates": candidates}).id
         while time.monotonic() < deadline:
-            if client.run(run).status in ("finished", "failed", "cancelled"):
+            if client.get_run(run).status in ("finished", "failed", "cancelled"):
                 return run
             time.sleep(1.0)
     raise SystemExit(f"{run} has not ended after {PATIENCE_S:.0f} s")
@@ -75,7 +73,7 @@ def optimise(url: str, problem: Path, candidates: int) -> str:
 def take(url: str, run: str) -> int:
     """The pictures, light and dark."""
     with Client(url) as client:
-        state = client.run(run)
+        state = client.get_run(run)
     best = state.champion_id or state.best_id
     if best is None:
         print("nothing passed, so there is nothing to show", file=sys.stderr)

@@ -11,14 +11,16 @@ from typing import Annotated, Any, NoReturn
 import typer
 
 from warpwright import doctor as machine
-from warpwright import evaluator_process, paths, report
+from warpwright import evaluator_process, keys, paths, report
+from warpwright.api import words
 from warpwright.consoles import out, print_json, print_json_line, say
-from warpwright.device import read_device
+from warpwright.device import kind_of, read_device
 from warpwright.errors import BadUsage, ExitCode, Interrupted, WarpwrightError
 from warpwright.files import write_text
 from warpwright.instance import DataFolder
 from warpwright.optimize import DEFAULT_PORT, DEFAULT_SECONDS, Options
 from warpwright.optimize import optimize as run_optimize
+from warpwright.options import Data, Json, Server
 from warpwright.sessions import open_session
 from warpwright.stack import Stack
 
@@ -30,12 +32,10 @@ app = typer.Typer(
     rich_markup_mode=None,
     pretty_exceptions_enable=False,
 )
+app.add_typer(keys.app, name="keys")
 
-Server = Annotated[str | None, typer.Option(help="Address of a running service. [default: an embedded one]")]
-Data = Annotated[Path | None, typer.Option(help="Folder of the embedded stack. [default: the user's data folder]")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON on standard output.")]
 Device = Annotated[str | None, typer.Option(help="cpu or cuda:N. [default: cuda:0 where there is a GPU, else cpu]")]
-Domain = Annotated[str | None, typer.Option(help="declared or general; what the problem file says, unless given.")]
+Domain = Annotated[words.Domain | None, typer.Option(help="What the problem file says, unless given.")]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="A run's id (run_...).")]
 
 
@@ -134,9 +134,9 @@ def _serve_until_interrupted(stack: Stack) -> None:
 def leaderboard(server: Server = None, data: Data = None, json: Json = False) -> None:
     """The champion of every problem on every kind of device."""
     with open_session(server, data) as session:
-        rows = list(session.client.leaderboard())
+        rows = list(session.client.each(session.client.list_leaderboard))
     if json:
-        print_json([row.raw for row in rows])
+        print_json(rows)
     elif rows:
         out.print(report.leaderboard(rows))
     else:
@@ -147,9 +147,9 @@ def leaderboard(server: Server = None, data: Data = None, json: Json = False) ->
 def runs(server: Server = None, data: Data = None, json: Json = False) -> None:
     """All runs, newest first."""
     with open_session(server, data) as session:
-        rows = list(session.client.runs())
+        rows = list(session.client.each(session.client.list_runs))
     if json:
-        print_json([row.raw for row in rows])
+        print_json(rows)
     elif rows:
         out.print(report.runs(rows))
     else:
@@ -160,9 +160,9 @@ def runs(server: Server = None, data: Data = None, json: Json = False) -> None:
 def candidates(run: RunId, server: Server = None, data: Data = None, json: Json = False) -> None:
     """The candidates of a run, with their verdicts and speedups."""
     with open_session(server, data) as session:
-        rows = list(session.client.candidates(run))
+        rows = list(session.client.each(session.client.list_candidates, run))
     if json:
-        print_json([row.raw for row in rows])
+        print_json(rows)
     elif rows:
         out.print(report.candidates(rows))
     else:
@@ -182,7 +182,7 @@ def events(
         client = session.client
         for event in client.follow(run, check=session.check) if follow else client.events(run):
             if json:
-                print_json_line(event.raw)
+                print_json_line(event)
             else:
                 out.print(report.event_line(event), markup=False)
 
@@ -191,9 +191,9 @@ def events(
 def cancel(run: RunId, server: Server = None, data: Data = None, json: Json = False) -> None:
     """Stop a run. What it found stays."""
     with open_session(server, data) as session:
-        state = session.client.cancel(run)
+        state = session.client.cancel_run(run)
     if json:
-        print_json(state.raw)
+        print_json(state)
     else:
         out.print(f"{state.id} is {state.status}", markup=False)
 
@@ -211,12 +211,13 @@ def download(
     """Take home the champion of a run or a problem (else its best candidate, as what it is)."""
     if form != "py":
         raise BadUsage(f"--format is py, not {form!r}")
-    kind = {"run": "runs", "prob": "problems"}.get(what.partition("_")[0])
-    if kind is None:
+    if what.partition("_")[0] not in ("run", "prob"):
         raise BadUsage(f"{what!r} is neither a run (run_...) nor a problem (prob_...)")
-    parameters = {"device": read_device(device).partition(":")[0]} if kind == "problems" else {}
     with open_session(server, data) as session:
-        text = session.client.download(kind, what, params=parameters)
+        if what.startswith("run_"):
+            text = session.client.download_run(what)
+        else:
+            text = session.client.download_problem(what, device=kind_of(read_device(device)))
     saved = write_text(output, text) if output is not None else None
     if json:
         print_json({"id": what, "file": str(saved) if saved else None, "source": None if saved else text})

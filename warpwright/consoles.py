@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import dataclasses
 import json
 import sys
 from typing import Any
@@ -20,13 +21,20 @@ def say(message: str) -> None:
     err.print(message, markup=False, soft_wrap=True)
 
 
+def _plain(value: Any) -> dict[str, Any]:
+    """What JSON does not know: an answer of the API, or a mapping."""
+    if dataclasses.is_dataclass(value):
+        return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
+    return dict(value)
+
+
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=dict) + "\n")
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=_plain) + "\n")
     sys.stdout.flush()
 
 
 def print_json_line(value: Any) -> None:
     """One JSON document on one line, for streams."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=dict) + "\n")
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain) + "\n")
     sys.stdout.flush()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from pathlib import Path
 
+from warpwright.api.words import DeviceKind
 from warpwright.errors import BadUsage
 
 _SHAPE = re.compile(r"cpu|cuda(:\d{1,2})?")
@@ -24,6 +25,6 @@ def read_device(text: str | None) -> str:
     return "cuda:0" if text == "cuda" else text
 
 
-def kind_of(device: str) -> str:
-    """`cpu` or `cuda`."""
-    return device.partition(":")[0]
+def kind_of(device: str) -> DeviceKind:
+    """`cpu` or `cuda`, of a device that was read."""
+    return "cpu" if device == "cpu" else "cuda"

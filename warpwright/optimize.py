@@ -12,12 +12,13 @@ from pathlib import Path
 from typing import Any
 
 from warpwright import report
-from warpwright.client import Client
+from warpwright.api import Client
+from warpwright.api.searching import Run
+from warpwright.api.words import Domain
 from warpwright.consoles import err, out, print_json, say
 from warpwright.device import kind_of
 from warpwright.errors import BadUsage, ExitCode, Interrupted, Refused, WarpwrightError
 from warpwright.files import read_source, write_text
-from warpwright.models import Run
 from warpwright.progress import Watch
 from warpwright.sessions import Session, open_session
 from warpwright.summary import Summary, gather
@@ -37,7 +38,7 @@ class Options:
     usd: float | None = None
     proposers: Sequence[str] = ()
     seeds: Sequence[Path] = ()
-    domain: str | None = None
+    domain: Domain | None = None
     server: str | None = None
     data: Path | None = None
     output: Path | None = None
@@ -72,9 +73,8 @@ def optimize(options: Options) -> ExitCode:
     workers = ("control", "propose", *(("gpu",) if gpu else ("build", "cpu")))
     with open_session(options.server, options.data, workers=workers, gpu=gpu) as session:
         client = session.client
-        extra = {"domain": options.domain} if options.domain else {}
-        problem = client.create_problem(options.problem.stem, source, **extra)
-        run = _create_run(client, problem_id=str(problem["id"]), device=kind, budget=budget, config=config)
+        problem = client.create_problem(name=options.problem.stem, source=source, domain=options.domain)
+        run = _create_run(client, problem_id=problem.id, device=kind, budget=budget, config=config)
         say(f"{run.id}: optimising {options.problem.name} on {options.device}")
         run = _follow(session, run, budget.get("wall_s"), quiet=options.json)
         summary = gather(client, run)
@@ -90,7 +90,7 @@ def _create_run(client: Client, **wanted: Any) -> Run:
         return client.create_run(**wanted, key=key)
     except Interrupted:
         with contextlib.suppress(WarpwrightError):
-            client.cancel(client.create_run(**wanted, key=key).id)
+            client.cancel_run(client.create_run(**wanted, key=key).id)
         raise
 
 
@@ -102,10 +102,10 @@ def _follow(session: Session, run: Run, seconds: float | None, *, quiet: bool) -
                 watch.take(event)
     except Interrupted:
         with contextlib.suppress(WarpwrightError):
-            session.client.cancel(run.id)
+            session.client.cancel_run(run.id)
             say(f"{run.id} is cancelled; what it found stays: warpwright download {run.id}")
         raise
-    return session.client.run(run.id)
+    return session.client.get_run(run.id)
 
 
 def _download(client: Client, summary: Summary, path: Path) -> Path | None:
@@ -114,9 +114,9 @@ def _download(client: Client, summary: Summary, path: Path) -> Path | None:
         return None
     try:
         if summary.standing is None:
-            return write_text(path, client.download("runs", summary.run.id))
-        device = str(summary.standing.raw.get("device_kind"))
-        return write_text(path, client.download("problems", summary.standing.problem_id, params={"device": device}))
+            return write_text(path, client.download_run(summary.run.id))
+        standing = summary.standing
+        return write_text(path, client.download_problem(standing.problem_id, device=standing.device_kind))
     except Refused as error:
         say(f"nothing to download: {error}")
         return None

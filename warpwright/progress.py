@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import time
 from collections import Counter
+from collections.abc import Mapping
 from types import TracebackType
-from typing import Self
+from typing import Any, Self
 
 from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
-from warpwright.models import Event, JsonObject
+from warpwright.api.searching import Event
 
 TROUBLE = ("malformed", "endpoint_error", "deadline", "refused")
 """Outcomes of a Proposal that a person should hear of."""
@@ -54,7 +55,7 @@ class Tally:
                 return f"ended: {data.get('reason', data.get('status', ''))}"
         return None
 
-    def _settled(self, data: JsonObject) -> str | None:
+    def _settled(self, data: Mapping[str, Any]) -> str | None:
         verdict, kind = str(data.get("verdict", "?")), str(data.get("kind") or "judge")
         value = data.get("speedup")
         if kind == "confirm":
@@ -71,7 +72,7 @@ class Tally:
             self.best = float(value)
         return f"{self._who(data)}: PASSED, {value:.2f}x the fastest baseline{', best so far' if better else ''}"
 
-    def _who(self, data: JsonObject) -> str:
+    def _who(self, data: Mapping[str, Any]) -> str:
         number = data.get("number")
         maker = self.makers.get(int(number), "") if number is not None else ""
         return f"#{number} {maker}".strip() if number is not None else str(data.get("candidate_id", "?"))

@@ -9,7 +9,9 @@ from rich.console import Console
 from rich.table import Table
 from rich.text import Text
 
-from warpwright.models import Candidate, Champion, Event, Ratio, Run
+from warpwright.api.boards import ApiKey, LeaderboardEntry
+from warpwright.api.judging import Candidate, Ratio
+from warpwright.api.searching import Event, Run
 from warpwright.summary import Summary
 
 
@@ -32,9 +34,10 @@ def show_summary(console: Console, summary: Summary, *, saved: Path | None, dash
         ratio = summary.speedup(against)
         if ratio is not None:
             name = "the fastest baseline" if against == "fastest" else against
-            percent = f"{ratio.confidence * 100:g} %"
+            interval = ratio.interval
+            percent = f"{interval.confidence * 100:g} %"
             console.print(
-                f"against {name}: {ratio.value:.2f}x, {percent} interval {ratio.low:.3f} to {ratio.high:.3f}",
+                f"against {name}: {ratio.value:.2f}x, {percent} interval {interval.low:.3f} to {interval.high:.3f}",
                 markup=False,
             )
     console.print()
@@ -67,7 +70,7 @@ def headline(summary: Summary) -> str:
         "no_proposer": "There was nobody to ask for kernels.",
         "cancelled": "The run was cancelled.",
     }
-    text = reasons.get(run.end_reason, f"The run ended: {run.end_reason or run.status}.")
+    text = reasons.get(run.end_reason or "", f"The run ended: {run.end_reason or run.status}.")
     searched = run.end_reason in ("no_improvement", "budget", "stagnated")
     return run.message if searched and run.message else f"{text} {run.message}".strip()
 
@@ -83,19 +86,19 @@ def _times(summary: Summary) -> Table:
 
 
 def _short(ratio: Ratio | None) -> str:
-    return f"{ratio.value:.2f}x ({ratio.low:.2f} to {ratio.high:.2f})" if ratio else ""
+    return f"{ratio.value:.2f}x ({ratio.interval.low:.2f} to {ratio.interval.high:.2f})" if ratio else ""
 
 
-def leaderboard(champions: Iterable[Champion]) -> Table:
+def leaderboard(champions: Iterable[LeaderboardEntry]) -> Table:
     result = table("problem", "device", "against fastest", "against eager", "baseline", "by", "run")
     for row in champions:
         result.add_row(
             row.problem_name,
-            row.device,
+            row.device_name,
             _short(row.against_fastest),
             _short(row.against_eager),
             row.fastest_baseline,
-            f"{row.proposer} ({row.language})",
+            f"{row.model or row.proposer} ({row.language})",
             row.run_id,
         )
     return result
@@ -104,8 +107,15 @@ def leaderboard(champions: Iterable[Champion]) -> Table:
 def runs(items: Iterable[Run]) -> Table:
     result = table("run", "problem", "device", "status", "ended", "candidates", "started", right=("candidates",))
     for run in items:
-        count = str(run.spend.get("candidates", ""))
-        result.add_row(run.id, run.problem_id, run.device, run.status, run.end_reason, count, run.created_at[:19])
+        result.add_row(
+            run.id,
+            run.problem_id,
+            run.device_kind,
+            run.status,
+            run.end_reason or "",
+            str(run.spend.candidates),
+            run.created_at[:19],
+        )
     return result
 
 
@@ -116,6 +126,17 @@ def candidates(items: Iterable[Candidate]) -> Table:
         verdict = f"{item.verdict or '…'}{' (confirmed)' if item.confirmed else ''}"
         reason = "" if item.verdict == "PASSED" else item.reason
         result.add_row(str(item.number), item.id, item.language, origin, verdict, _short(item.speedup), reason[:100])
+    return result
+
+
+def keys(items: Iterable[ApiKey]) -> Table:
+    result = table("key", "name", "begins", "scope", "project", "made", "last used", "state")
+    for item in items:
+        ends = f"until {item.expires_at[:10]}" if item.expires_at else "in use"
+        state = f"revoked {item.revoked_at[:10]}" if item.revoked_at else ends
+        used = (item.last_used_at or "never")[:19]
+        begins = f"{item.prefix}…"
+        result.add_row(item.id, item.name, begins, item.scope, item.project_id, item.created_at[:10], used, state)
     return result
 
 

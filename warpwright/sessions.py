@@ -9,7 +9,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from warpwright import paths
-from warpwright.client import Client
+from warpwright.api import Client
 from warpwright.consoles import say
 from warpwright.errors import Unreachable, WarpwrightError
 from warpwright.instance import DataFolder, Instance
@@ -60,7 +60,7 @@ def open_session(
 def _answers(instance: Instance) -> bool:
     with Client(instance.url, timeout_s=5.0) as client:
         try:
-            client.ready()
+            client.get_readiness()
         except Unreachable:
             return False
         except WarpwrightError:

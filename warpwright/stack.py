@@ -21,8 +21,8 @@ from types import TracebackType
 from typing import Self
 
 from warpwright import children, paths
+from warpwright.api import Client
 from warpwright.children import Child
-from warpwright.client import Client
 from warpwright.errors import Missing, StackFailed, WarpwrightError
 from warpwright.instance import DataFolder
 from warpwright.valkey import Valkey, find_server
@@ -247,7 +247,7 @@ class Stack:
 
 def _is_ready(client: Client) -> bool:
     try:
-        client.ready()
+        client.get_readiness()
     except WarpwrightError:
         return False
     return True

@@ -7,8 +7,10 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from warpwright.client import Client
-from warpwright.models import Candidate, Champion, JsonObject, Ratio, Run
+from warpwright.api import Client
+from warpwright.api.boards import LeaderboardEntry
+from warpwright.api.judging import Candidate, Evaluation, Ratio
+from warpwright.api.searching import Run
 
 JUDGED_LIMIT = 500
 """Evaluations of at most so many Candidates are read to say where the time went."""
@@ -34,12 +36,12 @@ class Summary:
 
     run: Run
     best: Candidate | None
-    evaluation: JsonObject | None
+    evaluation: Evaluation | None
     rows: tuple[WorkloadRow, ...] = ()
     speedups: tuple[Ratio, ...] = ()
     verdicts: Mapping[str, int] = field(default_factory=dict)
     seconds_by_stage: Mapping[str, float] = field(default_factory=dict)
-    standing: Champion | None = None
+    standing: LeaderboardEntry | None = None
 
     @property
     def improved(self) -> bool:
@@ -56,10 +58,10 @@ class Summary:
 
     def as_json(self) -> dict[str, Any]:
         return {
-            "run": self.run.raw,
+            "run": self.run,
             "improved": self.improved,
-            "standing_champion": self.standing.raw if self.standing else None,
-            "candidate": self.best.raw if self.best else None,
+            "standing_champion": self.standing,
+            "candidate": self.best,
             "evaluation": self.evaluation,
             "candidates_by_verdict": dict(self.verdicts),
             "seconds_by_stage": dict(self.seconds_by_stage),
@@ -68,74 +70,68 @@ class Summary:
 
 def gather(client: Client, run: Run) -> Summary:
     """Read what a person wants to know about an ended Run."""
-    candidates = list(client.candidates(run.id))
+    candidates = list(client.each(client.list_candidates, run.id))
     own = any(c.id == run.champion_id for c in candidates)
     standing = None if own else _standing(client, run)
     wanted = run.champion_id if own else run.best_id
     best = next((c for c in candidates if c.id == wanted), None)
     seconds: dict[str, float] = {}
-    shown: JsonObject | None = None
+    shown: Evaluation | None = None
     for candidate in sorted(candidates, key=lambda c: c.id != wanted)[:JUDGED_LIMIT]:
-        evaluations = [record["result"] for record in client.evaluations(candidate.id) if record["result"]]
+        evaluations = _evaluations(client, candidate.id)
         for evaluation in evaluations:
-            for stage, value in (evaluation.get("duration_s") or {}).items():
-                seconds[stage] = seconds.get(stage, 0.0) + float(value)
+            for stage, value in evaluation.duration_s.items():
+                seconds[stage] = seconds.get(stage, 0.0) + value
         if candidate.id == wanted and standing is None:
             shown = _shown(evaluations)
     if standing is not None:
-        records = client.evaluations(standing.candidate_id)
-        shown = _shown(record["result"] for record in records if record["result"])
+        shown = _shown(_evaluations(client, standing.candidate_id))
     return Summary(
         run=run,
         best=best,
         evaluation=shown,
         rows=_rows(shown) if shown else (),
-        speedups=_ratios(shown) if shown else (),
+        speedups=shown.speedups if shown else (),
         verdicts=Counter(c.verdict or "not judged" for c in candidates),
         seconds_by_stage=seconds,
         standing=standing,
     )
 
 
-def _standing(client: Client, run: Run) -> Champion | None:
+def _standing(client: Client, run: Run) -> LeaderboardEntry | None:
     """The champion that stands for the run's problem on its kind of device."""
-    kind = run.raw.get("device_kind")
-    champions = (c for c in client.leaderboard() if c.problem_id == run.problem_id)
-    return next((c for c in champions if c.raw.get("device_kind") == kind), None)
+    return next(iter(client.list_leaderboard(problem_id=run.problem_id, device=run.device_kind).items), None)
 
 
-def _shown(evaluations: Iterable[JsonObject]) -> JsonObject | None:
+def _evaluations(client: Client, candidate_id: str) -> list[Evaluation]:
+    records = client.each(client.list_evaluations, candidate_id)
+    return [record.result for record in records if record.result is not None]
+
+
+def _shown(evaluations: Iterable[Evaluation]) -> Evaluation | None:
     """The one whose times are shown."""
-    shown: JsonObject | None = None
+    shown: Evaluation | None = None
     for evaluation in evaluations:
-        if evaluation.get("verdict") == "PASSED":
+        if evaluation.verdict == "PASSED":
             shown = _better(shown, evaluation)
     return shown
 
 
-def _better(now: JsonObject | None, other: JsonObject) -> JsonObject:
+def _better(now: Evaluation | None, other: Evaluation) -> Evaluation:
     """The one to show: a confirmed Evaluation before a judged one, else the later."""
-    if now is not None and now.get("stage") == "confirm" and other.get("stage") != "confirm":
+    if now is not None and now.stage == "confirm" and other.stage != "confirm":
         return now
     return other
 
 
-def _ratios(evaluation: JsonObject) -> tuple[Ratio, ...]:
-    read = (Ratio.read(item) for item in evaluation.get("speedups") or ())
-    return tuple(ratio for ratio in read if ratio is not None)
-
-
-def _rows(evaluation: JsonObject) -> tuple[WorkloadRow, ...]:
-    ratios = _ratios(evaluation)
-    rows = []
-    for item in evaluation.get("measurements") or ():
-        name = str(item["workload"])
-        rows.append(
-            WorkloadRow(
-                workload=name,
-                baselines_us={str(b["mode"]): float(b["median_us"]) for b in item.get("baselines") or ()},
-                kernel_us=float(item["median_us"]),
-                against_fastest=next((r for r in ratios if r.against == "fastest" and r.workload == name), None),
-            )
+def _rows(evaluation: Evaluation) -> tuple[WorkloadRow, ...]:
+    ratios = {ratio.workload: ratio for ratio in evaluation.speedups if ratio.against == "fastest"}
+    return tuple(
+        WorkloadRow(
+            workload=item.workload,
+            baselines_us={baseline.mode: baseline.median_us for baseline in item.baselines},
+            kernel_us=item.median_us,
+            against_fastest=ratios.get(item.workload),
         )
-    return tuple(rows)
+        for item in evaluation.measurements
+    )

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 
-from warpwright.client import Client
+from warpwright.api import Client
 from warpwright.errors import ExitCode
 
 ROOT = Path(__file__).parents[2]
@@ -137,7 +137,7 @@ def test_an_interrupt_cancels_the_run_and_leaves_no_process(tmp_path: Path) -> N
     with command(tmp_path, "optimize", str(PROBLEM), *arguments) as process:
         assert wait_until(lambda: running_url(tmp_path), START_S)
         with Client(str(running_url(tmp_path))) as client:
-            assert wait_until(lambda: list(client.runs()), START_S)
+            assert wait_until(lambda: client.list_runs().items, START_S)
         process.send_signal(signal.SIGINT)
         _, said = process.communicate(timeout=STOP_S)
     assert process.returncode == ExitCode.INTERRUPTED, said
@@ -153,7 +153,7 @@ def test_serve_leaves_no_process_however_it_ends(tmp_path: Path, number: signal.
         assert process.stdout is not None
         url = json.loads(process.stdout.readline())["url"]
         with Client(url) as client:
-            assert client.ready()
+            assert client.get_readiness()
         assert len(processes_of(tmp_path)) >= 5  # ours, Valkey, API, workers
         process.send_signal(number)
         process.communicate(timeout=STOP_S)

@@ -17,8 +17,8 @@ import yaml
 
 from tests.repo.test_compose import alive
 from warpwright import children
+from warpwright.api import Client
 from warpwright.children import Child
-from warpwright.client import Client
 from warpwright.errors import Refused, WarpwrightError
 from warpwright.valkey import Valkey, find_server, free_port
 
@@ -101,7 +101,7 @@ def test_the_api_answers_on_every_address_and_only_with_the_key(broker: dict[str
     def ready() -> bool:
         with Client(url, timeout_s=5.0) as client:
             try:
-                return bool(client.ready())
+                return bool(client.get_readiness())
             except WarpwrightError:
                 return False
 
@@ -112,9 +112,9 @@ def test_the_api_answers_on_every_address_and_only_with_the_key(broker: dict[str
         code = test[3].replace(":8000/", f":{port}/")
         assert subprocess.run([sys.executable, "-c", code], timeout=20, check=False).returncode == 0
         with Client(url, api_key=CHOSEN["WARPWRIGHT_API_KEY"], timeout_s=5.0) as client:
-            assert list(client.runs()) == []
+            assert client.list_runs().items == ()
         with Client(url, api_key="another-key-of-sixteen", timeout_s=5.0) as client, pytest.raises(Refused) as refused:
-            list(client.runs())
+            client.list_runs()
         assert refused.value.status == 401
 
 

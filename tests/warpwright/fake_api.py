@@ -17,8 +17,8 @@ RUN_ID = "run_1"
 def run_object(**changes: Any) -> dict[str, Any]:
     return {
         "id": RUN_ID, "problem_id": "prob_1", "device_kind": "cpu", "status": "finished", "end_reason": "budget",
-        "message": "", "champion_id": "cand_2", "best_id": "cand_2", "spend": {"candidates": 2}, "budget": {},
-        "created_at": "2026-01-02T03:04:05Z", **changes,
+        "message": "", "champion_id": "cand_2", "best_id": "cand_2", "project_id": "default", "budget": {},
+        "config": {}, "spend": {"candidates": 2}, "created_at": "2026-01-02T03:04:05Z", **changes,
     }  # fmt: skip
 
 
@@ -31,16 +31,45 @@ def candidate_object(number: int, verdict: str, **changes: Any) -> dict[str, Any
     return {
         "id": f"cand_{number}", "run_id": RUN_ID, "problem_id": "prob_1", "number": number, "language": "cpp",
         "proposer": "synthesiser", "operator": "create", "verdict": verdict, "stage": "confirm", "reason": "because",
-        "speedup": ratio(1.5) if verdict == "PASSED" else None, "confirmed": verdict == "PASSED", **changes,
+        "speedup": ratio(1.5) if verdict == "PASSED" else None, "confirmed": verdict == "PASSED", "hash": "0" * 64,
+        "model": "", "island": 0, "parents": [], "created_at": "2026-01-02T03:04:05Z", **changes,
     }  # fmt: skip
 
 
 def evaluation_object(stage: str) -> dict[str, Any]:
-    baselines = [{"mode": "eager", "workload": "w", "median_us": 200.0}, {"mode": "compile", "median_us": 150.0}]
+    times = {"clock": "calls", "workload": "w", "samples_us": [], "interval_us": {"low": 90.0, "high": 110.0}}
+    baselines = [{**times, "mode": "eager", "median_us": 200.0}, {**times, "mode": "compile", "median_us": 150.0}]
     return {
+        "candidate_hash": "0" * 64, "problem_hash": "0" * 64,
         "verdict": "PASSED", "stage": stage, "reason": "right and timed", "duration_s": {"build": 0.5, stage: 2.0},
-        "measurements": [{"workload": "w", "median_us": 100.0, "baselines": baselines}],
+        "measurements": [{**times, "median_us": 100.0, "baselines": baselines}],
         "speedups": [ratio(2.0, "eager"), ratio(1.5), ratio(1.5, workload="w")],
+    }  # fmt: skip
+
+
+def record_object(result: dict[str, Any]) -> dict[str, Any]:
+    return {
+        "id": f"eval_{result['stage']}", "candidate_id": "cand_2", "run_id": RUN_ID, "problem_id": "prob_1",
+        "device_kind": "cpu", "device_name": "a processor", "kind": "judge", "state": "settled", "against_id": None,
+        "verdict": "PASSED", "stage": result["stage"], "reason": "", "device_s": 2.0, "created_at": "",
+        "settled_at": None, "result": result,
+    }  # fmt: skip
+
+
+def champion_object(**changes: Any) -> dict[str, Any]:
+    return {
+        "id": "champ_1", "problem_id": "prob_1", "problem_name": "addition", "device_kind": "cpu",
+        "device_name": "a processor", "run_id": RUN_ID, "candidate_id": "cand_2", "language": "cpp",
+        "proposer": "synthesiser", "model": "", "fastest_baseline": "compile", "against_fastest": ratio(1.5),
+        "against_eager": ratio(2.0, "eager"), "confirmed_at": "2026-01-02T03:04:05Z", **changes,
+    }  # fmt: skip
+
+
+def key_object(**changes: Any) -> dict[str, Any]:
+    return {
+        "id": "key_1", "name": "nightly", "prefix": "wwk_abcd", "scope": "submit", "project_id": "default",
+        "created_by": "local", "created_at": "2026-01-02T03:04:05Z", "last_used_at": None, "expires_at": None,
+        "revoked_at": None, **changes,
     }  # fmt: skip
 
 
@@ -81,9 +110,18 @@ class FakeApi:
         """The JSON (or text) for a request, or None for 404."""
         base = "/api/v1"
         if path == "/readyz":
-            return {"ready": True}
+            return {"status": "ok", "checks": {}}
         if path == f"{base}/problems":
-            return {"id": "prob_1"}
+            return {
+                "id": "prob_1", "name": "addition", "hash": "0" * 64, "description": "", "allow_library": "allowed",
+                "bitwise": False, "created_at": "", "domain": "declared", "error_budget": None, "mutates": [],
+                "precision": "exact", "train": False, "workloads": [],
+            }  # fmt: skip
+        if path == f"{base}/keys":
+            made = {"key": "wwk_secret", **key_object()}
+            return made if method == "POST" else {"items": [key_object()], "next_cursor": None}
+        if path == f"{base}/keys/key_1":
+            return key_object(revoked_at="2026-01-03T00:00:00Z")
         if path == f"{base}/runs" and method == "POST":
             return {**self.run, "status": "queued", "end_reason": None}
         if path == f"{base}/runs":
@@ -97,9 +135,11 @@ class FakeApi:
         if path.endswith("/evaluations"):
             judged = path == f"{base}/candidates/cand_2/evaluations"
             items = [evaluation_object("timing"), evaluation_object("confirm")] if judged else []
-            return {"items": [{"result": item} for item in items], "next_cursor": None}
+            return {"items": [record_object(item) for item in items], "next_cursor": None}
         if path == f"{base}/leaderboard":
-            return {"items": self.leaderboard, "next_cursor": None}
+            device = query.get("device", [""])[0]
+            found = [row for row in self.leaderboard if device in ("", row["device_kind"])]
+            return {"items": found, "next_cursor": None}
         if path == f"{base}/runs/{RUN_ID}/download":
             return "# the kernel\n"
         if path == f"{base}/problems/prob_1/download":
@@ -118,6 +158,9 @@ def _handler(api: FakeApi) -> type[BaseHTTPRequestHandler]:
             length = int(self.headers.get("content-length") or 0)
             api.bodies.append(json.loads(self.rfile.read(length) or b"{}"))
             self._answer("POST")
+
+        def do_DELETE(self) -> None:
+            self._answer("DELETE")
 
         def do_GET(self) -> None:
             self._answer("GET")

@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-from tests.warpwright.fake_api import RUN_ID, FakeApi, candidate_object, run_object
+from tests.warpwright.fake_api import RUN_ID, FakeApi, candidate_object, champion_object, run_object
 from warpwright import cli
 from warpwright.errors import ExitCode
 
@@ -83,8 +83,7 @@ def test_the_champion_of_an_earlier_run_is_given_where_it_still_stands(
 ) -> None:
     message = "The budget is used up. The Champion of an earlier run still stands: it runs 1.50 times as fast."
     api.run = run_object(champion_id=named, best_id=None, message=message, device_kind="cpu")
-    other = {"problem_id": "prob_1", "device_kind": "cuda", "candidate_id": "cand_9"}
-    api.leaderboard = [other, {"problem_id": "prob_1", "device_kind": "cpu", "candidate_id": "cand_2"}]
+    api.leaderboard = [champion_object(device_kind="cuda", candidate_id="cand_9"), champion_object()]
     assert optimize(api, problem) == ExitCode.OK
     shown = capfd.readouterr()
     assert "still stands" in shown.out
@@ -130,6 +129,8 @@ def test_a_refused_problem_ends_with_2_and_the_reason(
         ["nonsense"],
         ["optimize"],
         ["optimize", "p.py", "--nonsense"],
+        ["optimize", "p.py", "--domain", "everything"],
+        ["keys", "create", "nightly", "--scope", "everything"],
         ["download", "cand_1"],
         ["download", "run_1", "--format", "exe"],
     ],
@@ -149,13 +150,37 @@ def test_nobody_there_ends_with_3(capfd: pytest.CaptureFixture[str]) -> None:
 
 
 def test_lists_are_tables_or_json(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
-    api.candidates.append(candidate_object(3, "", reason=""))
-    for command in (["runs"], ["candidates", RUN_ID]):
+    api.candidates.append({**candidate_object(3, "PASSED"), "verdict": None, "speedup": None, "reason": ""})
+    for command in (["runs"], ["candidates", RUN_ID], ["keys", "list"]):
         assert cli.run([*command, "--server", api.url]) == ExitCode.OK
         table = capfd.readouterr().out
         assert cli.run([*command, "--server", api.url, "--json"]) == ExitCode.OK
         rows = json.loads(capfd.readouterr().out)
         assert all(row["id"] in table for row in rows)
+
+
+def test_the_leaderboard_is_a_table_or_json(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
+    assert cli.run(["leaderboard", "--server", api.url]) == ExitCode.OK
+    assert "no champions yet" in capfd.readouterr().err
+    api.leaderboard = [champion_object()]
+    assert cli.run(["leaderboard", "--server", api.url]) == ExitCode.OK
+    assert "1.50x (1.40 to 1.60)" in capfd.readouterr().out
+    assert cli.run(["leaderboard", "--server", api.url, "--json"]) == ExitCode.OK
+    assert json.loads(capfd.readouterr().out)[0]["against_fastest"]["interval"]["low"] == pytest.approx(1.4)
+
+
+def test_a_key_is_made_shown_once_and_revoked(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
+    named = ["keys", "create", "nightly", "--scope", "read", "--days", "9", "--server", api.url]
+    assert cli.run(named) == ExitCode.OK
+    shown = capfd.readouterr()
+    assert shown.out == "wwk_secret\n"
+    assert "key_1" in shown.err
+    assert api.bodies == [{"name": "nightly", "scope": "read", "expires_in_days": 9}]
+    assert cli.run(["keys", "list", "--server", api.url]) == ExitCode.OK
+    assert "secret" not in capfd.readouterr().out
+    assert cli.run(["keys", "revoke", "key_1", "--server", api.url]) == ExitCode.OK
+    assert "key_1 (nightly) is revoked" in capfd.readouterr().out
+    assert ("DELETE", "/api/v1/keys/key_1") in api.asked
 
 
 def test_events_are_lines_or_json_lines(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:

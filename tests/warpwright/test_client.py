@@ -7,13 +7,13 @@ import socket
 import pytest
 
 from tests.warpwright.fake_api import RUN_ID, FakeApi
-from warpwright.client import Client
+from warpwright.api import Client
 from warpwright.errors import Refused, ServiceFailed, StackFailed, Unreachable
 
 
 def test_lists_follow_cursors_to_the_end(api: FakeApi) -> None:
     with Client(api.url) as client:
-        assert [run.id for run in client.runs()] == [f"run_{n}" for n in range(5)]
+        assert [run.id for run in client.each(client.list_runs)] == [f"run_{n}" for n in range(5)]
 
 
 def test_a_problem_document_becomes_an_error_that_says_what_to_do(api: FakeApi) -> None:
@@ -27,7 +27,7 @@ def test_a_problem_document_becomes_an_error_that_says_what_to_do(api: FakeApi) 
         },
     )
     with Client(api.url) as client, pytest.raises(Refused) as caught:
-        client.create_problem("p", "x = 1")
+        client.create_problem(name="p", source="x = 1")
     assert caught.value.status == 422
     assert caught.value.slug == "reference-invalid"
     assert "line 3: define Model" in str(caught.value)
@@ -37,11 +37,11 @@ def test_a_problem_document_becomes_an_error_that_says_what_to_do(api: FakeApi) 
 def test_a_failing_service_and_a_missing_one_are_told_apart(api: FakeApi) -> None:
     api.refuse[f"/api/v1/runs/{RUN_ID}"] = (503, {"title": "busy", "detail": "try again"})
     with Client(api.url) as client, pytest.raises(ServiceFailed, match="try again"):
-        client.run(RUN_ID)
+        client.get_run(RUN_ID)
     with socket.socket() as unused:
         unused.bind(("127.0.0.1", 0))
         with Client(f"http://127.0.0.1:{unused.getsockname()[1]}") as client, pytest.raises(Unreachable):
-            client.run(RUN_ID)
+            client.get_run(RUN_ID)
 
 
 def test_posts_carry_an_idempotency_key_and_the_body(api: FakeApi) -> None:
@@ -52,7 +52,7 @@ def test_posts_carry_an_idempotency_key_and_the_body(api: FakeApi) -> None:
 
 def test_a_broken_stream_is_taken_up_where_it_stopped(api: FakeApi) -> None:
     api.breaks = [2, 5]
-    api.run["status"] = "running"  # so that a cut stream does not look like the end
+    api.run.update(status="running", end_reason=None)  # so that a cut stream does not look like the end
     with Client(api.url) as client:
         seen = [event.seq for event in client.follow(RUN_ID)]
     assert seen == [1, 2, 3, 4, 5, 6, 7]
@@ -76,4 +76,4 @@ def test_following_stops_when_the_stack_is_down(api: FakeApi) -> None:
 
 def test_a_key_is_sent_as_a_bearer_token(api: FakeApi) -> None:
     with Client(api.url, api_key="secret") as client:
-        assert client._http.headers["authorization"] == "Bearer secret"
+        assert client.http.headers["authorization"] == "Bearer secret"

@@ -7,7 +7,8 @@ import io
 from rich.console import Console
 
 from tests.warpwright.fake_api import event_object
-from warpwright.models import Event
+from warpwright.api.decoding import decode
+from warpwright.api.searching import Event
 from warpwright.progress import Tally, Watch
 
 STORY = [
@@ -25,7 +26,7 @@ STORY = [
 
 def test_the_tally() -> None:
     tally = Tally()
-    lines = [tally.take(Event.read(item)) for item in STORY]
+    lines = [tally.take(decode(Event, item)) for item in STORY]
     assert lines[3:] == [
         "proposal 3: endpoint_error (HTTP 500)",
         "#1 synthesiser: INCORRECT_VALUES ([worst] at 3)",
@@ -41,7 +42,7 @@ def test_plain_lines_where_there_is_no_terminal() -> None:
     text = io.StringIO()
     with Watch(Console(file=text, width=60), seconds=10) as watch:
         for item in STORY:
-            watch.take(Event.read(item))
+            watch.take(decode(Event, item))
     assert "INCORRECT_VALUES ([worst] at 3)" in text.getvalue()
     assert len(text.getvalue().splitlines()) == 6
 
@@ -50,5 +51,5 @@ def test_a_bar_on_a_terminal() -> None:
     text = io.StringIO()
     with Watch(Console(file=text, force_terminal=True, width=120), seconds=10) as watch:
         for item in STORY:
-            watch.take(Event.read(item))
+            watch.take(decode(Event, item))
     assert "best 1.20x, confirmed" in text.getvalue()

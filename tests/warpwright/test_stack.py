@@ -23,7 +23,8 @@ import http.server, json, os
 
 class Handler(http.server.BaseHTTPRequestHandler):
     def do_GET(self):
-        body = json.dumps({"pid": os.getpid(), "redis": os.environ["WARPWRIGHT_REDIS_URL"]}).encode()
+        health = {"status": "ok", "checks": {}}
+        body = json.dumps({**health, "pid": os.getpid(), "redis": os.environ["WARPWRIGHT_REDIS_URL"]}).encode()
         self.send_response(200)
         self.send_header("content-length", str(len(body)))
         self.end_headers()

@@ -80,10 +80,13 @@ class AsyncClient(AsyncReading, AsyncChanging):
                 return
             after = int(page.next_cursor)
 
-    async def follow(self, run_id: str, *, after: int = 0, give_up_s: float = 60.0) -> AsyncIterator[Event]:
+    async def follow(
+        self, run_id: str, *, after: int = 0, give_up_s: float = 60.0, check: Callable[[], None] = lambda: None
+    ) -> AsyncIterator[Event]:
         """Every event after `after`, live, each once and in order, until the Run has ended. See `Client.follow`."""
         patience = Patience(self.url, give_up_s)
         while True:
+            check()
             broken: Exception | None = None
             try:
                 async for event in self._stream(run_id, after):

@@ -77,14 +77,18 @@ class Client(Reading, Changing):
                 return
             after = int(page.next_cursor)
 
-    def follow(self, run_id: str, *, after: int = 0, give_up_s: float = 60.0) -> Iterator[Event]:
+    def follow(
+        self, run_id: str, *, after: int = 0, give_up_s: float = 60.0, check: Callable[[], None] = lambda: None
+    ) -> Iterator[Event]:
         """Every event after `after`, live, each once and in order, until the Run has ended.
 
         A broken stream is taken up where it stopped (Last-Event-ID), after a pause that grows. Raises Unreachable
-        where none can be had for `give_up_s`.
+        where none can be had for `give_up_s`. `check` is called before each try and may raise: it knows of an end
+        that no stream tells of.
         """
         patience = Patience(self.url, give_up_s)
         while True:
+            check()
             broken: Exception | None = None
             try:
                 for event in self._stream(run_id, after):
