@@ -10,6 +10,7 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
+import pstats
 import sys
 import time
 from pathlib import Path
@@ -32,15 +33,18 @@ def main() -> int:
     arguments.add_argument("--device", default="cuda:0")
     arguments.add_argument("--problem", type=Path, default=PROBLEM)
     arguments.add_argument("--candidates", nargs="*", default=["honest_triton", "honest_cuda"])
+    arguments.add_argument("--profile", type=Path, help="where the judge's own time goes, for python -m pstats")
     chosen = arguments.parse_args()
     problem = read_problem(chosen.problem.read_text(), chosen.problem.stem)
-    with Judge(chosen.device, log=Path("/dev/stderr")) as judge:
+    with Judge(chosen.device, log=Path("/dev/stderr"), profile=chosen.profile) as judge:
         report = measure(judge, problem, chosen.candidates)
     RESULTS.mkdir(parents=True, exist_ok=True)
     name = report["device"]["name"].replace(" ", "-").lower()
     target = RESULTS / f"judge_gpu-{problem.name}-{name}.json"
     target.write_text(json.dumps(report, indent=1) + "\n")
     show(report)
+    if chosen.profile is not None:
+        pstats.Stats(str(chosen.profile)).sort_stats("cumulative").print_stats(40)
     print(f"written: {target.relative_to(ROOT)}")
     return 0
 

@@ -23,6 +23,14 @@ class ValueSet:
     change: Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 
 
+def on_device(generator: torch.Generator, device: torch.device) -> torch.Generator:
+    """A generator for tensors of that device, seeded by `generator`: large tensors are made where they are used."""
+    if device.type == generator.device.type:
+        return generator
+    seed = int(torch.randint(1 << 62, (1,), generator=generator, device=generator.device))
+    return torch.Generator(device).manual_seed(seed)
+
+
 def apply(value_set: ValueSet, tensors: Sequence[torch.Tensor], generator: torch.Generator) -> Tensors:
     """Changed copies of the floating tensors, the others as they are; layouts stay."""
     changed = []
@@ -93,8 +101,8 @@ def _one_large(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor
     if tensor.ndim == 0:
         return changed.fill_(90.0)
     rows = changed.reshape(-1, tensor.shape[-1])
-    where = torch.randint(tensor.shape[-1], (len(rows), 1), generator=generator, device=generator.device)
-    rows.scatter_(1, where.to(tensor.device), 100.0)
+    own = on_device(generator, tensor.device)
+    rows.scatter_(1, torch.randint(tensor.shape[-1], (len(rows), 1), generator=own, device=tensor.device), 100.0)
     return rows.reshape(tensor.shape)
 
 
@@ -129,8 +137,9 @@ def nudged(tensors: Sequence[torch.Tensor], generator: torch.Generator, ulps: in
     for tensor in tensors:
         copy = clone(tensor)
         if tensor.dtype in (torch.float32, torch.float64) and tensor.numel():
-            up = torch.randint(2, tensor.shape, generator=generator, device=generator.device, dtype=torch.int8)
-            units = up.to(tensor.device, tensor.dtype) * 2 - (1 if ulps == 1 else 0)
+            own = on_device(generator, tensor.device)
+            up = torch.randint(2, tensor.shape, generator=own, device=tensor.device, dtype=torch.int8)
+            units = up.to(tensor.dtype) * 2 - (1 if ulps == 1 else 0)
             step = units * (ulps * torch.finfo(tensor.dtype).eps)
             copy.copy_(torch.where(torch.isfinite(tensor), tensor * (1 + step), tensor))
         moved.append(copy)
@@ -170,7 +179,7 @@ def random_like(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tenso
     if not tensor.is_floating_point() or tensor.numel() == 0:
         return clone(tensor)
     wide = tensor.to(torch.float32)
-    noise = torch.randn(tensor.shape, generator=generator, device=generator.device).to(tensor.device)
+    noise = torch.randn(tensor.shape, generator=on_device(generator, tensor.device), device=tensor.device)
     if bool((wide > 0).all()):
         return clone(tensor).copy_(wide * torch.exp(0.3 * noise))
     spread = float(wide.std()) if tensor.numel() > 1 else 0.0
@@ -182,9 +191,8 @@ def random_like(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tenso
 def coins(tensors: Tensors, varies: Sequence[bool], generator: torch.Generator) -> list[torch.Tensor | None]:
     """Random bits, one for every element of each random floating tensor; for others None."""
     return [
-        torch.randint(2, (t.numel(),), generator=generator, device=generator.device, dtype=torch.uint8)
+        torch.randint(2, (t.numel(),), generator=on_device(generator, t.device), device=t.device, dtype=torch.uint8)
         .bool()
-        .to(t.device)
         if change and t.is_floating_point() and t.numel() > 1
         else None
         for t, change in zip(tensors, varies, strict=True)

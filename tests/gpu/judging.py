@@ -39,13 +39,16 @@ def candidate(name: str) -> Candidate:
 
 
 class Judge:
-    """Serves requests until closed; a request that takes longer than its limit ends the judge and the test."""
+    """Serves requests until closed; a request that takes longer than its limit ends the judge and the test.
 
-    def __init__(self, device: str = "cuda:0", log: Path | None = None) -> None:
+    With `profile` the judge's own Python time goes to that file, for `python -m pstats`."""
+
+    def __init__(self, device: str = "cuda:0", log: Path | None = None, profile: Path | None = None) -> None:
         self._ids = itertools.count(1)
         self._log = (log or Path("/dev/null")).open("a")
+        watched = [] if profile is None else ["-m", "cProfile", "-o", str(profile)]
         self._process = subprocess.Popen(
-            [sys.executable, "-m", "evaluator", "serve", "--device", device],
+            [sys.executable, *watched, "-m", "evaluator", "serve", "--device", device],
             cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True,
         )  # fmt: skip
 
