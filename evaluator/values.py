@@ -191,8 +191,9 @@ def random_like(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tenso
 def coins(tensors: Tensors, varies: Sequence[bool], generator: torch.Generator) -> list[torch.Tensor | None]:
     """Random bits, one for every element of each random floating tensor; for others None."""
     return [
-        torch.randint(2, (t.numel(),), generator=on_device(generator, t.device), device=t.device, dtype=torch.uint8)
-        .bool()
+        torch.randint(
+            2, (t.numel(),), generator=on_device(generator, t.device), device=t.device, dtype=torch.uint8
+        ).bool()
         if change and t.is_floating_point() and t.numel() > 1
         else None
         for t, change in zip(tensors, varies, strict=True)
