@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 
 from evaluator.child.spec import LayoutError
-from evaluator.contender import ComparatorFailed, Contender
+from evaluator.contender import ComparatorFailed
 from evaluator.errors import ChildFault, EvaluatorError
 from evaluator.judge import LOCK_S, Judge, secret_generator
 from evaluator.lock import device_lock
@@ -33,11 +33,9 @@ def baseline(judge: Judge, problem: Problem) -> BaselineReport:
             contenders = []
             for mode in judge.room.modes():
                 try:
-                    subject = judge.room.comparator(problem, workload, mode, oracle)
+                    contenders.append(judge.room.contender(problem, workload, mode, oracle))
                 except (ChildFault, LayoutError) as fault:
                     skipped[mode] = f"{workload.name}: {fault}"[:500]
-                    continue
-                contenders.append(Contender(mode, subject, suspect=False))
             times += _time(judge, workload.name, Bench(judge.room, workload, oracle, contenders), skipped)
     if not any(t.mode == "eager" for t in times):
         raise EvaluatorError(f"the eager baseline cannot be timed: {skipped.get('eager', 'no workload is shown')}")

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import math
 import statistics
+from collections.abc import Mapping
 from dataclasses import dataclass, field
+
+import torch
 
 from evaluator import stats
 from evaluator.errors import EvaluatorError
@@ -14,11 +17,13 @@ from evaluator.types import BaselineTime, Clock, Interval
 
 @dataclass(slots=True)
 class Contender:
-    """One child that is timed. `suspect` says that every one of its outputs is checked (Candidates, Champions)."""
+    """One child that is timed. `suspect` says that every one of its outputs is checked (Candidates, Champions);
+    `buffers` are the reference's under this child's names: what a round of a module with a memory begins with."""
 
     name: str
     subject: Subject
     suspect: bool
+    buffers: Mapping[str, torch.Tensor]
     clock: Clock = Clock.CALLS
     samples: dict[int, list[float]] = field(default_factory=dict)  # executions a round -> microseconds a call
 

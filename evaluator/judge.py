@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import secrets
 import time
 from collections import OrderedDict
@@ -45,6 +46,7 @@ from evaluator.types import (
 LOCK_S = 600.0
 _JUDGE_RULES = Rules()
 _KEPT_LIBRARIES = 64
+_COMPILES = re.compile(r"\btorch\.compile\b|\bimport compile\b|_inductor|_dynamo|torch\.jit|load_inline|cpp_extension")
 
 
 def secret_generator() -> torch.Generator:
@@ -159,11 +161,9 @@ class Judge:
         for workload in (w for w in workloads if not w.held_out):
             modes = [baseline.fastest(workload.name).mode] if baseline is not None else list(self.room.modes())
             oracle = Oracle(problem, reference, workload.sizes, generator)
-            self._construct(subject, oracle, problem)
-            contenders = [Contender("candidate", subject, suspect=True)]
-            contenders += [
-                Contender(mode, self.room.comparator(problem, workload, mode, oracle), suspect=False) for mode in modes
-            ]
+            buffers = self.constructed(subject, oracle, problem, Stage.TIMING)
+            contenders = [Contender("candidate", subject, suspect=True, buffers=buffers)]
+            contenders += [self.room.contender(problem, workload, mode, oracle) for mode in modes]
             with device_lock(self.device.uuid, exclusive=True, timeout_s=LOCK_S):
                 first_s = first_call_limit_s(candidate)
                 bench = Bench(self.room, workload, oracle, contenders, first_call_s=first_s)
@@ -186,12 +186,16 @@ class Judge:
         except (ChildFault, LayoutError) as fault:
             raise rejection(fault, Stage.CORRECTNESS, "asked for its kernels") from fault
 
-    def _construct(self, subject: Subject, oracle: Oracle, problem: Problem) -> None:
+    @staticmethod
+    def constructed(subject: Subject, oracle: Oracle, problem: Problem, stage: Stage) -> Mapping[str, torch.Tensor]:
+        """Build ModelNew with the oracle's parameters. Returns the reference's buffers under its names for them."""
         try:
             names = subject.construct("ModelNew", oracle.init, train=problem.train, seed=7)
-            subject.load_state(candidate_state(oracle, match_names(oracle.names, names)))
+            matched = match_names(oracle.names, names)
+            subject.load_state(candidate_state(oracle, matched))
         except (ChildFault, LayoutError) as fault:
-            raise rejection(fault, Stage.TIMING, "constructing ModelNew") from fault
+            raise rejection(fault, stage, "constructing ModelNew") from fault
+        return {matched[name]: value for name, value in oracle.buffers.items() if name in matched}
 
     # ------------------------------------------------------------ shared with confirm and admit
 
@@ -343,7 +347,7 @@ def named_dtypes(workloads: Sequence[Workload]) -> tuple[str, ...]:
 
 def first_call_limit_s(candidate: Candidate) -> float:
     """How long the first calls may take: compilers run in them where a Candidate uses one."""
-    compiles = candidate.language in ("triton", "cuda") or "torch.compile" in candidate.source
+    compiles = candidate.language in ("triton", "cuda") or _COMPILES.search(candidate.source)
     return 60.0 if compiles else 10.0
 
 
@@ -351,5 +355,5 @@ def load_limit_s(candidate: Candidate) -> float:
     """How long importing the module may take."""
     if "cpp_extension" in candidate.source:
         return 120.0
-    compiles = candidate.language != "torch" or "torch.compile" in candidate.source
+    compiles = candidate.language != "torch" or _COMPILES.search(candidate.source)
     return 60.0 if compiles else 10.0

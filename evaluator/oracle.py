@@ -62,6 +62,7 @@ class Oracle:
             )
         )
         self.parameters: dict[str, torch.Tensor] = {}
+        self._stateful: bool | None = None if self.buffers else False
         self.reload()
 
     @property
@@ -89,38 +90,53 @@ class Oracle:
         kept = ((name, after[name], before) for name, before in self.buffers.items() if name in after)
         return {name: now for name, now, before in kept if not torch.equal(now, before)}
 
+    def stateful(self, tree: Any, tensors: Sequence[torch.Tensor]) -> bool:
+        """Whether what a call returns depends on what the calls before it left in buffers. Then every list of calls
+        begins with the buffers as the reference made them, and its order matters."""
+        if self._stateful is None:
+            self._stateful = False
+            if self.changed_buffers(tree, [tensors]):
+                self.subject.load_state(self.buffers)
+                (_, first), (_, second) = self._own(tree, [tensors, tensors])
+                self._stateful = any(not values.same_bits(a, b) for a, b in zip(first, second, strict=True))
+        return self._stateful
+
     def inputs(self) -> Arguments:
         """Fresh inputs as the recipe makes them."""
         return self.subject.recipe("get_inputs", self.sizes, self._seed())
 
-    def expect(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], ulps: Sequence[int] = ()) -> list[Expected]:
-        """What each call must return, its limits from the reference's own error and the task's conditioning.
+    def expect(
+        self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], rounding: Sequence[values.Rounding] = ()
+    ) -> list[Expected]:
+        """What each call must return, its limits from the reference's own error and the task's conditioning: how far
+        the outputs move when inputs and the results of sums do.
 
-        `ulps` says per call by how many units in the last place a good implementation may seem to move its inputs.
+        `rounding` says per call how a good implementation's rounding may show.
         """
-        steps = ulps or [1] * len(calls)
+        how = rounding or [values.Rounding()] * len(calls)
+        if calls:
+            self.stateful(tree, calls[0])
         own = self._own(tree, calls)
         wide = self._wide(tree, calls) or own
-        moved = (
-            self._wide(tree, [values.nudged(c, self.generator, n) for c, n in zip(calls, steps, strict=True)]) or wide
-        )
+        nudged = [values.nudged(c, self.generator, r.ulps) for c, r in zip(calls, how, strict=True)]
+        moved = self._wide(tree, nudged, [(self._eps(calls), r.flat) for r in how]) or wide
         return [self._expected(*four) for four in zip(own, wide, moved, calls, strict=True)]
 
-    def targets(
-        self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], like: Sequence[Expected], odd: Sequence[bool]
-    ) -> list[Expected]:
-        """The same, each with the limits of an earlier call of its kind: one run of the reference instead of three.
+    def again(self, tree: Any, tensors: Sequence[torch.Tensor]) -> list[tuple[Any, list[torch.Tensor]]]:
+        """What two more calls return, at the reference's own precision; each the first one for a module with state."""
+        if self.stateful(tree, tensors):
+            return [*self._own(tree, [tensors]), *self._own(tree, [tensors])]
+        return self._own(tree, [tensors, tensors])
 
-        For `odd` calls, where the reference may overflow, its own results are wanted, too."""
+    def targets(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], like: Expected) -> list[Expected]:
+        """The same, each with the limits of an earlier call: one run of the reference instead of three."""
+        if not calls:
+            return []
         wide = self._wide(tree, calls) or self._own(tree, calls)
-        careful = [call for call, is_odd in zip(calls, odd, strict=True) if is_odd]
-        own = iter(self._own(tree, careful) if careful else [])
-        found = []
-        for (_, tensors), kind, inputs, is_odd in zip(wide, like, calls, odd, strict=True):
-            mine = next(own)[1] if is_odd else [None] * len(tensors)
-            pairs = zip(tensors, mine, strict=True)
-            found.append(replace(kind, targets=tuple(Target(t, one, inputs) for t, one in pairs)))
-        return found
+        return [
+            replace(like, targets=tuple(Target(t, None, inputs) for t in tensors))
+            for (_, tensors), inputs in zip(wide, calls, strict=True)
+        ]
 
     def mutated(self, tree: Any) -> tuple[int, ...]:
         """The tensors in the inputs that the Problem says are changed in place. Raises LayoutError for a position that
@@ -135,16 +151,30 @@ class Oracle:
         return tuple(found)
 
     def _own(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[tuple[Any, list[torch.Tensor]]]:
+        if self._stateful:
+            self.subject.load_state(self.buffers)
         return self.subject.results(tree, calls, timeout_s=_CALL_S, mutates=self.mutated(tree))
 
-    def _wide(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[tuple[Any, list[torch.Tensor]]] | None:
+    def _wide(
+        self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], shake: Sequence[tuple[float, bool]] = ()
+    ) -> list[tuple[Any, list[torch.Tensor]]] | None:
         if not self.lifts:
             return None
+        if self._stateful:
+            self.subject.load_state(self.buffers)
         try:
-            return self.subject.results(tree, calls, timeout_s=_CALL_S, lift=True, mutates=self.mutated(tree))
+            return self.subject.results(
+                tree, calls, timeout_s=_CALL_S, lift=True, shake=shake, mutates=self.mutated(tree)
+            )
         except ChildError:
             self.lifts = False  # the reference, as it is, becomes the oracle
             return None
+
+    def _eps(self, calls: Sequence[Sequence[torch.Tensor]]) -> float:
+        """What sums are rounded to: float64 where anything is, else float32, in which half precisions add up, too."""
+        every = (*self.parameters.values(), *self.buffers.values(), *(tensor for call in calls[:1] for tensor in call))
+        wide = any(tensor.dtype is torch.float64 for tensor in every)
+        return torch.finfo(torch.float64 if wide else torch.float32).eps
 
     def _expected(
         self,

@@ -29,6 +29,8 @@ from evaluator.errors import (
 
 _CHUNK_BYTES = 32 * 1024  # more would be mapped and unmapped by the allocator at every reply
 _GRACE_S = 1.0  # for the news of an end to arrive, once its signs are there
+_PATIENCE = 3.0  # times a request's limit may be added for time that the child could not run
+_WORTH_S = 0.05
 
 
 class ChildProcess:
@@ -66,6 +68,7 @@ class ChildProcess:
         self._frozen: freezer.Frozen | None = None
         self._fault: ChildFault | None = None
         self._closed = False
+        self._allowed_s = 0.0  # of the time that it has waited for a core in its life: what limits were extended by
         channel.setblocking(False)
         self._poll = select.poll()
         self._poll.register(channel, select.POLLIN)
@@ -101,7 +104,8 @@ class ChildProcess:
 
         `fds` are duplicated into the child. `meanwhile` is called again and again until the child replies. Raises
         ChildError when the operation raised (the child lives on), else ChildTimeout, ChildCrashed or ChildProtocolError
-        (the child is dead by then).
+        (the child is dead by then). Time that the child could have run, but others had its core, is not its own: the
+        limit is extended by that, to four times `timeout_s` at most.
         """
         if self._closed:
             raise CageError(f"{self.name}: closed")
@@ -117,7 +121,7 @@ class ChildProcess:
             self._send(data, fds, deadline)
             while meanwhile is not None and not self._poll.poll(0) and time.monotonic() < deadline:
                 meanwhile()
-            reply = self._receive(deadline)
+            reply = self._receive(deadline, _PATIENCE * timeout_s)
             return self._result(reply, ident)
         except _OutOfTime:
             raise self._die(lambda output: ChildTimeout(op, timeout_s, output=output)) from None
@@ -212,13 +216,18 @@ class ChildProcess:
         if not events:
             raise _OutOfTime
 
-    def _receive(self, deadline: float) -> dict[str, Any]:
+    def _receive(self, deadline: float, patience_s: float) -> dict[str, Any]:
         data = bytearray()
         channel = self._channel.fileno()
         while True:
             events = dict(self._poll.poll(_milliseconds(deadline)))
             if not events:
-                raise _OutOfTime
+                more_s = min(self._owed_s(), patience_s)
+                if more_s < _WORTH_S:
+                    raise _OutOfTime
+                patience_s -= more_s
+                deadline = time.monotonic() + more_s
+                continue
             if channel in events:
                 ended = self._read_available(data)
                 if _is_complete(data):
@@ -227,6 +236,13 @@ class ChildProcess:
                     raise _Ended
             elif self._status.fileno() in events:
                 raise _Ended
+
+    def _owed_s(self) -> float:
+        """How long the child has waited for a core, as far as no limit was extended for it yet. Asked only when a limit
+        has passed: nothing is spent on it otherwise."""
+        waited_s = freezer.all_waited_ns(self._root) / 1e9
+        owed_s, self._allowed_s = waited_s - self._allowed_s, max(waited_s, self._allowed_s)
+        return owed_s
 
     def _read_available(self, data: bytearray) -> bool:
         """Append what is there; whether the channel has ended."""

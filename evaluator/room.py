@@ -10,6 +10,7 @@ from collections import OrderedDict
 from collections.abc import Iterator, Mapping
 from contextlib import ExitStack, contextmanager
 
+from evaluator.contender import Contender
 from evaluator.devices.base import DeviceBackend
 from evaluator.languages.base import LanguageAdapter
 from evaluator.oracle import Oracle
@@ -80,6 +81,11 @@ class Room:
             self._comparators.popitem(last=False)[1].close()
         subject.load_state({**oracle.parameters, **oracle.buffers})
         return subject
+
+    def contender(self, problem: Problem, workload: Workload, mode: str, oracle: Oracle) -> Contender:
+        """The same, to be timed."""
+        subject = self.comparator(problem, workload, mode, oracle)
+        return Contender(mode, subject, suspect=False, buffers=oracle.buffers)
 
     def fresh_comparator(self, problem: Problem, mode: str, oracle: Oracle) -> Subject:
         """The same in a process of its own, which the caller closes."""

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -13,7 +13,7 @@ from evaluator import values
 from evaluator.child import chain
 from evaluator.child.spec import LayoutError
 from evaluator.contender import ComparatorFailed, Contender
-from evaluator.correctness import check_fresh, check_reply, same_bits
+from evaluator.correctness import check_fresh, check_reply
 from evaluator.devices.base import Round, RoundPlan
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.limits import Limit
@@ -25,20 +25,18 @@ from evaluator.types import Clock, DeviceKind, Stage, Verdict, Workload
 STAGE = Stage.TIMING
 _POOL = 3
 _ODD = 0.06  # the share of calls that hold adversarial values
-_ODD_SLACK = 2.0  # their limits are known from one call each
+_ODD_SLACK = 2.0  # hundreds of them are tried, and a limit is made of one run of the reference
 _FEW = 8
-_ODD_ULPS = 3
 _ODD_SPARE = 100  # times an input's bytes of device memory must be free for that
 _TWINS = 0.1  # the share of calls whose inputs differ in one element only from those of the call before
 
 
 @dataclass(slots=True)
 class Fresh:
-    """The inputs of one round's calls with the limits that apply to each; `expected` grows as calls are verified."""
+    """The inputs of one round's calls; `expected` grows as calls are verified."""
 
     calls: list[values.Tensors]
-    like: list[Expected]
-    odd: list[bool]  # which hold adversarial values
+    odd: list[values.Rounding | None]  # which hold adversarial values, and how honest rounding shows on them
     link: chain.Link | None
     expected: list[Expected] = field(default_factory=list)
 
@@ -52,9 +50,10 @@ class Rounds:
         made = [oracle.inputs() for _ in range(_POOL)]
         self.tree = made[0].tree
         self._bases = values.bases([arguments.tensors for arguments in made], oracle.generator)
-        self._varies = [not same_bits(a, b) for a, b in zip(self._bases[0], self._bases[1], strict=True)]
+        self._varies = [not values.same_bits(a, b) for a, b in zip(self._bases[0], self._bases[1], strict=True)]
         self._coins = values.coins(self._bases[0], self._varies, oracle.generator)
         self.like = _widest(oracle.expect(self.tree, self._bases))
+        self._stateful = oracle.stateful(self.tree, self._bases[0])
         self._mutated = oracle.mutated(self.tree)
         self._linked = self._linked_outputs()
         self._odd = self._odd_kinds()
@@ -85,8 +84,9 @@ class Rounds:
         outputs = sum(t.values.numel() * 8 if not t.integral else t.oracle.numel() * 8 for t in self.like.targets)
         state = [*self.oracle.parameters.values(), *self.oracle.buffers.values()]
         plan = self.backend.plan(call_us, self.input_bytes, outputs, round_us, _bytes(state))
-        # Doing again what changes its inputs is another task than doing it once.
-        return replace(plan, replays=1) if self._mutated else plan
+        # Doing again what changes its inputs or its state is another task than doing it once.
+        plan = replace(plan, replays=1) if self._mutated else plan
+        return replace(plan, replays=1, instances=1) if self._stateful else plan
 
     def fresh(self, count: int) -> Fresh:
         """Inputs of content that was never shown before, and a chain between the calls.
@@ -94,23 +94,40 @@ class Rounds:
         Now and then two calls differ in one element only, and some hold values that a careless kernel gets wrong:
         which, nobody can tell beforehand.
         """
+        kinds = {place: self._one_of_all() for place in self._odd_places(count)}
+        return self._made(count, kinds)
+
+    def secret(self, below: int) -> int:
+        """A number that no child can guess."""
+        return int(torch.randint(below, (1,), generator=self.oracle.generator, device=self.oracle.generator.device))
+
+    def rehearsals(self, count: int) -> Iterator[Fresh]:
+        """Rounds of `count` calls that nobody times, which hold adversarial values of every kind between them: those
+        also that a processor computes slower. For a child they are like any other round."""
+        left = self._shuffled(values.ADVERSARIAL) if self._odd else []
+        places = max(1, count - 1)
+        while left:
+            some, left = left[:places], left[places:]
+            where = [1 + place for place in torch.randperm(count - 1, generator=self.oracle.generator).tolist()]
+            yield self._made(count, dict(zip(where or [0], some, strict=False)))
+
+    def _one_of_all(self) -> values.ValueSet:
+        self._next_odd += 1
+        return self._odd[self._next_odd % len(self._odd)]
+
+    def _made(self, count: int, kinds: Mapping[int, values.ValueSet]) -> Fresh:
         generator = self.oracle.generator
         calls: list[values.Tensors] = []
-        like: list[Expected] = []
-        odd = self._odd_places(count)
+        odd: list[values.Rounding | None] = []
         for index, pick in enumerate(torch.rand(count, generator=generator).tolist()):
-            if calls and pick < _TWINS and index not in odd:
+            if calls and pick < _TWINS and index not in kinds:
                 calls.append(values.twin(calls[-1], self._varies, generator))
-                like.append(like[-1])
+                odd.append(odd[-1])
                 continue
-            made, kind = values.mixed(self._bases, self._coins, self._varies, generator), self.like
-            if index in odd:
-                change, kind = self._odd[self._next_odd % len(self._odd)]
-                self._next_odd += 1
-                made = values.apply(change, made, generator)
-            calls.append(made)
-            like.append(kind)
-        return Fresh(calls, like, [kind is not self.like for kind in like], self._link(calls))
+            made = values.mixed(self._bases, self._coins, self._varies, generator)
+            calls.append(values.apply(kinds[index], made, generator) if index in kinds else made)
+            odd.append(kinds[index].rounding if index in kinds else None)
+        return Fresh(calls, odd, self._link(calls))
 
     def _odd_places(self, count: int) -> set[int]:
         """Which calls of a round hold adversarial values: never the first, and one at least where there are more."""
@@ -119,16 +136,15 @@ class Rounds:
         many = min(count - 1, max(2 if count > _FEW else 1, round(_ODD * count)))
         return {1 + place for place in torch.randperm(count - 1, generator=self.oracle.generator).tolist()[:many]}
 
-    def _odd_kinds(self) -> list[tuple[values.ValueSet, Expected]]:
-        """The value sets that calls are made of now and then, in secret order, each with limits of its own."""
-        generator = self.oracle.generator
+    def _odd_kinds(self) -> list[values.ValueSet]:
+        """The value sets that calls of timed rounds are made of now and then, in secret order."""
         spare = self.backend.spare_bytes()
-        if spare is not None and spare < _ODD_SPARE * self.input_bytes:
+        if self._stateful or (spare is not None and spare < _ODD_SPARE * self.input_bytes):
             return []
-        order = [values.TIMED[index] for index in torch.randperm(len(values.TIMED), generator=generator).tolist()]
-        tried = [values.apply(change, self._bases[0], generator) for change in order]
-        found = self.oracle.expect(self.tree, tried, [_ODD_ULPS] * len(tried))
-        return [(change, _loosened(kind)) for change, kind in zip(order, found, strict=True) if kind.informative]
+        return self._shuffled(values.TIMED)
+
+    def _shuffled(self, sets: Sequence[values.ValueSet]) -> list[values.ValueSet]:
+        return [sets[index] for index in torch.randperm(len(sets), generator=self.oracle.generator).tolist()]
 
     def _linked_outputs(self) -> list[int]:
         """The outputs that a chain may read. A captured step always reads the same one, picked at random."""
@@ -179,6 +195,8 @@ class Rounds:
                 before = kind
 
         try:
+            if self._stateful:
+                contender.subject.load_state(contender.buffers)
             with self.room.quiet():
                 return self.backend.run_round(
                     contender.subject.child, fresh.calls, plan,
@@ -212,6 +230,8 @@ class Rounds:
         expected = self._expected(fresh, calls)
         for call, outputs in enumerate(done.outputs[:count]):
             wanted = expected[call]
+            if not wanted.informative:
+                continue
             changed = [done.inputs[call][index] for index in self._mutated] if done.inputs else []
             for target, limit, actual in zip(wanted.targets, wanted.limits, [*outputs, *changed], strict=False):
                 found = target.judge(actual, limit)
@@ -227,15 +247,22 @@ class Rounds:
     def _expected(self, fresh: Fresh, calls: Sequence[values.Tensors]) -> list[Expected]:
         """The first call's inputs are everybody's; so are the others' where nothing is chained."""
         known = fresh.expected if fresh.link is None else fresh.expected[:1]
+        if self._stateful:
+            return self.oracle.targets(self.tree, calls, self.like)
         if len(known) < len(calls):
-            rest = slice(len(known), len(calls))
-            known = [*known, *self.oracle.targets(self.tree, calls[rest], fresh.like[rest], fresh.odd[rest])]
+            rest = range(len(known), len(calls))
+            plain, odd = [i for i in rest if fresh.odd[i] is None], [i for i in rest if fresh.odd[i] is not None]
+            found = dict(zip(plain, self.oracle.targets(self.tree, [calls[i] for i in plain], self.like), strict=True))
+            rounding = [fresh.odd[i] or values.Rounding() for i in odd]
+            exact = self.oracle.expect(self.tree, [calls[i] for i in odd], rounding) if odd else []
+            found |= {i: _loosened(one) for i, one in zip(odd, exact, strict=True)}
+            known = [*known, *(found[i] for i in rest)]
             fresh.expected = known
         return known[: len(calls)]
 
     def _check_inputs(self, call: int, before: Sequence[torch.Tensor], after: Sequence[torch.Tensor]) -> None:
         for index, (mine, theirs) in enumerate(zip(before, after, strict=True)):
-            if index not in self._mutated and not same_bits(mine, theirs):
+            if index not in self._mutated and not values.same_bits(mine, theirs):
                 where = {} if self.workload.held_out else {"call": call, "input": index}
                 reason = (
                     f"a timed call on {self._shown()} changed its input, or worked on another than the one it was given"

@@ -15,7 +15,7 @@ from evaluator.cage.policy import Limits
 from evaluator.child.spec import LayoutError
 from evaluator.claims import check_tensor, replies_of, tensor_claims
 from evaluator.devices.base import DeviceBackend, Grant
-from evaluator.errors import ChildCrashed, ChildError, ChildFault, ChildMoved, ChildTimeout, Rejection
+from evaluator.errors import CageError, ChildCrashed, ChildError, ChildFault, ChildMoved, ChildTimeout, Rejection
 from evaluator.languages.base import line_in_candidate
 from evaluator.pool import ChildPool
 from evaluator.process import ChildProcess
@@ -88,7 +88,7 @@ class Subject:
         child = pool.start(name=kind, files=content, limits=limits)
         subject = cls(child, backend, kind)
         try:
-            child.request("setup", timeout_s=30.0, device=str(backend.torch_device), threads=1)
+            _set_up(child, str(backend.torch_device))
             if kind != "null":
                 child.request("load", timeout_s=load_s, path=_CANDIDATE_FILE, name="candidate", needs=needs)
         except BaseException:
@@ -171,22 +171,24 @@ class Subject:
         slot: str,
         timeout_s: float,
         lift: bool = False,
+        shake: Sequence[tuple[float, bool]] = (),
         mutates: Sequence[int] = (),
+        repeats: int = 1,
     ) -> RunReply:
-        """One call per input set, untimed. The child is frozen afterwards, its outputs kept under `slot`: the caller
-        reads what it needs and calls `finish`."""
+        """One call per input set, untimed, all of them `repeats` times in turn. The child is frozen afterwards, its
+        outputs kept under `slot`: the caller reads what it needs and calls `finish`."""
         grant = self.backend.grant_calls(calls, ours=self.kind != "candidate")
         try:
             start = time.perf_counter_ns()
             reply = self.child.request(
                 "run", timeout_s=timeout_s, fds=grant.fds,
-                slot=slot, tree=tree, grant=grant.fields, lift=lift, mutates=list(mutates),
-                poison=self.kind == "candidate",
+                slot=slot, tree=tree, grant=grant.fields, lift=lift, shake=list(shake), mutates=list(mutates),
+                repeats=repeats, poison=self.kind == "candidate",
             )  # fmt: skip
             self.child.freeze()
             wall_us = (time.perf_counter_ns() - start) / 1000
-            replies = replies_of(reply, len(calls))
-            mutated = _mutated(reply.get("mutated"), len(calls), len(mutates))
+            replies = replies_of(reply, repeats * len(calls))
+            mutated = _mutated(reply.get("mutated"), repeats * len(calls), len(mutates))
             grant.mark_aliases(self.child, [claim for item in replies for claim in tensor_claims(item)])
         except BaseException:
             grant.close()
@@ -208,11 +210,12 @@ class Subject:
         *,
         timeout_s: float,
         lift: bool = False,
+        shake: Sequence[tuple[float, bool]] = (),
         mutates: Sequence[int] = (),
     ) -> list[tuple[Any, list[torch.Tensor]]]:
         """Replies of a child that is not hostile to itself (a reference) with their tensors, and after those the inputs
-        that it changed; nothing is kept."""
-        reply = self.run(tree, calls, slot="results", timeout_s=timeout_s, lift=lift, mutates=mutates)
+        that it changed; nothing is kept. `shake` says per call how far its sums are off (`child.shake`)."""
+        reply = self.run(tree, calls, slot="results", timeout_s=timeout_s, lift=lift, shake=shake, mutates=mutates)
         try:
             found = [
                 (item, self.backend.fetch(self.child, [*tensor_claims(item), *changed]))
@@ -240,6 +243,14 @@ class Subject:
 
     def drop(self, slot: str) -> None:
         self.child.request("drop", timeout_s=_STATE_S, slot=slot)
+
+
+def _set_up(child: ChildProcess, device: str) -> None:
+    """Nothing of a module runs here: what fails is ours or the machine's. Raises CageError."""
+    try:
+        child.request("setup", timeout_s=30.0, device=device, threads=1)
+    except ChildFault as fault:
+        raise CageError(f"a fresh child does not start on {device}: {fault}. {fault.output[-500:]}") from fault
 
 
 def _list(value: Any) -> list[Any]:

@@ -16,11 +16,22 @@ Tensors = tuple[torch.Tensor, ...]
 
 
 @dataclass(frozen=True, slots=True)
+class Rounding:
+    """How an honest implementation's rounding shows on some inputs: it may seem to move them by `ulps` units in the
+    last place, and on `flat` ones, whose terms are equal, the errors of its sums all have one sign."""
+
+    ulps: int = 1
+    flat: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class ValueSet:
     """A named way to change floating inputs: `change(tensor, generator)` returns a tensor of the same layout."""
 
     name: str
     change: Callable[[torch.Tensor, torch.Generator], torch.Tensor]
+    # Rounding errors of an honest sum are systematic on constant rows, so there it may seem to move inputs more.
+    rounding: Rounding = Rounding(ulps=3)
 
 
 def on_device(generator: torch.Generator, device: torch.device) -> torch.Generator:
@@ -40,6 +51,14 @@ def apply(value_set: ValueSet, tensors: Sequence[torch.Tensor], generator: torch
             copy.copy_(value_set.change(tensor, generator))
         changed.append(copy)
     return tuple(changed)
+
+
+def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
+    """Whether two tensors of one layout hold the same bits, NaN included."""
+    if torch.equal(a, b):
+        return True
+    a, b = a.contiguous(), b.contiguous()
+    return torch.equal(a.flatten().view(torch.uint8), b.flatten().view(torch.uint8))
 
 
 def clone(tensor: torch.Tensor) -> torch.Tensor:
@@ -88,6 +107,17 @@ def _with(values: Sequence[float]) -> Callable[[torch.Tensor, torch.Generator], 
     return change
 
 
+def _nan_in_every_row(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """One NaN a row, each somewhere else: rows take different ways through a kernel, and so do columns."""
+    changed = tensor.clone()
+    if tensor.ndim == 0:
+        return changed.fill_(math.nan)
+    rows = changed.reshape(-1, tensor.shape[-1])
+    where = torch.randint(tensor.shape[-1], (len(rows), 1), generator=generator, device=generator.device)
+    rows.scatter_(1, where.to(tensor.device), math.nan)
+    return rows.reshape(tensor.shape)
+
+
 def _denormal(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Every element below the smallest normal number of its type, by a factor of up to sixteen."""
     wide = tensor.double()
@@ -114,15 +144,16 @@ DENORMAL = ValueSet("denormal numbers", _denormal)
 LARGE_ONES = ValueSet("one large element in every row", _one_large)
 OFFSET = ValueSet("far from zero", _offset)
 BELOW = ValueSet("all far below zero", _below)
-FLAT_ROWS = ValueSet("zero and constant rows", _flat_rows)
-EQUAL = ValueSet("all equal", _equal)
+FLAT_ROWS = ValueSet("zero and constant rows", _flat_rows, Rounding(ulps=3, flat=True))
+EQUAL = ValueSet("all equal", _equal, Rounding(ulps=3, flat=True))
 WITH_NAN = ValueSet("a NaN", _with([math.nan]))
+NAN_ROWS = ValueSet("a NaN in every row", _nan_in_every_row)
 WITH_INF = ValueSet("infinities", _with([math.inf, -math.inf]))
 
 # What also appears among timed calls: nothing that a processor computes slower than other values.
 TIMED = (LARGE, LARGE_ONES, OFFSET, FLAT_ROWS, WITH_NAN, WITH_INF)
 ADVERSARIAL = (
-    LARGE, HUGE, SMALL, TINY, DENORMAL, LARGE_ONES, OFFSET, BELOW, FLAT_ROWS, EQUAL, WITH_NAN, WITH_INF,
+    LARGE, HUGE, SMALL, TINY, DENORMAL, LARGE_ONES, OFFSET, BELOW, FLAT_ROWS, EQUAL, WITH_NAN, NAN_ROWS, WITH_INF,
 )  # fmt: skip
 
 

@@ -30,7 +30,7 @@ class Frozen:
         return sum(ns - self.ran_ns[thread] for thread, ns in now.items()) > _MOVED_NS
 
 
-def freeze(root: int, *, timeout_s: float = 2.0) -> Frozen:
+def freeze(root: int, *, timeout_s: float = 8.0) -> Frozen:
     """Stop everything below `root`; returns what was stopped once all threads are. Raises CannotFreeze.
 
     A process that forked just before it was stopped shows in the next look. Done are two looks in a row that find
@@ -75,6 +75,12 @@ def waited_ns(pid: int) -> int:
     """How long the first thread of a process has waited for a core in its life; 0 where the kernel does not say."""
     fields = _read(f"/proc/{pid}/task/{pid}/schedstat").split()
     return int(fields[1]) if len(fields) > 1 else 0
+
+
+def all_waited_ns(root: int) -> int:
+    """The same of everything below `root`, as far as it still lives."""
+    fields = (_read(f"/proc/{pid}/task/{thread}/schedstat").split() for pid, thread in _threads_below(root))
+    return sum(int(numbers[1]) for numbers in fields if len(numbers) > 1)
 
 
 def _run_times(threads: Iterable[tuple[int, str]]) -> dict[tuple[int, str], int]:

@@ -72,12 +72,12 @@ class Lift(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 @contextmanager
-def lifting(twins: dict[int, tuple[torch.Tensor, torch.Tensor]]) -> Iterator[Lift]:
-    """Lift everything inside the block, default dtype included."""
+def lifting(twins: dict[int, tuple[torch.Tensor, torch.Tensor]], mode: Lift | None = None) -> Iterator[Lift]:
+    """Lift everything inside the block, default dtype included; by another mode than the plain one if there is one."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     try:
-        with Lift(twins) as mode:
-            yield mode
+        with mode or Lift(twins) as entered:
+            yield entered
     finally:
         torch.set_default_dtype(before)

@@ -24,6 +24,7 @@ import torch
 from evaluator.child import warpwright_native
 from evaluator.child.device import ChildDevice, Mapped
 from evaluator.child.lift import lifting, widened
+from evaluator.child.shake import Shaken
 from evaluator.child.spec import TensorSpec, read_tree, write_tree
 
 _MAX_LEAVES = 256
@@ -46,6 +47,7 @@ class Session:
         self.call: Any = None  # the model, or what torch.compile made of it
         self.kept: dict[str, Any] = {}
         self.parameter_twins: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self.buffer_twins: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
     # ------------------------------------------------------------ set-up
 
@@ -163,18 +165,23 @@ class Session:
     # ------------------------------------------------------------ calls
 
     def run(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Call the model once per granted input set; outputs are kept under `slot` until it is dropped.
+        """Call the model once per granted input set, all of that "repeats" times; outputs are kept under `slot`
+        until it is dropped.
 
-        `lift` runs the reference in float64; `mutates` are inputs whose state after each call is told, too.
+        `lift` runs the reference in float64, with "shake" (per call [eps, flat], see `child.shake`) its reductions a
+        little off; `mutates` are inputs whose state after each call is told, too.
         """
         mapped = self._open(request, fds)
         tree, model, mutates = request["tree"], self.call, request["mutates"]
+        if request["lift"]:  # what calls leave in buffers is seen by later calls of this run
+            self.buffer_twins = {id(b): (b, widened(b)) for b in self.model.buffers()}
         outputs: list[Any] = []
         changed: list[list[torch.Tensor]] = []
         with torch.no_grad(), self._device().poisoned() if request["poison"] else nullcontext():
-            for tensors in mapped.calls:
+            for index, tensors in enumerate(mapped.calls * request["repeats"]):
                 if request["lift"]:
-                    output, after = self._lifted_call(tree, tensors)
+                    shake = request["shake"][index] if request.get("shake") else None
+                    output, after = self._lifted_call(tree, tensors, shake)
                 else:
                     output, after = model(*read_tree(tree, tensors.__getitem__)), tensors
                 outputs.append(output)
@@ -193,12 +200,15 @@ class Session:
             torch.cuda.empty_cache()  # the judge and its other children need the memory
         return {}
 
-    def _lifted_call(self, tree: Any, tensors: list[torch.Tensor]) -> tuple[Any, list[torch.Tensor]]:
+    def _lifted_call(
+        self, tree: Any, tensors: list[torch.Tensor], shake: list[Any] | None
+    ) -> tuple[Any, list[torch.Tensor]]:
         """What the model returns, and what its inputs are afterwards, in float64."""
         if not self.parameter_twins:
             self.parameter_twins = {id(p): (p, widened(p)) for p in self.model.parameters()}
-        twins = dict(self.parameter_twins)
-        with lifting(twins):
+        twins = {**self.parameter_twins, **self.buffer_twins}
+        mode = None if shake is None else Shaken(twins, float(shake[0]), flat=bool(shake[1]))
+        with lifting(twins, mode):
             output = self.model(*read_tree(tree, tensors.__getitem__))
         return output, [twins[id(t)][1] if id(t) in twins else widened(t) for t in tensors]
 
