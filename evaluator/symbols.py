@@ -15,6 +15,8 @@ from pathlib import Path
 
 import numpy
 
+from evaluator import copies
+
 _FUNCTION = 2  # STT_FUNC
 _TABLES = (2, 11)  # SHT_SYMTAB, SHT_DYNSYM
 _FIELDS = {"name": "<u4", "info": "u1", "other": "u1", "section": "<u2", "value": "<u8", "size": "<u8"}
@@ -24,6 +26,8 @@ _LIBRARY = re.compile(
     r"openblas|mkl_(blas|lapack|dft|jit|sparse|xblas)|[sdcz]gemm|[sdcz]gemv|cblas_|dnnl|mkldnn|fbgemm|xnn_|lapack|libblas",
     re.IGNORECASE,
 )
+
+_COPIED = re.compile(rf"{_LIBRARY.pattern}|libtorch", re.IGNORECASE)
 
 
 @dataclass(frozen=True, slots=True)
@@ -53,31 +57,42 @@ def executable_ranges(pid: int) -> list[Range]:
 
 
 def places(pid: int, addresses: Iterable[int]) -> dict[str, int]:
-    """How many of the addresses lie in which place: "libtorch_cpu.so: mkl_blas_sgemm", "candidate's own library"."""
+    """How many of the addresses lie in which place: "libtorch_cpu.so: mkl_blas_sgemm", "candidate's own library". A
+    mapped copy of a vendor library counts as seen twice, wherever the addresses are."""
     ranges = executable_ranges(pid)
-    counts: dict[str, int] = {}
+    own = ((r.low, r.high, r.offset, r.path) for r in ranges if _is_own(r.path))
+    counts = {f"a copy of {Path(path).name}": 2 for path in copies.loaded(pid, own) if _COPIED.search(path)}
     for address in addresses:
-        place = _place(ranges, address)
+        place = _place(pid, ranges, address)
         counts[place] = counts.get(place, 0) + 1
     return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
 
 
 def is_library(place: str) -> bool:
-    """Whether a place is a vendor library's."""
-    return _LIBRARY.search(place) is not None
+    """Whether a place is a vendor library's; who copies one has no other use for it."""
+    return _LIBRARY.search(place) is not None or place.startswith("a copy of libtorch")
 
 
-def _place(ranges: Iterable[Range], address: int) -> str:
+def _place(pid: int, ranges: Iterable[Range], address: int) -> str:
     found = next((r for r in ranges if r.low <= address < r.high), None)
     if found is None:
         return "unknown"
     name = Path(found.path).name
     if not found.path or found.path.startswith("[anon"):
         return "generated code"
-    if found.path.startswith(("/tmp/", "/job/", "/dev/shm/")) or found.path.endswith("(deleted)"):
-        return "the candidate's own library"
+    if _is_own(found.path):
+        vendor = copies.original(pid, found.low, found.high, found.offset)
+        if vendor is None:
+            return "the candidate's own library"
+        symbol = _symbol(vendor, address - found.low + found.offset)
+        return f"a copy of {Path(vendor).name}: {symbol}" if symbol else f"a copy of {Path(vendor).name}"
     symbol = _symbol(found.path, address - found.low + found.offset)
     return f"{name}: {symbol}" if symbol else name
+
+
+def _is_own(path: str) -> bool:
+    """Whether a file is the Candidate's, by where it lies."""
+    return path.startswith(("/tmp/", "/job/", "/dev/shm/")) or path.endswith("(deleted)")
 
 
 def _symbol(path: str, offset: int) -> str | None:

@@ -50,8 +50,9 @@ FORBIDDEN = {
     "kernel facilities": {
         "bpf": 321, "keyctl": 250, "add_key": 248, "request_key": 249, "userfaultfd": 323, "perf_event_open": 298,
         "io_uring_setup": 425, "io_uring_enter": 426, "io_uring_register": 427, "io_setup": 206, "io_submit": 209,
-        "seccomp": 317, "personality": 135, "vhangup": 153, "syslog": 103, "acct": 163, "quotactl": 179,
-        "quotactl_fd": 443, "lookup_dcookie": 212, "nfsservctl": 180, "uselib": 134, "modify_ldt": 154,
+        "seccomp": 317, "mq_notify": 244, "personality": 135, "vhangup": 153, "syslog": 103, "acct": 163,
+        "quotactl": 179, "quotactl_fd": 443, "lookup_dcookie": 212, "nfsservctl": 180, "uselib": 134,
+        "modify_ldt": 154,
     },
     "the machine": {
         "kexec_load": 246, "kexec_file_load": 320, "init_module": 175, "finit_module": 313, "delete_module": 176,
@@ -68,7 +69,8 @@ FORBIDDEN = {
     },
 }  # fmt: skip
 _TIMER_CREATE = 222  # its signals can continue a stopped process; what CUDA's driver needs of it is not known
-_SOCKET, _SOCKETPAIR, _CLONE, _CLONE3, _PRCTL = 41, 53, 56, 435, 157
+_SOCKET, _SOCKETPAIR, _CLONE, _CLONE3, _PRCTL, _FCNTL = 41, 53, 56, 435, 157, 72
+_F_SETSIG = 10  # any signal, SIGCONT too, when a descriptor is ready
 
 
 class _Assembler:
@@ -106,6 +108,7 @@ def program(*, unix_sockets: bool = False, machine: str | None = None) -> bytes 
     _refuse(out, [_CLONE3], _ENOSYS)
     _on_argument(out, _CLONE, _JUMP_ANY_BIT, _NAMESPACE_FLAGS, refuse_if=True)
     _on_argument(out, _PRCTL, _JUMP_EQUAL, _PR_SET_DUMPABLE, refuse_if=True)
+    _on_argument(out, _FCNTL, _JUMP_EQUAL, _F_SETSIG, refuse_if=True, argument=1)
     for number in (_SOCKET, _SOCKETPAIR):
         _on_argument(out, number, _JUMP_EQUAL, _AF_UNIX, refuse_if=False)
     out.add(_RETURN, _ALLOW)
@@ -118,10 +121,10 @@ def _refuse(out: _Assembler, numbers: Sequence[int], verdict: int) -> None:
         out.add(_RETURN, verdict)
 
 
-def _on_argument(out: _Assembler, number: int, test: int, value: int, *, refuse_if: bool) -> None:
-    """Refuse call `number` depending on a test of its first argument's low word; ends with the number loaded."""
+def _on_argument(out: _Assembler, number: int, test: int, value: int, *, refuse_if: bool, argument: int = 0) -> None:
+    """Refuse call `number` depending on a test of an argument's low word; ends with the number loaded."""
     out.add(_JUMP_EQUAL, number, 0, 4)
-    out.add(_LOAD_WORD, _ARGUMENT_0)
+    out.add(_LOAD_WORD, _ARGUMENT_0 + 8 * argument)
     out.add(test, value, *((0, 1) if refuse_if else (1, 0)))
     out.add(_RETURN, _EPERM)
     out.add(_RETURN, _ALLOW)

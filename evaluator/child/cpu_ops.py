@@ -27,6 +27,7 @@ class CpuRounds:
         self._arguments: list[Any] = []
         self._link: chain.Link | None = None
         self._outputs: list[Any] = []
+        self._bits: list[Any] = []  # of each call's input that the chain changes, as an array
 
     def operations(self) -> dict[str, Operation]:
         return {"cpu_stage": self.stage, "cpu_arm": self.arm, "cpu_round": self.run, "cpu_release": self.release}
@@ -47,22 +48,27 @@ class CpuRounds:
         self._tensors = [[spec.view(place) for spec in specs] for place in places]
         self._arguments = [read_tree(request["tree"], tensors.__getitem__) for tensors in self._tensors]
         self._link = None if request["link"] is None else chain.Link.from_json(request["link"], raw)
+        self._bits = []
+        if self._link is not None:
+            self._bits = [chain.words(tensors[self._link.input]).numpy() for tensors in self._tensors]
         return {}
 
     def run(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """One call per input set, each after the chain's step; outputs are kept until the next round is made."""
         model, link, outputs = self._session.call, self._link, self._outputs
         with torch.no_grad():
-            for arguments, tensors in zip(self._arguments, self._tensors, strict=True):
-                if link is not None and outputs:
-                    chain.step(tensor_leaves(outputs[-1]), tensors, link)
+            for index, arguments in enumerate(self._arguments):
+                if link is not None and index:
+                    last = outputs[-1]
+                    output = last if type(last) is torch.Tensor else tensor_leaves(last)[link.output]
+                    chain.step_on_cpu(output, self._bits[index], link)
                 outputs.append(model(*arguments))
         return {"outputs": _briefly(self._session, outputs)}
 
     def release(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Give the mapping and everything in it up."""
         self._raw, self._link = None, None
-        self._tensors, self._arguments, self._outputs = [], [], []
+        self._tensors, self._arguments, self._outputs, self._bits = [], [], [], []
         return {}
 
 

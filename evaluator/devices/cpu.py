@@ -210,14 +210,14 @@ class CpuBackend:
 
 
 class _Watcher:
-    """Looks at a child at random moments, a thousand a second at most."""
+    """Looks at a child at random moments, some thousand a second."""
 
     def __init__(self, child: ChildProcess) -> None:
         self._child = child
         self.seen: list[int] = []
 
     def __call__(self) -> None:
-        time.sleep(random.uniform(0.0004, 0.0016))
+        time.sleep(random.uniform(0.0001, 0.0006))
         self.seen += self._child.look()
 
 

@@ -13,15 +13,15 @@ from evaluator.cage import seccomp
 X86_64, I386 = 0xC000003E, 0x40000003
 ALLOW, KILL = 0x7FFF0000, 0x80000000
 EPERM, ENOSYS = 0x50000 | errno.EPERM, 0x50000 | errno.ENOSYS
-CLONE, CLONE3, PRCTL, SOCKET, SOCKETPAIR = 56, 435, 157, 41, 53
-SPECIAL = {CLONE, CLONE3, PRCTL, SOCKET, SOCKETPAIR}
+CLONE, CLONE3, PRCTL, SOCKET, SOCKETPAIR, FCNTL, TIMER_CREATE = 56, 435, 157, 41, 53, 72, 222
+SPECIAL = {CLONE, CLONE3, PRCTL, SOCKET, SOCKETPAIR, FCNTL, TIMER_CREATE}
 FORBIDDEN = {number for group in seccomp.FORBIDDEN.values() for number in group.values()}
 SOCKETS = set(seccomp.FORBIDDEN["sockets"].values())
 
 
-def verdict(program: bytes, number: int, first: int = 0, architecture: int = X86_64) -> int:
+def verdict(program: bytes, number: int, first: int = 0, architecture: int = X86_64, second: int = 0) -> int:
     """What the kernel would do with call `number`."""
-    data = struct.pack("<IIQQ", number & 0xFFFFFFFF, architecture, 0, first)
+    data = struct.pack("<IIQQQ", number & 0xFFFFFFFF, architecture, 0, first, second)
     code = [struct.unpack_from("<HBBI", program, offset) for offset in range(0, len(program), 8)]
     accumulator = at = 0
     while True:
@@ -81,3 +81,14 @@ def test_what_depends_on_the_first_argument() -> None:
 
 def test_no_filter_for_an_unknown_architecture() -> None:
     assert seccomp.program(machine="aarch64") is None
+
+
+@given(st.integers(0, 2**31 - 1), st.integers(0, 1100), st.booleans())
+def test_no_descriptor_gets_a_signal_of_its_own(fd: int, command: int, cuda: bool) -> None:
+    """A stopped process could be continued by it."""
+    assert verdict(filter_for(cuda=cuda), FCNTL, fd, second=command) == (EPERM if command == 10 else ALLOW)
+
+
+def test_a_timer_that_could_continue_a_stopped_process_is_refused_on_a_cpu() -> None:
+    assert verdict(filter_for(cuda=False), TIMER_CREATE) == EPERM
+    assert verdict(filter_for(cuda=True), TIMER_CREATE) == ALLOW

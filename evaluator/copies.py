@@ -1,0 +1,93 @@
+"""Copies of vendor libraries: a file under another name is known by the code in it.
+
+The judge compares what a child has mapped as code with the vendor libraries on its own disk: no name is believed.
+"""
+
+from __future__ import annotations
+
+import struct
+import sysconfig
+from collections.abc import Iterable, Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+from evaluator.cage.memory import read_process_memory
+
+_PAGE = 4096
+_LOOKS = 5  # pages that are compared
+_LEAST_BYTES = 64 << 10  # a vendor library's code is larger
+_EXECUTABLE = 1  # PF_X
+_PATTERNS = ("*.libs/*.so*", "torch/lib/*.so*", "mkl/**/*.so*")
+_SYSTEM = (
+    "/usr/lib/**/lib*blas*.so*",
+    "/usr/lib/**/libmkl*.so*",
+    "/usr/lib/**/libdnnl*.so*",
+    "/usr/lib/**/liblapack*.so*",
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Code:
+    """One executable segment of a library's file; `mapped` is its size in memory, in whole pages."""
+
+    path: str
+    offset: int
+    mapped: int
+
+
+def original(pid: int, low: int, high: int, offset: int) -> str | None:
+    """The vendor library whose code a process has mapped from `low` to `high`, as it lies from `offset` on in the file;
+    None where it is no vendor library's."""
+    if high - low < _LEAST_BYTES:
+        return None
+    same_size = (code for code in vendor_code() if (code.offset, code.mapped) == (offset, high - low))
+    return next((code.path for code in same_size if _is_same(pid, low, code)), None)
+
+
+def loaded(pid: int, ranges: Iterable[tuple[int, int, int, str]]) -> list[str]:
+    """The vendor libraries of which a process has copies mapped, from (low, high, offset, path) of each executable
+    mapping: where a library lies that nobody copied, no copy is sought."""
+    known = {code.path for code in vendor_code()}
+    found = (original(pid, low, high, offset) for low, high, offset, path in ranges if path not in known)
+    return sorted({path for path in found if path is not None})
+
+
+def _is_same(pid: int, low: int, code: Code) -> bool:
+    step = code.mapped // _LOOKS // _PAGE * _PAGE
+    page = bytearray(_PAGE)
+    try:
+        with Path(code.path).open("rb") as file:
+            for look in range(_LOOKS - 1):
+                file.seek(code.offset + look * step)
+                read_process_memory(pid, low + look * step, memoryview(page))
+                if bytes(page) != file.read(_PAGE):
+                    return False
+    except OSError:
+        return False
+    return True
+
+
+@cache
+def vendor_code() -> tuple[Code, ...]:
+    """The executable segments of every vendor library that is installed here."""
+    packages = Path(sysconfig.get_paths()["purelib"])
+    found = [path for pattern in _PATTERNS for path in packages.glob(pattern)]
+    found += [path for pattern in _SYSTEM for path in Path("/").glob(pattern.lstrip("/"))]
+    return tuple(code for path in sorted(set(found)) if path.is_file() for code in _segments(path))
+
+
+def _segments(path: Path) -> Iterator[Code]:
+    with path.open("rb") as file:
+        head = file.read(64)
+        if head[:6] != b"\x7fELF\x02\x01" or len(head) < 64:
+            return
+        (start,) = struct.unpack_from("<Q", head, 32)
+        size, count = struct.unpack_from("<HH", head, 54)
+        file.seek(start)
+        table = file.read(size * count)
+    for index in range(len(table) // size if size >= 56 else 0):
+        kind, flags, offset, _, _, length = struct.unpack_from("<IIQQQQ", table, index * size)
+        if kind == 1 and flags & _EXECUTABLE:
+            begin = offset // _PAGE * _PAGE
+            yield Code(str(path), begin, -(-(offset + length - begin) // _PAGE) * _PAGE)
