@@ -1,12 +1,14 @@
 """What the judge's own figures are worth: A/A confirmations, a power curve, and where its time goes.
 
-    python -m bench.judge [aa|power|cost ...] [--device cpu] [--confirms 100] [--budget-s S] [--shard I/N] [--resume]
+    python -m bench.judge [aa|power|cost ...] [--device cpu|cuda:0] [--confirms 100] [--budget-s S] [--shard I/N]
+        [--resume] [--output FILE]
 
 aa      confirms a kernel against itself: how many 95 % intervals contain 1, how many promotions (none may be)
 power   confirms kernels slowed by a known 1, 2, 3 and 5 % against the unslowed one: how many were told apart
 cost    seconds by stage of judging right and wrong kernels: median passing and median rejected
 Appends a JSON line per piece of work to bench/results/judge-DEVICE.jsonl; with --resume what is there counts as done.
---shard takes every N-th from the I-th. QUICK=1: 2 confirms, 1 a step. Needs a machine where nothing else runs.
+Every ratio is one confirmation's own, measured in one session. --shard I/N takes every N-th from the I-th (from 1).
+QUICK=1: 2 confirms, 1 a step. Needs a machine where nothing else runs.
 """
 
 from __future__ import annotations
@@ -26,7 +28,7 @@ from evaluator.judge import Judge
 from evaluator.languages import detect
 from evaluator.problem import read_problem
 from evaluator.serve import make_backend
-from evaluator.types import BaselineReport, BaselineTime, Candidate, Clock, Evaluation, Interval, Problem
+from evaluator.types import BaselineReport, BaselineTime, Candidate, Clock, DeviceKind, Evaluation, Interval, Problem
 
 RESULTS = Path(__file__).parent / "results"
 QUICK = bool(os.environ.get("QUICK"))
@@ -34,7 +36,10 @@ STEPS = (0, 1, 2, 3, 5)
 
 PROBLEM = """import torch
 
-WORKLOADS = [{"name": "rows", "rows": 512, "hidden": 1024}]
+WORKLOADS = [
+    {"name": "rows", "rows": 512, "hidden": 1024, "device": "cpu"},
+    {"name": "rows-cuda", "rows": 32768, "hidden": 1024, "device": "cuda"},
+]
 
 
 class Model(torch.nn.Module):
@@ -92,6 +97,40 @@ class ModelNew(torch.nn.Module):
         lib.rmsnorm(*pointers, ctypes.c_long(rows), ctypes.c_long(n), ctypes.c_long(rows * EXTRA // 100))
         return y
 '''
+CUDA_KERNEL = '''import torch
+from warpwright_native import load_cuda
+
+SOURCE = r"""
+extern "C" __global__ void rmsnorm(const float* x, const float* w, float* y, int rows, int n) {
+  __shared__ float parts[8];
+  size_t row = blockIdx.x % rows;
+  const float* p = x + row * n;
+  float sum = 0;
+  for (int i = threadIdx.x; i < n; i += 256) sum += p[i] * p[i];
+  for (int o = 16; o; o /= 2) sum += __shfl_xor_sync(0xffffffff, sum, o);
+  if (threadIdx.x % 32 == 0) parts[threadIdx.x / 32] = sum;
+  __syncthreads();
+  sum = 0;
+  for (int i = 0; i < 8; i++) sum += parts[i];
+  float scale = 1.0f / sqrtf(sum / n + 1e-6f);
+  for (int i = threadIdx.x; i < n; i += 256) y[row * n + i] = p[i] * scale * w[i];
+}
+"""
+launch = load_cuda(SOURCE).kernel("rmsnorm")
+EXTRA = {extra}
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(hidden))
+
+    def forward(self, x):
+        y = torch.empty_like(x)
+        rows, n = x.numel() // x.shape[-1], x.shape[-1]
+        launch(grid=(rows + rows * EXTRA // 100,), block=(256,), args=(x, self.weight, y, rows, n))
+        return y
+'''
 WRONG = {
     "identity": "return x",
     "wrong epsilon": "return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-3) * self.weight",
@@ -101,8 +140,8 @@ WRONG = {
 }
 
 
-def kernel(extra: int, remark: str = "") -> Candidate:
-    source = KERNEL.replace("{extra}", str(extra)) + (f"# {remark}\n" if remark else "")
+def kernel(extra: int, remark: str = "", *, cuda: bool = False) -> Candidate:
+    source = (CUDA_KERNEL if cuda else KERNEL).replace("{extra}", str(extra)) + (f"# {remark}\n" if remark else "")
     return Candidate(source=source, language=detect(source), proposer="bench")
 
 
@@ -126,17 +165,21 @@ def eager_only(judge: Judge, problem: Problem) -> BaselineReport:
 class Log:
     """The JSON lines of this device; what is there already is not done again with --resume."""
 
-    def __init__(self, device: str, resume: bool) -> None:
-        self.path = RESULTS / f"judge-{device.replace(':', '')}.jsonl"
+    def __init__(self, path: Path, resume: bool) -> None:
+        self.path = path
         lines = self.path.read_text().splitlines() if resume and self.path.exists() else []
-        self.entries: list[dict[str, Any]] = [json.loads(line) for line in lines]
+        self.entries = [entry for entry in map(json.loads, lines) if "key" in entry]
         self.done = {entry["key"] for entry in self.entries}
-        if not resume and self.path.exists():
-            self.path.unlink()
+        path.parent.mkdir(parents=True, exist_ok=True)
+        if not resume:
+            path.unlink(missing_ok=True)
+        self._write({"seen_on": machine.describe()})
 
     def add(self, entry: dict[str, Any]) -> None:
         self.entries.append(entry)
-        RESULTS.mkdir(exist_ok=True)
+        self._write(entry)
+
+    def _write(self, entry: dict[str, Any]) -> None:
         with self.path.open("a") as file:
             file.write(json.dumps(entry) + "\n")
 
@@ -169,8 +212,9 @@ def compared(found: Evaluation) -> dict[str, Any]:
 
 def perform(judge: Judge, problem: Problem, key: str, kind: str, step: int) -> dict[str, Any]:
     start, known = time.perf_counter(), eager_only(judge, problem)
+    cuda = judge.backend.kind is DeviceKind.CUDA
     if kind == "cost":
-        passing = judge.judge(problem, kernel(0, key), known)
+        passing = judge.judge(problem, kernel(0, key, cuda=cuda), known)
         rejected = {name: judge.judge(problem, wrong(line), known) for name, line in WRONG.items()}
         entry: dict[str, Any] = {
             "passing": dict(passing.duration_s),
@@ -179,7 +223,7 @@ def perform(judge: Judge, problem: Problem, key: str, kind: str, step: int) -> d
         }
     else:
         # The unslowed kernel is the Candidate, the slowed one the Champion: a ratio above 1 is the slowing.
-        entry = compared(confirm(judge, problem, kernel(0, key), kernel(step), known))
+        entry = compared(confirm(judge, problem, kernel(0, key, cuda=cuda), kernel(step, cuda=cuda), known))
     return {"key": key, "kind": kind, "step": step, **entry, "seconds": round(time.perf_counter() - start, 2)}
 
 
@@ -213,21 +257,24 @@ def main() -> None:
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--confirms", type=int, default=2 if QUICK else 100)
     parser.add_argument("--budget-s", type=float, default=float("inf"))
-    parser.add_argument("--shard", default="0/1", metavar="I/N")
+    parser.add_argument("--shard", default="1/1", metavar="I/N")
+    parser.add_argument("--output", type=Path)
     parser.add_argument("--resume", action="store_true")
     options = parser.parse_args()
     which = options.which or ["aa", "power", "cost"]
     index, _, count = options.shard.partition("/")
-    log, end = Log(options.device, options.resume), time.monotonic() + options.budget_s
+    path = options.output or RESULTS / f"judge-{options.device.replace(':', '')}.jsonl"
+    log, end = Log(path, options.resume), time.monotonic() + options.budget_s
     problem = read_problem(PROBLEM, "bench rmsnorm")
     judge = Judge(make_backend(options.device))
     try:
         for number, (key, kind, step) in enumerate(work(which, options.confirms)):
-            if number % int(count) != int(index) or key in log.done:
+            if number % int(count) != int(index) - 1 or key in log.done:
                 continue
             if time.monotonic() > end:
                 break
             log.add(perform(judge, problem, key, kind, step))
+            print(json.dumps(log.entries[-1])[:300], flush=True)
     finally:
         judge.close()
     result = {"machine": machine.describe(), "device": options.device, **summary(log.entries)}

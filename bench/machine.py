@@ -25,10 +25,17 @@ def describe() -> dict[str, Any]:
         "processors": os.cpu_count(),
         "memory_gib": round(int(memory) / 2**20, 1),
         "python": platform.python_version(),
-        "packages": {name: importlib.metadata.version(name) for name in PACKAGES},
+        "packages": {name: version for name in PACKAGES if (version := _version(name))},
         "load_average": [round(value, 2) for value in os.getloadavg()],
         "niceness": os.getpriority(os.PRIO_PROCESS, 0),
     }
+
+
+def _version(package: str) -> str | None:
+    try:
+        return importlib.metadata.version(package)
+    except importlib.metadata.PackageNotFoundError:
+        return None  # a machine that only judges has none of the service's
 
 
 def _lines(path: str) -> list[str]:

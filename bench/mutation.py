@@ -5,6 +5,9 @@
     --budget-s S     stop after so many seconds; --resume goes on where the file of results ends
     --shard I/N      every N-th piece of work, beginning with the I-th (from 1)
     --output FILE    JSON lines, appended to: first what they were seen on, then one line a judgement
+    --originals-only the correct kernels alone
+
+On a GPU the originals are the kernels that run there and, to make ten, correct ones of the honest suite.
 
 The judge's own rules apply, not the short ones of the tests. The last line says the score.
 """
@@ -30,6 +33,10 @@ from tests.adversarial.planted_bugs import BUGS, HERE, KERNELS, Bug, as_candidat
 from tests.evaluator.rooms import eager_only
 
 # A mutant that does not even build was planted badly: it counts as not caught.
+_ON_GPU = (
+    "cuda_plain", "cuda_unordered_atomics", "triton_plain_softmax", "triton_autotuned", "triton_dot_ieee", "split_k",
+    "online_softmax", "cached_workspace",
+)  # fmt: skip
 _NO_CATCH = {Verdict.PASSED, Verdict.BUILD_ERROR, Verdict.INTERNAL_ERROR, Verdict.INVALID_SUBMISSION}
 
 
@@ -40,18 +47,22 @@ class Piece:
     kernel: str
     bug: Bug | None
     turn: int
+    case: suite.Case | None = None  # of the honest suite
 
     @property
     def key(self) -> str:
         return f"{self.kernel}|{self.bug.name if self.bug else 'original'}|{self.turn}"
 
 
-def pieces(repeats: int, device: str) -> Iterator[Piece]:
+def pieces(repeats: int, device: str, *, mutants: bool = True) -> Iterator[Piece]:
     """Mutants first, then the originals in turn, so that a short budget sees all of them."""
     kernels = [k for k in KERNELS if _case(k).devices & ({"cpu"} if device == "cpu" else {"cuda", "triton"})]
-    yield from (Piece(bug.kernel, bug, 0) for bug in BUGS if bug.kernel in kernels)
+    honest = [] if device == "cpu" else [case for case in suite.cases("honest") if case.name in _ON_GPU]
+    if mutants:
+        yield from (Piece(bug.kernel, bug, 0) for bug in BUGS if bug.kernel in kernels)
     for turn in range(repeats):
         yield from (Piece(kernel, None, turn) for kernel in kernels)
+        yield from (Piece(f"honest/{case.name}", None, turn, case) for case in honest)
 
 
 def _case(kernel: str) -> suite.Case:
@@ -59,8 +70,9 @@ def _case(kernel: str) -> suite.Case:
 
 
 def judge_piece(judge: Judge, piece: Piece) -> tuple[Evaluation, float]:
-    task = suite.problem(_case(piece.kernel).problem)
-    what = piece.bug.candidate if piece.bug else as_candidate(original(piece.kernel))
+    case = piece.case or _case(piece.kernel)
+    task = suite.problem(case.problem)
+    what = piece.bug.candidate if piece.bug else case.candidate if piece.case else as_candidate(original(piece.kernel))
     begin = time.monotonic()
     found = judge.judge(task, what, eager_only(judge, task))
     return found, time.monotonic() - begin
@@ -78,6 +90,10 @@ def _line(piece: Piece, found: Evaluation, took_s: float) -> dict[str, Any]:
     }
 
 
+def _wanted(options: argparse.Namespace) -> Iterator[Piece]:
+    return pieces(options.repeats, options.device, mutants=not options.originals_only)
+
+
 def _known(path: Path) -> list[dict[str, Any]]:
     lines = path.read_text(encoding="utf-8").splitlines() if path.exists() else []
     return [entry for entry in map(json.loads, lines) if "key" in entry]
@@ -88,7 +104,7 @@ def run(options: argparse.Namespace, path: Path) -> list[dict[str, Any]]:
     known = _known(path) if options.resume else []
     done = {entry["key"] for entry in known}
     index, count = map(int, options.shard.split("/"))
-    todo = [p for i, p in enumerate(pieces(options.repeats, options.device)) if i % count == index - 1]
+    todo = [p for i, p in enumerate(_wanted(options)) if i % count == index - 1]
     end = time.monotonic() + options.budget_s
     judge = Judge(make_backend(options.device))
     try:
@@ -116,6 +132,7 @@ def main() -> int:
     parser.add_argument("--repeats", type=int, default=3 if os.environ.get("QUICK") else 200)
     parser.add_argument("--budget-s", type=float, default=float("inf"))
     parser.add_argument("--shard", default="1/1")
+    parser.add_argument("--originals-only", action="store_true")
     parser.add_argument("--resume", action="store_true")
     parser.add_argument("--output", type=Path)
     options = parser.parse_args()
