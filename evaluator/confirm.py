@@ -14,16 +14,14 @@ from typing import Any
 import torch
 
 from evaluator import stats
-from evaluator.child.spec import LayoutError
 from evaluator.contender import Contender
-from evaluator.errors import ChildFault, EvaluatorError, Rejection
+from evaluator.errors import EvaluatorError, Rejection
 from evaluator.judge import LOCK_S, Clockwork, Judge, first_call_limit_s, secret_generator
 from evaluator.languages import adapter
 from evaluator.lock import device_lock
-from evaluator.oracle import Oracle, candidate_state
+from evaluator.oracle import Oracle
 from evaluator.screen import Screened, screen
-from evaluator.state import match_names
-from evaluator.subject import Subject, rejection
+from evaluator.subject import Subject
 from evaluator.timing import Bench, Rules
 from evaluator.types import (
     BaselineReport,
@@ -176,18 +174,14 @@ def _contenders(
     contenders: list[Contender] = []
     for name, future in started.items():
         subject = future.result()
-        try:
-            names = subject.construct("ModelNew", oracle.init, train=problem.train, seed=7)
-            subject.load_state(candidate_state(oracle, match_names(oracle.names, names)))
-        except (ChildFault, LayoutError) as fault:
-            raise rejection(fault, Stage.CONFIRM, "constructing ModelNew") from fault
-        contenders.append(Contender(name, subject, suspect=True))
+        buffers = judge.constructed(subject, oracle, problem, Stage.CONFIRM)
+        contenders.append(Contender(name, subject, suspect=True, buffers=buffers))
     for mode in modes:
         if mode == "eager":
             subject = fresh.enter_context(judge.room.fresh_comparator(problem, mode, oracle))
+            contenders.append(Contender(mode, subject, suspect=False, buffers=oracle.buffers))
         else:
-            subject = judge.room.comparator(problem, workload, mode, oracle)
-        contenders.append(Contender(mode, subject, suspect=False))
+            contenders.append(judge.room.contender(problem, workload, mode, oracle))
     return contenders
 
 

@@ -35,6 +35,9 @@ _NUMPY = {
 }  # fmt: skip
 
 
+Numbers = list[tuple[int, int, int, list[int]]]
+
+
 @dataclass(frozen=True)
 class Link:
     """Input tensor `input` is changed by output tensor `output` (positions among a call's tensors)."""
@@ -58,9 +61,10 @@ class Link:
         """The number of each position."""
         return torch.arange(self.coefficients.shape[1]).numpy()
 
-    @cached_property
-    def numbers(self) -> list[tuple[int, int, int, list[int]]]:
-        """Where, output element, addend and values of each position."""
+    def numbers(self) -> Numbers | None:
+        """Where, output element, addend and values of each position, as they are now; None for more than a few."""
+        if self.coefficients.shape[1] > _FEW:
+            return None
         return [(where, read, addend, values) for where, read, addend, *values in self.coefficients.t().tolist()]
 
     def to_json(self, layout: TensorSpec) -> dict[str, Any]:
@@ -118,12 +122,12 @@ def step(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], link: 
     """Change `inputs`, those of the next call, in place, by the `outputs` of the last one."""
     target = words(inputs[link.input])
     if target.device.type == "cpu":
-        step_on_cpu(outputs[link.output], target.numpy(), link)
+        step_on_cpu(outputs[link.output], target.numpy(), link, link.numbers())
     else:
         _step_by_torch(words(outputs[link.output]), target, link)
 
 
-def step_on_cpu(output: torch.Tensor, target: Any, link: Link) -> None:
+def step_on_cpu(output: torch.Tensor, target: Any, link: Link, numbers: Numbers | None) -> None:
     """The same for the input's bits as an array, by whatever is quickest: a child may bring a quicker harness along
     than the one whose cost is taken off, so there should be little to gain. NumPy needs a seventh of the time that
     torch takes for so few elements."""
@@ -132,10 +136,10 @@ def step_on_cpu(output: torch.Tensor, target: Any, link: Link) -> None:
         source = output.numpy().reshape(-1).view(kind)
     else:
         source = words(output).numpy()
-    if link.coefficients.shape[1] > _FEW:
+    if numbers is None:
         _step_by_numpy(source, target, link)
         return
-    for where, read, addend, values in link.numbers:
+    for where, read, addend, values in numbers:
         target[where] = values[(_mixed(int(source[read])) + addend) & VALUES - 1]
 
 

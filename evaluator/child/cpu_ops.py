@@ -56,12 +56,13 @@ class CpuRounds:
     def run(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """One call per input set, each after the chain's step; outputs are kept until the next round is made."""
         model, link, outputs = self._session.call, self._link, self._outputs
+        numbers = None if link is None else link.numbers()
         with torch.no_grad():
             for index, arguments in enumerate(self._arguments):
                 if link is not None and index:
                     last = outputs[-1]
                     output = last if type(last) is torch.Tensor else tensor_leaves(last)[link.output]
-                    chain.step_on_cpu(output, self._bits[index], link)
+                    chain.step_on_cpu(output, self._bits[index], link, numbers)
                 outputs.append(model(*arguments))
         return {"outputs": _briefly(self._session, outputs)}
 

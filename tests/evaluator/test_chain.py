@@ -73,7 +73,7 @@ def judge() -> Iterator[Judge]:
 
 
 SKIPS_THE_STEP = """import evaluator.child.chain as harness
-vars(harness)["step_on_cpu"] = lambda output, values, link: None
+vars(harness)["step_on_cpu"] = lambda *args: None
 class ModelNew(Base):
     def forward(self, x):
         return right(x, self.weight)

@@ -1,0 +1,99 @@
+"""How far honest sums may be off: what the oracle does when reductions are, and what limits become of it."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+
+import pytest
+import torch
+
+from evaluator.child.lift import lifting
+from evaluator.child.shake import Shaken
+from evaluator.limits import Target
+from evaluator.types import Precision
+
+EPS = torch.finfo(torch.float32).eps
+Function = Callable[[torch.Tensor], torch.Tensor]
+
+
+def shaken(function: Function, x: torch.Tensor, *, flat: bool) -> torch.Tensor:
+    with torch.no_grad(), lifting({}, Shaken({}, EPS, flat=flat)):
+        return function(x)
+
+
+def exact(function: Function, x: torch.Tensor) -> torch.Tensor:
+    with torch.no_grad(), lifting({}):
+        return function(x)
+
+
+def rmsnorm(x: torch.Tensor) -> torch.Tensor:
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + 1e-6)
+
+
+def serial(x: torch.Tensor, lanes: int) -> torch.Tensor:
+    """RMSNorm as a kernel with `lanes` accumulators computes it, in float32."""
+    squares = x.pow(2).reshape(len(x), -1, lanes)
+    sums = torch.zeros(len(x), lanes)
+    for column in squares.unbind(1):
+        sums += column
+    return x * torch.rsqrt(sums.sum(-1, keepdim=True) / x.shape[-1] + 1e-6)
+
+
+@pytest.mark.parametrize("value", [0.7310585, 1.375, 0.1, 3.3333333])
+@pytest.mark.parametrize("lanes", [1, 4, 16])
+def test_a_sum_of_equal_terms_in_a_few_lanes_is_right(value: float, lanes: int) -> None:
+    x = torch.full((3, 4096), value)
+    target = Target(exact(rmsnorm, x), rmsnorm(x))
+    norm, element = target.errors(shaken(rmsnorm, x, flat=True))
+    limit = target.limit(norm, element, torch.float32, Precision.EXACT, None)
+    assert target.judge(serial(x, lanes), limit) is None
+    assert target.judge(serial(x, lanes) * 1.001, limit) is not None
+
+
+def test_random_terms_allow_what_serial_additions_make_and_no_more() -> None:
+    x = torch.randn(8, 8192, generator=torch.Generator().manual_seed(3))
+    target = Target(exact(rmsnorm, x), rmsnorm(x))
+    norm, element = target.errors(shaken(rmsnorm, x, flat=False))
+    limit = target.limit(norm, element, torch.float32, Precision.EXACT, None)
+    assert target.judge(serial(x, 1), limit) is None
+    assert limit.norm < 3e-6
+    assert target.judge((x.bfloat16().float() * (rmsnorm(x) / x)), limit) is not None
+
+
+REDUCTIONS: list[Function] = [
+    lambda x: x.sum(-1),
+    lambda x: x.mean(0),
+    lambda x: x.cumsum(1),
+    lambda x: x.var(-1),
+    lambda x: x.norm(dim=-1),
+    lambda x: torch.softmax(x, -1),
+    lambda x: torch.log_softmax(x, -1),
+    lambda x: torch.logsumexp(x, -1),
+    lambda x: torch.nn.functional.layer_norm(x, (x.shape[-1],)),
+    lambda x: torch.nn.functional.group_norm(x.reshape(4, 8, -1), 2),
+    lambda x: torch.nn.functional.batch_norm(x, None, None, training=True),
+    lambda x: torch.stack(torch.var_mean(x, -1)),
+]
+
+
+@pytest.mark.parametrize("function", REDUCTIONS)
+def test_every_reduction_is_moved_a_little(function: Function) -> None:
+    x = torch.randn(32, 64, generator=torch.Generator().manual_seed(5)) + 0.3
+    before, after = exact(function, x), shaken(function, x, flat=True)
+    assert before.shape == after.shape
+    moved = float((after - before).norm() / before.norm())
+    assert 1e-9 < moved < 1e-4
+
+
+@pytest.mark.parametrize("function", [torch.exp, torch.relu, lambda x: x @ x.T, lambda x: x.amax(-1)])
+def test_what_adds_nothing_up_or_is_a_product_is_left_alone(function: Function) -> None:
+    x = torch.randn(16, 16, generator=torch.Generator().manual_seed(6))
+    assert torch.equal(exact(function, x), shaken(function, x, flat=True))
+
+
+def test_values_that_are_not_finite_stay_what_they_are() -> None:
+    x = torch.tensor([[1.0, float("nan")], [float("inf"), 2.0], [1.0, 2.0]])
+    made = shaken(lambda t: t.sum(-1), x, flat=True)
+    assert made[0].isnan()
+    assert made[1].isposinf()
+    assert made[2].isfinite()
