@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import pairwise
 from typing import Any
 
 import torch
 
 from evaluator import values
 from evaluator.child.spec import LayoutError, TensorSpec
-from evaluator.claims import leaves, structure, tensor_claims
+from evaluator.claims import tensor_claims
 from evaluator.contender import ComparatorFailed
 from evaluator.errors import ChildFault, Rejection
 from evaluator.limits import Limit, Target, rule_for
 from evaluator.oracle import Expected, Oracle, candidate_state
+from evaluator.returned import check_apart, check_fresh, check_reply
 from evaluator.state import match_names
 from evaluator.subject import RunReply, Subject, rejection
 from evaluator.types import Domain, Problem, Stage, Verdict, Workload
@@ -291,7 +291,7 @@ class Checker:
         try:
             for item in reply.replies:
                 check_reply(case.expected, item)
-            _check_apart(reply.replies)
+            check_apart(reply.replies)
             picks = torch.randperm(count, generator=self.generator).tolist()[:_MANY_READ] if values_known else []
             for pick in picks:
                 outputs = candidate.backend.fetch(candidate.child, tensor_claims(reply.replies[pick]))
@@ -323,7 +323,7 @@ class Checker:
     ) -> list[list[torch.Tensor]]:
         for case, item in zip(cases, reply.replies, strict=True):
             check_reply(case.expected, item)
-        _check_apart(reply.replies)
+        check_apart(reply.replies)
         backend, child = self.candidate.backend, self.candidate.child
         outputs = [backend.fetch(child, tensor_claims(item)) for item in reply.replies]
         after = reply.grant.read_back()
@@ -386,78 +386,6 @@ class Checker:
                         check="input_changed",
                         input=index,
                     )
-
-
-def check_reply(expected: Expected, reply: Any) -> None:
-    """Structure, type, device, layout, shape and dtype of one call's claims, before anything is read."""
-    want, got = expected.structure, structure(reply)
-    if want != got:
-        reason = f"forward returns {got[:200]}; the reference returns {want[:200]} (T: a tensor)"
-        raise Rejection(
-            Verdict.INCORRECT_SHAPE, STAGE, reason, check="structure", expected=want[:500], actual=got[:500]
-        )
-    pairs = zip(leaves(expected.reply), leaves(reply), strict=True)
-    for (path, mine), (_, theirs) in pairs:
-        if "tensor" in mine:
-            _check_tensor(path, mine["tensor"], theirs["tensor"])
-
-
-def _check_tensor(path: str, want: Mapping[str, Any], got: Mapping[str, Any]) -> None:
-    if "type" in got:
-        kind, where, layout = (str(got.get(key))[:80] for key in ("type", "device", "layout"))
-        if kind != "torch.Tensor":
-            raise Rejection(
-                Verdict.REWARD_HACK, STAGE, f"{path} is a {kind}, not a plain torch.Tensor", check="plain_tensor"
-            )
-        reason = f"{path} is on {where} with layout {layout}"
-        raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="device", actual=where)
-    spec, asked = TensorSpec.from_json({**got, "offset": 0}), TensorSpec.from_json({**want, "offset": 0})
-    if spec.shape != asked.shape:
-        reason = f"{path} has shape {list(spec.shape)}; the reference's has {list(asked.shape)}"
-        evidence = {"check": "shape", "expected": list(asked.shape), "actual": list(spec.shape)}
-        raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, **evidence)
-    if spec.dtype != asked.dtype:
-        reason = f"{path} is {spec.dtype}; the reference's is {asked.dtype}"
-        evidence = {"check": "dtype", "expected": asked.dtype, "actual": spec.dtype}
-        raise Rejection(Verdict.INCORRECT_DTYPE, STAGE, reason, **evidence)
-    if spec.spread and not asked.spread:
-        reason = f"{path} lies scattered over {spec.span_bytes} bytes of memory: return a dense tensor"
-        raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="layout", stride=list(spec.stride))
-    if _overlaps_itself(spec) and not _overlaps_itself(asked):
-        reason = f"{path} is an expanded view: several of its elements are one in memory"
-        raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="layout", stride=list(spec.stride))
-
-
-def check_fresh(expected: Expected, reply: Any, where: str, **evidence: Any) -> None:
-    """No output is memory of an input, unless the reference's is, too."""
-    for mine, theirs in zip(tensor_claims(expected.reply), tensor_claims(reply), strict=True):
-        if theirs.get("alias") and not mine.get("alias"):
-            reason = f"an output is memory of an input, on {where}: every call must return fresh tensors"
-            raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, check="alias", **evidence)
-
-
-def _overlaps_itself(spec: TensorSpec) -> bool:
-    return any(size > 1 and step == 0 for size, step in zip(spec.shape, spec.stride, strict=True))
-
-
-def _check_apart(replies: Sequence[Any]) -> None:
-    """Outputs of different calls lie in different memory; one that is handed out again is overwritten later."""
-    places = []
-    for call, reply in enumerate(replies):
-        for claim in tensor_claims(reply):
-            spec = TensorSpec.from_json(claim)
-            start = claim.get("address", spec.offset)
-            if spec.span_bytes and type(start) is int:
-                places.append((str(claim.get("handle", ""))[:200], start, start + spec.span_bytes, call))
-    places.sort()
-    for (handle, _, end, call), (other, start, _, later) in pairwise(places):
-        if handle == other and start < end and call != later:
-            raise Rejection(
-                Verdict.INCORRECT_VALUES,
-                STAGE,
-                "two calls returned the same memory: every call must return fresh tensors",
-                check="reused_output",
-            )
 
 
 def _veiled(found: Rejection, sizes: Sizes) -> Rejection:

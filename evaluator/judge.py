@@ -318,7 +318,10 @@ class Judge:
         )
 
     def refusal(self, problem: Problem, candidate: Candidate, found: Rejection, clock: Clockwork) -> Evaluation:
-        """The Evaluation of a Candidate that is refused."""
+        """The Evaluation of a Candidate that is refused; where a line of it is known, with that line's text."""
+        lines, line = candidate.source.splitlines(), found.evidence.get("line")
+        if isinstance(line, int) and 0 < line <= len(lines):
+            found.evidence.setdefault("source_line", lines[line - 1].strip()[:200])
         return Evaluation(
             verdict=found.verdict,
             stage=found.stage,

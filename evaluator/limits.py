@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 
+from evaluator import patterns
 from evaluator.ties import equal_by_value
 from evaluator.types import Precision
 
@@ -156,15 +157,16 @@ class Target:
             reason = f"an element is off by {element:.2g} of its scale; {limit.element:.2g} is allowed"
         else:
             reason = f"relative error {norm:.2g} in norm; {limit.norm:.2g} is allowed"
+        places = self._wrong(actual, limit)
         detail = {
             "error_norm": norm,
             "limit_norm": limit.norm,
             "error_element": element,
             "limit_element": limit.element,
-            "wrong_elements": self._count_wrong(actual, limit),
+            "wrong_elements": int(places.sum()),
             **self._element(worst, flat),
         }
-        return Finding("values", reason, detail)
+        return self._finding("values", reason, detail, places, float(flat[worst]))
 
     def uninformative(self, limit: Limit) -> bool:
         return not self.integral and not limit.norm < _UNINFORMATIVE
@@ -206,9 +208,33 @@ class Target:
         difference = torch.nan_to_num_(self._difference(actual).abs_(), nan=math.inf, posinf=math.inf)
         return int(difference.div_(self._scale()).argmax())
 
-    def _count_wrong(self, actual: torch.Tensor, limit: Limit) -> int:
+    def _wrong(self, actual: torch.Tensor, limit: Limit) -> torch.Tensor:
+        """Which elements are further off than one may be."""
         difference = torch.nan_to_num_(self._difference(actual).abs_(), nan=math.inf, posinf=math.inf)
-        return int((difference > limit.element * self._scale()).sum())
+        return difference > limit.element * self._scale()
+
+    def _finding(
+        self, check: str, reason: str, detail: dict[str, Any], wrong: torch.Tensor, actual: float | None = None
+    ) -> Finding:
+        """With what helps to repair it: which elements are wrong, in words, and where a NaN or infinity comes from."""
+        pattern = patterns.describe(wrong)
+        if pattern is not None:
+            reason, detail = f"{reason}; wrong: {pattern}", {**detail, "pattern": pattern}
+        if actual is not None and not math.isfinite(actual):
+            detail = {**detail, "origin": self._origin()}
+        return Finding(check, reason, detail)
+
+    def _origin(self) -> str:
+        """Where the first value that is not finite appears: in the inputs, in the right result, or in the kernel."""
+        named = [(index, tensor) for index, tensor in enumerate(self._inputs) if tensor.is_floating_point()]
+        odd = [f"input {index}" for index, tensor in named if not _all_finite(tensor)]
+        if odd:
+            return f"{' and '.join(odd)} hold NaN or infinities; they spread further than in the reference"
+        largest = max((float(tensor.abs().max()) for _, tensor in named if tensor.numel()), default=0.0)
+        inputs = f"the inputs are finite (at most {largest:.3g} in size)"
+        if self.finite:
+            return f"the kernel alone: {inputs} and so is every element of the right result"
+        return f"{inputs}; the reference overflows elsewhere in this output, but not here"
 
     def _wrong_kind(self, actual: torch.Tensor) -> Finding | None:
         """NaN and infinities: where the reference has one, so must the output, unless it gives the oracle's value."""
@@ -220,7 +246,8 @@ class Target:
         worst = int(wrong.flatten().to(torch.uint8).argmax())
         flat = actual.flatten()
         reason = f"{_number(flat[worst])} where the reference has {_number(own.flatten()[worst])}"
-        return Finding("non_finite", reason, {"wrong_elements": int(wrong.sum()), **self._element(worst, flat)})
+        detail = {"wrong_elements": int(wrong.sum()), **self._element(worst, flat)}
+        return self._finding("non_finite", reason, detail, wrong, float(flat[worst]))
 
     def _equal(self, actual: torch.Tensor, *allowed: torch.Tensor) -> Finding | None:
         right = torch.zeros(actual.shape, dtype=torch.bool, device=actual.device)
@@ -236,7 +263,7 @@ class Target:
             "expected": _number(want),
             "wrong_elements": int((~right).sum()),
         }
-        return Finding("equal", f"{_number(got)} where {_number(want)} is right", detail)
+        return self._finding("equal", f"{_number(got)} where {_number(want)} is right", detail, ~right)
 
     def _element(self, worst: int, flat: torch.Tensor) -> dict[str, Any]:
         shape = tuple(self.values.shape)

@@ -4,9 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from evaluator.types import Admission, BaselineReport, BuildReport, Evaluation, Ratio, Verdict
+from evaluator.types import Admission, BaselineReport, BuildReport, Evaluation, Measurement, Ratio, Verdict
 
-_SHOWN_EVIDENCE = ("line", "index", "actual", "expected", "wrong_elements", "message", "log", "trace")
+_SHOWN_EVIDENCE = (
+    "line", "source_line", "index", "actual", "expected", "wrong_elements", "pattern", "origin", "message", "log",
+    "trace",
+)  # fmt: skip
 
 
 def report(result: Evaluation | Admission | BaselineReport | BuildReport) -> str:
@@ -28,7 +31,7 @@ def _evaluation(result: Evaluation) -> Iterator[str]:
                 yield f"  {key}: {str(result.evidence[key])[:1500]}"
     for measurement in result.measurements:
         baselines = ", ".join(f"{b.mode} {b.median_us:.1f} us" for b in measurement.baselines)
-        yield f"  {measurement.workload}: {measurement.median_us:.1f} us a call ({baselines})"
+        yield f"  {measurement.workload}: {measurement.median_us:.1f} us a call ({baselines}){_roofline(measurement)}"
     for ratio in result.speedups:
         if ratio.workload is None:
             yield f"  {_ratio(ratio)} against {ratio.against}"
@@ -39,6 +42,13 @@ def _evaluation(result: Evaluation) -> Iterator[str]:
     for line in result.isolation:
         yield f"  not isolated: {line}"
     yield f"  took {sum(result.duration_s.values()):.2f} s"
+
+
+def _roofline(measurement: Measurement) -> str:
+    if measurement.floor_us is None:
+        return ""
+    share = min(1.0, measurement.floor_us / measurement.median_us)
+    return f"; {share:.0%} of what memory allows ({measurement.floor_us:.1f} us at the speed of a copy)"
 
 
 def _ratio(ratio: Ratio) -> str:

@@ -13,11 +13,11 @@ from evaluator import values
 from evaluator.child import chain
 from evaluator.child.spec import LayoutError
 from evaluator.contender import ComparatorFailed, Contender
-from evaluator.correctness import check_fresh, check_reply
 from evaluator.devices.base import Round, RoundPlan
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.limits import Limit
 from evaluator.oracle import Expected, Oracle
+from evaluator.returned import check_fresh, check_reply
 from evaluator.room import Room
 from evaluator.subject import rejection
 from evaluator.types import Clock, DeviceKind, Stage, Verdict, Workload

@@ -16,7 +16,7 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
-from evaluator import stats
+from evaluator import libraries, stats
 from evaluator.contender import Contender
 from evaluator.devices.base import Round, RoundPlan
 from evaluator.errors import Rejection
@@ -36,7 +36,7 @@ _FIRST_REPLAY_BYTES = 2 << 30
 _WARM_UP_ROUNDS = 2
 _WATCHED_S, _WATCHED_ENOUGH = 0.1, 100
 _WATCHED_CHECKED = 4  # one in so many of these rounds
-_CLOSELY_S, _CLOSELY_ENOUGH = 2.5, 1500  # a small product is a fiftieth of a call: the rest is what calls it
+_CLOSELY_S, _CLOSELY_ENOUGH = 5.0, 2000  # a small product is a fiftieth of a call: the rest is what calls it
 _HARNESS_US = 20.0
 _MOST_OVERHEAD = 0.1  # of a round's wall time that is taken off
 _WAITED = 0.03  # of a round's net time a child may wait for its core
@@ -127,7 +127,8 @@ class Bench:
                 rounds.verify(contender, fresh, done)
             for place, count in done.diagnostics.get("ran", {}).items():
                 seen[place] = seen.get(place, 0) + count
-            if "ran" not in done.diagnostics or sum(seen.values()) >= enough or time.monotonic() > end:
+            told = closely and bool(libraries.seen(seen))
+            if "ran" not in done.diagnostics or told or sum(seen.values()) >= enough or time.monotonic() > end:
                 break
         return dict(sorted(seen.items(), key=lambda pair: -pair[1]))
 
@@ -260,6 +261,8 @@ class Bench:
             baselines=tuple(self.baseline_time(b) for b in baselines),
             floor_us=floor_us,
             diagnostics={
+                "bytes_moved": self.bytes_moved,
+                "attainable_share": None if floor_us is None else round(floor_us / one.official_us(), 4),
                 "pairs": self.pairs,
                 "discarded_pairs": self.discarded,
                 "harness_share": round(self.resolution(name), 4),

@@ -1,0 +1,87 @@
+"""What a call returned, before or beside its values: structure, type, shape, dtype, layout, and whose memory it is."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from itertools import pairwise
+from typing import Any
+
+from evaluator.child.spec import TensorSpec
+from evaluator.claims import leaves, structure, tensor_claims
+from evaluator.errors import Rejection
+from evaluator.oracle import Expected
+from evaluator.types import Stage, Verdict
+
+STAGE = Stage.CORRECTNESS
+
+
+def check_reply(expected: Expected, reply: Any) -> None:
+    """Structure, type, device, layout, shape and dtype of one call's claims, before anything is read."""
+    want, got = expected.structure, structure(reply)
+    if want != got:
+        reason = f"forward returns {got[:200]}; the reference returns {want[:200]} (T: a tensor)"
+        raise Rejection(
+            Verdict.INCORRECT_SHAPE, STAGE, reason, check="structure", expected=want[:500], actual=got[:500]
+        )
+    pairs = zip(leaves(expected.reply), leaves(reply), strict=True)
+    for (path, mine), (_, theirs) in pairs:
+        if "tensor" in mine:
+            _check_tensor(path, mine["tensor"], theirs["tensor"])
+
+
+def _check_tensor(path: str, want: Mapping[str, Any], got: Mapping[str, Any]) -> None:
+    if "type" in got:
+        kind, where, layout = (str(got.get(key))[:80] for key in ("type", "device", "layout"))
+        if kind != "torch.Tensor":
+            raise Rejection(
+                Verdict.REWARD_HACK, STAGE, f"{path} is a {kind}, not a plain torch.Tensor", check="plain_tensor"
+            )
+        reason = f"{path} is on {where} with layout {layout}"
+        raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="device", actual=where)
+    spec, asked = TensorSpec.from_json({**got, "offset": 0}), TensorSpec.from_json({**want, "offset": 0})
+    if spec.shape != asked.shape:
+        reason = f"{path} has shape {list(spec.shape)}; the reference's has {list(asked.shape)}"
+        evidence = {"check": "shape", "expected": list(asked.shape), "actual": list(spec.shape)}
+        raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, **evidence)
+    if spec.dtype != asked.dtype:
+        reason = f"{path} is {spec.dtype}; the reference's is {asked.dtype}"
+        evidence = {"check": "dtype", "expected": asked.dtype, "actual": spec.dtype}
+        raise Rejection(Verdict.INCORRECT_DTYPE, STAGE, reason, **evidence)
+    if spec.spread and not asked.spread:
+        reason = f"{path} lies scattered over {spec.span_bytes} bytes of memory: return a dense tensor"
+        raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="layout", stride=list(spec.stride))
+    if _overlaps_itself(spec) and not _overlaps_itself(asked):
+        reason = f"{path} is an expanded view: several of its elements are one in memory"
+        raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="layout", stride=list(spec.stride))
+
+
+def check_fresh(expected: Expected, reply: Any, where: str, **evidence: Any) -> None:
+    """No output is memory of an input, unless the reference's is, too."""
+    for mine, theirs in zip(tensor_claims(expected.reply), tensor_claims(reply), strict=True):
+        if theirs.get("alias") and not mine.get("alias"):
+            reason = f"an output is memory of an input, on {where}: every call must return fresh tensors"
+            raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, check="alias", **evidence)
+
+
+def _overlaps_itself(spec: TensorSpec) -> bool:
+    return any(size > 1 and step == 0 for size, step in zip(spec.shape, spec.stride, strict=True))
+
+
+def check_apart(replies: Sequence[Any]) -> None:
+    """Outputs of different calls lie in different memory; one that is handed out again is overwritten later."""
+    places = []
+    for call, reply in enumerate(replies):
+        for claim in tensor_claims(reply):
+            spec = TensorSpec.from_json(claim)
+            start = claim.get("address", spec.offset)
+            if spec.span_bytes and type(start) is int:
+                places.append((str(claim.get("handle", ""))[:200], start, start + spec.span_bytes, call))
+    places.sort()
+    for (handle, _, end, call), (other, start, _, later) in pairwise(places):
+        if handle == other and start < end and call != later:
+            raise Rejection(
+                Verdict.INCORRECT_VALUES,
+                STAGE,
+                "two calls returned the same memory: every call must return fresh tensors",
+                check="reused_output",
+            )
