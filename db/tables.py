@@ -35,7 +35,10 @@ class Project(Base):
 
 
 class ProblemRow(Base):
-    """`body` is the Problem's JSON; immutable. `public`: other projects may see it, and its Champions."""
+    """`body` is the Problem's JSON; immutable. `family` is read from it once.
+
+    `public`: other projects may see it, and its Champions.
+    """
 
     __tablename__ = "problems"
     __table_args__ = (
@@ -50,6 +53,7 @@ class ProblemRow(Base):
     description: Mapped[str] = mapped_column(Text)
     body: Mapped[dict[str, Any]]
     schema_version: Mapped[int]
+    family: Mapped[Word] = mapped_column(default="other", server_default="other")
     public: Mapped[bool] = mapped_column(default=False, server_default=false())
     created_at: Mapped[datetime]
 

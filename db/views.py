@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from evaluator.family import Family
 from evaluator.types import Device, DeviceKind, Environment, Evaluation, Language, Problem, Ratio, Stage, Verdict
 
 
@@ -21,6 +22,7 @@ class ProblemView:
     problem: Problem
     created_at: str
     public: bool = False
+    family: Family = Family.OTHER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -71,6 +73,7 @@ class LeaderboardEntry:
     confirmed_at: str
     id: str = ""
     roofline: float | None = None
+    family: Family = Family.OTHER
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

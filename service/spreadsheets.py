@@ -15,7 +15,7 @@ MOST_ROWS = 5000
 # A spreadsheet takes what begins like this for a formula.
 _FORMULA = ("=", "+", "-", "@", "\t", "\r")
 _COLUMNS = (
-    "problem", "device_kind", "device", "speedup", "low", "high", "confidence", "baseline", "against_eager",
+    "problem", "family", "device_kind", "device", "speedup", "low", "high", "confidence", "baseline", "against_eager",
     "roofline", "language", "proposer", "model", "confirmed_at", "problem_id", "run_id", "candidate_id",
 )  # fmt: skip
 
@@ -33,7 +33,8 @@ def leaderboard_csv(rows: Sequence[LeaderboardEntry]) -> Response:
 def _record(row: LeaderboardEntry) -> list[Any]:
     ratio, eager = row.against_fastest, row.against_eager
     values: list[Any] = [
-        row.problem_name, row.device_kind.value, row.device_name, ratio.value, ratio.interval.low, ratio.interval.high,
+        row.problem_name, row.family.value, row.device_kind.value, row.device_name,
+        ratio.value, ratio.interval.low, ratio.interval.high,
         ratio.interval.confidence, row.fastest_baseline, eager.value if eager is not None else "", row.roofline or "",
         row.language.value, row.proposer, row.model, row.confirmed_at, row.problem_id, row.run_id, row.candidate_id,
     ]  # fmt: skip

@@ -8,7 +8,7 @@ from statistics import geometric_mean, median
 from db.views import LeaderboardEntry
 from service.schemas.answers import SummaryAnswer
 
-GROUPS = ("everything", "device", "device_name", "language", "proposer", "model", "problem")
+GROUPS = ("everything", "device", "device_name", "language", "proposer", "model", "family", "problem")
 
 _KEYS: Mapping[str, Callable[[LeaderboardEntry], str]] = {
     "everything": lambda row: "",
@@ -17,6 +17,7 @@ _KEYS: Mapping[str, Callable[[LeaderboardEntry], str]] = {
     "language": lambda row: row.language.value,
     "proposer": lambda row: row.proposer,
     "model": lambda row: row.model,
+    "family": lambda row: row.family.value,
     "problem": lambda row: row.problem_name,
 }
 

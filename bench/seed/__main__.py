@@ -26,14 +26,15 @@ from bench.seed import derived
 from bench.seed.load import Loader, Row, SeedError
 from bench.seed.plan import SCALES, RunPlan, Scale, plan
 from bench.seed.rows import AGE_DAYS, CANDIDATE, DAY_MS, MILESTONE, RUN, SAMPLE, TEXT, World, stamp
-from bench.seed.sources import reference
+from bench.seed.sources import EXPRESSIONS, reference
 from db.engine import make_engine, migrate, read_session
 from db.tables import RunRow
+from evaluator.family import family_of
 from evaluator.schema import to_json
 from evaluator.types import Problem, Workload
 
 BATCH = 20_000
-NAMES = ("softmax", "rmsnorm", "layernorm", "gelu", "attention", "rope", "swiglu", "cross entropy", "gather", "topk")
+NAMES = tuple(EXPRESSIONS)
 
 
 def create(url: str) -> None:
@@ -91,12 +92,13 @@ def _problems(loader: Loader, scale: Scale, projects: list[str], owners: dict[in
         problem = Problem(name=name, source=reference(name, number), workloads=workloads)
         id, moment = f"prob_{stamp(ms)}{number:016x}", loader.moment(ms)
         project = projects[owners.get(number, 0)]
-        rows.append((id, project, problem.hash, name, f"{name} over rows.", json.dumps(to_json(problem)), 1, moment))
+        body, family = json.dumps(to_json(problem)), str(family_of(problem.source))
+        rows.append((id, project, problem.hash, name, f"{name} over rows.", body, 1, family, moment))
         device = "cuda" if number % 3 else "cpu"
         admissions.append((f"adm_{id[5:]}", id, device, "accepted", 1, moment))
         baselines.append((f"base_{id[5:]}", id, device, "timed", 1, moment))
         ids.append(id)
-    columns = ("id", "project_id", "hash", "name", "description", "body", "schema_version", "created_at")
+    columns = ("id", "project_id", "hash", "name", "description", "body", "schema_version", "family", "created_at")
     loader.add("problems", columns, rows)
     settled = ("id", "problem_id", "device_kind", "state", "schema_version", "created_at")
     loader.add("admissions", settled, admissions)

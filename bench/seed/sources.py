@@ -70,8 +70,24 @@ def prompt(rng: random.Random) -> str:
     return "You write fast GPU kernels.\n" + " ".join(words)
 
 
+EXPRESSIONS = {
+    "softmax": "torch.softmax({x}, -1)",
+    "rmsnorm": "torch.rms_norm({x}, ({x}).shape[-1:])",
+    "layernorm": "torch.layer_norm({x}, ({x}).shape[-1:])",
+    "gelu": "torch.nn.functional.gelu({x})",
+    "attention": "torch.nn.functional.scaled_dot_product_attention({x}, {x}, {x})",
+    "rope": "torch.cat((-{x}, {x}), -1) * 0.5",
+    "swiglu": "torch.sigmoid({x}) * {x}",
+    "cross entropy": "torch.nn.functional.cross_entropy({x}, torch.zeros_like({x}))",
+    "gather": "torch.gather({x}, 1, torch.zeros_like({x}, dtype=torch.int64))",
+    "topk": "torch.topk({x}, 4).values",
+}
+"""What Problems of each name compute."""
+
+
 def reference(name: str, number: int) -> str:
-    """A Problem's reference."""
+    """A Problem's reference: `name` is one of EXPRESSIONS and a number."""
+    expression = EXPRESSIONS[name.rpartition(" ")[0]].format(x=f"x * {number + 1}.0")
     return f'''"""{name}: problem {number} of the benchmark."""
 import torch
 import torch.nn as nn
@@ -79,7 +95,7 @@ import torch.nn as nn
 
 class Model(nn.Module):
     def forward(self, x):
-        return torch.softmax(x * {number + 1}.0, -1)
+        return {expression}
 
 
 def get_inputs(rows=4):

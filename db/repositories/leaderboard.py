@@ -13,6 +13,7 @@ from db.clock import iso
 from db.tables import CandidateRow, ChampionRow, ProblemRow
 from db.views import LeaderboardEntry
 from db.visible import problem_visible
+from evaluator.family import Family
 from evaluator.schema import from_json
 from evaluator.types import DeviceKind, Language, Ratio
 
@@ -23,13 +24,17 @@ TREND = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """What to leave in: words of a Problem's name, a kind of device or one exactly, a language, a Proposer or model."""
+    """What to leave in: words of a Problem's name, its family, a kind of device or one exactly, a language, a maker.
+
+    `proposer` is a Proposer's or a model's name.
+    """
 
     text: str = ""
     kind: str = ""
     device: str = ""
     language: str = ""
     proposer: str = ""
+    family: str = ""
 
     @property
     def empty(self) -> bool:
@@ -48,7 +53,8 @@ def rows(
 ) -> tuple[LeaderboardEntry, ...]:
     """Of own and public Problems, fastest first or as `sort` says; `after` is the last id of the page before."""
     wanted: tuple[Any, ...] = (
-        ChampionRow, ProblemRow.name, CandidateRow.language, CandidateRow.proposer, CandidateRow.model,
+        ChampionRow, ProblemRow.name, ProblemRow.family,
+        CandidateRow.language, CandidateRow.proposer, CandidateRow.model,
     )  # fmt: skip
     query: Select[Any] = (
         select(*wanted)
@@ -99,6 +105,8 @@ def trends(s: Session, entries: Sequence[LeaderboardEntry]) -> dict[str, tuple[f
 def _only(query: Select[Any], only: Filter) -> Select[Any]:
     for word in only.text.split()[:8]:
         query = query.where(ProblemRow.name.icontains(word, autoescape=True))
+    if only.family:
+        query = query.where(ProblemRow.family == only.family)
     if only.kind:
         query = query.where(ChampionRow.device_kind == only.kind)
     if only.device:
@@ -128,11 +136,12 @@ def _sorted(query: Select[Any], sort: Sort, after: str | None) -> Select[Any]:
     return query.order_by(column.asc() if rising else column.desc(), ChampionRow.id)
 
 
-def _entry(champion: ChampionRow, name: str, language: str, proposer: str, model: str) -> LeaderboardEntry:
+def _entry(champion: ChampionRow, name: str, family: str, language: str, proposer: str, model: str) -> LeaderboardEntry:
     return LeaderboardEntry(
         id=champion.id,
         problem_id=champion.problem_id,
         problem_name=name,
+        family=Family(family),
         device_kind=DeviceKind(champion.device_kind),
         device_name=champion.device_name,
         run_id=champion.run_id,

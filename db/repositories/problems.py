@@ -11,6 +11,7 @@ from db.clock import iso
 from db.errors import NotFound
 from db.tables import AdmissionRow, ProblemRow
 from db.views import ProblemView
+from evaluator.family import Family
 from evaluator.schema import from_json
 from evaluator.types import Admission, DeviceKind, Problem, WorkloadFacts
 
@@ -26,6 +27,7 @@ def view(row: ProblemRow) -> ProblemView:
         problem=from_json(Problem, row.body),
         created_at=iso(row.created_at) or "",
         public=row.public,
+        family=Family(row.family),
     )
 
 
@@ -66,6 +68,7 @@ def list(
     after: str | None = None,
     text: str | None = None,
     hash: str | None = None,
+    family: str | None = None,
     public: bool = False,
 ) -> tuple[ProblemView, ...]:
     """Newest first: the project's own, or everybody's public ones; `after` is the last id of the page before.
@@ -77,6 +80,8 @@ def list(
         query = query.where(ProblemRow.name.icontains(word, autoescape=True))
     if hash is not None:
         query = query.where(ProblemRow.hash == hash)
+    if family is not None:
+        query = query.where(ProblemRow.family == family)
     if after is not None:
         query = query.where(ProblemRow.id < after)
     return tuple(view(row) for row in s.scalars(query.order_by(ProblemRow.id.desc()).limit(limit)))

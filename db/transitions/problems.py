@@ -12,6 +12,7 @@ from db.repositories import problems
 from db.tables import ProblemRow, Project, RunRow
 from db.transitions.locks import lock_problem
 from db.views import ProblemView
+from evaluator.family import family_of
 from evaluator.schema import to_json
 from evaluator.types import SCHEMA_VERSION, Problem
 
@@ -36,6 +37,7 @@ def create_problem(s: Session, project_id: str, problem: Problem, *, description
             description=description,
             body=to_json(problem),
             schema_version=SCHEMA_VERSION,
+            family=family_of(problem.source),
             created_at=now(s),
         )
         s.add(stored)

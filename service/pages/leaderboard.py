@@ -1,4 +1,4 @@
-"""The first page: the Champion of every Problem on every device, as a list, as a map, and as a file."""
+"""The first page: the Champion of every Problem on every device, as a list, a map, by family, and as a file."""
 
 from __future__ import annotations
 
@@ -14,12 +14,14 @@ from db.engine import read_session
 from db.repositories import leaderboard, runs
 from db.repositories.leaderboard import Filter, Sort
 from db.views import LeaderboardEntry
+from evaluator.family import Family
 from evaluator.types import Language
 from service.context import Ctx
 from service.pages.rendering import page
 from service.paging import Cursor, decode_cursor, encode_cursor
 from service.principal import Reads
 from service.spreadsheets import MOST_ROWS, leaderboard_csv
+from service.summaries import summed_up
 
 router = APIRouter()
 
@@ -32,6 +34,8 @@ SORTS: tuple[tuple[Sort, str], ...] = (
     ("problem", "Problem"),
 )
 
+View = Literal["list", "map", "families"]
+VIEWS: tuple[tuple[View, str], ...] = (("list", "List"), ("map", "Problems × devices"), ("families", "Families"))
 Text = Annotated[str, Query(max_length=100)]
 
 
@@ -41,7 +45,7 @@ class Question:
 
     only: Filter
     sort: Sort
-    view: Literal["list", "map"]
+    view: View
 
     def address(self, path: str = "/", **changes: str) -> str:
         """A link to the same question, with some of it changed."""
@@ -50,6 +54,7 @@ class Question:
             "device": self.only.device,
             "language": self.only.language,
             "proposer": self.only.proposer,
+            "family": self.only.family,
             "sort": self.sort if self.sort != "speedup" else "",
             "view": self.view if self.view != "list" else "",
         }
@@ -62,11 +67,12 @@ def asked(
     device: Text = "",
     language: Text = "",
     proposer: Text = "",
+    family: Text = "",
     sort: Sort = "speedup",
-    view: Literal["list", "map"] = "list",
+    view: View = "list",
 ) -> Question:
     """The question in a query string."""
-    only = Filter(text=q.strip(), device=device, language=language, proposer=proposer)
+    only = Filter(text=q.strip(), device=device, language=language, proposer=proposer, family=family)
     return Question(only=only, sort=sort, view=view)
 
 
@@ -79,12 +85,13 @@ def show(context: Ctx, who: Reads, question: Asked, cursor: Cursor = None) -> Re
     list_name = f"leaderboard:{question.address()}"[:300]
     after = decode_cursor(list_name, cursor)
     as_map = question.view == "map"
-    limit = MAP if as_map else PAGE
+    summed = question.view == "families"
+    limit = MAP if as_map else MOST_ROWS if summed else PAGE
     sort: Sort = "problem" if as_map else question.sort
     with read_session(context.engine) as session:
         found = leaderboard.rows(session, who.project_id, limit=limit + 1, only=question.only, sort=sort, after=after)
         shown = found[:limit]
-        trends = {} if as_map else leaderboard.trends(session, shown)
+        trends = leaderboard.trends(session, shown) if question.view == "list" else {}
         devices = leaderboard.devices(session, who.project_id)
         # Said only where there is nothing to show.
         newest = () if shown else runs.list(session, who.project_id, limit=20)
@@ -95,6 +102,9 @@ def show(context: Ctx, who: Reads, question: Asked, cursor: Cursor = None) -> Re
         question=question,
         rows=shown,
         grid=_grid(shown) if as_map else None,
+        families=summed_up(shown, "family") if summed else None,
+        kinds=[family.value for family in Family],
+        views=VIEWS,
         trends=trends,
         devices=devices,
         languages=[language.value for language in Language],

@@ -10,6 +10,7 @@ from starlette.responses import Response
 from db.engine import read_session
 from db.repositories import history, leaderboard, problems
 from db.repositories.leaderboard import Filter, Sort
+from evaluator.family import Family
 from evaluator.types import DeviceKind, Language
 from service.answering import ProblemId, answer, errors, refusals
 from service.context import Ctx
@@ -33,6 +34,7 @@ def asked(
     device_name: Annotated[Name, Query(description="The name of a device, exactly.")] = None,
     language: Annotated[Language | None, Query(description="What the kernel is written in.")] = None,
     proposer: Annotated[Name, Query(description="Who made it: a Proposer's or a model's name.")] = None,
+    family: Annotated[Family | None, Query(description="What kind of operation the Problem is.")] = None,
 ) -> Filter:
     """The filter in a query string."""
     return Filter(
@@ -41,6 +43,7 @@ def asked(
         device=device_name or "",
         language=language.value if language is not None else "",
         proposer=proposer or "",
+        family=family.value if family is not None else "",
     )
 
 

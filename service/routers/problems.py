@@ -11,6 +11,7 @@ from starlette.responses import Response
 from db.engine import read_session
 from db.repositories import problems
 from db.transitions.problems import create_problem
+from evaluator.family import Family
 from service.answering import ProblemId, answer, errors, refusals, write_errors
 from service.caching import not_modified
 from service.context import Ctx
@@ -52,13 +53,16 @@ def list_all(
     cursor: Cursor = None,
     q: Search = None,
     hash: Annotated[str | None, Query(pattern=r"^[0-9a-f]{64}$", description="Only the one with this hash.")] = None,
+    family: Annotated[Family | None, Query(description="Only of this kind of operation.")] = None,
     public: Annotated[bool, Query(description="Everybody's public ones, instead of your project's own.")] = False,
 ) -> Response:
     """Newest first, without their sources."""
-    list_name = f"problems:{q}:{hash}:{public}"
+    list_name = f"problems:{q}:{hash}:{family}:{public}"
     after = decode_cursor(list_name, cursor)
     with read_session(context.engine) as session:
-        found = problems.list(session, who.project_id, limit=limit + 1, after=after, text=q, hash=hash, public=public)
+        found = problems.list(
+            session, who.project_id, limit=limit + 1, after=after, text=q, hash=hash, family=family, public=public
+        )
     more = encode_cursor(list_name, found[limit - 1].id) if len(found) > limit else None
     items = tuple(ProblemAnswer.of(view, source=False) for view in found[:limit])
     return answer(ProblemPage(items=items, next_cursor=more))

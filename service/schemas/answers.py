@@ -23,6 +23,7 @@ from db.views import (
     Tally,
     WorkerView,
 )
+from evaluator.family import Family
 from evaluator.types import Domain, LibraryPolicy, Precision, Workload
 from evolution.types import Arm, Proposal, ProposalOutcome, Run
 
@@ -45,6 +46,7 @@ class ProblemAnswer:
     mutates: tuple[int, ...]
     created_at: str
     public: bool = False
+    family: Family = Family.OTHER
     source: str | None = None
 
     @classmethod
@@ -66,6 +68,7 @@ class ProblemAnswer:
             mutates=problem.mutates,
             created_at=view.created_at,
             public=view.public,
+            family=view.family,
             source=problem.source if source else None,
         )
 

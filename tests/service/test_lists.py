@@ -66,6 +66,12 @@ def test_problems_are_found_by_name_and_by_hash(client: TestClient) -> None:
     assert [p["name"] for p in items(client, "problems", q="SOFT")] == ["softmax 100%", "softmax wide"]
     assert [p["name"] for p in items(client, "problems", q="wide softmax")] == ["softmax wide"]
     assert [p["name"] for p in items(client, "problems", q="%")] == ["softmax 100%"]
+    assert [p["name"] for p in items(client, "problems", family="softmax")] == [
+        "rmsnorm",
+        "softmax 100%",
+        "softmax wide",
+    ]
+    assert items(client, "problems", family="matmul") == []
     one = items(client, "problems", q="rms")[0]
     assert [p["id"] for p in items(client, "problems", hash=one["hash"])] == [one["id"]]
     refused(client.get(f"{API}/problems", params={"hash": "x"}), 422)
@@ -82,6 +88,9 @@ def test_the_leaderboard_is_asked_summed_up_and_taken_home(client: TestClient, f
     assert (total["champions"], total["best_candidate_id"]) == (1, champion)
     assert total["geometric_mean_speedup"] == pytest.approx(2.4)
     assert [group["group"] for group in items(client, "leaderboard/summary", by="language")] == ["cpp"]
+    assert [group["group"] for group in items(client, "leaderboard/summary", by="family")] == [row["family"]]
+    assert items(client, "leaderboard", family=row["family"]) == [row]
+    assert items(client, "leaderboard", family="convolution") == []
     response = client.get(f"{API}/leaderboard.csv", params={"language": "cpp"})
     assert response.headers["content-type"].startswith("text/csv")
     assert response.headers["content-disposition"] == 'attachment; filename="leaderboard.csv"'

@@ -44,6 +44,7 @@ def every_page(run: Run) -> list[str]:
     return [
         "/",
         "/?view=map",
+        "/?view=families",
         "/?sort=roofline&q=soft",
         "/runs",
         "/fleet",

@@ -37,7 +37,7 @@ from warpwright.api.searching import (
     Tally,
     Webhook,
 )
-from warpwright.api.words import DeviceKind, Language, RunKind, RunStatus, Verdict
+from warpwright.api.words import DeviceKind, Family, Language, RunKind, RunStatus, Verdict
 
 
 class AsyncReading(AsyncCaller):
@@ -53,6 +53,7 @@ class AsyncReading(AsyncCaller):
         device_name: str | None = None,
         language: Language | None = None,
         proposer: str | None = None,
+        family: Family | None = None,
     ) -> str:
         """Download the leaderboard."""
         return await self.text(
@@ -67,6 +68,7 @@ class AsyncReading(AsyncCaller):
                 "device_name": device_name,
                 "language": language,
                 "proposer": proposer,
+                "family": family,
             },
         )
 
@@ -224,6 +226,7 @@ class AsyncReading(AsyncCaller):
         device_name: str | None = None,
         language: Language | None = None,
         proposer: str | None = None,
+        family: Family | None = None,
     ) -> Page[LeaderboardEntry]:
         """Read the leaderboard."""
         return await self.call(
@@ -240,6 +243,7 @@ class AsyncReading(AsyncCaller):
                 "device_name": device_name,
                 "language": language,
                 "proposer": proposer,
+                "family": family,
             },
         )
 
@@ -258,6 +262,7 @@ class AsyncReading(AsyncCaller):
         cursor: str | None = None,
         q: str | None = None,
         hash: str | None = None,
+        family: Family | None = None,
         public: bool | None = None,
     ) -> Page[Problem]:
         """List Problems."""
@@ -265,7 +270,7 @@ class AsyncReading(AsyncCaller):
             Page[Problem],
             "GET",
             "/api/v1/problems",
-            query={"limit": limit, "cursor": cursor, "q": q, "hash": hash, "public": public},
+            query={"limit": limit, "cursor": cursor, "q": q, "hash": hash, "family": family, "public": public},
         )
 
     async def list_projects(self, *, limit: int | None = None, cursor: str | None = None) -> Page[Project]:
@@ -350,12 +355,14 @@ class AsyncReading(AsyncCaller):
     async def summarise_leaderboard(
         self,
         *,
-        by: Literal["everything", "device", "device_name", "language", "proposer", "model", "problem"] | None = None,
+        by: Literal["everything", "device", "device_name", "language", "proposer", "model", "family", "problem"]
+        | None = None,
         q: str | None = None,
         device: DeviceKind | None = None,
         device_name: str | None = None,
         language: Language | None = None,
         proposer: str | None = None,
+        family: Family | None = None,
     ) -> Page[Summary]:
         """Sum the leaderboard up."""
         return await self.call(
@@ -369,5 +376,6 @@ class AsyncReading(AsyncCaller):
                 "device_name": device_name,
                 "language": language,
                 "proposer": proposer,
+                "family": family,
             },
         )

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from warpwright.api.judging import Device, Environment, Ratio
-from warpwright.api.words import DeviceKind, Language, Scope
+from warpwright.api.words import DeviceKind, Family, Language, Scope
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -88,6 +88,7 @@ class LeaderboardEntry:
     confirmed_at: str
     device_kind: DeviceKind
     device_name: str
+    family: Family = "other"
     fastest_baseline: str
     id: str = ""
     language: Language

@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from warpwright.api.words import Clock, DeviceKind, Domain, Language, LibraryPolicy, Precision, Stage, Verdict
+from warpwright.api.words import Clock, DeviceKind, Domain, Family, Language, LibraryPolicy, Precision, Stage, Verdict
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +168,7 @@ class Problem:
     description: str
     domain: Domain
     error_budget: float | None
+    family: Family = "other"
     hash: str
     id: str
     mutates: tuple[int, ...]

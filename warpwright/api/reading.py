@@ -37,7 +37,7 @@ from warpwright.api.searching import (
     Tally,
     Webhook,
 )
-from warpwright.api.words import DeviceKind, Language, RunKind, RunStatus, Verdict
+from warpwright.api.words import DeviceKind, Family, Language, RunKind, RunStatus, Verdict
 
 
 class Reading(Caller):
@@ -53,6 +53,7 @@ class Reading(Caller):
         device_name: str | None = None,
         language: Language | None = None,
         proposer: str | None = None,
+        family: Family | None = None,
     ) -> str:
         """Download the leaderboard."""
         return self.text(
@@ -67,6 +68,7 @@ class Reading(Caller):
                 "device_name": device_name,
                 "language": language,
                 "proposer": proposer,
+                "family": family,
             },
         )
 
@@ -222,6 +224,7 @@ class Reading(Caller):
         device_name: str | None = None,
         language: Language | None = None,
         proposer: str | None = None,
+        family: Family | None = None,
     ) -> Page[LeaderboardEntry]:
         """Read the leaderboard."""
         return self.call(
@@ -238,6 +241,7 @@ class Reading(Caller):
                 "device_name": device_name,
                 "language": language,
                 "proposer": proposer,
+                "family": family,
             },
         )
 
@@ -256,6 +260,7 @@ class Reading(Caller):
         cursor: str | None = None,
         q: str | None = None,
         hash: str | None = None,
+        family: Family | None = None,
         public: bool | None = None,
     ) -> Page[Problem]:
         """List Problems."""
@@ -263,7 +268,7 @@ class Reading(Caller):
             Page[Problem],
             "GET",
             "/api/v1/problems",
-            query={"limit": limit, "cursor": cursor, "q": q, "hash": hash, "public": public},
+            query={"limit": limit, "cursor": cursor, "q": q, "hash": hash, "family": family, "public": public},
         )
 
     def list_projects(self, *, limit: int | None = None, cursor: str | None = None) -> Page[Project]:
@@ -346,12 +351,14 @@ class Reading(Caller):
     def summarise_leaderboard(
         self,
         *,
-        by: Literal["everything", "device", "device_name", "language", "proposer", "model", "problem"] | None = None,
+        by: Literal["everything", "device", "device_name", "language", "proposer", "model", "family", "problem"]
+        | None = None,
         q: str | None = None,
         device: DeviceKind | None = None,
         device_name: str | None = None,
         language: Language | None = None,
         proposer: str | None = None,
+        family: Family | None = None,
     ) -> Page[Summary]:
         """Sum the leaderboard up."""
         return self.call(
@@ -365,5 +372,6 @@ class Reading(Caller):
                 "device_name": device_name,
                 "language": language,
                 "proposer": proposer,
+                "family": family,
             },
         )

@@ -20,6 +20,22 @@ EndReason = Literal[
     "cancelled",
     "internal_error",
 ]
+Family = Literal[
+    "convolution",
+    "attention",
+    "matmul",
+    "loss",
+    "softmax",
+    "normalisation",
+    "pooling",
+    "scan",
+    "reduction",
+    "indexing",
+    "activation",
+    "elementwise",
+    "layout",
+    "other",
+]
 Heritage = Literal["population", "champions"]
 Language = Literal["torch", "cpp", "triton", "cuda"]
 LibraryPolicy = Literal["allowed", "forbidden"]
