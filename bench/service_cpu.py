@@ -24,7 +24,7 @@ import httpx2
 import psycopg
 from sqlalchemy.engine import make_url
 
-from bench.service import REDIS_URL, ids_of, prepare
+from bench.service import REDIS_URL, SKIPPED, ids_of, prepare
 from bench.service_process import serving
 from bench.service_routes import Found, Shape, discover
 from db.engine import make_engine
@@ -106,7 +106,7 @@ def main() -> int:
     app = create_app(Settings(database_url=options.url), engine=engine, send_nudges=lambda queues: None)
     found: Found = discover(app, ids_of(engine, random.Random(7)))
     engine.dispose()
-    shapes = [shape for shape in found.shapes if options.match in shape.name]
+    shapes = [shape for shape in found.shapes if options.match in shape.name and shape.name not in SKIPPED]
     with (
         tempfile.TemporaryDirectory(prefix="warpwright-bench-") as folder,
         serving(options.url, Path(folder), WARPWRIGHT_REDIS_URL=REDIS_URL, WARPWRIGHT_LOG_LEVEL="WARNING") as running,

@@ -6,12 +6,13 @@ other member. It holds what the Run's owner may see, held-out Workloads included
 
 from __future__ import annotations
 
+import hashlib
 import io
 import json
 import zipfile
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, BinaryIO
 
 from sqlalchemy import select
 from sqlalchemy.orm import Session
@@ -22,7 +23,7 @@ from db.packing import load_evaluations
 from db.repositories import events, problems, proposals, runs
 from db.tables import AdmissionRow, BaselineRow, CandidateRow, EvaluationRow, ProposalRow, RunRow
 from evaluator.schema import to_json
-from evaluator.types import SCHEMA_VERSION, content_hash
+from evaluator.types import SCHEMA_VERSION
 
 FORMAT = "warpwright-run"
 MAX_BYTES = 2**30
@@ -43,8 +44,11 @@ class Recording:
     lines: Mapping[str, list[dict[str, Any]]]
 
 
-def export_run(s: Session, run_id: str, *, project_id: str | None = None) -> bytes:
-    """The archive of a Run, live ones as far as they are. Raises NotFound."""
+def export_run(s: Session, run_id: str, out: BinaryIO, *, project_id: str | None = None) -> None:
+    """Write the archive of a Run, live ones as far as they are; never more than a page of it is held in memory.
+
+    Raises NotFound.
+    """
     run = runs.get(s, run_id, project_id=project_id)
     row = s.get_one(RunRow, run_id)
     admission = s.get(AdmissionRow, row.admission_id) if row.admission_id is not None else None
@@ -57,20 +61,21 @@ def export_run(s: Session, run_id: str, *, project_id: str | None = None) -> byt
         "warm": row.warm_id,
     }
     members = {
-        "run.json": json.dumps(one, ensure_ascii=False, sort_keys=True).encode(),
-        "proposals.jsonl": _lines(_proposals(s, run_id)),
-        "candidates.jsonl": _lines(_candidates(s, run_id)),
-        "evaluations.jsonl": _lines(_evaluations(s, run_id)),
-        "events.jsonl": _lines(_events(s, run_id)),
+        "run.json": [one],
+        "proposals.jsonl": _proposals(s, run_id),
+        "candidates.jsonl": _candidates(s, run_id),
+        "evaluations.jsonl": _evaluations(s, run_id),
+        "events.jsonl": _events(s, run_id),
     }
-    manifest = {
-        "format": FORMAT,
-        "schema_version": SCHEMA_VERSION,
-        "run_id": run_id,
-        "problem_hash": problems.get(s, run.problem_id).hash,
-        "members": {name: content_hash("member", data.decode()) for name, data in members.items()},
-    }
-    return _zip({"manifest.json": json.dumps(manifest, indent=1, sort_keys=True).encode(), **members})
+    with zipfile.ZipFile(out, "w") as archive:
+        manifest = {
+            "format": FORMAT,
+            "schema_version": SCHEMA_VERSION,
+            "run_id": run_id,
+            "problem_hash": problems.get(s, run.problem_id).hash,
+            "members": {name: _write(archive, name, values) for name, values in members.items()},
+        }
+        _write(archive, "manifest.json", [manifest])
 
 
 def read_recording(data: bytes) -> Recording:
@@ -85,7 +90,7 @@ def read_recording(data: bytes) -> Recording:
             found = f"{manifest['format']} {manifest['schema_version']}"
             raise BadRecording(f"this is {found}; needed is {FORMAT} {SCHEMA_VERSION}")
         for name, expected in manifest["members"].items():
-            if content_hash("member", members[name].decode()) != expected:
+            if hashlib.sha256(members[name]).hexdigest() != expected:
                 raise BadRecording(f"{name} is not what the manifest says: the archive was changed or cut")
         lines = {
             name.removesuffix(".jsonl"): [json.loads(line) for line in members[name].decode().split("\n") if line]
@@ -105,16 +110,17 @@ def read_recording(data: bytes) -> Recording:
         raise BadRecording(f"not a recording of a run: {type(error).__name__}: {error}") from error
 
 
-def _zip(members: Mapping[str, bytes]) -> bytes:
-    out = io.BytesIO()
-    with zipfile.ZipFile(out, "w", zipfile.ZIP_DEFLATED, compresslevel=6) as archive:
-        for name, data in members.items():
-            archive.writestr(zipfile.ZipInfo(name, _EPOCH), data, zipfile.ZIP_DEFLATED, 6)
-    return out.getvalue()
-
-
-def _lines(items: Iterable[dict[str, Any]]) -> bytes:
-    return "".join(json.dumps(item, ensure_ascii=False, sort_keys=True) + "\n" for item in items).encode()
+def _write(archive: zipfile.ZipFile, name: str, values: Iterable[Mapping[str, Any]]) -> str:
+    """One member, a line for each value; returns the SHA-256 of its bytes."""
+    info = zipfile.ZipInfo(name, _EPOCH)
+    info.compress_type = zipfile.ZIP_DEFLATED
+    digest = hashlib.sha256()
+    with archive.open(info, "w", force_zip64=True) as member:
+        for value in values:
+            line = json.dumps(value, ensure_ascii=False, sort_keys=True).encode("utf-8", "replace") + b"\n"
+            digest.update(line)
+            member.write(line)
+    return digest.hexdigest()
 
 
 def _proposals(s: Session, run_id: str) -> Iterable[dict[str, Any]]:

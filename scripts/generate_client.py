@@ -36,6 +36,8 @@ MODULES = {
     "boards": (),  # and the rest
 }
 Schema = Mapping[str, Any]
+_CALLS = {"str": "text", "bytes": "data"}
+"""How what is not JSON is asked for."""
 _SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 
 
@@ -204,7 +206,7 @@ class Writer:
         return (
             f"    {word} {name}({', '.join(['self', *arguments])}) -> {kind}:\n"
             f'        """{operation["summary"].rstrip(".")}."""\n'
-            f"        return {wait}self.{'text' if kind == 'str' else 'call'}({call})\n"
+            f"        return {wait}self.{_CALLS.get(kind, 'call')}({call})\n"
         )
 
     def _answer(self, operation: Schema) -> tuple[str, str]:
@@ -213,6 +215,8 @@ class Writer:
             if status.startswith("2") and "application/json" in content:
                 kind = self.annotation(content["application/json"]["schema"])
                 return kind, kind
+            if status.startswith("2") and "application/zip" in content:
+                return "bytes", "bytes"
         return "str", "str"
 
 

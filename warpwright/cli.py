@@ -6,7 +6,7 @@ import signal
 import sys
 import threading
 from pathlib import Path
-from typing import Annotated, Any, NoReturn
+from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 
@@ -16,7 +16,7 @@ from warpwright.api import words
 from warpwright.consoles import out, print_json, print_json_line, say
 from warpwright.device import kind_of, read_device
 from warpwright.errors import BadUsage, ExitCode, Interrupted, WarpwrightError
-from warpwright.files import write_text
+from warpwright.files import write_bytes, write_text
 from warpwright.instance import DataFolder
 from warpwright.optimize import DEFAULT_PORT, DEFAULT_SECONDS, Options
 from warpwright.optimize import optimize as run_optimize
@@ -202,17 +202,21 @@ def cancel(run: RunId, server: Server = None, data: Data = None, json: Json = Fa
 def download(
     what: Annotated[str, typer.Argument(metavar="RUN_OR_PROBLEM", help="A run's or a problem's id.")],
     device: Device = None,
-    form: Annotated[str, typer.Option("--format", help="py: one self-contained Python file.")] = "py",
+    form: Annotated[
+        Literal["py", "zip"],
+        typer.Option("--format", help="py: one self-contained Python file; zip: a whole run, to be replayed."),
+    ] = "py",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file. [default: standard output]")] = None,
     server: Server = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
     """Take home the champion of a run or a problem (else its best candidate, as what it is)."""
-    if form != "py":
-        raise BadUsage(f"--format is py, not {form!r}")
     if what.partition("_")[0] not in ("run", "prob"):
         raise BadUsage(f"{what!r} is neither a run (run_...) nor a problem (prob_...)")
+    if form == "zip":
+        _download_whole(what, output, server, data, json=json)
+        return
     with open_session(server, data) as session:
         if what.startswith("run_"):
             text = session.client.download_run(what)
@@ -225,6 +229,20 @@ def download(
         out.print(str(saved), markup=False)
     else:
         sys.stdout.write(text)
+
+
+def _download_whole(run: str, output: Path | None, server: str | None, data: Path | None, *, json: bool) -> None:
+    """The recording of a run; a zip goes to a file, never to a terminal."""
+    if not run.startswith("run_"):
+        raise BadUsage("--format zip is for runs (run_...)")
+    path = output or Path(f"{run}.zip")
+    with open_session(server, data) as session:
+        recording = session.client.download_recording(run)
+    saved = write_bytes(path, recording)
+    if json:
+        print_json({"id": run, "file": str(saved)})
+    else:
+        out.print(str(saved), markup=False)
 
 
 @app.command()

@@ -26,11 +26,16 @@ def read_source(path: Path) -> str:
 
 def write_text(path: Path, text: str) -> Path:
     """Write a file whole or not at all, and return where it is. Raises BadUsage where that is not possible."""
+    return write_bytes(path, text.encode("utf-8"))
+
+
+def write_bytes(path: Path, data: bytes) -> Path:
+    """Write a file whole or not at all, and return where it is. Raises BadUsage where that is not possible."""
     path = path.absolute()
     temporary = path.with_name(f".{path.name}.part")
     try:
         path.parent.mkdir(parents=True, exist_ok=True)
-        temporary.write_text(text, encoding="utf-8")
+        temporary.write_bytes(data)
         temporary.replace(path)
     except OSError as error:
         raise BadUsage(f"{path} cannot be written: {error.strerror or error}") from error

@@ -1,22 +1,26 @@
-"""Downloads: the best kernel of a Run, or of a Problem on a device kind, as one self-contained file."""
+"""Downloads: the best kernel of a Run, or of a Problem on a device kind, as one file; a whole Run as an archive."""
 
 from __future__ import annotations
 
 import base64
+import contextlib
 import hashlib
-from collections.abc import Sequence
-from typing import Annotated, Any
+import tempfile
+import threading
+from collections.abc import Iterator, Sequence
+from typing import IO, Annotated, Any
 
 from fastapi import APIRouter, Query
 from sqlalchemy.orm import Session
-from starlette.responses import Response
+from starlette.responses import Response, StreamingResponse
 
 from db.engine import read_session
+from db.recording import export_run
 from db.repositories import candidates, evaluations, leaderboard, problems, runs
 from evaluator.types import DeviceKind, Evaluation, Stage, Verdict
 from service.answering import ProblemId, RunId, errors, refusals
 from service.context import Ctx
-from service.errors import NotFound
+from service.errors import Conflict, NotFound, TooManyRequests
 from service.exports.python_file import Export, build, file_name
 from service.principal import Principal, Reads
 
@@ -32,6 +36,19 @@ _FILE: dict[int | str, dict[str, Any]] = {
         },
     }
 }
+
+
+_ARCHIVE: dict[int | str, dict[str, Any]] = {
+    200: {
+        "description": "A zip of JSON lines; `manifest.json` names the SHA-256 of every other member.",
+        "content": {"application/zip": {"schema": {"type": "string", "format": "binary"}}},
+        "headers": {"Content-Disposition": {"schema": {"type": "string"}}},
+    }
+}
+MOST_RECORDED = 10_000
+PIECE_BYTES = 1 << 16
+_ONE_AT_A_TIME = threading.Lock()
+"""Writing one takes a processor for seconds: others' pages must not wait for several."""
 
 
 @router.get(
@@ -76,6 +93,59 @@ def of_problem(
             )
         export = collect(who, session, best.candidate_id, device)
     return send(export)
+
+
+@router.get(
+    "/runs/{id}/recording",
+    operation_id="download_recording",
+    response_class=Response,
+    responses={**_ARCHIVE, **errors(404, 409)},
+    summary="Download a whole Run",
+)
+def whole_run(context: Ctx, who: Reads, id: RunId) -> Response:
+    """Everything that it was told and that it did, prompts and replies, verdicts, samples and events: to be replayed.
+
+    Of a live Run what is there so far. A Run of more than 10,000 Candidates is read through its lists instead.
+    """
+    with read_session(context.engine) as session, refusals():
+        run = runs.get(session, id, project_id=who.project_id)
+        if run.spend.candidates > MOST_RECORDED:
+            raise Conflict(
+                f"This Run has {run.spend.candidates} Candidates; a recording holds at most {MOST_RECORDED}. "
+                "Read its lists instead.",
+                slug="run-too-large",
+                title="The Run is too large for one file",
+            )
+        file = _recorded(session, id)
+    headers = {
+        "Content-Disposition": f'attachment; filename="{id}.zip"',
+        "Content-Length": str(file.tell()),
+        "Cache-Control": "no-cache",
+    }
+    return StreamingResponse(_chunks(file), headers=headers, media_type="application/zip")
+
+
+def _recorded(session: Session, run_id: str) -> IO[bytes]:
+    """A temporary file with the recording, standing at its end; who sends it closes it. Raises TooManyRequests."""
+    if not _ONE_AT_A_TIME.acquire(blocking=False):
+        raise TooManyRequests(
+            "Another recording is being written; try again in a few seconds.", headers={"Retry-After": "5"}
+        )
+    with contextlib.ExitStack() as undo:
+        undo.callback(_ONE_AT_A_TIME.release)
+        with contextlib.ExitStack() as unwanted:
+            file = unwanted.enter_context(tempfile.TemporaryFile())
+            export_run(session, run_id, file)
+            unwanted.pop_all()
+    return file
+
+
+def _chunks(file: IO[bytes]) -> Iterator[bytes]:
+    """A file from its beginning, a piece at a time; nobody waits for the database meanwhile."""
+    with file:
+        file.seek(0)
+        while piece := file.read(PIECE_BYTES):
+            yield piece
 
 
 def collect(who: Principal, session: Session, candidate_id: str, device_kind: DeviceKind) -> Export:

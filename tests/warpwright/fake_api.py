@@ -142,6 +142,8 @@ class FakeApi:
             return {"items": found, "next_cursor": None}
         if path == f"{base}/runs/{RUN_ID}/download":
             return "# the kernel\n"
+        if path == f"{base}/runs/{RUN_ID}/recording":
+            return "PK, and so on"
         if path == f"{base}/problems/prob_1/download":
             return f"# the champion on {query['device'][0]}\n"
         return self.run if path == f"{base}/runs/{RUN_ID}" else None

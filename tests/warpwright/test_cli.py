@@ -202,6 +202,14 @@ def test_cancel_and_download(api: FakeApi, tmp_path: Path, capfd: pytest.Capture
     assert path.read_text(encoding="utf-8") == "# the kernel\n"
 
 
+def test_a_whole_run_is_taken_home(api: FakeApi, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    path = tmp_path / "run.zip"
+    assert cli.run(["download", RUN_ID, "--format", "zip", "--server", api.url, "-o", str(path)]) == ExitCode.OK
+    assert path.read_bytes() == b"PK, and so on"
+    assert str(path) in capfd.readouterr().out
+    assert cli.run(["download", "prob_1", "--format", "zip", "--server", api.url]) == ExitCode.BAD_USAGE
+
+
 def test_an_unknown_run_ends_with_2(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
     assert cli.run(["candidates", "run_none", "--server", api.url]) == ExitCode.BAD_USAGE
     assert "no such thing" in capfd.readouterr().err

@@ -76,6 +76,10 @@ class AsyncReading(AsyncCaller):
         """Download the Champion of a Problem."""
         return await self.text(str, "GET", f"/api/v1/problems/{quoted(id)}/download", query={"device": device})
 
+    async def download_recording(self, id: str) -> bytes:
+        """Download a whole Run."""
+        return await self.data(bytes, "GET", f"/api/v1/runs/{quoted(id)}/recording")
+
     async def download_run(self, id: str) -> str:
         """Download the best kernel of a Run."""
         return await self.text(str, "GET", f"/api/v1/runs/{quoted(id)}/download")

@@ -107,6 +107,13 @@ class Caller:
         options = options_of(method, None, query, None)
         return text_of(self.send(method, path, {**options, "headers": {"accept": "*/*"}}))
 
+    def data(self, _: type[bytes], method: str, path: str) -> bytes:
+        """One request whose answer is a file."""
+        response = self.send(method, path, {"headers": {"accept": "*/*"}})
+        if response.is_error:
+            raise error_of(response)
+        return response.content
+
     def send(self, method: str, path: str, options: Mapping[str, Any]) -> httpx2.Response:
         """Raises Unreachable."""
         try:
@@ -138,6 +145,13 @@ class AsyncCaller:
         """One request whose answer is text."""
         options = options_of(method, None, query, None)
         return text_of(await self.send(method, path, {**options, "headers": {"accept": "*/*"}}))
+
+    async def data(self, _: type[bytes], method: str, path: str) -> bytes:
+        """One request whose answer is a file."""
+        response = await self.send(method, path, {"headers": {"accept": "*/*"}})
+        if response.is_error:
+            raise error_of(response)
+        return response.content
 
     async def send(self, method: str, path: str, options: Mapping[str, Any]) -> httpx2.Response:
         """Raises Unreachable."""

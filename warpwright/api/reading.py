@@ -76,6 +76,10 @@ class Reading(Caller):
         """Download the Champion of a Problem."""
         return self.text(str, "GET", f"/api/v1/problems/{quoted(id)}/download", query={"device": device})
 
+    def download_recording(self, id: str) -> bytes:
+        """Download a whole Run."""
+        return self.data(bytes, "GET", f"/api/v1/runs/{quoted(id)}/recording")
+
     def download_run(self, id: str) -> str:
         """Download the best kernel of a Run."""
         return self.text(str, "GET", f"/api/v1/runs/{quoted(id)}/download")
