@@ -119,13 +119,19 @@ class JobView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceView:
-    """A device that a worker registered. `isolation` lists what its machine cannot enforce."""
+    """A device that a worker registered. `isolation` lists what its machine cannot enforce.
+
+    `observed` is what a worker last saw of it, at `observed_at`: `utilisation_percent`, clocks in MHz (`sm_mhz`,
+    `memory_mhz`, `cpu_mhz`), `temperature_c`, `power_w`, `throttle`; what it does not tell is left out.
+    """
 
     device: Device
     environment: Environment
     queue: str
     isolation: tuple[str, ...]
     seen_at: str
+    observed: Mapping[str, Any] = field(default_factory=dict)
+    observed_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -282,13 +288,17 @@ class QueueView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkerView:
-    """A worker that holds a Job: its heartbeat moves `lease_until`."""
+    """A worker process, once for every Job that it holds; `kind` is null where it holds none.
+
+    Its heartbeat moves `lease_until` and `seen_at`.
+    """
 
     worker: str
     queue: str
-    kind: str
-    claimed_at: str
-    lease_until: str
+    kind: str | None
+    claimed_at: str | None
+    lease_until: str | None
+    seen_at: str | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

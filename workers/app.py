@@ -13,9 +13,13 @@ from runtime.queues import TASK_WORK
 from runtime.settings import settings
 from workers.context import Context
 from workers.loop import work
+from workers.presence import Presence
 
 app = Celery("warpwright")
 app.conf.update(celery_config(settings().redis_url))
+
+
+_presences: list[Presence] = []
 
 
 @cache
@@ -38,7 +42,12 @@ def _logging(**_: Any) -> None:
 @signals.worker_ready.connect  # type: ignore[untyped-decorator]
 def _ready(sender: Any, **_: Any) -> None:
     """Look at our queues at once: what was waiting while no worker was there needs no other nudge."""
-    context().nudge(sorted(queue.name for queue in sender.task_consumer.queues))
+    queues = sorted(queue.name for queue in sender.task_consumer.queues)
+    context().nudge(queues)
+    for queue in queues[:1]:
+        presence = Presence(context(), queue)
+        presence.start()
+        _presences.append(presence)
 
 
 @signals.worker_shutting_down.connect  # type: ignore[untyped-decorator]
@@ -50,4 +59,6 @@ def _shutting_down(**_: Any) -> None:
 
 @signals.worker_shutdown.connect  # type: ignore[untyped-decorator]
 def _shutdown(**_: Any) -> None:
+    while _presences:
+        _presences.pop().stop()
     context().close()

@@ -26,6 +26,7 @@ class Context:
         self.name = f"{socket.gethostname()}:{os.getpid()}"
         self.stopping = threading.Event()
         self.registered: dict[str, float] = {}
+        self.device_uuid: str | None = None
         self._judges: dict[DeviceKind, JudgeProcess] = {}
 
     @cached_property

@@ -173,6 +173,7 @@ def register_device(context: Context, queue: str) -> None:
         return
     _write(context, partial(_register, device=device, environment=environment, isolation=isolation))
     context.registered[queue] = time.monotonic() + REGISTER_EVERY_S
+    context.device_uuid = device.uuid
 
 
 def _register(s: Session, *, device: Device, environment: Environment, isolation: tuple[str, ...]) -> list[Nudge]:

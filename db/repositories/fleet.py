@@ -1,4 +1,4 @@
-"""How busy the devices are."""
+"""How busy the devices are, and who works."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from sqlalchemy.orm import Session
 
 from db.clock import iso, now
 from db.history import DeviceHourRow
-from db.views import DeviceHour
+from db.tables import ALIVE, JobRow
+from db.views import DeviceHour, WorkerView
+from db.worker_tables import WorkerRow
 
 HOURS = 24
+PRESENT = timedelta(seconds=90)
+"""Who has not been heard of for so long is taken for gone, unless it holds a Job."""
 
 
 def hours(s: Session) -> dict[str, tuple[DeviceHour, ...]]:
@@ -26,3 +30,37 @@ def hours(s: Session) -> dict[str, tuple[DeviceHour, ...]]:
         )
         found.setdefault(row.uuid, []).append(one)
     return {uuid: tuple(ones) for uuid, ones in found.items()}
+
+
+def workers(s: Session, *, limit: int = 500) -> tuple[WorkerView, ...]:
+    """Those that hold a Job, the longest at it first, then those that wait for one. Whose Job it is, is not said."""
+    held = s.execute(
+        select(JobRow.worker, JobRow.queue, JobRow.kind, JobRow.claimed_at, JobRow.lease_until)
+        .where(ALIVE, JobRow.state == "claimed")
+        .order_by(JobRow.claimed_at)
+        .limit(limit)
+    ).all()
+    present = s.scalars(
+        select(WorkerRow).where(WorkerRow.seen_at > now(s) - PRESENT).order_by(WorkerRow.queue, WorkerRow.name)
+    ).all()
+    seen = {row.name: iso(row.seen_at) for row in present}
+    busy = [
+        WorkerView(
+            worker=row.worker or "",
+            queue=row.queue,
+            kind=row.kind,
+            claimed_at=iso(row.claimed_at),
+            lease_until=iso(row.lease_until),
+            seen_at=seen.get(row.worker or ""),
+        )
+        for row in held
+    ]
+    at_work = {one.worker for one in busy}
+    idle = [
+        WorkerView(
+            worker=row.name, queue=row.queue, kind=None, claimed_at=None, lease_until=None, seen_at=iso(row.seen_at)
+        )
+        for row in present
+        if row.name not in at_work
+    ]
+    return (*busy, *idle)[:limit]

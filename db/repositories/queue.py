@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 
 from db.clock import iso, now
 from db.tables import ALIVE, JobRow
-from db.views import JobView, QueueView, WorkerView
+from db.views import JobView, QueueView
 
 
 def of_run(s: Session, run_id: str, *, limit: int = 100) -> tuple[JobView, ...]:
@@ -56,23 +56,3 @@ def depths(s: Session) -> tuple[QueueView, ...]:
             )
         )
     return tuple(found)
-
-
-def working(s: Session, *, limit: int = 500) -> tuple[WorkerView, ...]:
-    """The workers that hold a Job at the moment: what kind, and since when. Whose Job it is, is not said."""
-    rows = s.execute(
-        select(JobRow.worker, JobRow.queue, JobRow.kind, JobRow.claimed_at, JobRow.lease_until)
-        .where(ALIVE, JobRow.state == "claimed")
-        .order_by(JobRow.claimed_at)
-        .limit(limit)
-    )
-    return tuple(
-        WorkerView(
-            worker=row.worker or "",
-            queue=row.queue,
-            kind=row.kind,
-            claimed_at=iso(row.claimed_at) or "",
-            lease_until=iso(row.lease_until) or "",
-        )
-        for row in rows
-    )

@@ -110,6 +110,11 @@ class Nvml:
             power_w=None if power is None else power / 1000,
         )
 
+    def utilisation_percent(self) -> int | None:
+        """The share of the last moment in which a kernel ran; None where the GPU does not tell."""
+        rates = _or_none(lambda: pynvml.nvmlDeviceGetUtilizationRates(self._handle))
+        return None if rates is None else int(rates.gpu)
+
 
 class NvmlMissing(RuntimeError):
     """NVML is not there or does not know this GPU; facts and clocks are then unknown, which is said, not guessed."""

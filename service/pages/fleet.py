@@ -42,14 +42,14 @@ def show(context: Ctx, _: Reads) -> Response:
         found = devices.list(session)
         hours = fleet.hours(session)
         queues = queue.depths(session)
-        working = queue.working(session, limit=MOST_WORKERS)
+        workers = fleet.workers(session, limit=MOST_WORKERS)
     present = datetime.now(UTC)
     return page(
         "fleet.html",
         section="fleet",
         members=[_member(view, hours.get(view.device.uuid, ()), present) for view in found],
         queues=queues,
-        working=working,
+        workers=workers,
     )
 
 
@@ -67,5 +67,5 @@ def _member(view: DeviceView, hours: Sequence[DeviceHour], present: datetime) ->
         bars=tuple(min(1.0, seconds / length) for seconds, length in zip(busy, lengths, strict=True)),
         evaluations=sum(one.evaluations for one in hours),
         share=min(1.0, sum(busy) / sum(lengths)),
-        observed=told[-1] if told else {},
+        observed=view.observed or (told[-1] if told else {}),
     )

@@ -8,7 +8,7 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from db.engine import read_session
-from db.repositories import devices, queue, spending
+from db.repositories import devices, fleet, queue, spending
 from service.answering import answer, errors
 from service.context import Ctx
 from service.principal import Reads
@@ -52,12 +52,12 @@ def list_queues(context: Ctx, _: Reads) -> Response:
     tags=["fleet"],
     response_model=WorkerPage,
     responses=errors(),
-    summary="List busy workers",
+    summary="List workers",
 )
 def list_workers(context: Ctx, _: Reads) -> Response:
-    """The workers that hold a job, the longest at it first. Whose job it is, is not said."""
+    """Those that hold a job, the longest at it first, then those that wait for one. Whose job it is, is not said."""
     with read_session(context.engine) as session:
-        return answer(WorkerPage(items=queue.working(session), next_cursor=None))
+        return answer(WorkerPage(items=fleet.workers(session), next_cursor=None))
 
 
 @router.get(

@@ -8,7 +8,7 @@ from bench.seed.__main__ import seed
 from bench.seed.plan import Scale
 from bench.service_plans import plan, recording
 from db.engine import read_session, write_session
-from db.repositories import queue
+from db.repositories import fleet, queue
 from db.repositories.operations import picture
 from db.transitions import retention
 from db.transitions.jobs import sweep
@@ -25,7 +25,7 @@ def test_nobody_walks_over_the_jobs_that_are_done(engine: Engine) -> None:
         with read_session(engine) as s:
             picture(s)
             queue.depths(s)
-            queue.working(s)
+            fleet.workers(s)
         with write_session(engine) as s:
             sweep(s)
     asked = [one for one in statements if "jobs" in one.sql and one.sql.startswith(("SELECT", "UPDATE"))]

@@ -11,6 +11,7 @@ from starlette.testclient import TestClient
 from db.engine import read_session, write_session
 from db.repositories import fleet, problems, runs
 from db.transitions.devices import register
+from db.transitions.workers import beat
 from evaluator.problem import read_problem
 from evaluator.types import DeviceKind
 from service.pages.forms import RunForm, with_workloads
@@ -132,3 +133,12 @@ def test_the_fleet_says_how_busy_a_device_was(client: TestClient, engine: Engine
     assert "no seccomp" in text
     assert "not recorded" in text
     assert DeviceKind.CPU.value in text
+    with write_session(engine) as s:
+        observed = {"utilisation_percent": 41, "cpu_mhz": 3100, "temperature_c": 62}
+        beat(s, "box:7", "cpu", device_uuid=DEVICE.uuid, observed=observed)
+    text = client.get("/fleet").text
+    for words in ("41 %", "3100 MHz", "62 °C", "box:7", "idle"):
+        assert words in text, words
+    (device,) = client.get("/api/v1/devices").json()["items"]
+    assert device["observed"] == observed
+    assert device["observed_at"] is not None

@@ -353,7 +353,7 @@ class AsyncReading(AsyncCaller):
         return await self.call(Page[Tally], "GET", f"/api/v1/runs/{quoted(id)}/tallies")
 
     async def list_workers(self) -> Page[Worker]:
-        """List busy workers."""
+        """List workers."""
         return await self.call(Page[Worker], "GET", "/api/v1/workers")
 
     async def summarise_leaderboard(

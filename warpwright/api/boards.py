@@ -6,7 +6,7 @@ Written by scripts/generate_client.py from service/openapi.json: change that, no
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from typing import Any
 
 from warpwright.api.judging import Device, Environment, Ratio
@@ -196,11 +196,17 @@ class Queue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredDevice:
-    """A device that a worker registered. `isolation` lists what its machine cannot enforce."""
+    """A device that a worker registered. `isolation` lists what its machine cannot enforce.
+
+    `observed` is what a worker last saw of it, at `observed_at`: `utilisation_percent`, clocks in MHz (`sm_mhz`,
+    `memory_mhz`, `cpu_mhz`), `temperature_c`, `power_w`, `throttle`; what it does not tell is left out.
+    """
 
     device: Device
     environment: Environment
     isolation: tuple[str, ...]
+    observed: Mapping[str, Any] = field(default_factory=dict)
+    observed_at: str | None = None
     queue: str
     seen_at: str
 
@@ -244,10 +250,14 @@ class WhoAmI:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Worker:
-    """A worker that holds a Job: its heartbeat moves `lease_until`."""
+    """A worker process, once for every Job that it holds; `kind` is null where it holds none.
 
-    claimed_at: str
-    kind: str
-    lease_until: str
+    Its heartbeat moves `lease_until` and `seen_at`.
+    """
+
+    claimed_at: str | None
+    kind: str | None
+    lease_until: str | None
     queue: str
+    seen_at: str | None = None
     worker: str

@@ -349,7 +349,7 @@ class Reading(Caller):
         return self.call(Page[Tally], "GET", f"/api/v1/runs/{quoted(id)}/tallies")
 
     def list_workers(self) -> Page[Worker]:
-        """List busy workers."""
+        """List workers."""
         return self.call(Page[Worker], "GET", "/api/v1/workers")
 
     def summarise_leaderboard(
