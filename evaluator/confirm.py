@@ -213,9 +213,10 @@ def _result(
     against = "champion" if with_champion else "fastest"
     unseen = [(t.workload, t.log_ratios["champion" if with_champion else "eager"]) for t in hidden]
     again = [(t.workload, t.log_ratios["again"]) for t in found]
-    verdict = _promotion(logs[against], again, unseen, [t.resolution for t in found])
+    plain = is_plain(task.candidate.source)
+    verdict = _promotion(logs[against], again, unseen, [] if plain else [t.resolution for t in found])
     evidence["promote"] = verdict.pop("promote")
-    evidence["confirm"] = {**verdict, "against": against, "process_pairs": PROCESS_PAIRS}
+    evidence["confirm"] = {**verdict, "against": against, "process_pairs": PROCESS_PAIRS, "plain": plain}
     return task.judge.passed(
         task.problem,
         task.candidate,
