@@ -136,7 +136,9 @@ class _Reader:
         match node:
             case ast.Call(func=ast.Name(id="getattr")):
                 return id(node) in self._special
-            case ast.Call(func=ast.Attribute(value=ast.Call(func=ast.Name(id="super") as name, args=[]), attr="__init__")):
+            case ast.Call(
+                func=ast.Attribute(value=ast.Call(func=ast.Name(id="super") as name, args=[]), attr="__init__")
+            ):
                 self._special |= {id(name), id(node.func)}
                 return True
             case ast.Name():
@@ -158,7 +160,9 @@ class _Reader:
     def _name(self, node: ast.Name) -> bool:
         if id(node) in self._special:
             return True
-        return not node.id.startswith("__") and (node.id in self._bound or node.id in self._modules or node.id in _NAMES)
+        return not node.id.startswith("__") and (
+            node.id in self._bound or node.id in self._modules or node.id in _NAMES
+        )
 
     def _attribute(self, node: ast.Attribute) -> bool:
         base, name = node.value, node.attr
