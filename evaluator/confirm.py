@@ -20,6 +20,7 @@ from evaluator.judge import LOCK_S, Clockwork, Judge, first_call_limit_s, secret
 from evaluator.languages import adapter
 from evaluator.lock import device_lock
 from evaluator.oracle import Oracle
+from evaluator.plain import is_plain
 from evaluator.screen import Screened, screen
 from evaluator.subject import Subject
 from evaluator.timing import Bench, Rules
