@@ -5,7 +5,8 @@ calls cheaper than they are for others. What that could gain is held against it 
 its file can get at those steps: no native code of the host, no name that leads from what it imports to other modules,
 no attribute that leads from a value to the interpreter. Kernels for the device are free: they run between the steps.
 
-This is a list of what is allowed; whatever is not on it makes a file "not plain", which is no fault and refuses nothing.
+This is a list of what is allowed; whatever is not on it makes a file "not plain", which is no fault and refuses
+nothing.
 """
 
 from __future__ import annotations
@@ -26,26 +27,29 @@ _MEMBERS = {
     ("triton.language.extra", "libdevice"): "tl",
     ("warpwright_native", "load_cuda"): "",
 }
-_DTYPES = (
-    "bool uint8 int8 int16 int32 int64 long half float double float16 bfloat16 float32 float64 complex64 complex128"
-    " float8_e4m3fn float8_e5m2"
-)
+
+
+def _words(text: str) -> frozenset[str]:
+    return frozenset(text.split())
+
+
 _ATTRIBUTES = {
-    "torch": frozenset(
-        f"{_DTYPES} Tensor Size device nn empty empty_like empty_strided zeros zeros_like ones ones_like full full_like cat"
-        " tensor contiguous_format channels_last is_tensor finfo iinfo".split()
+    "torch": _words(
+        "bool uint8 int8 int16 int32 int64 long half float double float16 bfloat16 float32 float64 complex64 complex128"
+        " float8_e4m3fn float8_e5m2 Tensor Size device nn empty empty_like empty_strided zeros zeros_like ones"
+        " ones_like full full_like cat tensor contiguous_format channels_last is_tensor finfo iinfo"
     ),
-    "triton": frozenset("jit autotune heuristics Config cdiv next_power_of_2".split()),
+    "triton": _words("jit autotune heuristics Config cdiv next_power_of_2"),
 }
-_OF_VALUES = frozenset(
+_OF_VALUES = _words(
     "shape dtype device ndim T stride size numel dim contiguous is_contiguous reshape view flatten unsqueeze squeeze"
     " transpose permute t expand to float half bfloat16 double int long bool element_size data_ptr new_empty new_zeros"
-    " zero_ fill_ copy_ clone detach is_cuda is_floating_point itemsize bits min max eps smallest_normal tiny type index"
-    " append extend items keys values get kernel sum trans broadcast_to element_ty ALL weight bias".split()
+    " zero_ fill_ copy_ clone detach is_cuda is_floating_point itemsize bits min max eps smallest_normal tiny type"
+    " index append extend items keys values get kernel sum trans broadcast_to element_ty ALL weight bias"
 )
-_NAMES = frozenset(
+_NAMES = _words(
     "abs all any bool dict divmod enumerate float int isinstance len list max min pow range reversed round sorted str"
-    " sum tuple zip ValueError RuntimeError TypeError NotImplementedError AssertionError self".split()
+    " sum tuple zip ValueError RuntimeError TypeError NotImplementedError AssertionError self"
 )
 _NODES = (
     ast.Module, ast.Import, ast.ImportFrom, ast.alias, ast.FunctionDef, ast.ClassDef, ast.Return, ast.Assign,

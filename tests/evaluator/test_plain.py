@@ -45,7 +45,8 @@ def test_a_triton_file_is_plain() -> None:
 
 
 def test_cuda_through_the_helper_is_plain_and_native_code_of_the_host_is_not() -> None:
-    cuda = 'from warpwright_native import load_cuda\nmodule = load_cuda("...", defines={"N": 4})\nrun = module.kernel("k")\n'
+    cuda = "from warpwright_native import load_cuda\n"
+    cuda += 'module = load_cuda("...", defines={"N": 4})\nrun = module.kernel("k")\n'
     assert is_plain("import torch\nfrom torch import nn\n" + cuda)
     assert not is_plain(cuda.replace("load_cuda", "load_cpp"))
     assert not is_plain((GPU_CANDIDATES / "evil_late_write.py").read_text())
