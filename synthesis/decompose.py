@@ -176,7 +176,7 @@ class Decomposer:
         if len(found) == 1:
             return found.pop()
         if found <= {"float32", "float16", "bfloat16"}:
-            return "mixed"
+            return "mixed" if "float32" in found else "halves"
         raise Unsupported(f"dtypes that differ between workloads: {sorted(found)}")
 
     def _argument(self, values: list[Any]) -> Any:

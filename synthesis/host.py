@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from synthesis.errors import Unsupported
-from synthesis.nodes import HEADS, Formula, Node, Program
+from synthesis.nodes import HEADS, VARYING, Formula, Node, Program
 from synthesis.plan import Planner
 from synthesis.sizes import Size
 
@@ -50,9 +50,9 @@ class Host:
         return f"({', '.join(texts)}{',' if len(texts) == 1 else ''})"
 
     def dtype(self, dtype: str) -> str:
-        if dtype != "mixed":
+        if dtype not in VARYING:
             return f"torch.{dtype}"
-        head = next((h for h in self.program.heads if h.dtype == "mixed"), None)
+        head = next((h for h in self.program.heads if h.dtype in VARYING), None)
         if head is None:
             raise Unsupported("a dtype that differs between workloads")
         return f"{self.names[id(head)]}.dtype"

@@ -22,7 +22,8 @@ Kind = Literal[
     "item",
 ]
 HEADS = ("input", "parameter", "buffer")
-FLOATS = ("float32", "float16", "bfloat16", "mixed")  # mixed: differs between workloads
+FLOATS = ("float32", "float16", "bfloat16", "halves", "mixed")
+VARYING = ("halves", "mixed")  # differs between workloads; halves: but always has 16 bits
 INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
 
 

@@ -21,8 +21,12 @@ STREAMED: dict[str, list[Any]] = {
     "ELEMENTS": [16, 8, 32, 64],
     "STAGES": [2, 1, 3, 4],
 }
-TILED: dict[str, list[Any]] = {"BLOCK": [1024, 512, 2048, 4096, 8192], "ELEMENTS": [16, 4, 8, 32]}
-EVICT: dict[str, list[Any]] = {"EVICT": ["", "evict_first"]}
+TILED: dict[str, list[Any]] = {
+    "BLOCK": [1024, 512, 2048, 4096, 8192],
+    "ELEMENTS": [16, 4, 8, 32],
+    "REGISTERS": [0, 32, 64],  # at most so many a thread, 0: as many as the compiler likes
+}
+EVICT: dict[str, list[Any]] = {"EVICT": ["", "evict_first", "evict_last"]}
 
 INDEX = '''
 def _index(arguments):
@@ -57,6 +61,8 @@ def _tiled(kernel, rows, n, *arguments):
     warps = max(1, min(32, together * block // (32 * CONFIG["ELEMENTS"])))
     grid = (triton.cdiv(rows, together) * triton.cdiv(n, block),)
     options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}
+    if CONFIG["REGISTERS"]:
+        options["maxnreg"] = CONFIG["REGISTERS"]
     kernel[grid](*arguments, ROWS=together, BLOCK=block, **options)
 ''',
 }

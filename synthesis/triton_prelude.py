@@ -86,6 +86,7 @@ def _expm1(x):
     ),
     "_sigmoid": (("_exp",), "@triton.jit\ndef _sigmoid(x):\n    return 1.0 / (1.0 + _exp(-x))"),
     "_silu": (("_exp",), "@triton.jit\ndef _silu(x):\n    return x / (1.0 + _exp(-x))"),
+    "_quick_silu": ((), "@triton.jit\ndef _quick_silu(x):\n    return x * tl.sigmoid(x)"),
     "_max": (
         (),
         '''@triton.jit

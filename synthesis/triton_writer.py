@@ -24,7 +24,14 @@ EXACT = {
     "silu": "_silu",
     "expm1": "_expm1",
 }
-QUICK = {**EXACT, "exp": "tl.exp", "log": "tl.log", "tanh": "_quick_tanh", "sigmoid": "tl.sigmoid"}
+QUICK = {
+    **EXACT,
+    "exp": "tl.exp",
+    "log": "tl.log",
+    "tanh": "_quick_tanh",
+    "sigmoid": "tl.sigmoid",
+    "silu": "_quick_silu",
+}
 CALLS = {
     "abs": "tl.abs",
     "erf": "tl.erf",
