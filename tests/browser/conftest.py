@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import json
 import os
 import shutil
@@ -35,17 +36,20 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 
 @dataclass
 class Site:
-    """A running service and a hand on its database."""
+    """A running service and a hand on its database. Tests share it, so each works on a Problem of its own."""
 
     url: str
     engine: Engine
+    numbers: Iterator[int]
 
     def world(self) -> World:
-        return World(self.engine, propose=from_list(*SOURCES), problem=read_problem(PROBLEM, "softmax"))
+        source = f"{PROBLEM}# {next(self.numbers)}\n"
+        return World(self.engine, propose=from_list(*SOURCES), problem=read_problem(source, "softmax"))
 
 
-@pytest.fixture
-def site(tmp_path: Path) -> Iterator[Site]:
+@pytest.fixture(scope="session")
+def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
+    tmp_path = tmp_path_factory.mktemp("site")
     variables = {
         "WARPWRIGHT_DATABASE_URL": f"sqlite:///{tmp_path / 'site.db'}",
         "WARPWRIGHT_REDIS_URL": "redis://127.0.0.1:1/0",
@@ -66,7 +70,7 @@ def site(tmp_path: Path) -> Iterator[Site]:
         line = process.stdout.readline()
         assert line, (tmp_path / "service.log").read_text()
         engine = make_engine(variables["WARPWRIGHT_DATABASE_URL"])
-        yield Site(json.loads(line)["url"], engine)
+        yield Site(json.loads(line)["url"], engine, itertools.count())
         engine.dispose()
     finally:
         process.terminate()
