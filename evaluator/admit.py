@@ -10,16 +10,18 @@ import torch
 from evaluator.child.lift import widened
 from evaluator.child.spec import LayoutError
 from evaluator.correctness import sizes_to_check
+from evaluator.devices.rates import matmul_gflops
 from evaluator.errors import ChildError, ChildFault, ChildTimeout, EvaluatorError
 from evaluator.judge import LOCK_S, Clockwork, Judge, secret_generator
 from evaluator.limits import Limit, Target, rule_for
 from evaluator.lock import device_lock
 from evaluator.oracle import Expected, Oracle
-from evaluator.subject import Subject
+from evaluator.subject import Arguments, Subject
 from evaluator.types import Admission, Domain, Problem, Stage, Verdict, Workload, WorkloadFacts
 
 _TRIES = 2
 _NEAR = 10.0
+_COUNT_S = 60.0
 
 
 class _Refused(EvaluatorError):
@@ -123,7 +125,7 @@ def _try_workload(
             "can be compared with it: use inputs that it computes accurately"
         )
     _check_nulls(workload, made[0].tensors, expected[0], evidence)
-    return _facts(judge, workload, oracle, made[0].tensors, expected[0])
+    return _facts(judge, workload, oracle, made[0], expected[0])
 
 
 def _check_repeatable(
@@ -183,19 +185,20 @@ def _mean(tensor: torch.Tensor) -> torch.Tensor:
     return torch.full_like(tensor, tensor.mean().item())
 
 
-def _facts(
-    judge: Judge, workload: Workload, oracle: Oracle, tensors: Sequence[torch.Tensor], expected: Expected
-) -> WorkloadFacts:
+def _facts(judge: Judge, workload: Workload, oracle: Oracle, made: Arguments, expected: Expected) -> WorkloadFacts:
     outputs = [target.reference for target in expected.targets]
-    everything = (*tensors, *oracle.parameters.values(), *outputs)
-    moved = sum(t.numel() * t.element_size() for t in everything)
+    read = (*made.tensors, *oracle.parameters.values())
+    moved = sum(t.numel() * t.element_size() for t in (*read, *outputs))
     rate = judge.backend.copy_rate_gbs()
+    kind = next((t.dtype for t in read if t.is_floating_point()), None)
     return WorkloadFacts(
         workload=workload.name,
-        inputs=tuple(_describe(t) for t in tensors),
+        inputs=tuple(_describe(t) for t in made.tensors),
         outputs=tuple(_describe(t) for t in outputs),
         bytes_moved=moved,
+        flops=oracle.subject.flops(made.tree, made.tensors, timeout_s=_COUNT_S),
         floor_us=None if rate is None else moved / (rate * 1000),
+        matmul_gflops=None if kind is None else matmul_gflops(judge.backend.torch_device, kind),
     )
 
 

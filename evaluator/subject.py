@@ -228,18 +228,27 @@ class Subject:
 
     def observe(self, tree: Any, tensors: Sequence[torch.Tensor], *, timeout_s: float) -> dict[str, int]:
         """Which of torch's operations one call runs, and how often: a claim. Empty where it cannot be watched."""
+        found = self._observed(tree, tensors, timeout_s=timeout_s).get("operations")
+        if not isinstance(found, dict):
+            return {}
+        return {str(name)[:100]: count for name, count in list(found.items())[:100] if type(count) is int}
+
+    def flops(self, tree: Any, tensors: Sequence[torch.Tensor], *, timeout_s: float) -> int | None:
+        """The floating-point operations of one call as torch counts them: a claim, for reports. None: not known."""
+        found = self._observed(tree, tensors, timeout_s=timeout_s, arithmetic=True).get("flops")
+        return found if type(found) is int and 0 < found < 2**63 else None
+
+    def _observed(
+        self, tree: Any, tensors: Sequence[torch.Tensor], *, timeout_s: float, arithmetic: bool = False
+    ) -> Mapping[str, Any]:
         grant = self.backend.grant_calls([tensors])
         try:
-            fields: dict[str, Any] = {"tree": tree, "grant": grant.fields}
-            reply = self.child.request("observe", timeout_s=timeout_s, fds=grant.fds, **fields)
+            fields: dict[str, Any] = {"tree": tree, "grant": grant.fields, "arithmetic": arithmetic}
+            return self.child.request("observe", timeout_s=timeout_s, fds=grant.fds, **fields)
         except ChildError:
             return {}
         finally:
             grant.close()
-        found = reply.get("operations")
-        if not isinstance(found, dict):
-            return {}
-        return {str(name)[:100]: count for name, count in list(found.items())[:100] if type(count) is int}
 
     def drop(self, slot: str) -> None:
         self.child.request("drop", timeout_s=_STATE_S, slot=slot)

@@ -347,7 +347,11 @@ class Evaluation:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadFacts:
-    """What admission learned about one Workload, and may be shown to a Proposer unless it is held out."""
+    """What admission learned about one Workload, and may be shown to a Proposer unless it is held out.
+
+    `flops` is what the reference computes in one call as torch counts it, `matmul_gflops` the rate (in 1e9 a second)
+    that a large matrix product of its inputs' type attains here.
+    """
 
     workload: str
     inputs: tuple[str, ...]
@@ -355,6 +359,7 @@ class WorkloadFacts:
     bytes_moved: int
     flops: int | None = None
     floor_us: float | None = None
+    matmul_gflops: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,6 +15,8 @@ from evaluator.child.spec import read_tree
 from evaluator.child.wire import Operation
 
 _MAX_NAMES = 100
+_NO_ARITHMETIC = frozenset({"aten.clone", "aten._to_copy", "aten.copy_", "aten.copy", "aten.fill", "aten.fill_"})
+"""Pointwise to torch, and only moving."""
 
 
 class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
@@ -24,14 +26,37 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def _should_skip_dynamo(cls) -> bool:
         return False
 
-    def __init__(self) -> None:
+    def __init__(self, *, arithmetic: bool = False) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self.counts: dict[str, int] = {}
+        self.flops = 0
+        self._formulas: dict[Any, Any] | None = None
+        if arithmetic:
+            from torch.utils.flop_counter import flop_registry  # noqa: PLC0415  a third of a second
+
+            self._formulas = flop_registry
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = str(func.overloadpacket)
         self.counts[name] = self.counts.get(name, 0) + 1
-        return func(*args, **(kwargs or {}))
+        out = func(*args, **(kwargs or {}))
+        if self._formulas is not None:
+            self.flops += _flops(self._formulas, func, args, kwargs or {}, out)
+        return out
+
+
+def _flops(formulas: dict[Any, Any], func: Any, args: Any, kwargs: Any, out: Any) -> int:
+    """Products by torch's own formulas; else one operation for every element made or summed over."""
+    formula = formulas.get(func.overloadpacket)
+    if formula is not None:
+        return int(formula(*args, **kwargs, out_val=out))
+    if str(func.overloadpacket) in _NO_ARITHMETIC:
+        return 0
+    if torch.Tag.pointwise in func.tags and isinstance(out, torch.Tensor):
+        return out.numel()
+    if torch.Tag.reduction in func.tags and args and isinstance(args[0], torch.Tensor):
+        return args[0].numel()
+    return 0
 
 
 class Observer:
@@ -44,10 +69,10 @@ class Observer:
         return {"observe": self.observe}
 
     def observe(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """{"operations": {name: count}} of one call on the granted inputs."""
+        """{"operations": {name: count}, "flops": int} of one call on the granted inputs; flops where `arithmetic`."""
         mapped = self._session._open(request, fds)
-        recorder = Recorder()
+        recorder = Recorder(arithmetic=bool(request.get("arithmetic")))
         with torch.no_grad(), recorder:
             self._session.call(*read_tree(request["tree"], mapped.calls[0].__getitem__))
         self._session._device().finish()
-        return {"operations": dict(list(recorder.counts.items())[:_MAX_NAMES])}
+        return {"operations": dict(list(recorder.counts.items())[:_MAX_NAMES]), "flops": recorder.flops}

@@ -21,7 +21,7 @@ from service.pages.diffs import diff
 from service.pages.gates import report
 from service.pages.highlighting import highlight
 from service.pages.rendering import page
-from service.pages.times_chart import roofline, strips, workload_times
+from service.pages.times_chart import rooflines, strips, workload_times
 from service.principal import Principal, Reads
 from service.routers.downloads import collect, send, speaking
 
@@ -53,7 +53,7 @@ def overview(context: Ctx, who: Reads, id: CandidateId) -> Response:
             "official": official,
             "resources": _pretty(official.resources) if official is not None and official.resources else "",
             "times": times,
-            "roofs": roofline(times),
+            "roofs": rooflines(times),
             "parents": candidates.several(session, view.parents, project_id=who.project_id),
             "children": lineage.children(session, view.run_id, id, after_number=view.number, limit=NEAR)
             if values["own"]

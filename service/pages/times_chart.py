@@ -11,7 +11,10 @@ from service.pages.charts import IntervalBar, log_bar
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Contestant:
-    """One bar: the kernel (`mode` is "") or a Baseline. `ratio` is the kernel's speedup over that Baseline."""
+    """One bar: the kernel (`mode` is "") or a Baseline. `ratio` is the kernel's speedup over that Baseline.
+
+    `gbs` is at what rate it moves the bytes of a call.
+    """
 
     mode: str
     median_us: float
@@ -21,8 +24,6 @@ class Contestant:
     samples: int
     ratio: Ratio | None
     gbs: float | None
-    gbs_low: float | None
-    gbs_high: float | None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -37,20 +38,24 @@ class WorkloadTimes:
     contestants: tuple[Contestant, ...]
     ratio: Ratio | None
     roof_gbs: float | None
+    bytes_moved: int | None
+    flops: int | None
+    roof_gflops: float | None
 
 
 def workload_times(
     evaluation: Evaluation, held_out: set[str], facts: Sequence[WorkloadFacts] = ()
 ) -> tuple[WorkloadTimes, ...]:
     """Every timed Workload of an Evaluation."""
-    moved = {fact.workload: fact.bytes_moved for fact in facts}
+    known = {fact.workload: fact for fact in facts}
     ratios = {(ratio.against, ratio.workload): ratio for ratio in evaluation.speedups}
-    return tuple(_one(m, m.workload in held_out, ratios, moved.get(m.workload)) for m in evaluation.measurements)
+    return tuple(_one(m, m.workload in held_out, ratios, known.get(m.workload)) for m in evaluation.measurements)
 
 
 def _one(
-    m: Measurement, held_out: bool, ratios: dict[tuple[str, str | None], Ratio], bytes_moved: int | None
+    m: Measurement, held_out: bool, ratios: dict[tuple[str, str | None], Ratio], fact: WorkloadFacts | None
 ) -> WorkloadTimes:
+    bytes_moved = fact.bytes_moved if fact is not None else None
     times = sorted(m.baselines, key=lambda time: time.median_us)
     shown = [m.median_us, *(time.median_us for time in times)]
     bottom = 0.7 * min(*shown, m.floor_us or m.median_us, m.median_us)
@@ -71,8 +76,6 @@ def _one(
             samples=len(one.samples_us),
             ratio=ratios.get((mode, m.workload)) if mode else None,
             gbs=rate(one.median_us),
-            gbs_low=rate(reach.high),
-            gbs_high=rate(reach.low),
         )
 
     return WorkloadTimes(
@@ -87,6 +90,9 @@ def _one(
         ),
         ratio=ratios.get(("fastest", m.workload)),
         roof_gbs=bytes_moved / m.floor_us / 1000 if bytes_moved and m.floor_us else None,
+        bytes_moved=bytes_moved,
+        flops=fact.flops if fact is not None else None,
+        roof_gflops=fact.matmul_gflops if fact is not None else None,
     )
 
 
@@ -126,36 +132,60 @@ def strips(m: Measurement) -> Strips:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Roof:
-    """One Workload under its memory roof, as positions from 0 to 100 of a common scale of GB/s from zero."""
+    """One Workload under one of its roofs, as positions from 0 to 100 of a scale of rates from zero.
+
+    `kind` is "bytes" (GB/s, under what a plain copy reaches) or "arithmetic" (GFLOP/s, under what a large product of
+    matrices of its type reaches). `nearest`: of the Workload's roofs this is the one that the kernel is nearest to.
+    """
 
     workload: str
-    gbs: float
-    roof_gbs: float
+    kind: str
+    unit: str
+    rate: float
+    limit: float
     roof: float
     low: float
     middle: float
     high: float
     baselines: tuple[tuple[str, float], ...]
+    nearest: bool
 
 
-def roofline(times: Sequence[WorkloadTimes]) -> tuple[Roof, ...]:
-    """Where the kernel and its Baselines lie under the roof; none where the bytes of a Workload are not known."""
-    known = [one for one in times if one.roof_gbs is not None and one.contestants[0].gbs is not None]
-    top = 1.08 * max((max(one.roof_gbs or 0.0, *(c.gbs or 0.0 for c in one.contestants)) for one in known), default=1.0)
-
-    def position(gbs: float | None) -> float:
-        return round(100 * min(1.0, (gbs or 0.0) / top), 2)
-
-    return tuple(
-        Roof(
-            workload=one.name,
-            gbs=one.contestants[0].gbs or 0.0,
-            roof_gbs=one.roof_gbs or 0.0,
-            roof=position(one.roof_gbs),
-            low=position(one.contestants[0].gbs_low),
-            middle=position(one.contestants[0].gbs),
-            high=position(one.contestants[0].gbs_high),
-            baselines=tuple((c.mode, position(c.gbs)) for c in one.contestants[1:]),
+def rooflines(times: Sequence[WorkloadTimes]) -> tuple[Roof, ...]:
+    """Where the kernel and its Baselines lie under both roofs; what is not known of a Workload is left out."""
+    found: list[Roof] = []
+    for one in times:
+        per_us = (
+            ("bytes", "GB/s", one.bytes_moved, one.roof_gbs),
+            ("arithmetic", "GFLOP/s", one.flops, one.roof_gflops),
         )
-        for one in known
+        known = [(kind, unit, work, limit) for kind, unit, work, limit in per_us if work and limit]
+        kernel_us = one.contestants[0].median_us
+        shares = {kind: work / kernel_us / 1000 / limit for kind, _, work, limit in known}
+        for kind, unit, work, limit in known:
+            nearest = len(known) > 1 and shares[kind] == max(shares.values())
+            found.append(_roof(one, kind, unit, work, limit, nearest=nearest))
+    return tuple(found)
+
+
+def _roof(one: WorkloadTimes, kind: str, unit: str, work: int, limit: float, *, nearest: bool) -> Roof:
+    """Work in bytes or operations a call, the limit in 1e9 of them a second."""
+    top = 1.08 * max(limit, *(work / c.median_us / 1000 for c in one.contestants))
+
+    def position(us: float) -> float:
+        return round(100 * min(1.0, work / us / 1000 / top), 2)
+
+    kernel = one.contestants[0]
+    return Roof(
+        workload=one.name,
+        kind=kind,
+        unit=unit,
+        rate=work / kernel.median_us / 1000,
+        limit=limit,
+        roof=round(100 * limit / top, 2),
+        low=position(kernel.interval.high),
+        middle=position(kernel.median_us),
+        high=position(kernel.interval.low),
+        baselines=tuple((c.mode, position(c.median_us)) for c in one.contestants[1:]),
+        nearest=nearest,
     )

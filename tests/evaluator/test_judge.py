@@ -186,6 +186,9 @@ def test_a_good_reference_is_admitted_with_facts(judge: Judge) -> None:
     assert found.accepted, found.reason
     assert found.facts[0].inputs == ("float32 [48, 256]",)
     assert found.facts[0].bytes_moved == 4 * (2 * 48 * 256 + 256)
+    assert found.facts[0].flops is not None
+    assert 3 * 48 * 256 <= found.facts[0].flops <= 8 * 48 * 256
+    assert (found.facts[0].matmul_gflops or 0) > 0
 
 
 DENSE_ONLY = """class ModelNew(Base):

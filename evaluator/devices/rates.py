@@ -1,0 +1,38 @@
+"""How fast a device multiplies: the upper roof that reports draw. Never for refusals."""
+
+from __future__ import annotations
+
+import time
+from functools import cache
+
+import torch
+
+_SIZES = {"cpu": 384, "cuda": 4096}
+_TRIES = 5
+_PATIENCE_S = 0.2
+
+
+@cache
+def matmul_gflops(device: torch.device, dtype: torch.dtype) -> float | None:
+    """What torch's product of two large square matrices attains, in 1e9 operations a second; the best of a few tries.
+
+    Measured once a process. None for what is not floating-point, or what the device does not multiply.
+    """
+    if not dtype.is_floating_point:
+        return None
+    size = _SIZES[device.type]
+    try:
+        left = torch.ones((size, size), dtype=torch.float32, device=device).to(dtype)
+        best, began = float("inf"), time.perf_counter()
+        for _ in range(_TRIES):
+            start = time.perf_counter()
+            product = left @ left
+            if device.type == "cuda":
+                torch.cuda.synchronize(device)
+            best = min(best, time.perf_counter() - start)
+            if time.perf_counter() - began > _PATIENCE_S:
+                break
+        del product
+    except (RuntimeError, TypeError, NotImplementedError):
+        return None
+    return 2 * size**3 / best / 1e9
