@@ -143,10 +143,11 @@ def _time(task: _Task, workload: Workload, repetitions: int) -> _Times:
     bench = Bench(judge.room, workload, oracle, [], first_call_s=first_call_limit_s(task.candidate))
     try:
         with device_lock(judge.device.uuid, exclusive=True, timeout_s=LOCK_S):
-            for _ in range(repetitions):
+            rehearsal = int(torch.randint(repetitions, (1,), generator=task.generator))
+            for repetition in range(repetitions):
                 with ExitStack() as fresh:
                     bench.replace(_contenders(task, modes, oracle, workload, fresh))
-                    bench.run(_RULES)
+                    bench.run(replace(_RULES, rehearse=repetition == rehearsal))
                     _note(times, bench, modes, task.champion is not None)
                     times.measurements.append(bench.measurement("candidate", modes, judge.floor_us(bench)))
                     bench.replace([])
@@ -176,7 +177,7 @@ def _contenders(
     for name, future in started.items():
         subject = future.result()
         buffers = judge.constructed(subject, oracle, problem, Stage.CONFIRM)
-        contenders.append(Contender(name, subject, suspect=True, buffers=buffers))
+        contenders.append(Contender(name, subject, suspect=True, buffers=buffers, sampled=name == "again"))
     for mode in modes:
         if mode == "eager":
             subject = fresh.enter_context(judge.room.fresh_comparator(problem, mode, oracle))

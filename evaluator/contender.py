@@ -18,12 +18,14 @@ from evaluator.types import BaselineTime, Clock, Interval
 @dataclass(slots=True)
 class Contender:
     """One child that is timed. `suspect` says that every one of its outputs is checked (Candidates, Champions);
+    of one that is `sampled`, which runs a Candidate's code beside it, one call a round is.
     `buffers` are the reference's under this child's names: what a round of a module with a memory begins with."""
 
     name: str
     subject: Subject
     suspect: bool
     buffers: Mapping[str, torch.Tensor]
+    sampled: bool = False
     clock: Clock = Clock.CALLS
     samples: dict[int, list[float]] = field(default_factory=dict)  # executions a round -> microseconds a call
 

@@ -53,6 +53,7 @@ class Rules:
     racing: bool = True
     budget_s: float = 1.5  # of a Workload; racing alone may stop for it, after the least pairs
     round_us: float = ROUND_US
+    rehearse: bool = True  # every kind of adversarial values, in rounds that do not count
 
 
 class Bench:
@@ -92,7 +93,7 @@ class Bench:
         self._warm_up(rules)
         self._may_discard = _DISCARDED * rules.most_pairs
         end = time.monotonic() + rules.budget_s
-        rehearsed, rehearse_at = False, self._rounds.secret(rules.least_pairs)
+        rehearsed, rehearse_at = not rules.rehearse, self._rounds.secret(rules.least_pairs)
         while self.pairs < rules.most_pairs:
             if self.pairs == rehearse_at and not rehearsed:
                 rehearsed = True
@@ -107,7 +108,7 @@ class Bench:
         """Adversarial values of every kind through the timed loop, in rounds that do not count. Raises Rejection."""
         plan = self._plans[0]
         for fresh in self._rounds.rehearsals(plan.calls):
-            for contender in (c for c in self.contenders if c.suspect):
+            for contender in (c for c in self.contenders if c.suspect and not c.sampled):
                 done = self._rounds.run(contender, fresh, plan, read=plan.calls)
                 self._rounds.verify(contender, fresh, done)
 
