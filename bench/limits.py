@@ -8,8 +8,8 @@ measured against that limit, on random inputs and on every adversarial set: othe
 lanes, blocks, pairs, backwards), products split along k, float32 inside half precisions, one rounding more, torch's own
 operation. A share of 1 is the limit. Controls, which compute in a narrower type than they are asked for or are wrong
 by a percent, must be above it somewhere.
-Appends a JSON line per operation and dtype; prints a table; exit status 1 where an honest one is above 1 or a control is
-nowhere. QUICK=1: one seed, smaller sizes.
+Appends a JSON line per operation and dtype; prints a table; exit status 1 where an honest one is above 1 or a control
+is nowhere. QUICK=1: one seed, smaller sizes.
 """
 
 from __future__ import annotations

@@ -1,4 +1,4 @@
-"""python -m evaluator: judge, admit, baseline, confirm, build, doctor, serve.
+"""python -m evaluator: judge, admit, baseline, confirm, build, profile, doctor, serve.
 
 Exit status: 0 PASSED, 1 any other Verdict, 2 INVALID_REFERENCE or bad usage, 3 INTERNAL_ERROR.
 """
@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import os
 import sys
 from collections.abc import Sequence
 from dataclasses import replace
@@ -15,12 +16,15 @@ from pathlib import Path
 from evaluator.admit import admit
 from evaluator.baselines import baseline
 from evaluator.build import build
+from evaluator.cage.policy import MINIMUM_VARIABLE, Minimum
 from evaluator.confirm import confirm
 from evaluator.doctor import examine, render
-from evaluator.errors import EvaluatorError, ProblemError
+from evaluator.errors import EvaluatorError, ProblemError, Rejection
 from evaluator.judge import Judge
 from evaluator.languages import detect
 from evaluator.problem import read_problem
+from evaluator.profile import profile
+from evaluator.profile import render as render_profile
 from evaluator.report import report
 from evaluator.schema import SchemaError, from_json, to_json
 from evaluator.serve import make_backend, serve
@@ -43,6 +47,8 @@ def main(argv: Sequence[str] | None = None) -> int:
     """Run one command; the exit status."""
     parser = _parser()
     arguments = parser.parse_args(argv)
+    if arguments.minimum_isolation:
+        os.environ[MINIMUM_VARIABLE] = arguments.minimum_isolation
     if arguments.command == "serve":
         return serve(arguments.device)
     if arguments.command == "doctor":
@@ -55,7 +61,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     except (OSError, ProblemError, SchemaError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return _USAGE
-    if candidate is None and arguments.command in ("judge", "build", "confirm"):
+    if candidate is None and arguments.command in ("judge", "build", "profile", "confirm"):
         parser.error(f"{arguments.command} needs --candidate")
     try:
         judge = Judge(make_backend(arguments.device))
@@ -63,6 +69,9 @@ def main(argv: Sequence[str] | None = None) -> int:
         print(f"error: {error}", file=sys.stderr)
         return _INTERNAL
     try:
+        if arguments.command == "profile":
+            assert candidate is not None  # checked above
+            return _profile(judge, problem, candidate, arguments)
         result = _run(judge, arguments.command, problem, candidate, champion, known)
     except EvaluatorError as error:
         print(f"error: {error}", file=sys.stderr)
@@ -104,18 +113,26 @@ def _run(
 
 def _parser() -> argparse.ArgumentParser:
     parser = argparse.ArgumentParser(prog="python -m evaluator", description=__doc__)
+    parser.add_argument(
+        "--minimum-isolation",
+        choices=[m.value for m in Minimum],
+        help=f"judge nothing at a weaker level of isolation than this (default: {MINIMUM_VARIABLE}, else any)",
+    )
     commands = parser.add_subparsers(dest="command", required=True)
     for name, words in (
         ("judge", "check and time one candidate"),
         ("admit", "try a problem: is its reference fit to be worked on?"),
         ("baseline", "time every baseline of a problem"),
         ("build", "screen and build a candidate without timing it"),
+        ("profile", "say where a candidate's time goes: kernels or functions, registers, spills, shared memory"),
         ("confirm", "re-time a candidate in fresh processes against the champion and the baselines"),
     ):
         one = commands.add_parser(name, help=words, description=words)
         one.add_argument("--problem", required=True, metavar="P.py")
         one.add_argument("--candidate", metavar="C.py")
         one.add_argument("--champion", metavar="K.py")
+        if name == "profile":
+            one.add_argument("--workload", metavar="NAME", help="the workload to profile (default: the first shown)")
         one.add_argument(
             "--baseline", metavar="B.json", help="a report of `baseline --json`, to spare timing all modes"
         )
@@ -135,6 +152,19 @@ def _doctor(target: str | None) -> int:
     if target not in (None, "-"):
         Path(str(target)).write_text(text + "\n", encoding="utf-8")
     print(text if target == "-" else render(found))
+    return 0
+
+
+def _profile(judge: Judge, problem: Problem, candidate: Candidate, arguments: argparse.Namespace) -> int:
+    try:
+        found = profile(judge, problem, candidate, arguments.workload)
+    except Rejection as refused:
+        print(f"error: {refused}", file=sys.stderr)
+        return 1
+    text = json.dumps(to_json(found), indent=2)
+    if arguments.json not in (None, "-"):
+        Path(arguments.json).write_text(text + "\n", encoding="utf-8")
+    print(text if arguments.json == "-" else render_profile(found))
     return 0
 
 

@@ -69,6 +69,7 @@ def confirm(
     """
     clock = Clockwork()
     try:
+        judge.probe()
         return _confirm(judge, problem, candidate, champion, baseline, clock)
     except Rejection as found:
         return judge.refusal(problem, candidate, found, clock)

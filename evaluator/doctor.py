@@ -16,7 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluator.cage import bwrap, seccomp
+from evaluator.cage import bwrap, cgroup, seccomp
 from evaluator.cage.policy import CagePolicy
 from evaluator.child import landlock
 from evaluator.errors import EvaluatorError
@@ -93,7 +93,7 @@ def _cage() -> tuple[Finding, tuple[str, ...]]:
     try:
         with ChildPool(DeviceKind.CPU, policy=CagePolicy(preload=("evaluator.child.wire",))) as pool:
             with pool.start(name="doctor") as child:
-                found = f"{pool.level}; a caged child runs as process {child.pid}"
+                found = f"{pool.level}; a caged child runs as process {child.pid}; at least asked for: {pool.minimum}"
             isolation = pool.isolation
     except EvaluatorError as error:
         advice = "install bubblewrap, and let this user make namespaces (see above)"
@@ -246,10 +246,11 @@ def _cgroups() -> Finding:
     kind = "v2" if Path("/sys/fs/cgroup/cgroup.controllers").exists() else "v1"
     if not Path("/sys/fs/cgroup").is_dir():
         kind = "absent"
+    place = cgroup.place()
     # Optional: memory is bounded by rlimits and a watchdog, processes by rlimits.
-    return Finding(
-        name="cgroups", need="isolation", ok=True, found=f"{kind} (optional: limits and a watchdog are used)"
-    )
+    use = "limits of each child are kept" if place else "not writable here: rlimits and a watchdog keep the limits"
+    found = f"v{place.version}, {use}" if place else f"{kind}, {use}"
+    return Finding(name="cgroups", need="isolation", ok=True, found=found)
 
 
 def _cores() -> Finding:

@@ -28,7 +28,7 @@ from evaluator.room import Room
 from evaluator.screen import Screened, screen
 from evaluator.state import match_names
 from evaluator.subject import Subject, rejection
-from evaluator.timing import Bench, Rules
+from evaluator.timing import BRIEFLY, FOR_LIBRARIES, Bench, Rules
 from evaluator.types import (
     BaselineReport,
     Candidate,
@@ -46,6 +46,7 @@ from evaluator.types import (
 LOCK_S = 600.0
 _JUDGE_RULES = Rules()
 _KEPT_LIBRARIES = 64
+_FAULTS = (Verdict.RUNTIME_ERROR, Verdict.TIMEOUT, Verdict.OUT_OF_MEMORY, Verdict.INTERNAL_ERROR)
 _COMPILES = re.compile(r"\btorch\.compile\b|\bimport compile\b|_inductor|_dynamo|torch\.jit|load_inline|cpp_extension")
 
 
@@ -81,6 +82,7 @@ class Judge:
         self.room = room or Room(backend)
         self.device = backend.describe()
         self.environment = backend.environment()
+        self.lost = self._suspicious = False
         self._libraries: OrderedDict[str, dict[str, bytes]] = OrderedDict()
 
     def close(self) -> None:
@@ -101,6 +103,7 @@ class Judge:
         """
         clock = Clockwork()
         try:
+            self.probe()
             return self._judge(problem, candidate, baseline, clock)
         except Rejection as found:
             return self.refusal(problem, candidate, found, clock)
@@ -108,6 +111,16 @@ class Judge:
             return self.internal_error(problem, candidate, error, clock)
         except torch.OutOfMemoryError as error:  # ours: what a Candidate runs out of is told by its child
             return self.internal_error(problem, candidate, EvaluatorError(str(error)[:300]), clock)
+
+    def probe(self) -> None:
+        """After a fault, and before anything else is judged: a Candidate must not answer for what the one before it
+        left behind. Raises EvaluatorError; `lost` is then set, and this judge has to be started again."""
+        if self._suspicious:
+            why = self.backend.probe()
+            self.lost = bool(why)
+            if why:
+                raise EvaluatorError(f"{why}. The judge has to be started again")
+            self._suspicious = False
 
     def _judge(
         self, problem: Problem, candidate: Candidate, baseline: BaselineReport | None, clock: Clockwork
@@ -169,7 +182,7 @@ class Judge:
                 bench = Bench(self.room, workload, oracle, contenders, first_call_s=first_s)
                 try:
                     bench.run(_JUDGE_RULES)
-                    ran = ran or bench.watch("candidate", closely=strict)
+                    ran = ran or bench.watch("candidate", FOR_LIBRARIES if strict else BRIEFLY)
                 finally:
                     bench.close()
             fastest = min(modes, key=lambda mode: bench.baseline_time(mode).median_us)
@@ -319,6 +332,7 @@ class Judge:
 
     def refusal(self, problem: Problem, candidate: Candidate, found: Rejection, clock: Clockwork) -> Evaluation:
         """The Evaluation of a Candidate that is refused; where a line of it is known, with that line's text."""
+        self._suspicious = self._suspicious or found.verdict in _FAULTS
         lines, line = candidate.source.splitlines(), found.evidence.get("line")
         if isinstance(line, int) and 0 < line <= len(lines):
             found.evidence.setdefault("source_line", lines[line - 1].strip()[:200])

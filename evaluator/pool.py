@@ -19,11 +19,11 @@ from pathlib import PurePosixPath
 from types import TracebackType
 from typing import Self
 
-from evaluator.cage import seccomp, warden
+from evaluator.cage import cgroup, seccomp, warden
 from evaluator.cage.bare import CAGED, BareFolder
 from evaluator.cage.host import CageHost, memory_file
 from evaluator.cage.level import Level, levels
-from evaluator.cage.policy import CagePolicy, Limits, StartMode
+from evaluator.cage.policy import MINIMUM_VARIABLE, CagePolicy, Limits, Minimum, StartMode
 from evaluator.cage.start import Spare, await_child, status_pair
 from evaluator.errors import CageError
 from evaluator.process import ChildProcess
@@ -31,6 +31,7 @@ from evaluator.schema import to_json
 from evaluator.types import DeviceKind
 
 _MAX_FILES_BYTES = 128 << 20
+_OUR_PROCESSES = 8  # of a child's: its supervisor, and what that starts
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +81,11 @@ class ChildPool:
         """The name of the isolation level in use: nested, nested-user, single, single-user."""
         return self._level.name
 
+    @property
+    def minimum(self) -> Minimum:
+        """The least level that was asked for."""
+        return self._policy.minimum
+
     def quiet(self) -> AbstractContextManager[None]:
         """While entered, children's memory is not watched, so that nothing of ours runs beside a timed round."""
         return self._warden.quiet()
@@ -124,6 +130,10 @@ class ChildPool:
     def _first_level_that_works(self) -> Level:
         failures = []
         for level in levels(self._policy.start, self._kind):
+            lacking = _below(self._policy.minimum, level)
+            if lacking:
+                failures.append(f"{level.name}: {lacking}")
+                continue
             try:
                 if level.mode is StartMode.FORK:
                     self._host = self._new_host(level)
@@ -136,7 +146,9 @@ class ChildPool:
                 why = () if level.caged else tuple(failures)
                 self.isolation = level.isolation + why + _unfiltered()
                 return level
-        raise CageError("no cage can be built on this machine: " + "; ".join(failures))
+        asked = self._policy.minimum
+        words = "on this machine" if asked is Minimum.ANY else f"with the isolation that is asked for ({asked})"
+        raise CageError(f"no cage can be built {words}: " + "; ".join(failures))
 
     def _new_host(self, level: Level) -> CageHost:
         host = CageHost(self._kind, level, self._policy, cpus=self._cpus, watch=self._warden)
@@ -239,7 +251,10 @@ class ChildPool:
         if bare:
             ward.kill_signal = signal.SIGTERM  # its supervisor ends what it started; no namespace does
         ward.watch(root, root_pidfd, job.limits.resident_bytes, job.limits.processes)
-        return ChildProcess(
+        group = _grouped(job.limits, root, pid)
+        if group is not None:
+            ward.killed_for_memory = group.killed_for_memory
+        child = ChildProcess(
             name=job.name,
             pid=pid,
             root=root,
@@ -251,9 +266,36 @@ class ChildPool:
             isolation=self.isolation,
             on_close=self._forget,
         )
+        if group is not None:
+            child.add_cleanup(group.remove)
+        return child
 
     def _forget(self, child: ChildProcess) -> None:
         self._children.discard(child)
+
+
+def _grouped(limits: Limits, root: int, pid: int) -> cgroup.Group | None:
+    """A control group for a child that has run nothing yet, with room for its temporary folders besides its memory."""
+    memory = None if limits.resident_bytes is None else limits.resident_bytes + 2 * limits.tmp_bytes
+    group = cgroup.make(memory, limits.processes + _OUR_PROCESSES)
+    if group is None:
+        return None
+    try:
+        group.add(root, pid)
+    except OSError:
+        group.remove()
+        return None
+    return group
+
+
+def _below(minimum: Minimum, level: Level) -> str:
+    """What a level lacks of what is asked for at least; "" where it is enough."""
+    if minimum is not Minimum.ANY and not level.caged:
+        return (
+            f"there are no namespaces, and {MINIMUM_VARIABLE}={minimum} asks for them: install bubblewrap (see doctor)"
+        )
+    lacking = (*level.isolation, *_unfiltered()) if minimum is Minimum.WHOLE else ()
+    return f"{MINIMUM_VARIABLE}=whole, but {lacking[0]}" if lacking else ""
 
 
 def _unfiltered() -> tuple[str, ...]:

@@ -275,6 +275,8 @@ class ChildProcess:
             return self._die(lambda output: ChildProtocolError("the child closed its channel", output=output))
         report = self._end_report()
         over = self._ward.over
+        if not over and self._ward.killed_for_memory is not None and self._ward.killed_for_memory():
+            over = "memory"
         return self._die(
             lambda output: ChildCrashed(
                 exit_code=report.get("exit"), signal=report.get("signal"), over=over, output=output

@@ -7,6 +7,7 @@ judge and every child.
 
 from __future__ import annotations
 
+import contextlib
 import json
 import logging
 import os
@@ -58,10 +59,15 @@ def serve(device: str) -> int:
             if line.strip():
                 channel.write(json.dumps(answer(judge, line), separators=(",", ":"), allow_nan=False) + "\n")
                 channel.flush()
+            if judge.lost:
+                log.error("the device was lost; whoever started this judge starts another")
+                return 3
     except BrokenPipeError:
         return 0
     finally:
         judge.close()
+        with contextlib.suppress(OSError):  # nobody listens any more
+            channel.close()
     return 0
 
 

@@ -250,6 +250,21 @@ class Subject:
         finally:
             grant.close()
 
+    def profile(
+        self, tree: Any, tensors: Sequence[torch.Tensor], *, calls: int, timeout_s: float
+    ) -> list[dict[str, Any]]:
+        """Kernels that one call launches, with their times: claims. Raises ChildError where nothing can be profiled."""
+        grant = self.backend.grant_calls([tensors])
+        try:
+            fields: dict[str, Any] = {"tree": tree, "grant": grant.fields, "calls": calls}
+            reply = self.child.request("profile", timeout_s=timeout_s, fds=grant.fds, **fields)
+        finally:
+            grant.close()
+        found = [one for one in _list(reply.get("launches")) if isinstance(one, dict)]
+        return [
+            {**one, "time_us": float(one["time_us"])} for one in found if isinstance(one.get("time_us"), int | float)
+        ]
+
     def drop(self, slot: str) -> None:
         self.child.request("drop", timeout_s=_STATE_S, slot=slot)
 

@@ -34,9 +34,7 @@ _FIRST_REPLAY_CALLS = 8  # times as many calls as a usual round holds, so that a
 _FIRST_REPLAY_US = 100.0
 _FIRST_REPLAY_BYTES = 2 << 30
 _WARM_UP_ROUNDS = 2
-_WATCHED_S, _WATCHED_ENOUGH = 0.1, 100
-_WATCHED_CHECKED = 4  # one in so many of these rounds
-_CLOSELY_S, _CLOSELY_ENOUGH = 5.0, 2000  # a small product is a fiftieth of a call: the rest is what calls it
+_WATCHED_CHECKED = 4  # one in so many of the rounds in which a child is watched
 _HARNESS_US = 20.0
 _MOST_OVERHEAD = 0.1  # of a round's wall time that is taken off
 _WAITED = 0.03  # of a round's net time a child may wait for its core
@@ -54,6 +52,20 @@ class Rules:
     budget_s: float = 1.5  # of a Workload; racing alone may stop for it, after the least pairs
     round_us: float = ROUND_US
     rehearse: bool = True  # every kind of adversarial values, in rounds that do not count
+
+
+@dataclass(frozen=True, slots=True)
+class Looks:
+    """How long a child is watched: for so long, so often, or, with `until_library`, until a library was seen."""
+
+    span_s: float = 0.1
+    enough: int = 100
+    until_library: bool = False
+
+
+BRIEFLY = Looks()
+# A small product is a fiftieth of a call: the rest is what calls it.
+FOR_LIBRARIES = Looks(span_s=5.0, enough=2000, until_library=True)
 
 
 class Bench:
@@ -112,14 +124,13 @@ class Bench:
                 done = self._rounds.run(contender, fresh, plan, read=plan.calls)
                 self._rounds.verify(contender, fresh, done)
 
-    def watch(self, name: str, *, closely: bool = False) -> dict[str, int]:
+    def watch(self, name: str, looks: Looks = BRIEFLY) -> dict[str, int]:
         """How often a contender was seen in which function during a few more rounds, which are checked like the others
-        (some of them, which nobody can tell beforehand) but not timed; `closely` takes longer. Empty where the device
-        does not tell. Raises Rejection."""
+        (some of them, which nobody can tell beforehand) but not timed. Empty where the device does not tell. Raises
+        Rejection."""
         rounds, contender = self._rounds, self._contender(name)
         seen: dict[str, int] = {}
-        end = time.monotonic() + (_CLOSELY_S if closely else _WATCHED_S)
-        enough = _CLOSELY_ENOUGH if closely else _WATCHED_ENOUGH
+        end = time.monotonic() + looks.span_s
         while True:
             fresh = rounds.fresh(self._plans[-1].calls)
             read = to_read(contender, self._plans[-1].calls)
@@ -128,8 +139,8 @@ class Bench:
                 rounds.verify(contender, fresh, done)
             for place, count in done.diagnostics.get("ran", {}).items():
                 seen[place] = seen.get(place, 0) + count
-            told = closely and bool(libraries.seen(seen))
-            if "ran" not in done.diagnostics or told or sum(seen.values()) >= enough or time.monotonic() > end:
+            told = looks.until_library and bool(libraries.seen(seen))
+            if "ran" not in done.diagnostics or told or sum(seen.values()) >= looks.enough or time.monotonic() > end:
                 break
         return dict(sorted(seen.items(), key=lambda pair: -pair[1]))
 

@@ -102,6 +102,10 @@ class Settings(BaseSettings):
     judge_command: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(), description="Program that judges, called with `--device D`; unset: this Python's evaluator room."
     )
+    minimum_isolation: Literal["any", "caged", "whole"] = Field(
+        default="any",
+        description="Judge nothing at less isolation: `caged` asks for namespaces, `whole` for all. `doctor` shows it.",
+    )
     gpu_device: str = Field(default="cuda:0", pattern=r"^cuda:\d+$", description="The device of a `gpu` worker.")
     admit_deadline_s: float = Field(default=180.0, gt=0, description="Total time of one admission.")
     baseline_deadline_s: float = Field(default=600.0, gt=0, description="Total time of timing all Baselines once.")

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import os
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
+from evaluator.errors import CageError
 from evaluator.types import DeviceKind
 
 GIB = 1 << 30
@@ -22,6 +24,31 @@ class StartMode(StrEnum):
 
     FORK = "fork"
     SPAWN = "spawn"
+
+
+class Minimum(StrEnum):
+    """The least isolation that a judge may work at.
+
+    ANY: the strongest that this machine gives; what it lacks is said in every result.
+    CAGED: bubblewrap's namespaces; without them nothing is judged.
+    WHOLE: nothing may be left out.
+    """
+
+    ANY = "any"
+    CAGED = "caged"
+    WHOLE = "whole"
+
+
+MINIMUM_VARIABLE = "WARPWRIGHT_MINIMUM_ISOLATION"
+
+
+def minimum_asked_for() -> Minimum:
+    """What the environment asks for. Raises CageError for anything but the three words."""
+    word = os.environ.get(MINIMUM_VARIABLE, Minimum.ANY)
+    try:
+        return Minimum(word)
+    except ValueError:
+        raise CageError(f"{MINIMUM_VARIABLE} is {', '.join(Minimum)}, not {word[:40]!r}") from None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +81,8 @@ class CagePolicy:
     `preload` names modules imported before a child gets its job; they are ours or libraries, never a Candidate's, and
     none may start a thread or touch CUDA. `environment` is added to the fixed list of variables. With SPAWN,
     `keep_spare` starts the next cage as soon as one is taken (on a CPU that would disturb what is being timed).
-    `output_bytes` is how much of a child's output is kept (half its head, half its tail; the rest is dropped).
+    `output_bytes` is how much of a child's output is kept (half its head, half its tail; the rest is dropped). Below
+    `minimum` no pool is made.
     """
 
     preload: tuple[str, ...] = ("torch", "evaluator.child.ops")
@@ -62,4 +90,5 @@ class CagePolicy:
     start: StartMode = StartMode.FORK
     keep_spare: bool = False
     output_bytes: int = 64 * 1024
+    minimum: Minimum = field(default_factory=minimum_asked_for)
     start_timeout_s: float = 120.0

@@ -11,7 +11,7 @@ import selectors
 import signal
 import threading
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
 from evaluator.cage import freezer
@@ -55,6 +55,7 @@ class Ward:
     resident_limit: int | None = None
     thread_limit: int = 0
     over: str = ""
+    killed_for_memory: Callable[[], bool] | None = None  # whether the kernel ended it for that
     kill_signal: signal.Signals = signal.SIGKILL
     gone: threading.Event = field(default_factory=threading.Event)
 

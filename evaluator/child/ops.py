@@ -9,6 +9,7 @@ from evaluator.child import build_ops
 from evaluator.child.cpu_ops import CpuRounds
 from evaluator.child.cuda_ops import CudaRounds
 from evaluator.child.observe import Observer
+from evaluator.child.profile_ops import Profiler
 from evaluator.child.session import Session
 from evaluator.child.wire import Operation
 
@@ -35,6 +36,7 @@ OPS: dict[str, Operation] = {
     "drop": _session.drop,
     **build_ops.OPS,
     **Observer(_session).operations(),
+    **Profiler(_session).operations(),
     **CpuRounds(_session).operations(),
     **CudaRounds(_session).operations(),
 }

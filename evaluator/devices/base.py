@@ -145,6 +145,9 @@ class DeviceBackend(Protocol):
         """Less than this per call is impossible for calls that write so many bytes each; None where nothing is known.
         Only what cannot have stayed in a cache counts, at the speed that the datasheet promises."""
 
+    def probe(self) -> str:
+        """After a child's fault: does the device still compute what it should? "" or what is wrong, in words."""
+
     def copy_rate_gbs(self) -> float | None:
         """What a plain streaming copy attains here, in GB/s (read plus write): for reports, never for refusals."""
 

@@ -198,6 +198,10 @@ class CpuBackend:
         """Nobody knows a CPU's caches and memory from a table."""
         return None
 
+    def probe(self) -> str:
+        """Nothing that a process does breaks a CPU."""
+        return ""
+
     def copy_rate_gbs(self) -> float | None:
         if self._copy_rate_gbs is None:
             self._copy_rate_gbs = _copy_rate_gbs()

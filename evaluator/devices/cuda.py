@@ -36,6 +36,7 @@ from evaluator.process import ChildProcess
 from evaluator.types import Clock, Device, DeviceKind, Environment
 
 _RELEASE_S = 20.0
+_PROBE_ELEMENTS = 1 << 20
 # Importing Triton takes a second of every child's time; it does not touch the device.
 _PRELOAD = ("torch", "evaluator.child.ops", *(("triton",) if importlib.util.find_spec("triton") else ()))
 _HOARD_BYTES = 8 * 1024**3  # of torch's freed memory that the judge keeps for itself; children need the rest
@@ -286,6 +287,16 @@ class CudaBackend:
     def least_us(self, written_bytes: int, plan: RoundPlan) -> float | None:
         name, l2_bytes = str(self._properties.name), int(self._properties.L2_cache_size)
         return floor_us(written_bytes, plan.calls, l2_bytes, bandwidth_of(name))
+
+    def probe(self) -> str:
+        """A few megabytes written, added up and copied back; a context that was lost raises at once."""
+        try:
+            ones = torch.ones(_PROBE_ELEMENTS, dtype=torch.int32, device=self.torch_device)
+            total = int(ones.cumsum(0, dtype=torch.int64)[-1])
+            torch.cuda.synchronize(self.torch_device)
+        except RuntimeError as error:
+            return f"the GPU does not answer: {error}"[:500]
+        return "" if total == _PROBE_ELEMENTS else f"the GPU adds {_PROBE_ELEMENTS} ones up to {total}"
 
     def copy_rate_gbs(self) -> float | None:
         if self._copy_rate_gbs is None:

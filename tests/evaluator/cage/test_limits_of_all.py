@@ -1,0 +1,90 @@
+"""Control groups, where this machine lets us make them; the least isolation that is asked for."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evaluator.cage import cgroup
+from evaluator.cage.level import levels
+from evaluator.cage.policy import MIB, MINIMUM_VARIABLE, CagePolicy, Limits, Minimum, StartMode, minimum_asked_for
+from evaluator.errors import CageError, ChildCrashed
+from evaluator.pool import ChildPool, _below
+from evaluator.types import DeviceKind
+
+QUICK = CagePolicy(preload=("evaluator.child.wire",))
+RAMP = """
+import time
+def grow(request, fds):
+    kept = []
+    for _ in range(1000):
+        kept.append(bytes(1 << 20).replace(b"\\0", b"x"))
+    return {}
+OPS = {"grow": grow}
+"""
+needs_groups = pytest.mark.skipif(cgroup.place() is None, reason="no control group can be made here")
+
+
+@pytest.fixture
+def pool() -> Iterator[ChildPool]:
+    with ChildPool(DeviceKind.CPU, policy=QUICK) as one:
+        yield one
+
+
+def groups() -> list[Path]:
+    place = cgroup.place()
+    assert place is not None
+    return [path for folder in set(place.folders.values()) for path in folder.glob(f"warpwright-{os.getpid()}-*")]
+
+
+@needs_groups
+def test_the_kernel_ends_a_child_for_memory_and_that_is_what_is_said(pool: ChildPool, tmp_path: Path) -> None:
+    limits = Limits(address_space_bytes=None, resident_bytes=100 * MIB, tmp_bytes=MIB)
+    before = groups()
+    with pool._warden.quiet():  # the watchdog looks away, so it is the kernel
+        child = pool.start(name="ramp", files={"ramp.py": RAMP.encode()}, limits=limits, operations="ramp")
+        with child, pytest.raises(ChildCrashed) as found:
+            child.request("grow", timeout_s=30.0)
+    assert found.value.oom
+    assert groups() == before  # removed with the child
+
+
+@needs_groups
+def test_a_group_holds_the_job_and_its_supervisor(pool: ChildPool) -> None:
+    with pool.start(name="one", operations="evaluator.child.ops") as child:
+        held = {int(pid) for path in groups() for pid in (path / "cgroup.procs").read_text().split()}
+        assert child.pid in held
+
+
+@pytest.mark.parametrize("kind", DeviceKind)
+def test_the_least_isolation_rules_levels_out(kind: DeviceKind) -> None:
+    every = levels(StartMode.FORK, kind)
+    bare = next(level for level in every if not level.caged)
+    caged = next(level for level in every if level.caged)
+    assert _below(Minimum.ANY, bare) == ""
+    assert "bubblewrap" in _below(Minimum.CAGED, bare)
+    assert _below(Minimum.CAGED, caged) == ""
+    assert "namespaces" in _below(Minimum.WHOLE, bare)
+
+
+def test_a_pool_below_what_is_asked_for_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv(MINIMUM_VARIABLE, "caged")
+    monkeypatch.setattr("evaluator.cage.host._bubblewrap", _missing)
+    with pytest.raises(CageError, match="isolation that is asked for") as found:
+        ChildPool(DeviceKind.CPU, policy=CagePolicy(preload=("evaluator.child.wire",)))
+    assert "install bubblewrap" in str(found.value)
+
+
+def _missing() -> str:
+    raise CageError("bubblewrap is missing")
+
+
+def test_only_the_three_words_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv(MINIMUM_VARIABLE, raising=False)
+    assert minimum_asked_for() is Minimum.ANY
+    monkeypatch.setenv(MINIMUM_VARIABLE, "much")
+    with pytest.raises(CageError, match="any, caged, whole"):
+        minimum_asked_for()

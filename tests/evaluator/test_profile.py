@@ -1,0 +1,89 @@
+"""Where the time goes: functions on a CPU, and what a profiler's trace says of kernels."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from evaluator import serve
+from evaluator.child.profile_ops import launches
+from evaluator.errors import Rejection
+from evaluator.judge import Judge
+from evaluator.profile import profile, render
+from evaluator.schema import to_json
+from evaluator.serve import make_backend
+from evaluator.types import Verdict
+from tests.evaluator.rooms import CPP, candidate, eager_only, forward, problem
+
+
+@pytest.fixture(scope="module")
+def judge() -> Iterator[Judge]:
+    one = Judge(make_backend("cpu"))
+    yield one
+    one.close()
+
+
+def test_functions_of_a_cpu_kernel_share_its_time(judge: Judge) -> None:
+    found = profile(judge, problem(), candidate(CPP, head=""))
+    assert found.workload == "small"
+    assert found.call_us > 0
+    assert sum(part.share for part in found.parts) <= 1.0001
+    assert any(part.name == "the candidate's own library" for part in found.parts)
+    assert all(part.time_us <= found.call_us * 1.0001 for part in found.parts)
+    assert "us a call" in render(found)
+    assert to_json(found)["parts"]
+
+
+def test_a_wrong_kernel_and_an_unknown_workload_are_refused(judge: Judge) -> None:
+    with pytest.raises(Rejection) as found:
+        profile(judge, problem(), forward("return x"))
+    assert found.value.verdict is Verdict.INCORRECT_VALUES
+    with pytest.raises(Rejection, match="small"):
+        profile(judge, problem(), candidate(CPP, head=""), "odd")  # held out: nobody is told of it
+
+
+def test_a_trace_is_read_as_kernels_of_one_call() -> None:
+    kernel = {"cat": "kernel", "name": "fused", "dur": 10.0, "args": {"grid": [8, 1, 1], "registers per thread": 40}}
+    trace = {
+        "traceEvents": [kernel, kernel, {**kernel, "name": "tail", "dur": 2.0}, {"cat": "cpu_op", "name": "aten::mm"}]
+    }
+    first, second = launches(trace, 2)
+    assert (first["name"], first["launches"], first["time_us"], first["registers"]) == ("fused", 1.0, 10.0, 40)
+    assert (second["name"], second["launches"], second["time_us"]) == ("tail", 0.5, 1.0)
+    assert launches({}, 3) == []
+
+
+def test_after_a_fault_the_device_is_probed_before_anybody_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+    probes: list[str] = ["", "the GPU does not answer: lost"]
+    one = Judge(make_backend("cpu"))
+    try:
+        monkeypatch.setattr(one.backend, "probe", lambda: probes.pop(0))
+        task, good = problem(), candidate(CPP, head="")
+        assert one.judge(task, forward("os._exit(0)"), eager_only(one, task)).verdict is Verdict.RUNTIME_ERROR
+        assert one.judge(task, good, eager_only(one, task)).verdict is Verdict.PASSED
+        assert probes == ["the GPU does not answer: lost"]  # asked once, answered well
+        assert one.judge(task, forward("raise ValueError"), eager_only(one, task)).verdict is Verdict.RUNTIME_ERROR
+        found = one.judge(task, good, eager_only(one, task))
+        assert found.verdict is Verdict.INTERNAL_ERROR
+        assert "started again" in found.reason
+        assert one.lost
+    finally:
+        one.close()
+
+
+def test_serve_ends_when_the_device_is_lost(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:
+    del capfd  # serve takes standard output for itself
+
+    class Lost:
+        lost = True
+
+        def close(self) -> None:
+            """Nothing to close."""
+
+    monkeypatch.setattr(serve, "Judge", lambda backend: Lost())
+    monkeypatch.setattr(serve, "make_backend", lambda device: None)
+    monkeypatch.setattr(serve, "answer", lambda judge, line: {"id": 1, "ok": True, "result": {}})
+    monkeypatch.setattr(serve.sys, "stdin", iter(['{"id": 1, "op": "ping"}\n', '{"id": 2, "op": "ping"}\n']))
+    monkeypatch.setattr(serve.os, "dup2", lambda source, target: target)
+    assert serve.serve("cpu") == 3
