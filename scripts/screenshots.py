@@ -1,8 +1,9 @@
 """Make the pictures of docs/images again: an optimisation really runs on this machine, then its pages are looked at.
 
-    python scripts/screenshots.py [--candidates 16] [--problem examples/problems/rmsnorm_residual.py] [--url URL RUN]
+    python scripts/screenshots.py [--candidates 4] [--problem examples/problems/bias_gelu.py ...] [--url URL RUN]
 
-Needs Chromium. With --url and a run's id the pages of a service that is up already are taken instead.
+Each problem is optimised in turn; the first one's run and best candidate are shown, and all champions on the
+leaderboard. Needs Chromium. With --url and a run's id the pages of a service that is up already are taken instead.
 """
 
 from __future__ import annotations
@@ -24,6 +25,8 @@ from warpwright.stack import Stack
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"
+PROBLEMS = ROOT / "examples" / "problems"
+SHOWN = ("bias_gelu.py", "rmsnorm_residual.py", "swiglu.py")
 PATIENCE_S = 1800.0
 # Name, address, width, height of the picture (None: the whole page).
 SHOTS = (
@@ -37,15 +40,15 @@ SHOTS = (
 def main() -> int:
     """Exit status: 0, or 1 where the run came to nothing that could be shown."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--problem", type=Path, default=ROOT / "examples" / "problems" / "rmsnorm_residual.py")
-    parser.add_argument("--candidates", type=int, default=16)
+    parser.add_argument("--problem", type=Path, nargs="+", default=[PROBLEMS / name for name in SHOWN])
+    parser.add_argument("--candidates", type=int, default=4, help="for each problem")
     parser.add_argument("--url", nargs=2, metavar=("URL", "RUN"))
     chosen = parser.parse_args()
     if chosen.url:
         return take(*chosen.url)
     with service() as url:
-        run = optimise(url, chosen.problem, chosen.candidates)
-        return take(url, run)
+        runs = [optimise(url, problem, chosen.candidates) for problem in chosen.problem]
+        return take(url, runs[0])
 
 
 @contextmanager
