@@ -49,7 +49,7 @@ check: setup  ## format, lint, types, import rules, the compose file (under a mi
 
 test:  ## every test that this machine can run; what it cannot run says why
 	@$(SETUP) $(if $(NO_INSTALL),,--browser)
-	$(PY) -m pytest -n $(JOBS) --dist loadfile $(TESTS)
+	$(PY) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(TESTS)
 
 test-postgres: setup  ## the database, service and worker tests on PostgreSQL and Redis, all of them
 	$(PY) -m pytest --stack postgres tests/db tests/service tests/workers

@@ -78,7 +78,7 @@ def site(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Site]:
         process.stdout.close()
 
 
-@pytest.fixture(scope="session")
+@pytest.fixture(scope="module")  # Playwright keeps an event loop running, which other files' tests must not meet
 def browser() -> Iterator[Browser]:
     expect.set_options(timeout=20_000)  # a page may be slow on a machine that judges meanwhile
     with sync_playwright() as playwright:
