@@ -221,7 +221,7 @@ class CandidateRow(Base):
         Index("ix_candidates_fastest", "run_id", "speedup", "number", *FILTERS),
         Index(None, "run_id", "signature"),
         Index(None, "run_id", "launches"),
-        Index(None, "run_id", "family", "configuration_key"),
+        Index("ix_candidates_family", "run_id", "family", "configuration_key", "speedup", "verdict"),
         Index("ix_candidates_cell", "run_id", "island", "niche", "speedup"),
         Index(None, "run_id", "elite"),
     )

@@ -16,7 +16,7 @@ from evolution.state import ArmStats
 USD_S = 600.0
 """A dollar weighs as much as ten minutes of a device."""
 PROPOSE_WEIGHT = 0.1
-EXPLORATION = 0.5
+EXPLORATION = 1.0
 PASS_REWARD = 0.05
 CROWN_REWARD = 0.2
 MOST = 2.0

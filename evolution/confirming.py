@@ -7,8 +7,8 @@ from evolution.state import Elite, SearchState
 
 MARGIN = 1.02
 FINAL_MARGIN = 1.0
-SETTLED_AFTER = 4
-"""A new best is confirmed once this many later Candidates did not beat it, or it was judged twice."""
+SETTLED_AFTER = 12
+"""A new best is confirmed once this many later Candidates did not beat it, or at once where it reaches the target."""
 MOST_REFUSED = 4
 
 
@@ -30,5 +30,6 @@ def contender(state: SearchState, *, final: bool) -> Elite | None:
     best = max(fresh, key=lambda elite: (elite.speedup, elite.candidate_id))
     if final:
         return best if best.speedup > bar * FINAL_MARGIN else None
-    ripe = best.times_judged > 1 or state.since_best >= SETTLED_AFTER
+    target = state.config.target_speedup
+    ripe = state.since_best >= SETTLED_AFTER or (target is not None and best.speedup >= target)
     return best if ripe and best.low > 1.0 and best.speedup > bar * MARGIN else None

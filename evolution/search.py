@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import dataclass, field
+import math
+from dataclasses import dataclass, field, replace
 from random import Random
 
 from evolution import bandit, spending
@@ -12,13 +12,20 @@ from evolution.confirming import contender
 from evolution.ending import finish, target_reached
 from evolution.parents import islanders, sample, sample_broken, sample_pair
 from evolution.state import ArmStats, Elite, SearchState
-from evolution.tunables import key_of, next_configuration, next_neighbour
+from evolution.tunables import key_of
+from evolution.tuning import next_trial
 from evolution.types import Arm, Confirm, Decision, EndReason, Finish, Operator, Propose, Remeasure
 
 TUNER_SHARE = 0.5
 """At least this share of what is asked goes to the inner search, while it has something to try."""
-MAX_TUNED = 4
-"""How many of an island's fastest tunable elites the inner search looks at."""
+MOST_LUCK = 0.03
+"""A parent whose interval is no wider is not judged again: what luck can have given it is too little to matter."""
+LEAST_FAMILIES = 2
+"""Until there are so many, what proposers have for designs comes first: the inner search compares relatives."""
+LEAST_GAIN = 0.01
+"""The inner search has its share while something may be so much faster (in log) than the fastest."""
+MOST_FAMILIES = 8
+"""How many families the inner search looks at: the fastest."""
 
 
 @dataclass(slots=True)
@@ -113,8 +120,8 @@ def _next(state: SearchState, plan: _Plan, stats: list[ArmStats], island: int, r
 
     The inner search over Tunables costs no model call, so it has its share before the bandit is asked.
     """
-    if _tuning_is_due(plan, stats):
-        tuned = _tune(state, plan, TUNER, island, list(state.elites), rng, near=True)
+    if len(state.families) >= LEAST_FAMILIES and _tuning_is_due(plan, stats):
+        tuned = _tune(state, plan, TUNER, island, rng, least=LEAST_GAIN)
         if tuned is not None:
             index = next(i for i, arm in enumerate(stats) if arm.arm == TUNER)
             plan.asked[index] = plan.asked.get(index, 0) + 1
@@ -152,7 +159,7 @@ def _step(
         case Operator.CREATE:
             return Propose(arm=arm, island=island)
         case Operator.TUNE:
-            return _tune(state, plan, arm, island, breeders, rng)
+            return _tune(state, plan, arm, island, rng)
         case Operator.REPAIR:
             broken = sample_broken(state.broken, frozenset(plan.repaired))
             if broken is None:
@@ -169,8 +176,8 @@ def _step(
 
 
 def _bred(plan: _Plan, arm: Arm, island: int, parents: tuple[Elite, ...]) -> Decision | None:
-    """Ask for a child; but a parent that was judged once is judged again first, so that luck does not breed."""
-    once = [parent for parent in parents if parent.times_judged < 2]
+    """Ask for a child; but a parent that may owe its place to luck is judged again first: luck does not breed."""
+    once = [parent for parent in parents if parent.times_judged < 2 and parent.luck > MOST_LUCK]
     if any(parent.pending or parent.candidate_id in plan.remeasured for parent in once):
         return None
     if once:
@@ -179,33 +186,15 @@ def _bred(plan: _Plan, arm: Arm, island: int, parents: tuple[Elite, ...]) -> Dec
     return Propose(arm=arm, island=island, parents=tuple(parent.candidate_id for parent in parents))
 
 
-def tuned_families(elites: Sequence[Elite]) -> set[str]:
-    """The families that the inner search may look at: those of each island's fastest tunable elites."""
-    families: set[str] = set()
-    for island in {elite.island for elite in elites}:
-        families |= {e.family for e in _tunable([e for e in elites if e.island == island]) if e.family is not None}
-    return families
-
-
-def _tunable(elites: Sequence[Elite]) -> list[Elite]:
-    able = [elite for elite in elites if elite.tunables and elite.family]
-    return sorted(able, key=lambda elite: (-elite.speedup, elite.candidate_id))[:MAX_TUNED]
-
-
 def _tune(
-    state: SearchState, plan: _Plan, arm: Arm, island: int, breeders: list[Elite], rng: Random, *, near: bool = False
+    state: SearchState, plan: _Plan, arm: Arm, island: int, rng: Random, *, least: float = -math.inf
 ) -> Decision | None:
-    """An untried Configuration of one of the fastest tunable elites; with `near`, one step from what it has.
-
-    So each of them is climbed to where no step helps, the fastest first, before anything is tried far away.
-    """
-    for elite in _tunable(breeders):
-        assert elite.family is not None
-        done = plan.tried.setdefault(elite.family, {*state.tried.get(elite.family, ()), key_of(elite.configuration)})
-        choose = next_neighbour if near else next_configuration
-        found = choose(elite.tunables, elite.configuration, frozenset(done), rng)
-        if found is not None:
-            done.add(key_of(found))
-            hint = {"configuration": found, "family": elite.family}
-            return Propose(arm=arm, island=island, parents=(elite.candidate_id,), hint=hint)
-    return None
+    """The untried Configuration with the best prospects; those of this call count as tried."""
+    families = [replace(f, tried=f.tried | plan.tried.get(f.family, frozenset())) for f in state.families]
+    found = next_trial(families, rng, least=least)
+    if found is None:
+        return None
+    family, configuration = found
+    plan.tried.setdefault(family.family, set()).add(key_of(configuration))
+    hint = {"configuration": configuration, "family": family.family}
+    return Propose(arm=arm, island=island, parents=(family.candidate_id,), hint=hint)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 
 from evaluator.types import Language, Verdict
 from evolution.tunables import Scalar
@@ -29,9 +29,26 @@ class Elite:
     confirms: int = 0
     confirmed: bool = False
     hash: str = ""
-    family: str | None = None
-    tunables: Mapping[str, tuple[Scalar, ...]] = field(default_factory=dict)
-    configuration: Mapping[str, Scalar] = field(default_factory=dict)
+
+    @property
+    def luck(self) -> float:
+        """What of the speedup may be luck: how far its lower bound lies below it, as a share of it."""
+        return 1.0 - self.low / self.speedup if self.speedup > 0 else 1.0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Family:
+    """Candidates that differ in their Configuration alone. `candidate_id` is the fastest of them.
+
+    `seen` pairs Configurations with their speedups (0.0: it did not pass); `tried` holds the `tunables.key_of` of these
+    and of those that are under way or were turned away.
+    """
+
+    family: str
+    candidate_id: str
+    tunables: Mapping[str, tuple[Scalar, ...]]
+    seen: tuple[tuple[Mapping[str, Scalar], float], ...]
+    tried: frozenset[str]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,8 +99,8 @@ class SearchState:
     """A Run, as `decide` is told about it.
 
     `proposals` counts all that were opened; `open_*` what is in flight. `warm` are Candidates of other Runs to try.
-    `tried` maps a family to the Configurations (`tunables.key_of`) that have been tried. Times are seconds of device
-    work a step; 0.0 where none has been seen. `baseline` says in words what the fastest Baseline is.
+    `families` are those that the inner search may look at. Times are seconds of device work a step; 0.0 where none has
+    been seen. `baseline` says in words what the fastest Baseline is.
     """
 
     config: RunConfig
@@ -96,7 +113,7 @@ class SearchState:
     elites: tuple[Elite, ...] = ()
     broken: tuple[Broken, ...] = ()
     arms: tuple[ArmStats, ...] = ()
-    tried: Mapping[str, frozenset[str]] = field(default_factory=dict)
+    families: tuple[Family, ...] = ()
     warm: tuple[str, ...] = ()
     champion: Standing | None = None
     since_best: int = 0

@@ -7,10 +7,8 @@ A Candidate declares them as two literals at its top level, `TUNABLES = {"BLOCK"
 from __future__ import annotations
 
 import ast
-import itertools
 import math
 from collections.abc import Iterator, Mapping
-from random import Random
 
 from evaluator.types import canonical_json, content_hash
 
@@ -21,7 +19,6 @@ Configuration = Mapping[str, Scalar]
 MAX_SOURCE = 400_000
 MAX_TUNABLES = 32
 MAX_VALUES = 64
-MAX_LISTED = 512
 
 
 class TunablesError(ValueError):
@@ -82,32 +79,6 @@ def neighbours(tunables: Tunables, configuration: Configuration) -> Iterator[dic
         for there in (here - 1, here + 1):
             if 0 <= there < len(values):
                 yield {**configuration, name: values[there]}
-
-
-def next_neighbour(
-    tunables: Tunables, configuration: Configuration, tried: frozenset[str], rng: Random
-) -> dict[str, Scalar] | None:
-    """An untried Configuration one step away, or None."""
-    near = [c for c in neighbours(tunables, configuration) if key_of(c) not in tried]
-    return rng.choice(near) if near else None
-
-
-def next_configuration(
-    tunables: Tunables, configuration: Configuration, tried: frozenset[str], rng: Random
-) -> dict[str, Scalar] | None:
-    """An untried Configuration: mostly a neighbour, at times a leap anywhere; None when all have been tried."""
-    near = [c for c in neighbours(tunables, configuration) if key_of(c) not in tried]
-    if near and rng.random() < 0.75:
-        return rng.choice(near)
-    if math.prod(len(values) for values in tunables.values()) <= MAX_LISTED:
-        every = (dict(zip(tunables, values, strict=True)) for values in itertools.product(*tunables.values()))
-        rest = [c for c in every if key_of(c) not in tried]
-        return rng.choice(rest) if rest else None
-    for _ in range(64):
-        leap = {name: rng.choice(values) for name, values in tunables.items()}
-        if key_of(leap) not in tried:
-            return leap
-    return rng.choice(near) if near else None
 
 
 def _literals(source: str) -> dict[str, ast.expr]:

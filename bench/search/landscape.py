@@ -2,19 +2,47 @@
 
 from __future__ import annotations
 
+import gzip
 import json
 import math
+import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from functools import cached_property
 from pathlib import Path
 from random import Random
 from typing import Any
 
-from evolution.tunables import Scalar, key_of
+from bench.search.designs import patched
+from evaluator.types import Language, Verdict
+from evolution.search import MOST_FAMILIES
+from evolution.state import Family
+from evolution.tunables import Scalar, apply_configuration, key_of, read_tunables
 
 DUPLICATE = 0.1
 BROKEN = 0.3
-TWEAK = 0.5
+TWEAK = 0.4
+"""Of what is neither a repetition nor a slip: this share changes values, the rest the design."""
+NEAR = 6
+"""A change of design is one of so many recorded designs that are closest."""
+LEAST_RECORDED = 0.6
+"""A design of which less was recorded is left out."""
+
+
+@dataclass(frozen=True)
+class Design:
+    """What all Configurations of one source share."""
+
+    family: str
+    base: str
+    edits: frozenset[str]
+    language: str
+    source: str
+    tunables: Mapping[str, tuple[Scalar, ...]]
+
+    def distance(self, other: Design) -> int:
+        """How many edits apart; another base counts as two."""
+        return len(self.edits ^ other.edits) + 2 * (self.base != other.base)
 
 
 @dataclass(frozen=True)
@@ -28,10 +56,11 @@ class Kernel:
     verdict: str
     speedup: float
     sigma: float
-    device_s: float
     origin: str | None
+    slip: tuple[int, str] | None
     tunables: Mapping[str, tuple[Scalar, ...]]
     configuration: Mapping[str, Scalar]
+    signature: str
 
     @property
     def passed(self) -> bool:
@@ -43,12 +72,13 @@ class Landscape:
     """Every kernel of one problem on one device, by hash, and where it lies."""
 
     name: str
+    designs: dict[str, Design] = field(default_factory=dict)
     kernels: dict[str, Kernel] = field(default_factory=dict)
     families: dict[str, list[Kernel]] = field(default_factory=dict)
     broken: dict[str, list[Kernel]] = field(default_factory=dict)
     placed: dict[tuple[str, str], Kernel] = field(default_factory=dict)
 
-    @property
+    @cached_property
     def best(self) -> float:
         return max(kernel.speedup for kernel in self.kernels.values())
 
@@ -59,40 +89,91 @@ class Landscape:
             return exact
         return min(
             self.families[family],
-            key=lambda k: (sum(k.configuration[n] != v for n, v in configuration.items()), k.hash),
+            key=lambda k: (sum(k.configuration.get(n) != v for n, v in configuration.items()), k.hash),
         )
+
+    def near(self, family: str) -> list[str]:
+        """The designs that are the fewest edits away."""
+        here = self.designs[family]
+        others = [f for f in self.families if f != family]
+        return sorted(others, key=lambda f: (here.distance(self.designs[f]), f))[:NEAR]
+
+    def code(self, kernel: Kernel) -> str:
+        """The source of a kernel, as it was recorded."""
+        source = self.designs[kernel.family].source
+        if kernel.configuration:
+            source = apply_configuration(source, kernel.configuration)
+        return source if kernel.slip is None else patched(source, kernel.slip)
 
 
 def load(path: Path) -> Landscape:
-    """Read what `bench.search.record` wrote."""
-    head, *lines = (json.loads(line) for line in path.read_text().splitlines())
-    found = Landscape(name=f"{head['problem']} on {head['device']['name']}")
+    """Read what `bench.search.record` wrote, compressed or not. The reference as it is, compiled too, is no kernel."""
+    text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
+    lines = [json.loads(line) for line in text.decode().splitlines()]
+    plain = {line["family"] for line in lines if line["line"] == "design" and line["language"] == Language.TORCH}
+    lines = [line for line in lines if line.get("family") not in plain]
+    about = next(line for line in lines if line["line"] == "about")
+    again: dict[str, list[float]] = {}
     for line in lines:
-        kernel = _kernel(line)
-        found.kernels[kernel.hash] = kernel
-        if kernel.origin is not None:
-            found.broken.setdefault(kernel.family, []).append(kernel)
-        else:
-            found.families.setdefault(kernel.family, []).append(kernel)
-            found.placed[kernel.family, key_of(kernel.configuration)] = kernel
+        if line["line"] == "again" and line.get("verdict") == "PASSED":
+            again.setdefault(line["hash"], []).append(line["log_speedup"])
+    kernels = [line for line in lines if line["line"] == "kernel"]
+    spread = _spread(kernels, again)
+    found = Landscape(name=f"{about['problem']} on {about['device']}")
+    for line in lines:
+        if line["line"] == "design":
+            tunables, _ = read_tunables(line["source"])
+            found.designs[line["family"]] = Design(
+                line["family"], line["base"], frozenset(line["edits"]), line["language"], line["source"], tunables
+            )
+    for line in kernels:
+        _place(found, _kernel(line, found.designs[line["family"]], again.get(line["hash"], []), spread))
+    _drop_unfinished(found)
     return found
 
 
-def _kernel(line: Mapping[str, Any]) -> Kernel:
-    spread = math.log(line["high"] / line["low"]) / 4 if line["low"] and line["high"] else 0.0
+def _spread(kernels: list[dict[str, Any]], again: Mapping[str, list[float]]) -> float:
+    """The usual spread of one measurement's log, from those that were made twice."""
+    first = {line["hash"]: line["log_speedup"] for line in kernels if line["verdict"] == "PASSED"}
+    apart = [abs(log - first[hash]) / math.sqrt(2) for hash, logs in again.items() for log in logs if hash in first]
+    return statistics.median(apart) / 0.6745 if len(apart) >= 10 else 0.01
+
+
+def _kernel(line: Mapping[str, Any], design: Design, again: list[float], spread: float) -> Kernel:
+    slip = line.get("slip")
+    passed = line["verdict"] == "PASSED"
     return Kernel(
         hash=line["hash"],
         family=line["family"],
         niche=line["niche"],
-        language=line["language"],
+        language=design.language,
         verdict=line["verdict"],
-        speedup=line["speedup"] or 0.0,
-        sigma=min(0.2, max(0.005, spread)),
-        device_s=line["device_s"],
-        origin=line["origin"],
-        tunables={name: tuple(values) for name, values in line["tunables"].items()},
+        speedup=math.exp(statistics.fmean([line["log_speedup"], *again])) if passed else 0.0,
+        sigma=max(spread, line["error"]) if passed else 0.0,
+        origin=line.get("origin"),
+        slip=(slip[0], slip[1]) if slip else None,
+        tunables=design.tunables,
         configuration=line["configuration"],
+        signature=line.get("signature") or line["hash"],
     )
+
+
+def _place(land: Landscape, kernel: Kernel) -> None:
+    land.kernels[kernel.hash] = kernel
+    if kernel.origin is not None:
+        land.broken.setdefault(kernel.family, []).append(kernel)
+    else:
+        land.families.setdefault(kernel.family, []).append(kernel)
+        land.placed[kernel.family, key_of(kernel.configuration)] = kernel
+
+
+def _drop_unfinished(land: Landscape) -> None:
+    """Forget designs whose recording was cut short."""
+    for family, members in list(land.families.items()):
+        listed = math.prod(len(values) for values in land.designs[family].tunables.values())
+        if len(members) < LEAST_RECORDED * listed:
+            for kernel in [*land.families.pop(family), *land.broken.pop(family, [])]:
+                del land.kernels[kernel.hash]
 
 
 @dataclass
@@ -107,28 +188,85 @@ class Proposer:
 
     def propose(self, parent: Kernel | None, other: Kernel | None = None, *, repair: bool = False) -> Kernel:
         """A child of a parent (None: from the reference alone), or of two."""
-        if parent is not None and repair and parent.origin in self.land.kernels:
+        if parent is None:
+            family = self._family()
+            return self._slip(family) if self.rng.random() < BROKEN else self.rng.choice(self.land.families[family])
+        if repair and parent.origin in self.land.kernels:
             return self.land.kernels[parent.origin] if self.rng.random() < 0.5 else self._slip(parent.family)
         draw = self.rng.random()
-        if draw < DUPLICATE and parent is not None:
+        if draw < DUPLICATE:
             return parent
         if draw < DUPLICATE + BROKEN:
-            return self._slip(parent.family if parent is not None else self._family())
+            return self._slip(parent.family)
         if other is not None:
-            assert parent is not None
-            mixed = {n: other.configuration.get(n, v) for n, v in parent.configuration.items()}
-            fits = all(mixed[n] in parent.tunables.get(n, ()) for n in mixed)
-            return self.land.at(parent.family, mixed) if fits else other
-        if parent is not None and self.rng.random() < TWEAK:
-            return self.rng.choice(self.land.families[parent.family])
-        return self.rng.choice(self.land.families[self._family()])
+            return self._crossed(parent, other)
+        if self.rng.random() < TWEAK and parent.tunables:
+            return self._tweaked(parent)
+        return self._moved(parent, self.rng.choice(self.land.near(parent.family)))
+
+    def _tweaked(self, parent: Kernel) -> Kernel:
+        """One or two values changed."""
+        names = self.rng.sample(sorted(parent.tunables), min(len(parent.tunables), self.rng.randint(1, 2)))
+        changed = {name: self.rng.choice(parent.tunables[name]) for name in names}
+        return self.land.at(parent.family, {**parent.configuration, **changed})
+
+    def _moved(self, parent: Kernel, family: str) -> Kernel:
+        """Another design, with the parent's values where it has them too."""
+        tunables = self.land.designs[family].tunables
+        kept = {n: v for n, v in parent.configuration.items() if v in tunables.get(n, ())}
+        return self.land.at(family, {**{n: values[0] for n, values in tunables.items()}, **kept})
+
+    def _crossed(self, parent: Kernel, other: Kernel) -> Kernel:
+        """The design that is nearest to having the edits of both."""
+        one, two = self.land.designs[parent.family], self.land.designs[other.family]
+        both = one.edits | two.edits
+        close = sorted(
+            self.land.families,
+            key=lambda f: (len(self.land.designs[f].edits ^ both) + 2 * (self.land.designs[f].base != one.base), f),
+        )
+        return self._moved(parent, self.rng.choice(close[:2]))
 
     def _family(self) -> str:
-        return self.rng.choice(sorted(self.land.families))
+        """What is written from the reference alone: each edit more makes a design half as likely."""
+        families = sorted(self.land.families)
+        return self.rng.choices(families, [0.5 ** len(self.land.designs[f].edits) for f in families])[0]
 
     def _slip(self, family: str) -> Kernel:
         slips = self.land.broken.get(family) or [k for found in self.land.broken.values() for k in found]
         return self.rng.choice(slips) if slips else self.rng.choice(self.land.families[family])
+
+
+@dataclass
+class Known:
+    """What was measured of each family, as the inner search is told."""
+
+    land: Landscape
+    fastest: dict[str, tuple[float, str]] = field(default_factory=dict)
+    seen: dict[str, dict[str, tuple[Mapping[str, Scalar], float]]] = field(default_factory=dict)
+    asked: dict[str, set[str]] = field(default_factory=dict)
+
+    def add(self, name: str, kernel: Kernel, speedup: float) -> None:
+        """A measured kernel, by the name that it is to have as a parent."""
+        if kernel.origin is None and kernel.tunables:
+            self.seen.setdefault(kernel.family, {})[key_of(kernel.configuration)] = kernel.configuration, speedup
+            self.fastest[kernel.family] = max(self.fastest.get(kernel.family, (0.0, "")), (speedup, name))
+
+    def tried(self, family: str, configuration: Mapping[str, Scalar]) -> None:
+        self.asked.setdefault(family, set()).add(key_of(configuration))
+
+    def families(self) -> list[Family]:
+        """The fastest ones."""
+        working = [family for family, (speedup, _) in self.fastest.items() if speedup > 0]
+        return [
+            Family(
+                family=family,
+                candidate_id=self.fastest[family][1],
+                tunables=self.land.designs[family].tunables,
+                seen=tuple(self.seen[family].values()),
+                tried=frozenset(self.seen[family]) | frozenset(self.asked.get(family, ())),
+            )
+            for family in sorted(working, key=lambda f: self.fastest[f], reverse=True)[:MOST_FAMILIES]
+        ]
 
 
 @dataclass
@@ -143,7 +281,7 @@ class Meter:
 
     def measure(self, kernel: Kernel, cost: int = 1) -> float:
         """What one measurement says: the recorded speedup with the recorded noise; 0.0 where it does not pass."""
-        self.count += cost
+        self.count += cost if kernel.verdict != Verdict.BUILD_ERROR else 0  # nothing ran on the device
         if kernel.speedup >= self.land.best / (1 + self.within) and self.reached_at is None:
             self.reached_at = self.count
         return kernel.speedup * math.exp(self.rng.gauss(0.0, kernel.sigma)) if kernel.passed else 0.0

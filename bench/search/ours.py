@@ -9,14 +9,13 @@ from dataclasses import dataclass, field
 from random import Random
 from unittest.mock import patch
 
-from bench.search.landscape import Kernel, Landscape, Meter, Proposer
+from bench.search.landscape import Kernel, Known, Landscape, Meter, Proposer
 from evaluator.types import Language, Verdict
 from evolution import bandit
 from evolution.arms import TUNER, stats_of
 from evolution.bandit import judged_reward
 from evolution.search import decide
 from evolution.state import ArmStats, Broken, Elite, SearchState, Standing
-from evolution.tunables import key_of
 from evolution.types import Arm, Budget, Confirm, Finish, Operator, Propose, Remeasure, RunConfig, Spend
 
 CONFIRM_COST = 4
@@ -29,12 +28,11 @@ class Ours:
     land: Landscape
     seed: int
     off: str = ""
-    warm: tuple[Kernel, ...] = ()
     elites: dict[str, Elite] = field(default_factory=dict)
     broken: list[Broken] = field(default_factory=list)
     arms: dict[Arm, ArmStats] = field(default_factory=dict)
-    tried: dict[str, set[str]] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
+    compiled: dict[str, float] = field(default_factory=dict)
     champion: Standing | None = None
     since_best: int = 0
     proposals: int = 0
@@ -44,12 +42,11 @@ class Ours:
         self.rng = Random(f"ours/{self.seed}")
         self.meter = Meter(self.land, self.rng)
         self.proposer = Proposer(self.land, self.rng)
+        self.known = Known(self.land)
         self.config = RunConfig(proposers=("model",), seed=self.seed, in_flight=1, stagnation_candidates=10**9)
 
     def run(self, most: int) -> int | None:
         """Measurements until the goal, or None where `most` did not do."""
-        for kernel in self.warm:
-            self._judged(Arm(proposer="seed", operator=Operator.CREATE), 0, kernel)
         with _without(self.off):
             idle = 0
             while self.meter.count < most and self.meter.reached_at is None and idle < 500:
@@ -72,7 +69,7 @@ class Ours:
             elites=tuple(sorted(self.elites.values(), key=lambda elite: elite.number)),
             broken=tuple(self.broken[::-1][:8]),
             arms=tuple(self.arms.values()),
-            tried={family: frozenset(keys) for family, keys in self.tried.items()},
+            families=tuple(self.known.families()),
             champion=self.champion,
             since_best=self.since_best,
             judged_any=True,
@@ -113,14 +110,18 @@ class Ours:
         parents = [self._kernel(id) for id in decision.parents]
         if decision.arm.operator is Operator.TUNE:
             wanted = decision.hint["configuration"]
-            self.tried.setdefault(parents[0].family, set()).add(key_of(wanted))
+            self.known.tried(parents[0].family, wanted)
             child = self.land.at(parents[0].family, wanted)
         else:
             repair = decision.arm.operator is Operator.REPAIR
             child = self.proposer.propose(*parents, repair=repair) if parents else self.proposer.propose(None)
-        if child.hash in self.seen and self.off != "novelty":
+        if self.off != "novelty" and (child.hash in self.seen or child.signature in self.compiled):
+            # Turned away before any device time: its text, or what it compiles to, was judged before.
+            self.seen.add(child.hash)
+            if child.signature in self.compiled:
+                self.known.add(f"{self.proposals:06d}/{child.hash}", child, self.compiled[child.signature])
             self.since_best += 1
-            return  # turned away before any device time
+            return
         self._judged(decision.arm, decision.island, child)
 
     def _kernel(self, candidate_id: str) -> Kernel:
@@ -130,8 +131,10 @@ class Ours:
         self.seen.add(child.hash)
         best = max((elite.speedup for elite in self.elites.values()), default=None)
         speedup = self.meter.measure(child)
+        self.compiled[child.signature] = speedup
         self.since_best = 0 if speedup > (best or 0.0) * 1.01 else self.since_best + 1
         name = f"{self.proposals:06d}/{child.hash}"
+        self.known.add(name, child, speedup)
         stats = self.arms.get(arm, ArmStats(arm=arm))
         reward = judged_reward(speedup, best) if child.passed else 0.0
         self.arms[arm] = dataclasses.replace(
@@ -141,7 +144,6 @@ class Ours:
         if not child.passed:
             self.broken.append(Broken(candidate_id=name, island=island, verdict=Verdict.INCORRECT_VALUES))
             return
-        self.tried.setdefault(child.family, set()).add(key_of(child.configuration))
         niche = "all" if self.off == "niches" else child.niche
         cell = f"{island}/{niche}"
         if cell not in self.elites or self.elites[cell].speedup < speedup:
@@ -155,9 +157,6 @@ class Ours:
                 low=speedup * (1 - 2 * child.sigma),
                 times_judged=2 if self.off == "re-measurement" else 1,
                 hash=child.hash,
-                family=child.family if child.tunables else None,
-                tunables=child.tunables,
-                configuration=child.configuration,
             )
 
 

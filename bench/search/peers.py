@@ -1,7 +1,8 @@
 """Other searches, driven with the same scripted proposer and, where asked, the same tuner.
 
 OpenEvolve and ShinkaEvolve are bench-only and optional: `pip install openevolve shinka-evolve`. Their own databases
-choose parents and keep populations; prompts, models and processes are left out, since the proposer is scripted.
+choose parents and keep populations, with the settings that they ship; prompts, models and processes are left out, since
+the proposer is scripted. ShinkaEvolve turns an equal program away before it is run, as its novelty check does.
 """
 
 from __future__ import annotations
@@ -12,38 +13,36 @@ import random
 from collections.abc import Callable
 from typing import Any
 
-from bench.search.landscape import Kernel, Landscape, Meter, Proposer
-from evolution.tunables import next_configuration
+from bench.search.landscape import Kernel, Known, Landscape, Meter, Proposer
+from evolution.tuning import next_trial
 
 Search = Callable[[Landscape, int, int, bool], int | None]
+SHINKA_ATTEMPTS = 3
+"""How often ShinkaEvolve asks again where a proposal is not new."""
+SHINKA_CROSS = 0.1
+OPENEVOLVE_CROSS = 0.2
 
 
 class _Tuned:
-    """The tuner for those who have none: every other measurement tries a neighbour of the fastest kernel."""
+    """Our tuner for those who have none: every other measurement is its choice, from all that was measured so far."""
 
     def __init__(self, land: Landscape, meter: Meter, rng: random.Random, on: bool) -> None:
         self.land, self.meter, self.rng, self.on = land, meter, rng, on
-        self.best: tuple[float, Kernel] | None = None
-        self.tried: set[str] = set()
+        self.known = Known(land)
 
     def measure(self, kernel: Kernel) -> float:
         found = self.meter.measure(kernel)
-        if kernel.passed and (self.best is None or found > self.best[0]):
-            self.best = found, kernel
+        self.known.add(kernel.hash, kernel, found)
         return found
 
-    def step(self) -> Kernel | None:
-        """A tuned kernel that was measured, or None."""
-        if not self.on or self.best is None or not self.best[1].tunables:
+    def step(self) -> tuple[Kernel, float] | None:
+        """A tuned kernel that was measured and what that said, or None."""
+        found = next_trial(self.known.families(), self.rng) if self.on else None
+        if found is None:
             return None
-        best = self.best[1]
-        wanted = next_configuration(best.tunables, best.configuration, frozenset(), self.rng)
-        child = self.land.at(best.family, wanted) if wanted is not None else None
-        if child is None or child.hash in self.tried:
-            return None
-        self.tried.add(child.hash)
-        self.measure(child)
-        return child
+        child = self.land.at(found[0].family, found[1])
+        self.known.tried(found[0].family, found[1])
+        return child, self.measure(child)
 
 
 def random_search(land: Landscape, seed: int, most: int, tuner: bool) -> int | None:
@@ -51,8 +50,10 @@ def random_search(land: Landscape, seed: int, most: int, tuner: bool) -> int | N
     rng = random.Random(f"random/{seed}")
     meter = Meter(land, rng)
     kernels = sorted(land.kernels.values(), key=lambda kernel: kernel.hash)
+    tuned = _Tuned(land, meter, rng, tuner)
     while meter.count < most and meter.reached_at is None:
-        meter.measure(rng.choice(kernels))
+        tuned.measure(rng.choice(kernels))
+        tuned.step()
     return meter.reached_at
 
 
@@ -72,20 +73,18 @@ def openevolve(land: Landscape, seed: int, most: int, tuner: bool) -> int | None
     from openevolve.config import DatabaseConfig  # noqa: PLC0415  optional
     from openevolve.database import Program, ProgramDatabase  # noqa: PLC0415
 
-    logging.disable(logging.WARNING)
+    logging.disable(logging.CRITICAL)
     rng = random.Random(f"openevolve/{seed}")
     meter, proposer = Meter(land, rng), Proposer(land, rng)
     tuned = _Tuned(land, meter, rng, tuner)
     database: Any = ProgramDatabase(DatabaseConfig(random_seed=seed))
-
-    def of(program: Any) -> Kernel:
-        return land.kernels[program.code.split("\n", 1)[0]]  # migrants are copies under new ids
+    kernels: dict[str, Kernel] = {}  # by code: migrants are copies under new ids
 
     def add(kernel: Kernel, parent: str | None, number: int, speed: float, island: int) -> None:
-        name = f"{number:06d}"
-        metrics = {"combined_score": speed}
-        code = f"{kernel.hash}\n{kernel.family}\n{sorted(kernel.configuration.items())}\n{kernel.niche}"
-        database.add(Program(id=name, code=code, parent_id=parent, metrics=metrics), number, target_island=island)
+        code = land.code(kernel)
+        kernels[code] = kernel
+        made = Program(id=f"{number:06d}", code=code, parent_id=parent, metrics={"combined_score": speed})
+        database.add(made, number, target_island=island)
 
     first = proposer.propose(None)
     add(first, None, 0, tuned.measure(first), 0)
@@ -94,17 +93,63 @@ def openevolve(land: Landscape, seed: int, most: int, tuner: bool) -> int | None
         number += 1
         island = number % len(database.islands)
         parent, inspirations = database.sample_from_island(island, 3)
-        other = of(inspirations[0]) if inspirations and rng.random() < 0.2 else None
-        mother = of(parent)
-        child = proposer.propose(mother if mother.passed else None, other if mother.passed else None)
+        mother = kernels[parent.code]
+        crossed = bool(inspirations) and mother.passed and rng.random() < OPENEVOLVE_CROSS
+        child = proposer.propose(mother, kernels[inspirations[0].code] if crossed else None, repair=not mother.passed)
         add(child, parent.id, number, tuned.measure(child), island)
         better = tuned.step()
-        if better is not None and tuned.best is not None:
+        if better is not None:
             number += 1
-            add(better, parent.id, number, tuned.best[0] if tuned.best[1] is better else 0.0, island)
+            add(better[0], parent.id, number, better[1], island)
         database.increment_island_generation(island)
         if database.should_migrate():
             database.migrate_programs()
+    return meter.reached_at
+
+
+def shinkaevolve(land: Landscape, seed: int, most: int, tuner: bool) -> int | None:
+    """ShinkaEvolve's program database: islands, archive, weighted parents, repairs, and its novelty check."""
+    import numpy  # noqa: PLC0415  ShinkaEvolve draws from its global generator
+    from shinka.database.dbase import DatabaseConfig, Program, ProgramDatabase  # noqa: PLC0415  optional
+
+    logging.disable(logging.CRITICAL)
+    rng = random.Random(f"shinka/{seed}")
+    random.seed(seed)
+    numpy.random.seed(seed)
+    meter, proposer = Meter(land, rng), Proposer(land, rng)
+    tuned = _Tuned(land, meter, rng, tuner)
+    database: Any = ProgramDatabase(DatabaseConfig(), embedding_model="")
+    database._print_sampling_summary_helper = lambda *_, **__: None
+    kernels: dict[str, Kernel] = {}
+
+    def add(kernel: Kernel, parent: str | None, number: int, speed: float) -> None:
+        code = land.code(kernel)
+        kernels[code] = kernel
+        made = Program(
+            id=f"{number:06d}", code=code, parent_id=parent, generation=number, combined_score=speed,
+            correct=kernel.passed, complexity=float(len(code)), timestamp=float(number),
+        )  # fmt: skip
+        database.add(made)
+        database.check_scheduled_operations()
+
+    first = proposer.propose(None)
+    add(first, None, 0, tuned.measure(first))
+    number = 0
+    while meter.count < most and meter.reached_at is None:
+        number += 1
+        for _ in range(SHINKA_ATTEMPTS):
+            parent, archive, top, fix = database.sample_with_fix_mode()
+            shown = [kernels[p.code] for p in (*archive, *top)]
+            crossed = bool(shown) and not fix and rng.random() < SHINKA_CROSS
+            child = proposer.propose(kernels[parent.code], rng.choice(shown) if crossed else None, repair=fix)
+            if land.code(child) not in kernels:
+                break
+        add(child, parent.id, number, tuned.measure(child))
+        better = tuned.step()
+        if better is not None:
+            number += 1
+            add(better[0], parent.id, number, better[1])
+    database.close()
     return meter.reached_at
 
 
@@ -113,4 +158,6 @@ def searches() -> dict[str, Search]:
     found: dict[str, Search] = {"random": random_search, "best-of-N": best_of_n}
     if importlib.util.find_spec("openevolve") is not None:
         found["OpenEvolve"] = openevolve
+    if importlib.util.find_spec("shinka") is not None:
+        found["ShinkaEvolve"] = shinkaevolve
     return found

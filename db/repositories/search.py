@@ -2,10 +2,11 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Mapping, Sequence
 from typing import Any
 
-from sqlalchemy import BindParameter, bindparam, func, select
+from sqlalchemy import BindParameter, Text, bindparam, case, cast, func, select
 from sqlalchemy.orm import Session
 
 from db.clock import now
@@ -14,12 +15,14 @@ from db.repositories import champions, runs
 from db.tables import ArmStat, BaselineRow, CandidateRow, EvaluationRow, ProposalRow, RunRow
 from evaluator.schema import from_json
 from evaluator.types import DeviceKind, Language, Verdict
-from evolution.search import MAX_TUNED, tuned_families
-from evolution.state import ArmStats, Broken, Elite, SearchState, Standing
+from evolution.search import MOST_FAMILIES
+from evolution.state import ArmStats, Broken, Elite, Family, SearchState, Standing
 from evolution.tunables import key_of
 from evolution.types import Arm, Budget, Operator, RunConfig
 
 _RECENT = 40
+_MOST_SEEN = 16
+"""So many Configurations of a family are told to the inner search."""
 _MOST_BROKEN = 8
 _MENDABLE = (
     Verdict.INVALID_SUBMISSION,
@@ -48,21 +51,34 @@ _ELITES = select(
     CandidateRow.confirms,
     CandidateRow.confirmed,
     CandidateRow.hash,
-    CandidateRow.family,
 ).where(CandidateRow.run_id == _RUN, CandidateRow.elite)
-_TUNABLES = select(CandidateRow.id, CandidateRow.tunables, CandidateRow.configuration).where(
-    CandidateRow.id.in_(bindparam("ids", expanding=True))
+# These read the index of families alone; Candidates' rows are long.
+_FAMILIES = (
+    select(CandidateRow.family, func.max(CandidateRow.speedup))
+    .where(CandidateRow.run_id == _RUN, CandidateRow.family.is_not(None))
+    .group_by(CandidateRow.family)
+)
+# One row a family: a row for each member takes ten times as long.
+_WORTH = case((CandidateRow.verdict.is_(None), ""), else_=func.coalesce(cast(CandidateRow.speedup, Text), "0"))
+_MEMBERS = (
+    select(
+        CandidateRow.family,
+        func.aggregate_strings(CandidateRow.configuration_key, "\n").label("keys"),
+        func.aggregate_strings(_WORTH, "\n").label("worths"),
+    )
+    .where(CandidateRow.run_id == _RUN, CandidateRow.family.in_(bindparam("families", expanding=True)))
+    .group_by(CandidateRow.family)
+)
+_FASTEST = select(CandidateRow.id, CandidateRow.family, CandidateRow.configuration_key, CandidateRow.tunables).where(
+    CandidateRow.run_id == _RUN,
+    CandidateRow.family.in_(bindparam("families", expanding=True)),
+    CandidateRow.configuration_key.in_(bindparam("keys", expanding=True)),
 )
 _OPEN_EVALUATIONS = select(EvaluationRow.candidate_id, EvaluationRow.kind).where(
     EvaluationRow.run_id == _RUN, EvaluationRow.state.in_(("building", "judging"))
 )
 _OPEN_PROPOSALS = select(ProposalRow.operator, ProposalRow.hint).where(
     ProposalRow.run_id == _RUN, ProposalRow.outcome.is_(None)
-)
-_TRIED = (
-    select(CandidateRow.family, func.aggregate_strings(CandidateRow.configuration_key, "\n"))
-    .where(CandidateRow.run_id == _RUN, CandidateRow.family.in_(bindparam("families", expanding=True)))
-    .group_by(CandidateRow.family)
 )
 _ARMS = select(ArmStat).where(ArmStat.run_id == _RUN)
 _BROKEN = (
@@ -88,7 +104,8 @@ def load(s: Session, run: RunRow, arms: Sequence[ArmStat]) -> SearchState:
     open_evaluations = s.execute(_OPEN_EVALUATIONS, {"run_id": run.id}).all()
     open_proposals = s.execute(_OPEN_PROPOSALS, {"run_id": run.id}).all()
     confirms = sum(row.kind == "confirm" for row in open_evaluations)
-    elites = _elites(s, run, {row.candidate_id for row in open_evaluations})
+    rows = s.execute(_ELITES, {"run_id": run.id}).all()
+    pending = {row.candidate_id for row in open_evaluations}
     budget = from_json(Budget, run.budget)
     stats = tuple(_arm(row) for row in arms)
     return SearchState(
@@ -99,10 +116,10 @@ def load(s: Session, run: RunRow, arms: Sequence[ArmStat]) -> SearchState:
         open_proposals=len(open_proposals),
         open_judgements=len(open_evaluations) - confirms,
         open_confirms=confirms,
-        elites=elites,
+        elites=tuple(_elite(row, row.id in pending) for row in sorted(rows, key=lambda row: row.number)),
         broken=_broken(s, run),
         arms=stats,
-        tried=_tried(s, run.id, tuned_families(elites), [row.hint for row in open_proposals]),
+        families=_families(s, run, [row.hint for row in open_proposals]),
         warm=_warm(run, budget),
         champion=_standing(s, run),
         since_best=run.since_best,
@@ -121,36 +138,21 @@ def _standing(s: Session, run: RunRow) -> Standing | None:
     return Standing(candidate_id=row.candidate_id, hash=source_hash, speedup=row.speedup, own=row.run_id == run.id)
 
 
-def _elites(s: Session, run: RunRow, pending: set[str]) -> tuple[Elite, ...]:
-    """The archive. Tunables are read for those alone that the inner search may look at: they are long."""
-    rows = sorted(s.execute(_ELITES, {"run_id": run.id}), key=lambda row: row.number)
-    tuned = [row.id for island in {row.island for row in rows} for row in _fastest_tunable(rows, island)]
-    found = {row.id: row for row in s.execute(_TUNABLES, {"ids": tuned})} if tuned else {}
-    return tuple(
-        Elite(
-            candidate_id=row.id,
-            number=row.number,
-            island=row.island,
-            niche=row.niche,
-            language=Language(row.language),
-            speedup=row.speedup or 0.0,
-            low=row.speedup_low or 0.0,
-            times_judged=row.times_judged,
-            pending=row.id in pending,
-            confirms=row.confirms,
-            confirmed=row.confirmed,
-            hash=row.hash,
-            family=row.family,
-            tunables={n: tuple(v) for n, v in found[row.id].tunables.items()} if row.id in found else {},
-            configuration=found[row.id].configuration if row.id in found else {},
-        )
-        for row in rows
+def _elite(row: Any, pending: bool) -> Elite:
+    return Elite(
+        candidate_id=row.id,
+        number=row.number,
+        island=row.island,
+        niche=row.niche,
+        language=Language(row.language),
+        speedup=row.speedup or 0.0,
+        low=row.speedup_low or 0.0,
+        times_judged=row.times_judged,
+        pending=pending,
+        confirms=row.confirms,
+        confirmed=row.confirmed,
+        hash=row.hash,
     )
-
-
-def _fastest_tunable(rows: Sequence[Any], island: int) -> Sequence[Any]:
-    able = [row for row in rows if row.island == island and row.family is not None]
-    return sorted(able, key=lambda row: (-(row.speedup or 0.0), row.id))[:MAX_TUNED]
 
 
 def _broken(s: Session, run: RunRow) -> tuple[Broken, ...]:
@@ -180,19 +182,46 @@ def _arm(row: ArmStat) -> ArmStats:
     )
 
 
-def _tried(
-    s: Session, run_id: str, families: set[str], hints: Sequence[Mapping[str, Any]]
-) -> dict[str, frozenset[str]]:
-    """The Configurations tried of each family: those of Candidates, and those asked for and still open."""
-    if not families:
-        return {}
-    tried: dict[str, set[str]] = {family: set() for family in families}
-    for family, keys in s.execute(_TRIED, {"run_id": run_id, "families": sorted(families)}):
-        tried[family or ""].update(keys.split("\n"))
-    for hint in hints:
-        if "configuration" in hint and hint.get("family") in tried:
-            tried[hint["family"]].add(key_of(hint["configuration"]))
-    return {family: frozenset(keys) for family, keys in tried.items()}
+def _families(s: Session, run: RunRow, hints: Sequence[Mapping[str, Any]]) -> tuple[Family, ...]:
+    """The Run's fastest families, each with what was seen of it and what is under way."""
+    found = s.execute(_FAMILIES, {"run_id": run.id})
+    fastest = {family: speedup for family, speedup in found if family is not None and speedup is not None}
+    chosen = sorted(fastest, key=lambda family: (-fastest[family], family))[:MOST_FAMILIES]
+    if not chosen:
+        return ()
+    members = {
+        row.family: sorted(zip(row.worths.split("\n"), row.keys.split("\n"), strict=True), key=_order)
+        for row in s.execute(_MEMBERS, {"run_id": run.id, "families": sorted(chosen)})
+    }
+    keys = sorted({rows[0][1] for rows in members.values()})
+    wanted = {"run_id": run.id, "families": sorted(chosen), "keys": keys}
+    best = {
+        row.family: row for row in s.execute(_FASTEST, wanted) if row.configuration_key == members[row.family][0][1]
+    }
+    asked = [(hint.get("family"), key_of(hint["configuration"])) for hint in hints if "configuration" in hint]
+    return tuple(
+        Family(
+            family=family,
+            candidate_id=best[family].id,
+            tunables={name: tuple(values) for name, values in best[family].tunables.items()},
+            seen=_seen(members[family]),
+            tried=frozenset({key for _, key in members[family]} | {key for name, key in asked if name == family}),
+        )
+        for family in chosen
+    )
+
+
+def _order(member: tuple[str, str]) -> tuple[float, str]:
+    return -float(member[0] or 0), member[1]
+
+
+def _seen(members: Sequence[tuple[str, str]]) -> tuple[tuple[dict[str, Any], float], ...]:
+    """What was judged of a family, fastest first; of much, the fastest half and some of the rest."""
+    judged = [member for member in members if member[0]]
+    if len(judged) > _MOST_SEEN:
+        rest = judged[_MOST_SEEN // 2 :]
+        judged = [*judged[: _MOST_SEEN // 2], *rest[:: -(-2 * len(rest) // _MOST_SEEN)]]
+    return tuple((json.loads(key), float(worth)) for worth, key in judged)
 
 
 def _warm(run: RunRow, budget: Budget) -> tuple[str, ...]:

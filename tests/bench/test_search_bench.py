@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import gzip
 import itertools
 import json
+import math
 import random
 from pathlib import Path
 
@@ -12,31 +14,59 @@ import pytest
 from bench.search.landscape import Landscape, Meter, load
 from bench.search.ours import Ours
 from bench.search.peers import best_of_n, random_search
+from evaluator.types import Candidate, Language
 
 TUNABLES = {"A": [1, 2, 4, 8], "B": [16, 32, 64]}
+SOURCE = f"TUNABLES = {TUNABLES!r}\nCONFIG = {{'A': 1, 'B': 16}}\nNAME = 'f%d'\n"
 
 
 @pytest.fixture
 def land(tmp_path: Path) -> Landscape:
     rng = random.Random(1)
-    lines: list[dict[str, object]] = [{"problem": "made", "device": {"name": "up"}}]
-    base = {"niche": "plain/simd/plain", "language": "cpp", "device_s": 1.0}
+    lines: list[dict[str, object]] = [{"line": "about", "problem": "made", "device": "up"}]
     for family in range(4):
+        about = {"base": "b", "edits": [f"e{n}" for n in range(family)], "language": "cpp"}
+        lines.append({"line": "design", "family": f"f{family}", "source": SOURCE % family, **about})
         for a, b in itertools.product(range(4), range(3)):
-            speedup = (1 + family / 4) * 0.9 ** abs(a - family) * 0.9 ** abs(b - 1) * rng.lognormvariate(0, 0.02)
-            configuration = {"A": TUNABLES["A"][a], "B": TUNABLES["B"][b]}
+            log = math.log((1 + family / 4) * 0.9 ** abs(a - family) * 0.9 ** abs(b - 1) * rng.lognormvariate(0, 0.02))
             lines.append({
-                **base, "hash": f"{family}{a}{b}", "family": f"f{family}", "verdict": "PASSED", "speedup": speedup,
-                "low": speedup * 0.98, "high": speedup * 1.02, "origin": None, "tunables": TUNABLES,
-                "configuration": configuration,
+                "line": "kernel", "hash": f"{family}{a}{b}", "family": f"f{family}", "niche": "plain/simd/plain",
+                "configuration": {"A": TUNABLES["A"][a], "B": TUNABLES["B"][b]}, "verdict": "PASSED",
+                "log_speedup": log, "error": 0.01, "signature": f"s{family}{a}{b}",
             })  # fmt: skip
         lines.append({
-            **base, "hash": f"m{family}", "family": f"f{family}", "verdict": "INCORRECT_VALUES", "speedup": None,
-            "low": None, "high": None, "origin": f"{family}00", "tunables": {}, "configuration": {},
+            "line": "kernel", "hash": f"m{family}", "family": f"f{family}", "niche": "plain/simd/plain",
+            "configuration": {"A": 1, "B": 16}, "verdict": "INCORRECT_VALUES", "origin": f"{family}00", "slip": [2, ""],
         })  # fmt: skip
+    lines += [{"line": "again", "hash": f"{n}00", "verdict": "PASSED", "log_speedup": 9.0} for n in range(3)]
     path = tmp_path / "made.jsonl"
     path.write_text("\n".join(json.dumps(line) for line in lines))
     return load(path)
+
+
+def test_a_landscape_is_read_whole(land: Landscape, tmp_path: Path) -> None:
+    assert (len(land.kernels), len(land.families), len(land.broken)) == (52, 4, 4)
+    kernel = land.at("f2", {"A": 4, "B": 32})
+    assert kernel.hash == "221"
+    assert "CONFIG = {'A': 4, 'B': 32}" in land.code(kernel)
+    assert land.code(land.kernels["m1"]).split("\n")[2] == "", "a slip is a changed line"
+    assert land.kernels["300"].speedup < land.kernels["000"].speedup, "what was measured twice counts twice"
+    assert land.near("f0")[0] == "f1", "one edit away"
+    packed = tmp_path / "packed.jsonl.gz"
+    packed.write_bytes(gzip.compress((tmp_path / "made.jsonl").read_bytes()))
+    assert load(packed).kernels == land.kernels
+
+
+def test_the_recorded_landscapes_are_whole() -> None:
+    lands = [load(path) for path in sorted((Path(__file__).parents[2] / "bench/search/landscapes").glob("*.gz"))]
+    assert len(lands) >= 3
+    assert sum(len(land.kernels) for land in lands) > 2000
+    for land in lands:
+        assert all(kernel.language != "torch" for kernel in land.kernels.values())
+        assert 0.5 < sum(kernel.passed for kernel in land.kernels.values()) / len(land.kernels) < 0.95
+        for kernel in list(land.kernels.values())[::40]:
+            found = Candidate(source=land.code(kernel), language=Language(kernel.language))
+            assert found.hash == kernel.hash, "the source of every kernel can be made again"
 
 
 def test_every_search_gets_there_and_is_the_same_again(land: Landscape) -> None:

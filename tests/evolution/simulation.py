@@ -9,10 +9,11 @@ from evaluator.types import Language, Verdict
 from evolution.arms import SEED, TUNER
 from evolution.bandit import judged_reward
 from evolution.search import decide
-from evolution.state import ArmStats, Broken, Elite, SearchState, Standing
+from evolution.state import ArmStats, Broken, Elite, Family, SearchState, Standing
 from evolution.tunables import key_of
 from evolution.types import Arm, Budget, Confirm, Decision, Finish, Propose, Remeasure, RunConfig, Spend
 
+TUNABLES = {"BLOCK": (1, 2, 4), "UNROLL": (1, 2)}
 NICHES = ("shared/plain/plain", "plain/reduce/plain", "vector/plain/split")
 
 
@@ -34,6 +35,7 @@ class Simulation:
     broken: list[Broken] = field(default_factory=list)
     arms: dict[Arm, ArmStats] = field(default_factory=dict)
     tried: dict[str, set[str]] = field(default_factory=dict)
+    tunable: dict[str, tuple[str, float]] = field(default_factory=dict)
     champion: Standing | None = None
     proposals: int = 0
     since_best: int = 0
@@ -55,7 +57,7 @@ class Simulation:
             elites=tuple(replace(e, pending=e.candidate_id in pending) for e in self.elites.values()),
             broken=tuple(self.broken[::-1][:8]),
             arms=tuple(self.arms.values()),
-            tried={family: frozenset(keys) for family, keys in self.tried.items()},
+            families=self._families(),
             champion=self.champion,
             since_best=self.since_best,
             judged_any=self.candidates > 0,
@@ -89,11 +91,21 @@ class Simulation:
             stats = self.arms.get(decision.arm, ArmStats(arm=decision.arm))
             self.arms[decision.arm] = replace(stats, asked=stats.asked + 1)
             if decision.arm == TUNER:
-                family = self.elites_by_id(decision.parents[0]).family or ""
-                self.tried.setdefault(family, set()).add(key_of(decision.hint["configuration"]))
+                key = key_of(decision.hint["configuration"])
+                assert key not in self.tried.get(decision.hint["family"], set()), "a Configuration was asked for twice"
+                self.tried.setdefault(decision.hint["family"], set()).add(key)
 
-    def elites_by_id(self, candidate_id: str) -> Elite:
-        return next(e for e in self.elites.values() if e.candidate_id == candidate_id)
+    def _families(self) -> tuple[Family, ...]:
+        return tuple(
+            Family(
+                family=family,
+                candidate_id=name,
+                tunables=TUNABLES,
+                seen=(({"BLOCK": 2, "UNROLL": 1}, speedup),),
+                tried=frozenset(self.tried.get(family, ())),
+            )
+            for family, (name, speedup) in self.tunable.items()
+        )
 
     def _spend(self, **more: float) -> None:
         self.spend = replace(self.spend, **{name: getattr(self.spend, name) + value for name, value in more.items()})
@@ -163,15 +175,15 @@ class Simulation:
                 speedup=speedup,
                 low=speedup * 0.97,
                 hash=name,
-                family="f" if self.rng.random() < 0.3 else None,
-                tunables={"BLOCK": (1, 2, 4), "UNROLL": (1, 2)},
-                configuration={"BLOCK": 2, "UNROLL": 1},
             )
+            if self.rng.random() < 0.3:
+                self.tunable[self.rng.choice("fgh")] = name, speedup
 
 
 def check(state: SearchState, decisions: list[Decision]) -> None:
     """Every decision is legal in its state."""
     known = {e.candidate_id for e in state.elites} | {b.candidate_id for b in state.broken}
+    known |= {family.candidate_id for family in state.families}
     opened = sum(isinstance(d, Propose) for d in decisions)
     assert state.in_flight + opened <= max(state.config.in_flight, state.in_flight)
     if state.budget.candidates is not None:

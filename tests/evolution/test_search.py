@@ -212,13 +212,29 @@ def test_a_failing_endpoint_is_left_alone() -> None:
 def test_elites_are_judged_again_before_they_breed() -> None:
     config = RunConfig(proposers=("model-a",), in_flight=6, islands=1)
     state = SearchState(
-        config=config, budget=Budget(candidates=50), spend=Spend(candidates=9), elites=(elite(1, 1.5), elite(2, 1.4))
+        config=config,
+        budget=Budget(candidates=50),
+        spend=Spend(candidates=9),
+        elites=(elite(1, 1.5, low=1.2), elite(2, 1.4, low=1.2)),
     )
     for seed in range(20):
         for decision in decide(state, Random(seed)):
             assert not (isinstance(decision, Propose) and decision.parents)
     again = {d.candidate_id for seed in range(20) for d in decide(state, Random(seed)) if isinstance(d, Remeasure)}
     assert again == {"cand_1", "cand_2"}
+
+
+def test_what_is_known_well_breeds_at_once() -> None:
+    config = RunConfig(proposers=("model-a",), in_flight=6, islands=1)
+    sure = SearchState(
+        config=config,
+        budget=Budget(candidates=50),
+        spend=Spend(candidates=9),
+        elites=(elite(1, 1.5, low=1.49), elite(2, 1.4, low=1.39)),
+    )
+    found = [decision for seed in range(20) for decision in decide(sure, Random(seed))]
+    assert not any(isinstance(decision, Remeasure) for decision in found)
+    assert any(isinstance(decision, Propose) and decision.parents for decision in found)
 
 
 def test_seeds_come_first() -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ast
-from random import Random
 
 import pytest
 from hypothesis import given
@@ -15,9 +14,7 @@ from evolution.tunables import (
     TunablesError,
     apply_configuration,
     family_of,
-    key_of,
     neighbours,
-    next_configuration,
     read_tunables,
 )
 
@@ -111,23 +108,6 @@ def test_neighbours_are_one_step_away() -> None:
     found = list(neighbours(tunables, configuration))
     assert len(found) == 4
     assert all(sum(c[name] != configuration[name] for name in c) == 1 for c in found)
-
-
-@given(st.integers(0, 1000))
-def test_every_configuration_is_tried_once_and_then_none_is_left(seed: int) -> None:
-    tunables, configuration = read_tunables(SOURCE)
-    tried = {key_of(configuration)}
-    rng = Random(seed)
-    while (found := next_configuration(tunables, configuration, frozenset(tried), rng)) is not None:
-        assert key_of(found) not in tried
-        tried.add(key_of(found))
-    assert len(tried) == 12
-
-
-def test_a_grid_that_is_too_large_to_list_is_sampled() -> None:
-    tunables = {f"T{n}": tuple(range(60)) for n in range(20)}
-    start = dict.fromkeys(tunables, 30)
-    assert next_configuration(tunables, start, frozenset(), Random(2)) is not None
 
 
 @pytest.mark.parametrize(

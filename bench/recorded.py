@@ -1,0 +1,114 @@
+"""Record a whole run whose candidates a model writes, so that it can be replayed as a test.
+
+    python -m bench.recorded PROBLEM --base-url http://127.0.0.1:8399/v1 [--candidates 10] [--output FILE.zip]
+
+Runs `warpwright optimize` with the one endpoint as its proposer (and the tuner, which every run has), exports the run's
+archive, replays it in an empty database, and says how many decisions came out again. Where what is at the endpoint is a
+person or a slow model, --patience is how long it may take for one answer.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import subprocess
+import sys
+import tempfile
+from pathlib import Path
+
+from sqlalchemy import select
+
+from db.engine import make_engine, migrate, write_session
+from db.recording import export_run, read_recording
+from db.replay import Replayed, replay
+from db.tables import RunRow
+
+ROOT = Path(__file__).resolve().parents[1]
+RECORDED = ROOT / "tests" / "workers" / "recorded"
+SLACK_S = 900.0
+
+
+def optimise(problem: Path, options: argparse.Namespace, folder: Path) -> str:
+    """The run's id."""
+    endpoint = {
+        "name": options.name, "base_url": options.base_url, "model": options.model, "usd_per_million_input": 0,
+        "usd_per_million_output": 0, "max_concurrency": options.concurrency, "timeout_s": options.patience,
+        "stall_s": options.patience,
+    }  # fmt: skip
+    command = [sys.executable, "-m", "warpwright", "optimize", str(problem), "--device", options.device, "--json"]
+    command += ["--candidates", str(options.candidates), "--proposer", options.name, "--data", str(folder)]
+    command += ["--seconds", f"{options.seconds:g}", "-o", str(folder / "best.py")]
+    done = subprocess.run(
+        command,
+        cwd=ROOT,
+        env={**os.environ, "WARPWRIGHT_MODELS": json.dumps([endpoint])},
+        stdout=subprocess.PIPE,
+        text=True,
+        timeout=options.seconds + SLACK_S,
+        check=False,
+    )
+    if not done.stdout.strip():
+        raise SystemExit(f"the run ended with {done.returncode} and said nothing")
+    run = json.loads(done.stdout)["run"]
+    print(f"{problem.stem}: {run['end_reason']}: {run['message']}", flush=True)
+    return str(run["id"])
+
+
+def archive(database: Path, run_id: str | None = None) -> bytes:
+    """A run of a database as an archive; the newest where none is named."""
+    engine = make_engine(f"sqlite:///{database}")
+    try:
+        with write_session(engine) as s:
+            newest = select(RunRow.id).order_by(RunRow.created_at.desc()).limit(1)
+            return export_run(s, run_id or s.scalars(newest).one())
+    finally:
+        engine.dispose()
+
+
+def replayed(data: bytes) -> Replayed:
+    """What comes of an archive in an empty database."""
+    with tempfile.TemporaryDirectory(prefix="replay-") as folder:
+        engine = make_engine(f"sqlite:///{Path(folder) / 'replay.db'}")
+        try:
+            migrate(engine)
+            return replay(engine, data)
+        finally:
+            engine.dispose()
+
+
+def main() -> int:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("problem", help="a name in examples/problems, or a file")
+    parser.add_argument("--base-url", default="http://127.0.0.1:8399/v1")
+    parser.add_argument("--name", default="relay", help="how the run calls the endpoint")
+    parser.add_argument("--model", default="relay-a")
+    parser.add_argument("--device", default="cpu")
+    parser.add_argument("--candidates", type=int, default=10)
+    parser.add_argument("--seconds", type=float, default=3000.0)
+    parser.add_argument("--patience", type=float, default=900.0, help="seconds for one answer")
+    parser.add_argument("--concurrency", type=int, default=2, help="requests at once")
+    parser.add_argument("--data", type=Path, help="a data folder to keep; one that has a finished run is only exported")
+    parser.add_argument("--output", type=Path)
+    options = parser.parse_args()
+    problem = Path(options.problem)
+    problem = problem if problem.is_file() else ROOT / "examples" / "problems" / f"{options.problem}.py"
+    folder = options.data or Path(tempfile.mkdtemp(prefix="recorded-"))
+    database = folder / "warpwright.db"
+    data = archive(database, None if database.exists() else optimise(problem, options, folder))
+    output = options.output or RECORDED / f"{problem.stem}.zip"
+    output.parent.mkdir(parents=True, exist_ok=True)
+    output.write_bytes(data)
+    lines = read_recording(data).lines
+    asked = [line for line in lines["proposals"] if line["arm"]["proposer"] == options.name]
+    passed = sum(line["verdict"] == "PASSED" for line in lines["candidates"])
+    print(f"{output}: {len(asked)} answers, {len(lines['candidates'])} candidates, {passed} passed; {len(data)} bytes")
+    found = replayed(data)
+    for difference in found.differences:
+        print(difference)
+    print(f"{found.decisions} decisions as recorded" + (", then another one" if found.differences else ""))
+    return 1 if found.differences else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
