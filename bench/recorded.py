@@ -10,6 +10,7 @@ person or a slow model, --patience is how long it may take for one answer.
 from __future__ import annotations
 
 import argparse
+import io
 import json
 import os
 import subprocess
@@ -61,7 +62,9 @@ def archive(database: Path, run_id: str | None = None) -> bytes:
     try:
         with write_session(engine) as s:
             newest = select(RunRow.id).order_by(RunRow.created_at.desc()).limit(1)
-            return export_run(s, run_id or s.scalars(newest).one())
+            out = io.BytesIO()
+            export_run(s, run_id or s.scalars(newest).one(), out)
+            return out.getvalue()
     finally:
         engine.dispose()
 
