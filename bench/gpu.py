@@ -37,8 +37,8 @@ STEPS = (
     Step(
         "optimize",
         ("bench.optimize", "--device", "cuda:0", "--problem", "rmsnorm_residual", "--seconds", "120"),
-        usual_s=300,
-        limit_s=540,
+        usual_s=400,
+        limit_s=580,
     ),
     Step("tests", (*_PYTEST, "--ignore", _ADVERSARIAL, "tests/gpu"), usual_s=210, limit_s=540),
     Step("judge_gpu", ("bench.judge_gpu",), usual_s=120, limit_s=400),

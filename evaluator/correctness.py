@@ -306,8 +306,8 @@ class Checker:
     def _unchanged(self, reply: RunReply, snapshot: Sequence[Sequence[torch.Tensor]]) -> None:
         self.candidate.child.freeze()
         try:
-            for item, before in zip(reply.replies, snapshot, strict=True):
-                after = self.candidate.backend.fetch(self.candidate.child, tensor_claims(item))
+            now = self.candidate.fetch_calls([tensor_claims(item) for item in reply.replies])
+            for before, after in zip(snapshot, now, strict=True):
                 if any(not values.same_bits(a, b) for a, b in zip(after, before, strict=False)):
                     raise Rejection(
                         Verdict.INCORRECT_VALUES,
@@ -324,8 +324,7 @@ class Checker:
         for case, item in zip(cases, reply.replies, strict=True):
             check_reply(case.expected, item)
         check_apart(reply.replies)
-        backend, child = self.candidate.backend, self.candidate.child
-        outputs = [backend.fetch(child, tensor_claims(item)) for item in reply.replies]
+        outputs = self.candidate.fetch_calls([tensor_claims(item) for item in reply.replies])
         after = reply.grant.read_back()
         outputs = [[*own, *(tensors[i] for i in mutated)] for own, tensors in zip(outputs, after, strict=True)]
         findings = [self._finding(case, tensors) for case, tensors in zip(cases, outputs, strict=True)]

@@ -217,14 +217,17 @@ class Subject:
         that it changed; nothing is kept. `shake` says per call how far its sums are off (`child.shake`)."""
         reply = self.run(tree, calls, slot="results", timeout_s=timeout_s, lift=lift, shake=shake, mutates=mutates)
         try:
-            found = [
-                (item, self.backend.fetch(self.child, [*tensor_claims(item), *changed]))
-                for item, changed in zip(reply.replies, reply.mutated, strict=True)
-            ]
+            pairs = list(zip(reply.replies, reply.mutated, strict=True))
+            tensors = self.fetch_calls([[*tensor_claims(item), *changed] for item, changed in pairs])
         finally:
             self.finish(reply)
         self.drop("results")
-        return found
+        return list(zip(reply.replies, tensors, strict=True))
+
+    def fetch_calls(self, claims: Sequence[Sequence[Mapping[str, Any]]]) -> list[list[torch.Tensor]]:
+        """Private copies of what several calls claim, a list for each: a GPU's block of many of them is opened once."""
+        copies = iter(self.backend.fetch(self.child, [claim for call in claims for claim in call]))
+        return [[next(copies) for _ in call] for call in claims]
 
     def observe(self, tree: Any, tensors: Sequence[torch.Tensor], *, timeout_s: float) -> dict[str, int]:
         """Which of torch's operations one call runs, and how often: a claim. Empty where it cannot be watched."""

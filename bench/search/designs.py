@@ -135,7 +135,6 @@ EDITS: dict[str, Edit] = {
     "registers": _registers,
     "streaming-stores": lambda s: re.sub(r"(tl\.store\(.*, mask=inside)\)", r'\1, cache_modifier=".cs")', s),
     "evict-first-stores": lambda s: re.sub(r"(tl\.store\(.*, mask=inside)\)", r'\1, eviction_policy="evict_first")', s),
-    "unrolled": _swap("in range(0, n, BLOCK):", "in tl.range(0, n, BLOCK, loop_unroll_factor=2):"),
     "pipelined": _swap("in range(0, n, BLOCK):", "in tl.range(0, n, BLOCK, num_stages=3):"),
     "backwards": _swap("program = tl.program_id(0)", "program = (tl.num_programs(0) - 1 - tl.program_id(0))"),
     "hints": _swap("j = tl.arange(0, BLOCK)[None, :]", "j = tl.max_contiguous(tl.arange(0, BLOCK), BLOCK)[None, :]"),
