@@ -20,7 +20,7 @@ SETUP := VENV=$(VENV) PYTHON=$(PYTHON) scripts/setup.sh
 endif
 export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 
-PROBLEM ?= examples/problems/rmsnorm_residual.py
+PROBLEM ?= examples/problems/bias_gelu.py
 SECONDS_TO_SEARCH ?= 65
 TESTS ?= tests
 JOBS ?= 2
