@@ -20,8 +20,13 @@ function make(name, attributes, parent) {
   return element;
 }
 
+// A label is the number, then the speed: how far right of its circle each of them begins or ends, in pixels.
+const CHARACTER = 7.4;
+const speedAt = (node) => 16 + CHARACTER * (node.data.number.length + 1);
+const labelEnd = (node) => speedAt(node) + CHARACTER * node.data.speed.length;
+
 function curve(from, to) {
-  const start = from.y + 86; // past the label
+  const start = from.y + Math.max(86, labelEnd(from));
   const end = to.y - 7;
   const middle = (start + end) / 2;
   return `M${start} ${from.x}C${middle} ${from.x} ${middle} ${to.x} ${end} ${to.x}`;
@@ -49,7 +54,7 @@ function draw() {
     const link = make("a", { href: `/candidates/${node.data.id}`, class: node.data.kind, tabindex: "-1" }, svg);
     make("circle", { cx: node.y, cy: node.x, r: 5 }, link);
     make("text", { x: node.y + 10, y: node.x + 0.5 }, link).textContent = `#${node.data.number}`;
-    if (node.data.speed) make("text", { x: node.y + 42, y: node.x + 0.5, class: "speed-label" }, link).textContent = node.data.speed;
+    if (node.data.speed) make("text", { x: node.y + speedAt(node), y: node.x + 0.5, class: "speed-label" }, link).textContent = node.data.speed;
   }
   place.replaceChildren(svg);
 }
