@@ -191,6 +191,7 @@ def test_every_page_is_whole(done: Done, browser: Browser, width: int, scheme: S
     pages = {
         "leaderboard": "/",
         "leaderboard-map": "/?view=map",
+        "leaderboard-families": "/?view=families",
         "runs": "/runs",
         "fleet": "/fleet",
         "new-run": f"/submit?problem={done.problem}",
