@@ -25,8 +25,8 @@ CPUINFO = "processor : 0\ncpu MHz\t\t: 2400.4\n\nprocessor : 1\ncpu MHz\t\t: 310
 def test_an_idle_worker_is_seen_while_it_is_there(shop: Shop) -> None:
     context = shop.context()
     one = Presence(context, "build")
-    one.start()
     one.tell()
+    one.start()
     with read_session(context.engine) as s:
         (seen,) = fleet.workers(s)
     assert (seen.worker, seen.queue, seen.kind) == (context.name, "build", None)
