@@ -13,20 +13,26 @@ from synthesis.plan import Plan, Planner
 from synthesis.triton_kernel import TritonKernel, write_kernel
 from synthesis.triton_prelude import prelude
 
-# The first value of each is the best guess. TILE: least elements of a program that holds whole rows. ELEMENTS: of a
-# thread. MAX_ROW: longest row that is held in registers. BLOCK, STAGES: of rows that are streamed, and of tiles.
-HELD: dict[str, list[Any]] = {"TILE": [1024, 512, 2048, 4096], "ELEMENTS": [16, 8, 32, 64]}
+# The first values are those that did best on average over the kernels recorded on an H200 (bench/search/landscapes).
+# TILE: least elements of a program that holds whole rows. ELEMENTS: of a thread. MAX_ROW: longest row that is held in
+# registers. BLOCK, STAGES: of rows that are streamed, and of tiles.
+HELD: dict[str, list[Any]] = {"TILE": [2048, 1024, 512, 4096], "ELEMENTS": [32, 16, 8, 64]}
 STREAMED: dict[str, list[Any]] = {
     "BLOCK": [4096, 1024, 2048, 8192],
     "ELEMENTS": [16, 8, 32, 64],
-    "STAGES": [2, 1, 3, 4],
+    "STAGES": [1, 2, 3, 4],
+}
+EITHER: dict[str, list[Any]] = {  # rows that are held where they are short enough, and streamed where not
+    "TILE": [1024, 2048, 512, 4096],
+    "ELEMENTS": [16, 32, 8, 64],
+    "MAX_ROW": [16384, 8192, 32768],
 }
 TILED: dict[str, list[Any]] = {
     "BLOCK": [1024, 512, 2048, 4096, 8192],
-    "ELEMENTS": [16, 4, 8, 32],
+    "ELEMENTS": [8, 16, 4, 32],
     "REGISTERS": [0, 32, 64],  # at most so many a thread, 0: as many as the compiler likes
 }
-EVICT: dict[str, list[Any]] = {"EVICT": ["", "evict_first", "evict_last"]}
+EVICT, EVICT_OF_TILES = ["", "evict_first", "evict_last"], ["evict_first", "", "evict_last"]
 
 INDEX = '''
 def _index(arguments):
@@ -111,8 +117,8 @@ def _tunables(kernels: Sequence[TritonKernel]) -> dict[str, list[Any]]:
         if mode in modes:
             found |= {name: list(v) for name, v in values.items() if name not in found}
     if {"held", "streamed"} <= modes:
-        found["MAX_ROW"] = [16384, 8192, 32768]
-    return found | EVICT
+        found |= {name: list(v) for name, v in EITHER.items()}
+    return found | {"EVICT": list(EVICT_OF_TILES if modes == {"tiled"} else EVICT)}
 
 
 def _render(program: Program, plan: Plan, host: Host, kernels: list[TritonKernel], title: str) -> str:
