@@ -315,6 +315,8 @@ def _load(
             "service_rss_mib": running.rss_bytes >> 20,
         }
         out, _ = writer.communicate(timeout=60)
+        if writer.returncode:
+            raise SystemExit(f"the writer broke (exit status {writer.returncode}): nothing was written meanwhile")
     finally:
         writer.kill()
         writer.wait()

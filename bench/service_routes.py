@@ -29,6 +29,7 @@ KNOWN_VALUES: Mapping[str, Sequence[str]] = {
     "variant": ("default",),
     "device": ("NVIDIA H200",),
     "language": ("triton",),
+    "family": ("normalisation", "convolution"),
     "next": ("/runs",),
     "hash": ("0" * 64,),
     "reason": ("right",),

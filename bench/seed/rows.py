@@ -174,7 +174,7 @@ class World:
                 model, "default", number % 2, json.dumps(list(dict.fromkeys(parents))),
                 f"{number // 64:064x}" if tuned else None,
                 '{"BLOCK": [64, 128, 256, 512]}' if tuned else "{}", '{"BLOCK": 128}' if tuned else "{}",
-                f"BLOCK={number % 64}" if tuned else None, f"sig{number}-{tail}",
+                f'{{"BLOCK":{number % 64}}}' if tuned else None, f"sig{number}-{tail}",
                 NICHES[int(rng.random() ** 2 * len(NICHES))], verdict, stage or None, reason, speedup,
                 speedup and round(speedup * 0.98, 6), speedup and round(speedup * 1.02, 6), speedup and 0.95,
                 int(verdict is not None), False, 0, False, moment(ms),
