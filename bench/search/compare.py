@@ -67,7 +67,7 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=400)
     parser.add_argument("--landscapes", type=Path, default=FOLDER)
     options = parser.parse_args()
-    lands = [load(path) for path in sorted(options.landscapes.glob("*.jsonl*"))]
+    lands = [load(path) for path in sorted(options.landscapes.glob("*.jsonl.gz"))]
     table: dict[str, dict[str, object]] = {}
     for tuner in (True, False):
         mine = ours(lands, options.seeds, options.most, "" if tuner else "tuning")

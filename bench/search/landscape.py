@@ -107,9 +107,8 @@ class Landscape:
 
 
 def load(path: Path) -> Landscape:
-    """Read what `bench.search.record` wrote, compressed or not. The reference as it is, compiled too, is no kernel."""
-    text = gzip.decompress(path.read_bytes()) if path.suffix == ".gz" else path.read_bytes()
-    lines = [json.loads(line) for line in text.decode().splitlines()]
+    """Read what `bench.search.record` wrote. The reference as it is, compiled too, is no kernel."""
+    lines = [json.loads(line) for line in gzip.decompress(path.read_bytes()).decode().splitlines()]
     plain = {line["family"] for line in lines if line["line"] == "design" and line["language"] == Language.TORCH}
     lines = [line for line in lines if line.get("family") not in plain]
     about = next(line for line in lines if line["line"] == "about")

@@ -9,6 +9,7 @@ a later session goes on with --resume. One kernel in twelve is measured again la
 from __future__ import annotations
 
 import argparse
+import gzip
 import json
 import os
 import shutil
@@ -84,9 +85,9 @@ class Session:
         self.started: dict[tuple[str, int], float] = {}
         options.output.mkdir(parents=True, exist_ok=True)
         self.old = {
-            name: (options.output / f"{name}.jsonl").read_text().splitlines()
+            name: gzip.decompress((options.output / f"{name}.jsonl.gz").read_bytes()).decode().splitlines()
             for name in options.problems
-            if options.resume and (options.output / f"{name}.jsonl").exists()
+            if options.resume and (options.output / f"{name}.jsonl.gz").exists()
         }
         for name, lines in self.old.items():
             (self.folder / f"{name}.known").write_text("\n".join(lines))
@@ -206,8 +207,8 @@ class Session:
                 if line["line"] == "kernel":
                     counts[name][line["verdict"]] = counts[name].get(line["verdict"], 0) + 1
             if kept["kernel"]:
-                path = self.options.output / f"{name}.jsonl"
-                path.write_text("\n".join(text for group in kept.values() for text in group) + "\n")
+                text = "\n".join(text for group in kept.values() for text in group) + "\n"
+                (self.options.output / f"{name}.jsonl.gz").write_bytes(gzip.compress(text.encode(), mtime=0))
         logs = self.options.output / "workers.log"
         logs.write_text("".join(f"== {p.name}\n{p.read_text(errors='replace')[-3000:]}\n" for p in self._logs()))
         return counts

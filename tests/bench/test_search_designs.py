@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import collections
+import gzip
 import json
 import random
 import subprocess
@@ -65,6 +66,10 @@ def test_a_slip_changes_one_line_of_the_kernels(made: list[Design]) -> None:
         assert different == [found[0]]
 
 
+def written_lines(path: Path) -> list[str]:
+    return gzip.decompress(path.read_bytes()).decode().splitlines()
+
+
 def test_a_recording_has_a_line_for_each_kernel_and_goes_on_where_it_was(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bench.search.record", "rmsnorm_residual", "--device", "cpu"]
     command += ["--shards", "1", "--output", str(tmp_path), "--most", "4"]
@@ -72,7 +77,7 @@ def test_a_recording_has_a_line_for_each_kernel_and_goes_on_where_it_was(tmp_pat
     for more in ([], ["--resume"]):
         done = subprocess.run([*command, *more], cwd=ROOT, capture_output=True, text=True, timeout=300, check=True)
         assert "kernels of 1 problems recorded" in done.stdout
-        lines = [json.loads(text) for text in (tmp_path / "rmsnorm_residual.jsonl").read_text().splitlines()]
+        lines = [json.loads(text) for text in written_lines(tmp_path / "rmsnorm_residual.jsonl.gz")]
         kernels = [line for line in lines if line["line"] == "kernel"]
         assert [line["hash"] for line in kernels[: len(known)]] == known
         known = [line["hash"] for line in kernels]
