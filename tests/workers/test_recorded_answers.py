@@ -1,38 +1,69 @@
-"""Real answers to real prompts, recorded: they are read today as they were read then, without asking anybody."""
+"""Real answers to real prompts, recorded: read today as they were then, and every decision made again, asking nobody.
+
+Made with `python -m bench.recorded`. A change of the search makes other decisions: then record again, or say in the
+commit which recordings it ends.
+"""
 
 from __future__ import annotations
 
 from pathlib import Path
 
-from db.recording import read_recording
+import pytest
+
+from bench.recorded import replayed
+from db.recording import Recording, read_recording
 from evaluator.languages import detect
 from evaluator.schema import from_json
 from evaluator.types import Candidate, Evaluation, Language, Verdict
 from evolution.types import ProposalOutcome
 from prompts import read_reply
 
-RECORDED = Path(__file__).with_name("recorded") / "softmax.zip"
+RECORDED = sorted(Path(__file__).with_name("recorded").glob("*.zip"))
+each = pytest.mark.parametrize("path", RECORDED, ids=lambda path: path.stem)
 
 
-def test_recorded_answers_make_the_recorded_candidates() -> None:
-    recording = read_recording(RECORDED.read_bytes())
+def answers(recording: Recording) -> list[dict[str, object]]:
+    return [line for line in recording.lines["proposals"] if line["arm"]["proposer"] == "relay"]
+
+
+def test_there_are_recordings_and_they_show_more_than_first_drafts() -> None:
+    assert RECORDED
+    operators = {
+        line["arm"]["operator"]  # type: ignore[index]
+        for path in RECORDED
+        for line in answers(read_recording(path.read_bytes()))
+        if line["outcome"] == ProposalOutcome.CANDIDATE
+    }
+    assert {"create", "rewrite"} <= operators
+
+
+@each
+def test_recorded_answers_make_the_recorded_candidates(path: Path) -> None:
+    recording = read_recording(path.read_bytes())
     made = {line["id"]: line for line in recording.lines["candidates"]}
-    asked = [line for line in recording.lines["proposals"] if line["arm"]["proposer"] == "relay"]
-    operators = [line["arm"]["operator"] for line in asked if line["outcome"] == ProposalOutcome.CANDIDATE]
-    assert {"create", "rewrite", "diff"} <= set(operators)
+    asked = [line for line in answers(recording) if line["candidate_id"] is not None]
+    assert asked
     for line in asked:
-        if line["candidate_id"] is None:
-            continue
-        parent = made[line["parents"][0]]["source"] if line["parents"] else None
-        source = read_reply(line["reply"], parent=parent)
+        candidate = made[str(line["candidate_id"])]
+        parents = line["parents"]
+        assert isinstance(parents, list)
+        source = read_reply(str(line["reply"]), parent=made[parents[0]]["source"] if parents else None)
         language = detect(source)
-        found = Candidate(source=source, language=language)
-        assert language is Language.CPP
-        assert found.hash == made[line["candidate_id"]]["hash"]
+        assert language is Language(candidate["language"])
+        assert Candidate(source=source, language=language).hash == candidate["hash"]
 
 
-def test_recorded_judgements_are_still_read_whole() -> None:
-    recording = read_recording(RECORDED.read_bytes())
+@each
+def test_recorded_judgements_are_still_read_whole(path: Path) -> None:
+    recording = read_recording(path.read_bytes())
     found = [from_json(Evaluation, line["evaluation"]) for line in recording.lines["evaluations"] if line["evaluation"]]
-    assert all(evaluation.verdict is Verdict.PASSED for evaluation in found)
-    assert all(len(m.samples_us) > 1 for evaluation in found for m in evaluation.measurements)
+    passed = [evaluation for evaluation in found if evaluation.verdict is Verdict.PASSED]
+    assert passed
+    assert all(len(m.samples_us) > 1 for evaluation in passed for m in evaluation.measurements)
+
+
+@each
+def test_a_recorded_run_is_decided_again_as_it_was(path: Path) -> None:
+    found = replayed(path.read_bytes())
+    assert found.differences == []
+    assert found.decisions > 5
