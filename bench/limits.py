@@ -234,13 +234,13 @@ def limits_of(
     own = op.reference(*tensors)
     with lifting({}):
         wide = op.reference(*tensors)
-    nudged = values.nudged(tensors, generator, how.ulps)
-    with lifting({}, Shaken({}, torch.finfo(torch.float32).eps, flat=how.flat)):
-        moved = op.reference(*nudged)
+        moved = op.reference(*values.nudged(tensors, generator, how.ulps))
+    with lifting({}, Shaken({}, torch.finfo(torch.float32).eps)):
+        shaken = op.reference(*tensors)
     target = Target(widened(wide) if wide.dtype is not torch.float64 else wide, own)
-    errors, near = target.own_error(), target.errors(moved)
-    good, element = max(errors[0], near[0]), max(errors[1], near[1])
-    return target, target.limit(good, element, own.dtype, Precision.EXACT, None)
+    good = [target.own_error(), target.errors(moved), target.errors(shaken)]
+    norm, element = (max(errors) for errors in zip(*good, strict=True))
+    return target, target.limit(norm, element, own.dtype, Precision.EXACT, None)
 
 
 def measure(op: Op, dtype: torch.dtype, device: torch.device, seeds: int) -> dict[str, Any]:

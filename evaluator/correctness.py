@@ -23,7 +23,7 @@ from evaluator.types import Domain, Problem, Stage, Verdict, Workload
 
 STAGE = Stage.CORRECTNESS
 _SEEDS = 2
-_CASE_BYTES = 30  # of device memory per byte of a case's inputs: float64 expectations, their scales, work space
+_CASE_BYTES = 38  # of device memory per byte of a case's inputs: float64 expectations, their scales, work space
 _LATER_SETS, _HIDDEN_SETS = 5, 3
 _STATE_CALLS, _STATE_SLACK = 3, 10.0
 # Calls whose outputs are all kept, for so much memory and time at most, and how many of them are compared.

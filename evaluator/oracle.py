@@ -119,8 +119,9 @@ class Oracle:
         own = self._own(tree, calls)
         wide = self._wide(tree, calls) or own
         nudged = [values.nudged(c, self.generator, r.ulps) for c, r in zip(calls, how, strict=True)]
-        moved = self._wide(tree, nudged, [(self._eps(calls), r.flat) for r in how]) or wide
-        return [self._expected(*four) for four in zip(own, wide, moved, calls, strict=True)]
+        moved = self._wide(tree, nudged) or wide
+        shaken = self._wide(tree, calls, self._eps(calls)) or wide  # apart from the other, lest the two make up
+        return [self._expected(*five) for five in zip(own, wide, moved, shaken, calls, strict=True)]
 
     def again(self, tree: Any, tensors: Sequence[torch.Tensor]) -> list[tuple[Any, list[torch.Tensor]]]:
         """What two more calls return, at the reference's own precision; each the first one for a module with state."""
@@ -156,7 +157,7 @@ class Oracle:
         return self.subject.results(tree, calls, timeout_s=_CALL_S, mutates=self.mutated(tree))
 
     def _wide(
-        self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], shake: Sequence[tuple[float, bool]] = ()
+        self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], shake: float = 0.0
     ) -> list[tuple[Any, list[torch.Tensor]]] | None:
         if not self.lifts:
             return None
@@ -167,6 +168,8 @@ class Oracle:
                 tree, calls, timeout_s=_CALL_S, lift=True, shake=shake, mutates=self.mutated(tree)
             )
         except ChildError:
+            if shake:  # what fails there says nothing about lifting
+                return self._wide(tree, calls)
             self.lifts = False  # the reference, as it is, becomes the oracle
             return None
 
@@ -181,17 +184,17 @@ class Oracle:
         own: tuple[Any, list[torch.Tensor]],
         wide: tuple[Any, list[torch.Tensor]],
         moved: tuple[Any, list[torch.Tensor]],
+        shaken: tuple[Any, list[torch.Tensor]],
         inputs: Sequence[torch.Tensor],
     ) -> Expected:
         targets, limits, informative = [], [], True
-        for mine, oracle, near in zip(own[1], wide[1], moved[1], strict=True):
+        for mine, oracle, *near in zip(own[1], wide[1], moved[1], shaken[1], strict=True):
             target = Target(oracle, mine, inputs)
             limit = Limit(0.0, 0.0)
             if not target.integral:
-                norm, element = target.own_error()
-                near_norm, near_element = target.errors(near)
-                policy, budget = self.problem.precision, self.problem.error_budget
-                limit = target.limit(max(norm, near_norm), max(element, near_element), mine.dtype, policy, budget)
+                good = [target.own_error(), *(target.errors(other) for other in near)]
+                norm, element = (max(errors) for errors in zip(*good, strict=True))
+                limit = target.limit(norm, element, mine.dtype, self.problem.precision, self.problem.error_budget)
                 informative = informative and not target.uninformative(limit)
             targets.append(target)
             limits.append(limit)

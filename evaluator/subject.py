@@ -171,7 +171,7 @@ class Subject:
         slot: str,
         timeout_s: float,
         lift: bool = False,
-        shake: Sequence[tuple[float, bool]] = (),
+        shake: float = 0.0,
         mutates: Sequence[int] = (),
         repeats: int = 1,
     ) -> RunReply:
@@ -182,7 +182,7 @@ class Subject:
             start = time.perf_counter_ns()
             reply = self.child.request(
                 "run", timeout_s=timeout_s, fds=grant.fds,
-                slot=slot, tree=tree, grant=grant.fields, lift=lift, shake=list(shake), mutates=list(mutates),
+                slot=slot, tree=tree, grant=grant.fields, lift=lift, shake=shake, mutates=list(mutates),
                 repeats=repeats, poison=self.kind == "candidate",
             )  # fmt: skip
             self.child.freeze()
@@ -210,11 +210,11 @@ class Subject:
         *,
         timeout_s: float,
         lift: bool = False,
-        shake: Sequence[tuple[float, bool]] = (),
+        shake: float = 0.0,
         mutates: Sequence[int] = (),
     ) -> list[tuple[Any, list[torch.Tensor]]]:
         """Replies of a child that is not hostile to itself (a reference) with their tensors, and after those the inputs
-        that it changed; nothing is kept. `shake` says per call how far its sums are off (`child.shake`)."""
+        that it changed; nothing is kept. `shake` is what its sums are rounded to (`child.shake`)."""
         reply = self.run(tree, calls, slot="results", timeout_s=timeout_s, lift=lift, shake=shake, mutates=mutates)
         try:
             pairs = list(zip(reply.replies, reply.mutated, strict=True))

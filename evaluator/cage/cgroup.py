@@ -92,12 +92,23 @@ def make(memory_bytes: int | None, processes: int) -> Group | None:
 def place() -> Place | None:
     """Where this process can make groups with limits; tried for real, once."""
     for candidate in _candidates():
+        _sweep(candidate)
         try:
             Group(candidate, 1 << 30, 64).remove()
         except OSError:
             continue
         return candidate
     return None
+
+
+def _sweep(found: Place) -> None:
+    """Remove what judges left that were killed."""
+    for folder in set(found.folders.values()):
+        for group in folder.glob("warpwright-*-*"):
+            pid = group.name.split("-")[1]
+            if pid.isdigit() and not Path("/proc", pid).exists():
+                with contextlib.suppress(OSError):
+                    group.rmdir()
 
 
 def _candidates() -> Iterator[Place]:

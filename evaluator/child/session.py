@@ -168,8 +168,8 @@ class Session:
         """Call the model once per granted input set, all of that "repeats" times; outputs are kept under `slot`
         until it is dropped.
 
-        `lift` runs the reference in float64, with "shake" (per call [eps, flat], see `child.shake`) its reductions a
-        little off; `mutates` are inputs whose state after each call is told, too.
+        `lift` runs the reference in float64, with "shake" (see `child.shake`) its reductions a little off; `mutates`
+        are inputs whose state after each call is told, too.
         """
         mapped = self._open(request, fds)
         tree, model, mutates = request["tree"], self.call, request["mutates"]
@@ -178,10 +178,9 @@ class Session:
         outputs: list[Any] = []
         changed: list[list[torch.Tensor]] = []
         with torch.no_grad(), self._device().poisoned() if request["poison"] else nullcontext():
-            for index, tensors in enumerate(mapped.calls * request["repeats"]):
+            for tensors in mapped.calls * request["repeats"]:
                 if request["lift"]:
-                    shake = request["shake"][index] if request.get("shake") else None
-                    output, after = self._lifted_call(tree, tensors, shake)
+                    output, after = self._lifted_call(tree, tensors, float(request["shake"]))
                 else:
                     output, after = model(*read_tree(tree, tensors.__getitem__)), tensors
                 outputs.append(output)
@@ -200,15 +199,12 @@ class Session:
             torch.cuda.empty_cache()  # the judge and its other children need the memory
         return {}
 
-    def _lifted_call(
-        self, tree: Any, tensors: list[torch.Tensor], shake: list[Any] | None
-    ) -> tuple[Any, list[torch.Tensor]]:
+    def _lifted_call(self, tree: Any, tensors: list[torch.Tensor], shake: float) -> tuple[Any, list[torch.Tensor]]:
         """What the model returns, and what its inputs are afterwards, in float64."""
         if not self.parameter_twins:
             self.parameter_twins = {id(p): (p, widened(p)) for p in self.model.parameters()}
         twins = {**self.parameter_twins, **self.buffer_twins}
-        mode = None if shake is None else Shaken(twins, float(shake[0]), flat=bool(shake[1]))
-        with lifting(twins, mode):
+        with lifting(twins, Shaken(twins, shake) if shake else None):
             output = self.model(*read_tree(tree, tensors.__getitem__))
         return output, [twins[id(t)][1] if id(t) in twins else widened(t) for t in tensors]
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import time
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import pytest
 from evaluator.cage import cgroup
 from evaluator.cage.level import levels
 from evaluator.cage.policy import MIB, MINIMUM_VARIABLE, CagePolicy, Limits, Minimum, StartMode, minimum_asked_for
-from evaluator.errors import CageError, ChildCrashed
+from evaluator.errors import CageError, ChildCrashed, ChildTimeout
 from evaluator.pool import ChildPool, _below
 from evaluator.types import DeviceKind
 
@@ -88,3 +89,41 @@ def test_only_the_three_words_are_known(monkeypatch: pytest.MonkeyPatch) -> None
     monkeypatch.setenv(MINIMUM_VARIABLE, "much")
     with pytest.raises(CageError, match="any, caged, whole"):
         minimum_asked_for()
+
+
+@needs_groups
+def test_groups_of_judges_that_are_gone_are_swept_up() -> None:
+    place = cgroup.place()
+    assert place is not None
+    folder = place.folders["memory"]
+    gone, mine = folder / "warpwright-4194304999-0", folder / f"warpwright-{os.getpid()}-sweep"
+    for group in (gone, mine):
+        group.mkdir()
+    try:
+        cgroup._sweep(place)
+        assert not gone.exists()
+        assert mine.exists()
+    finally:
+        mine.rmdir()
+
+
+def test_time_that_a_child_waits_for_its_core_is_not_its_own(pool: ChildPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    waited_ns = [0]
+    monkeypatch.setattr("evaluator.cage.freezer.all_waited_ns", lambda root: waited_ns[0])
+    slow = "import time\ndef nap(request, fds):\n    time.sleep(request['s'])\n    return {}\nOPS = {'nap': nap}\n"
+    with pool.start(name="slow", files={"slow.py": slow.encode()}, operations="slow") as child:
+        waited_ns[0] = int(5e9)
+        assert child.request("nap", timeout_s=0.2, s=0.5) == {}
+        with pytest.raises(ChildTimeout):  # what was allowed once is not allowed again
+            child.request("nap", timeout_s=0.2, s=0.5)
+
+
+def test_a_limit_is_extended_four_times_at_most(pool: ChildPool, monkeypatch: pytest.MonkeyPatch) -> None:
+    spins = "def spin(request, fds):\n    while True:\n        pass\nOPS = {'spin': spin}\n"
+    clock = iter(range(1, 1000))
+    monkeypatch.setattr("evaluator.cage.freezer.all_waited_ns", lambda root: int(1e9) * next(clock))
+    with pool.start(name="spins", files={"spins.py": spins.encode()}, operations="spins") as child:
+        start = time.monotonic()
+        with pytest.raises(ChildTimeout):
+            child.request("spin", timeout_s=0.25)
+        assert 0.9 < time.monotonic() - start < 10
