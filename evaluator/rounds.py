@@ -25,7 +25,6 @@ from evaluator.types import Clock, DeviceKind, Stage, Verdict, Workload
 STAGE = Stage.TIMING
 _POOL = 3
 _ODD = 0.06  # the share of calls that hold adversarial values
-_ODD_SLACK = 2.0  # hundreds of them are tried, and a limit is made of one run of the reference
 _FEW = 8
 _ODD_SPARE = 100  # times an input's bytes of device memory must be free for that
 _TWINS = 0.1  # the share of calls whose inputs differ in one element only from those of the call before
@@ -255,7 +254,7 @@ class Rounds:
             found = dict(zip(plain, self.oracle.targets(self.tree, [calls[i] for i in plain], self.like), strict=True))
             rounding = [fresh.odd[i] or values.Rounding() for i in odd]
             exact = self.oracle.expect(self.tree, [calls[i] for i in odd], rounding) if odd else []
-            found |= {i: _loosened(one) for i, one in zip(odd, exact, strict=True)}
+            found |= {i: _loosened(one, how.slack) for i, one, how in zip(odd, exact, rounding, strict=True)}
             known = [*known, *(found[i] for i in rest)]
             fresh.expected = known
         return known[: len(calls)]
@@ -296,8 +295,8 @@ def to_read(contender: Contender, calls: int) -> int:
     return calls if contender.suspect and not contender.sampled else min(1, calls)
 
 
-def _loosened(kind: Expected) -> Expected:
-    return replace(kind, limits=tuple(Limit(_ODD_SLACK * x.norm, _ODD_SLACK * x.element) for x in kind.limits))
+def _loosened(kind: Expected, slack: float) -> Expected:
+    return replace(kind, limits=tuple(Limit(slack * limit.norm, slack * limit.element) for limit in kind.limits))
 
 
 def _bytes(tensors: Sequence[torch.Tensor]) -> int:

@@ -20,6 +20,7 @@ from evaluator.child.lift import Lift
 _PER_TERM, _PER_ROOT, _MOST_TERMS = 1 / 16, 1 / 16, 8192
 _PER_PRODUCT = 1 / 24  # of the root of a product's terms, whose signs differ
 _ALIKE = 4.0  # times the spacing of numbers as large as the sum: terms that differ by less round alike
+_MOSTLY = 0.5  # of the terms are alike
 
 Tensor = torch.Tensor
 
@@ -47,16 +48,22 @@ class Shaken(Lift):  # type: ignore[no-untyped-call]
         """By what share of the root of its terms' squares a sum of products is off."""
         return self._sign * self.eps * _PER_PRODUCT * math.sqrt(max(1, terms))
 
-    def share(self, terms: int, mean: Tensor | None = None, square: Tensor | None = None) -> Any:
-        """By what share of its terms' sizes a sum of so many is off. `mean` and `square` are the means of the terms and
-        of their squares: where these say that the terms are alike, rounding is systematic."""
-        terms = min(max(terms, 1), _MOST_TERMS)
+    def share(self, x: Tensor, axes: Sequence[int]) -> Tensor:
+        """By what share of its terms' sizes a sum of `x` along some axes, which are kept, is off: systematic where most
+        terms are like one of them."""
+        kept = x.amax(list(axes), keepdim=True)
+        terms = min(x.numel() // max(1, kept.numel()), _MOST_TERMS)
+        one = x
+        for axis in axes:
+            one = one.narrow(axis, x.shape[axis] // 3, 1)
+        alike = (x - one).abs() <= _ALIKE * terms * self.eps * one.abs()
+        mostly = alike.to(x.dtype).mean(list(axes), keepdim=True) > _MOSTLY
         usual = self._sign * self.eps * _PER_ROOT * math.sqrt(terms)
-        if mean is None or square is None:
-            return usual
-        spread = (square - mean * mean).clamp_min(0).sqrt()
-        alike = spread <= _ALIKE * terms * self.eps * mean.abs()
-        return torch.where(alike, self._sign * self.eps * _PER_TERM * terms, usual)
+        return torch.where(mostly, self._sign * self.eps * _PER_TERM * terms, usual)
+
+    def plain_share(self, terms: int) -> float:
+        """The same for terms that are known to differ."""
+        return self._sign * self.eps * _PER_ROOT * math.sqrt(min(max(terms, 1), _MOST_TERMS))
 
 
 Change = Callable[[Shaken, Any, Sequence[Any], Any], Any]
@@ -75,36 +82,44 @@ def _finite(tensor: Tensor) -> Tensor:
     return torch.nan_to_num(tensor, nan=0.0, posinf=0.0, neginf=0.0)
 
 
+def _axes(x: Tensor, said: Any) -> list[int]:
+    """The axes that an operation's argument names; all where it names none."""
+    if said is None or (isinstance(said, list | tuple) and not said):
+        return list(range(x.ndim))
+    return [axis % max(1, x.ndim) for axis in (said if isinstance(said, list | tuple) else [said])]
+
+
 def _sum(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     """A sum or a mean: off by a share of what its terms' sizes add up to."""
-    terms, rest = _terms(args, made), args[1:]
-    per = terms if func.overloadpacket.__name__ == "sum" else 1
-    share = mode.share(terms, made / per, func(args[0] * args[0], *rest) / per)
-    return made + share * _finite(func(args[0].abs(), *rest))
+    x, rest = args[0], args[1:]
+    if x.ndim == 0:
+        return made
+    share = mode.share(x, _axes(x, rest[0] if rest else None)).reshape(made.shape)
+    return made + share * _finite(func(x.abs(), *rest))
 
 
 def _scan(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     x = args[0]
     if x.ndim == 0:
         return made
-    mean, square = x.mean(args[1], keepdim=True), (x * x).mean(args[1], keepdim=True)
-    return made + mode.share(x.shape[args[1]], mean, square) * _finite(func(x.abs(), args[1]))
+    return made + mode.share(x, _axes(x, args[1])) * _finite(func(x.abs(), args[1]))
 
 
 def _spread(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
-    return made * (1 + mode.share(_terms(args, made)))
+    return made * (1 + mode.plain_share(_terms(args, made)))
 
 
 def _norm(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
-    terms = _terms(args, made)
-    return made * (1 + mode.share(terms, made**2 / terms, func(args[0] * args[0], *args[1:]) ** 2 / terms))
+    x = args[0]
+    if x.ndim == 0:
+        return made
+    return made * (1 + mode.share(x.abs(), _axes(x, args[2] if len(args) > 2 else None)).reshape(made.shape))
 
 
-def _powers(mode: Shaken, x: Tensor, axes: Any) -> Any:
+def _powers(mode: Shaken, x: Tensor, said: Any) -> Tensor:
     """The share that a sum of exponentials along some axes is off by, with those axes kept."""
-    terms = x.numel() // max(1, x.amax(axes).numel())
-    powers = torch.exp(x - x.amax(axes, keepdim=True))
-    return mode.share(terms, powers.mean(axes, keepdim=True), (powers * powers).mean(axes, keepdim=True))
+    axes = _axes(x, said)
+    return mode.share(torch.exp(x - x.amax(axes, keepdim=True)), axes)
 
 
 def _softmax(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
@@ -121,19 +136,20 @@ def _logsumexp(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> An
 
 def _var_mean(mode: Shaken, func: Any, args: Sequence[Any], made: Any) -> Any:
     var, mean = made
-    terms = _terms(args, var)
-    return var * (1 + mode.share(terms)), mean * (1 + mode.share(terms, mean, var + mean * mean))
+    share = mode.share(args[0], _axes(args[0], args[1] if len(args) > 1 else None)).reshape(mean.shape)
+    return var * (1 + mode.plain_share(_terms(args, var))), mean * (1 + share)
 
 
-def _normalised(mode: Shaken, terms: int, mean: Tensor, scale: Tensor, epsilon: float) -> tuple[Tensor, Any]:
+def _normalised(mode: Shaken, x: Tensor, axes: Sequence[int], mean: Tensor, scale: Tensor) -> tuple[Tensor, float]:
     """By how much the normalised values are shifted, and by what share scaled."""
-    square = (scale**-2 - epsilon).clamp_min(0) + mean * mean
-    return mean * mode.share(terms, mean, square) * scale, mode.share(terms)
+    shift = mean * mode.share(x, axes).reshape(mean.shape) * scale
+    return shift, mode.plain_share(int(x.numel() // max(1, mean.numel())))
 
 
 def _layer_norm(mode: Shaken, func: Any, args: Sequence[Any], made: Any) -> Any:
     out, mean, scale = made
-    moved, share = _normalised(mode, _terms(args, mean), mean, scale, args[4])
+    axes = range(args[0].ndim - len(args[1]), args[0].ndim)
+    moved, share = _normalised(mode, args[0], list(axes), mean, scale)
     weight = args[2] if args[2] is not None else 1.0
     return out * (1 + share) - moved * weight, mean, scale
 
@@ -141,7 +157,7 @@ def _layer_norm(mode: Shaken, func: Any, args: Sequence[Any], made: Any) -> Any:
 def _group_norm(mode: Shaken, func: Any, args: Sequence[Any], made: Any) -> Any:
     out, mean, scale = made
     batch, channels, groups = args[3], args[4], args[6]
-    moved, share = _normalised(mode, _terms(args, mean), mean, scale, args[7])
+    moved, share = _normalised(mode, args[0].reshape(batch, groups, -1), [2], mean, scale)
     moved = moved.reshape(batch, groups, 1).expand(batch, groups, channels // groups).reshape(batch, channels)
     if args[1] is not None:
         moved = moved * args[1]
@@ -152,7 +168,8 @@ def _batch_norm(mode: Shaken, func: Any, args: Sequence[Any], made: Any) -> Any:
     out, mean, scale, *rest = made
     if mean.numel() == 0:  # not in training: nothing is reduced
         return made
-    moved, share = _normalised(mode, _terms(args, mean), mean, scale, args[7])
+    axes = [axis for axis in range(out.ndim) if axis != 1]
+    moved, share = _normalised(mode, args[0], axes, mean, scale)
     moved = moved * (args[1] if args[1] is not None else 1.0)
     return out * (1 + share) - moved.reshape(1, -1, *[1] * (out.ndim - 2)), mean, scale, *rest
 
