@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -16,6 +17,7 @@ _HERE = Path(__file__).parent
 
 # Suites that run real processes against real clocks. On a machine that others use, too, a stall of seconds can fail a
 # test that is right; so one that failed is tried again, twice at most, and every second try is told at the end.
+_JUDGING = ("adversarial", "evaluator")
 _AGAINST_CLOCKS = ("adversarial", "browser", "db", "e2e", "evaluator", "repo", "service", "warpwright", "workers")
 
 
@@ -38,6 +40,25 @@ def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     asked_for = request.config.getoption("--stack") == "postgres"
     with stacks.make(request.param, tmp_path_factory.mktemp(request.param), asked_for=asked_for) as made:
         yield made
+
+
+@pytest.fixture(scope="module", autouse=True)
+def _own_core(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """Judges time on the last core that they may use, one at a time: so each process of a parallel run gets cores, and a
+    lock, of its own for tests that judge themselves."""
+    worker, cores = os.environ.get("PYTEST_XDIST_WORKER", ""), sorted(os.sched_getaffinity(0))
+    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
+    own = cores[int(worker.removeprefix("gw") or 0) :: count] if worker else cores
+    if request.path.relative_to(_HERE).parts[0] not in _JUDGING or own == cores or not own:
+        yield
+        return
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("WARPWRIGHT_LOCK_DIR", str(tmp_path_factory.mktemp("locks")))
+        os.sched_setaffinity(0, own)
+        try:
+            yield
+        finally:
+            os.sched_setaffinity(0, cores)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
