@@ -44,8 +44,8 @@ def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module", autouse=True)
 def _own_core(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Judges time on the last core that they may use, one at a time: so each process of a parallel run gets cores, and a
-    lock, of its own for tests that judge themselves."""
+    """Judges time on the last core that they may use, one at a time. So each process of a parallel run gets cores and
+    a lock of its own for tests that judge themselves."""
     worker, cores = os.environ.get("PYTEST_XDIST_WORKER", ""), sorted(os.sched_getaffinity(0))
     count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     own = cores[int(worker.removeprefix("gw") or 0) :: count] if worker else cores
