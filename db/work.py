@@ -16,6 +16,7 @@ from evaluator.types import (
     Candidate,
     DeviceKind,
     Language,
+    Measurement,
     Problem,
     Ratio,
     Stage,
@@ -111,7 +112,11 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParentView:
-    """A parent as a Proposer sees it: source, what the judge said about it, and how fast it is."""
+    """A parent as a Proposer sees it: source, what the judge said about it, and how fast it is.
+
+    `measurements` and `ratios` are of one judging, its newest, so they agree with each other; the times in a Baseline
+    report are of another session. `relatives` are the other configurations of its Tunables that were judged.
+    """
 
     candidate_id: str
     source: str
@@ -121,9 +126,10 @@ class ParentView:
     reason: str
     evidence: Mapping[str, Any] = field(default_factory=dict)
     resources: Mapping[str, Any] = field(default_factory=dict)
-    speedup: Ratio | None = None
-    workload_us: Mapping[str, float] = field(default_factory=dict)
+    measurements: tuple[Measurement, ...] = ()
+    ratios: tuple[Ratio, ...] = ()
     configuration: Mapping[str, Any] = field(default_factory=dict)
+    relatives: tuple[Approach, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -140,12 +146,22 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approach:
-    """An elite of the Run: how fast, of which kind, and the first words of the reply that it came of."""
+    """A judged Candidate of the Run: the first words of the reply that it came of, and what became of it.
 
-    speedup: float
+    `measurements` and `ratios` (against "fastest") are of its newest judging; there are none unless it PASSED.
+    """
+
+    number: int
     language: Language
     niche: str
+    verdict: Verdict
+    stage: Stage
+    reason: str
     said: str = ""
+    speedup: float | None = None
+    measurements: tuple[Measurement, ...] = ()
+    ratios: tuple[Ratio, ...] = ()
+    configuration: Mapping[str, Any] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -168,6 +184,8 @@ class ProposeWork:
     `evolution.tunables.apply_configuration`). `given` is a source to take as it is (arm.proposer == "seed").
     `tried` holds the source hashes (`Candidate.hash`) and build signatures of this Run's newest Candidates.
     `calls` is how many times this Proposal has been begun, this time included: above 1, an earlier answer was lost.
+    `varied` are the nearby sizes that every Candidate is checked on too ("rows=31"). `approaches` are earlier answers
+    of this Run, failures included: the fastest and the newest, fastest first.
     `problem` is whole; a Proposer's prompt must leave out held-out Workloads.
     """
 
@@ -187,6 +205,7 @@ class ProposeWork:
     parents: tuple[ParentView, ...]
     lessons: tuple[Lesson, ...]
     tried: tuple[str, ...]
+    varied: tuple[str, ...] = ()
     approaches: tuple[Approach, ...] = ()
     remembered: Remembered | None = None
     hint: Mapping[str, Any] = field(default_factory=dict)

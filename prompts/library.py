@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from collections.abc import Mapping
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -26,12 +27,18 @@ def environment() -> jinja2.Environment:
         autoescape=False,
     )
     made.filters["us"] = microseconds
+    made.filters["settings"] = settings
     return made
 
 
 def microseconds(value: float) -> str:
     """A time for a reader: three significant digits, without an exponent."""
     return f"{value:.2f} us" if value < 10 else f"{value:.1f} us" if value < 100 else f"{value:.0f} us"
+
+
+def settings(configuration: Mapping[str, Any]) -> str:
+    """A Configuration for a reader: "NT=1, UNROLL=4"."""
+    return ", ".join(f"{name}={value}" for name, value in sorted(configuration.items()))
 
 
 def fill(name: str, /, **values: Any) -> str:

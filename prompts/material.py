@@ -6,13 +6,36 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaluator.types import BaselineReport, DeviceKind, Language, Problem, WorkloadFacts
+from evaluator.types import BaselineReport, DeviceKind, Language, Measurement, Problem, Ratio, WorkloadFacts
 from evolution.types import Operator
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class ApproachNote:
+    """A kernel that was judged: what its writer said it does, and what became of it.
+
+    `measurements` and `ratios` are of one judging; there are none unless it PASSED.
+    """
+
+    number: int
+    language: str
+    niche: str
+    verdict: str
+    stage: str = ""
+    reason: str = ""
+    said: str = ""
+    speedup: float | None = None
+    measurements: tuple[Measurement, ...] = ()
+    ratios: tuple[Ratio, ...] = ()
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ParentNote:
-    """A parent: its source, what the judge found, and how fast it is. `times_us` is by Workload."""
+    """A parent: its source, what the judge found, and how fast it is, beside the Baseline of the same session.
+
+    `relatives` are other values of its Tunables that were judged.
+    """
 
     source: str
     language: Language
@@ -21,9 +44,10 @@ class ParentNote:
     reason: str = ""
     evidence: Mapping[str, Any] = field(default_factory=dict)
     resources: Mapping[str, Any] = field(default_factory=dict)
-    speedup: float | None = None
-    speedup_low: float | None = None
-    times_us: Mapping[str, float] = field(default_factory=dict)
+    measurements: tuple[Measurement, ...] = ()
+    ratios: tuple[Ratio, ...] = ()
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+    relatives: tuple[ApproachNote, ...] = ()
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,16 +59,6 @@ class LessonNote:
     reason: str
     language: str
     count: int = 1
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ApproachNote:
-    """A kernel that the search has: how fast, of which kind, and what its writer said it does."""
-
-    speedup: float
-    language: str
-    niche: str
-    said: str = ""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +74,8 @@ class RememberedNote:
 class Material:
     """All that a prompt may say. `notes` are refusals of earlier replies, newest first.
 
-    `approaches` are the fastest kernels of the search; `number` turns what a prompt asks to look at first.
+    `approaches` are earlier answers, failures included; `varied` are nearby sizes that are checked too; `number` turns
+    what a prompt asks to look at first.
 
     `variant` is "default", or the Language to ask for ("triton", "cuda", "cpp").
     """
@@ -75,6 +90,7 @@ class Material:
     parents: tuple[ParentNote, ...] = ()
     lessons: tuple[LessonNote, ...] = ()
     notes: tuple[str, ...] = ()
+    varied: tuple[str, ...] = ()
     approaches: tuple[ApproachNote, ...] = ()
     remembered: RememberedNote | None = None
     number: int = 0

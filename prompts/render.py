@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import json
-import math
+import re
+import textwrap
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
 from evaluator.schema import to_json
-from evaluator.types import Language, Workload
+from evaluator.types import Domain, Language, Precision, Problem, Verdict, Workload, WorkloadFacts
 from evolution.types import Operator
+from prompts import times
 from prompts.budget import Section, clip, estimate_tokens, fit
-from prompts.library import fill, identity
-from prompts.material import Material, ParentNote
+from prompts.library import fill, identity, settings
+from prompts.material import ApproachNote, Material, ParentNote
 from prompts.redact import without_held_out
 from prompts.techniques import angle, techniques
 
@@ -21,8 +23,18 @@ EVIDENCE_CHARACTERS = 3000
 TEXT_CHARACTERS = 1500
 MAX_LESSONS = 12
 MAX_NOTES = 3
-MAX_APPROACHES = 6
-_PARTS = ("workloads", "device", "techniques", "remembered", "approaches", "lessons", "notes", "parent")
+REASON_CHARACTERS = 160
+_UNSAID = frozenset({"reserved_core"})  # facts of a device that change nothing for who writes a kernel
+_PARTS = ("workloads", "device", "timing", "techniques", "remembered", "approaches", "lessons", "notes", "parent")
+_OF_ALL_THAT_PASS = frozenset({"checked_calls", "oracle", "skipped", "worst_error_share"})
+_BINDING = re.compile(r"libpython|python3|libtorch_python|_ctypes|libffi|_multiarray|.*cpython-|ld-linux")
+# A good implementation's error in norm is multiplied and added to, then that of an element: `evaluator.limits`.
+TOLERANCES: Mapping[str, tuple[float, float, float, float]] = {
+    "float64": (4, 1e-15, 8, 1e-14),
+    "float32": (4, 3e-7, 8, 1e-6),
+    "float16": (2, 2.5e-4, 4, 1e-3),
+    "bfloat16": (2, 2e-3, 4, 8e-3),
+}
 OPERATORS = (Operator.CREATE, Operator.REWRITE, Operator.DIFF, Operator.CROSSOVER, Operator.REPAIR)
 
 
@@ -72,25 +84,45 @@ def _sections(material: Material, guide: str) -> list[Section]:
     """What stays the same over a Run comes first, so that endpoints can cache the beginning of its prompts."""
     shown = [w for w in material.problem.workloads_for(material.device_kind) if not w.held_out]
     source = without_held_out(material.problem.source, material.device_kind).strip()
+    names = {workload.name for workload in shown}
     device = fill("device", name=material.device_name, kind=material.device_kind, facts=_facts(material))
-    lines = techniques(material.language, source, _over_floor(material))
+    over, own = _over_floor(material, names)
+    lines = techniques(material.language, source, over, own=own, flags=material.device_facts.get("flags", ()))
+    general = material.problem.domain is Domain.GENERAL
+    answered = [_answer(one, names) for one in material.approaches]
     return [
-        Section("guide", 90, (fill(guide, brief=False), fill(guide, brief=True))),
+        Section("guide", 90, tuple(fill(guide, brief=brief, general=general) for brief in (False, True))),
         Section("reference", 100, (f"## The reference\n\n```python\n{source}\n```",)),
         Section("workloads", 80, (_workloads(material, shown), "")),
         Section("device", 50, (device, "")),
+        Section("timing", 65, (fill("timing", kind=material.device_kind), "")),
         Section("techniques", 55, (fill("techniques", lines=lines), "") if lines else ("",)),
         Section("remembered", 35, _remembered(material)),
-        Section("approaches", 45, _shorter("approaches", material.approaches[:MAX_APPROACHES])),
+        Section("approaches", 45, _shorter("approaches", answered)),
         Section("lessons", 40, _shorter("lessons", material.lessons)),
         Section("notes", 70, _shorter("notes", [clip(note, 600) for note in material.notes[:MAX_NOTES]])),
         *(_parent(material, parent, number, shown) for number, parent in enumerate(material.parents, 1)),
-        Section("ask", 100, (_ask(material),)),
+        Section("ask", 100, (_ask(material, over if own else {}),)),
     ]
 
 
-def _ask(material: Material) -> str:
-    return fill(material.operator.value, language=_language_name(material.language), angle=angle(material.number))
+def _ask(material: Material, over: Mapping[str, float]) -> str:
+    first = angle(material.number, over)
+    return fill(material.operator.value, language=_language_name(material.language), angle=first)
+
+
+def _answer(one: ApproachNote, names: set[str]) -> str:
+    """One line for one answer: what became of it, and what its writer said."""
+    measured = times.brief(one.measurements, one.ratios, names)
+    failed = f"{one.verdict} at {one.stage}: {textwrap.shorten(one.reason, REASON_CHARACTERS, placeholder=' ...')}"
+    kind = f"{one.language}, {one.niche}" if one.niche and not one.said else one.language
+    return f"answer {one.number} ({kind}): {measured or failed}" + (f" | {one.said}" if one.said else "")
+
+
+def _relative(one: ApproachNote, names: set[str]) -> str:
+    """One line for another Configuration of a parent."""
+    measured = times.brief(one.measurements, one.ratios, names)
+    return f"{settings(one.configuration) or 'as written'}: {measured or f'{one.verdict}: {one.reason}'}"
 
 
 def _remembered(material: Material) -> tuple[str, ...]:
@@ -109,15 +141,17 @@ def _floors(material: Material) -> dict[str, float]:
     return {fact.workload: fact.floor_us for fact in material.facts if fact.floor_us}
 
 
-def _over_floor(material: Material) -> float | None:
-    """How many times the least possible time the parent takes, or else the fastest Baselines."""
+def _over_floor(material: Material, names: set[str]) -> tuple[dict[str, float], bool]:
+    """How many times the least possible time each shown Workload takes, and whether it is the first parent's time
+    rather than the fastest Baseline's."""
     floors = _floors(material)
-    times: Mapping[str, float] = material.parents[0].times_us if material.parents else {}
-    if not times and material.baseline is not None:
-        names = {time.workload for time in material.baseline.times}
-        times = {name: material.baseline.fastest(name).median_us for name in names}
-    ratios = [math.log(times[name] / floor) for name, floor in floors.items() if times.get(name)]
-    return math.exp(sum(ratios) / len(ratios)) if ratios else None
+    parent = material.parents[0].measurements if material.parents else ()
+    took = {m.workload: m.median_us for m in parent if m.workload in names}
+    own = bool(took)
+    if not own and material.baseline is not None:
+        timed = {time.workload for time in material.baseline.times} & names
+        took = {name: material.baseline.fastest(name).median_us for name in timed}
+    return {name: took[name] / floor for name, floor in floors.items() if name in took}, own
 
 
 def _workloads(material: Material, shown: list[Workload]) -> str:
@@ -139,30 +173,97 @@ def _workloads(material: Material, shown: list[Workload]) -> str:
         }
         for workload in shown
     ]
-    return fill("workloads", rows=rows)
+    rates = [fact.bytes_moved / fact.floor_us / 1000 for fact in facts.values() if fact.floor_us]
+    every = material.problem.workloads_for(material.device_kind)
+    return fill(
+        "workloads",
+        rows=rows,
+        rate=rates[0] if rates else None,
+        varied=material.varied,
+        held_out=len(every) - len(shown),
+        accuracy=_accuracy(material.problem, [facts[w.name] for w in shown if w.name in facts]),
+    )
+
+
+def _accuracy(problem: Problem, facts: Sequence[WorkloadFacts]) -> list[str]:
+    """How close the outputs must be, by type, where the Problem asks for what a good implementation does."""
+    if problem.precision is not Precision.EXACT:
+        return []
+    dtypes = dict.fromkeys(output.split()[0].partition("[")[0] for fact in facts for output in fact.outputs)
+    return [
+        f"Allowed error of {dtype} outputs: in norm {limit[0]:g} times a good implementation's plus {limit[1]:g}; "
+        f"of any element, on the scale of its row, {limit[2]:g} times plus {limit[3]:g}."
+        for dtype in dtypes
+        if (limit := TOLERANCES.get(dtype)) is not None
+    ]
 
 
 def _facts(material: Material) -> dict[str, str]:
     return {
-        key: clip(value if isinstance(value, str) else json.dumps(to_json(value)), 200)
-        for key, value in sorted(material.device_facts.items())
-        if value is not None
+        key: clip(value if isinstance(value, str) else json.dumps(to_json(value)), 400)
+        for key, value in sorted({**material.device_facts, **_versions(material)}.items())
+        if value is not None and key not in _UNSAID
     }
+
+
+def _versions(material: Material) -> dict[str, str | None]:
+    if material.baseline is None:
+        return {}
+    found = material.baseline.environment
+    return {"compiler": found.compiler, "cuda": found.cuda, "torch": found.torch, "triton": found.triton}
 
 
 def _parent(material: Material, parent: ParentNote, number: int, shown: list[Workload]) -> Section:
     names = {workload.name for workload in shown}
+    found = times.rows(parent.measurements, parent.ratios, names, _floors(material))
+    said, error_share = _told(parent)
     values = {
         "parent": parent,
         "number": number if len(material.parents) > 1 else None,
-        "times": {name: time for name, time in parent.times_us.items() if name in names},
-        "floors": _floors(material),
+        "headline": times.headline(parent.ratios),
+        "rows": found,
+        "busy": times.busy(found),
+        "error_share": error_share,
     }
     secret = {workload.name for workload in material.problem.workloads} - names
-    evidence, resources = (_evidence(_visible(said, secret)) for said in (parent.evidence, parent.resources))
-    whole = fill("parent", evidence=evidence, resources=resources, **values)
-    short = fill("parent", evidence="", resources="", **values)
-    return Section(f"parent {number}", 60, (whole, short))
+    relatives = [_relative(one, names) for one in parent.relatives]
+    evidence, resources = (_evidence(_visible(one, secret)) for one in (said, _resources(parent.resources)))
+    forms: tuple[tuple[list[str], str, str], ...] = (
+        (relatives, evidence, resources),
+        ([], evidence, resources),
+        ([], "", ""),
+    )
+    return Section(
+        f"parent {number}",
+        60,
+        tuple(fill("parent", relatives=r, evidence=e, resources=s, **values) for r, e, s in forms),
+    )
+
+
+def _told(parent: ParentNote) -> tuple[Mapping[str, Any], float | None]:
+    """A parent's evidence, and the share of the allowed error that it used; what passing means for all is left out."""
+    correctness = parent.evidence.get("correctness")
+    if parent.verdict != Verdict.PASSED or not isinstance(correctness, Mapping):
+        return parent.evidence, None
+    kept = {key: value for key, value in correctness.items() if key not in _OF_ALL_THAT_PASS}
+    return {**parent.evidence, "correctness": kept}, correctness.get("worst_error_share")
+
+
+def _resources(resources: Mapping[str, Any]) -> dict[str, Any]:
+    """Where the time was seen, by file: names within a file are the nearest that it exports, and mislead."""
+    kept = {key: value for key, value in resources.items() if key not in ("ran", "operations")}
+    operations = resources.get("operations")
+    if isinstance(operations, Mapping):
+        kept["operations"] = {name: n for name, n in operations.items() if not name.startswith("aten.empty")}
+    seen = resources.get("ran")
+    if not isinstance(seen, Mapping):
+        return kept
+    shares: dict[str, float] = {}
+    for place, share in seen.items():
+        file = place.partition(": ")[0]
+        where = "Python and what binds it, the judge's loop included" if _BINDING.match(file) else file
+        shares[where] = round(shares.get(where, 0.0) + float(share), 3)
+    return {**kept, "share of time seen, all workloads": shares}
 
 
 def _visible(value: Any, secret: set[str]) -> Any:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
+from collections.abc import Collection, Mapping
 
 from evaluator.types import Language
 
@@ -25,7 +25,7 @@ _NOTES: Mapping[tuple[Language, str], tuple[str, ...]] = {
     (Language.CPP, "reduction"): (
         "without -ffast-math a float reduction does not vectorise: use `__attribute__((vector_size(64)))` types "
         "or intrinsics, with two to eight accumulators, and finish a row's tail by itself.",
-        "keep a row in L1 between passes, and do not store what the next pass can recompute from it.",
+        "keep a row in registers or in L1 between passes; compute again what is cheap, store what is dear (exp).",
     ),
     (Language.CPP, "matmul"): (
         "block for registers first (for AVX-512 6 to 14 rows of 2 to 4 vectors), then for L2; pack the operand that "
@@ -61,6 +61,13 @@ _NOTES: Mapping[tuple[Language, str], tuple[str, ...]] = {
         "some waves of the device's multiprocessors.",
     ),
 }
+_AVX512_EXP = (
+    "AVX-512: vscalefps multiplies by 2^n, overflow and underflow included, without clamps; vrndscaleps or vreduceps "
+    "(AVX-512DQ) give the whole part or the fraction in one instruction."
+)
+_AVX512 = (
+    "AVX-512: a mask register finishes a row's tail in the vector loop's own code (masked loads read nothing beyond)."
+)
 _GPU_LATENCY = (
     "far from the floor at a small size it is launches and latency that cost: one kernel, few dependent steps, enough "
     "programs to fill the device (split the reduction where rows are few)."
@@ -70,34 +77,63 @@ ANGLES = (
     "the arithmetic an element, and whether it really runs on full vectors",
     "the chains of operations that wait for each other",
     "work that can be skipped or shared for these inputs",
-    "the smallest workload, where fixed costs decide",
+    "what a call costs besides the work itself: Python, allocation, launches, the first touch of its outputs",
 )
 
 
-def angle(number: int) -> str:
-    """What a prompt asks to look at first; prompts in flight together get different ones."""
-    return ANGLES[number % len(ANGLES)]
+def angle(number: int, over: Mapping[str, float] | None = None) -> str:
+    """What a prompt asks to look at first; prompts in flight together get different ones.
+
+    `over`: how many times its least possible time the parent takes on each Workload. Where one of several is far
+    behind, it takes the place of the last angle.
+    """
+    index = number % len(ANGLES)
+    if over and len(over) > 1 and index == len(ANGLES) - 1:
+        name = max(over, key=lambda one: over[one])
+        return f"{name}, which is the furthest from its least possible time ({over[name]:.1f} times)"
+    return ANGLES[index]
 
 
-def techniques(language: Language, reference: str, over_floor: float | None) -> list[str]:
-    """Notes for a kernel. `over_floor`: how many times the least possible time the fastest known takes."""
-    lines: list[str] = []
-    if over_floor is not None:
-        lines.append(_position(over_floor))
+def techniques(
+    language: Language, reference: str, over: Mapping[str, float], *, own: bool = True, flags: Collection[str] = ()
+) -> list[str]:
+    """Notes for a kernel. `over`: how many times its least possible time each Workload takes, the parent's (`own`) or
+    else the fastest Baseline's. `flags`: a CPU's vector instructions."""
+    lines = _positions(over) if own else _to_gain(over)
     for name, pattern in _OPERATIONS.items():
         if re.search(pattern, reference):
             lines += _NOTES.get((language, name), ())
-    if over_floor is None or over_floor < FAR_FROM_FLOOR:
+            if (language, name) == (Language.CPP, "exp") and "avx512f" in flags:
+                lines.append(_AVX512_EXP)
+    if language is Language.CPP and "avx512f" in flags:
+        lines.append(_AVX512)
+    # A Baseline of several passes says nothing about what will limit one fused kernel.
+    if not over or not own or min(over.values()) < FAR_FROM_FLOOR:
         lines += _NOTES.get((language, "memory"), ())
-    elif language in (Language.TRITON, Language.CUDA):
+    if language in (Language.TRITON, Language.CUDA) and over and max(over.values()) >= FAR_FROM_FLOOR:
         lines.append(_GPU_LATENCY)
     return lines
 
 
-def _position(over_floor: float) -> str:
-    times = f"the fastest known takes {over_floor:.1f} times the least possible time"
+def _positions(over: Mapping[str, float]) -> list[str]:
+    """Where a parent stands, one line for each Workload, the furthest from its floor first."""
+    return [_position(name, over[name]) for name in sorted(over, key=lambda one: -over[one])]
+
+
+def _position(name: str, over_floor: float) -> str:
+    times = f"{name}: the parent takes {over_floor:.1f} times the least possible time"
     if over_floor < NEAR_FLOOR:
         return f"{times}: memory traffic is what limits it, and little is left but to touch fewer bytes."
     if over_floor < FAR_FROM_FLOOR:
-        return f"{times}: memory traffic and arithmetic both count."
+        return f"{times}: memory traffic, arithmetic and fixed costs may all count."
     return f"{times}: it is not memory that limits it, but arithmetic, latency or fixed costs."
+
+
+def _to_gain(over: Mapping[str, float]) -> list[str]:
+    if not over:
+        return []
+    gains = ", ".join(f"{times:.1f} times on {name}" for name, times in over.items())
+    return [
+        f"the fastest baseline takes {gains} the least possible time: so much there is to gain. It says nothing "
+        "about what will limit one fused kernel."
+    ]

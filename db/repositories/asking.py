@@ -2,25 +2,28 @@
 
 from __future__ import annotations
 
+import textwrap
+from collections.abc import Sequence
+
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.packing import load_baseline
 from db.repositories import memory
-from db.repositories.candidates import ratio
 from db.tables import AdmissionRow, BaselineRow, CandidateRow, EvaluationRow, ProblemRow, ProposalRow, RunRow
 from db.texts import load_text
 from db.work import Approach, Lesson, ParentView, ProposeWork
 from evaluator.schema import from_json
-from evaluator.types import Admission, DeviceKind, Evaluation, Language, Problem, Stage, Verdict
+from evaluator.types import Admission, DeviceKind, Evaluation, Language, Problem, Ratio, Stage, Verdict
 from evolution.arms import is_free
 from evolution.types import Arm, Budget, Operator, RunConfig
 
 _RECENT = 200
 _MOST_LESSONS = 10
 _MOST_TRIED = 1000
-_MOST_APPROACHES = 6
-_SAID_CHARACTERS = 240
+_FASTEST = 8  # answers that a prompt is told of, and as many of the newest
+_MOST_RELATIVES = 16
+_SAID_CHARACTERS = 200
 
 
 def propose_work(s: Session, proposal_id: str, *, calls: int) -> ProposeWork:
@@ -58,6 +61,7 @@ def propose_work(s: Session, proposal_id: str, *, calls: int) -> ProposeWork:
         parents=tuple(_parent(s, candidate_id) for candidate_id in proposal.parents),
         lessons=_lessons(s, run),
         tried=_tried(s, run),
+        varied=tuple(admission.evidence.get("varied_sizes", ())) if admission is not None else (),
         approaches=_approaches(s, run),
         remembered=memory.similar_champion(s, run, problem.source) if fresh else None,
         hint=proposal.hint,
@@ -83,13 +87,7 @@ def _given(s: Session, proposal: ProposalRow, config: RunConfig) -> str | None:
 
 def _parent(s: Session, candidate_id: str) -> ParentView:
     row = s.get_one(CandidateRow, candidate_id)
-    body = s.scalars(
-        select(EvaluationRow.body)
-        .where(EvaluationRow.candidate_id == candidate_id, EvaluationRow.state == "settled")
-        .order_by(EvaluationRow.ordinal.desc())
-        .limit(1)
-    ).one_or_none()
-    evaluation = None if body is None else from_json(Evaluation, body)
+    evaluation = _newest(s, [candidate_id]).get(candidate_id)
     return ParentView(
         candidate_id=row.id,
         source=row.source,
@@ -99,8 +97,63 @@ def _parent(s: Session, candidate_id: str) -> ParentView:
         reason=row.reason,
         evidence=evaluation.evidence if evaluation is not None else {},
         resources=evaluation.resources if evaluation is not None else {},
-        speedup=ratio(row),
-        workload_us={m.workload: m.median_us for m in evaluation.measurements} if evaluation is not None else {},
+        measurements=evaluation.measurements if evaluation is not None else (),
+        ratios=_fastest(evaluation),
+        configuration=row.configuration,
+        relatives=_relatives(s, row),
+    )
+
+
+def _newest(s: Session, candidate_ids: Sequence[str]) -> dict[str, Evaluation]:
+    """The newest settled judging of each Candidate, without samples."""
+    rows = s.execute(
+        select(EvaluationRow.candidate_id, EvaluationRow.body)
+        .where(
+            EvaluationRow.candidate_id.in_(candidate_ids),
+            EvaluationRow.state == "settled",
+            EvaluationRow.body.is_not(None),
+        )
+        .order_by(EvaluationRow.ordinal)
+    )
+    return {row.candidate_id: from_json(Evaluation, row.body) for row in rows}
+
+
+def _fastest(evaluation: Evaluation | None) -> tuple[Ratio, ...]:
+    return () if evaluation is None else tuple(one for one in evaluation.speedups if one.against == "fastest")
+
+
+def _relatives(s: Session, parent: CandidateRow) -> tuple[Approach, ...]:
+    """The other configurations of a parent's Tunables that were judged, fastest first."""
+    if parent.family is None:
+        return ()
+    rows = s.scalars(
+        select(CandidateRow)
+        .where(
+            CandidateRow.run_id == parent.run_id,
+            CandidateRow.family == parent.family,
+            CandidateRow.id != parent.id,
+            CandidateRow.verdict.is_not(None),
+        )
+        .order_by(CandidateRow.speedup.desc().nulls_last(), CandidateRow.number)
+        .limit(_MOST_RELATIVES)
+    ).all()
+    judged = _newest(s, [row.id for row in rows])
+    return tuple(_approach(row, judged.get(row.id), "") for row in rows)
+
+
+def _approach(row: CandidateRow, evaluation: Evaluation | None, said: str) -> Approach:
+    assert row.verdict is not None  # who asks has left out what was not judged yet
+    return Approach(
+        number=row.number,
+        language=Language(row.language),
+        niche=row.niche,
+        verdict=Verdict(row.verdict),
+        stage=Stage(row.stage or Stage.SCREEN),
+        reason=row.reason,
+        said=said,
+        speedup=row.speedup,
+        measurements=evaluation.measurements if evaluation is not None else (),
+        ratios=_fastest(evaluation),
         configuration=row.configuration,
     )
 
@@ -139,23 +192,36 @@ def _lessons(s: Session, run: RunRow) -> tuple[Lesson, ...]:
 
 
 def _approaches(s: Session, run: RunRow) -> tuple[Approach, ...]:
-    """The fastest elites, one for each niche."""
-    rows = s.execute(
-        select(CandidateRow.speedup, CandidateRow.language, CandidateRow.niche, ProposalRow.reply_parts)
-        .join(ProposalRow, ProposalRow.id == CandidateRow.proposal_id)
-        .where(CandidateRow.run_id == run.id, CandidateRow.elite)
-        .order_by(CandidateRow.speedup.desc(), CandidateRow.number)
-        .limit(4 * _MOST_APPROACHES)
+    """What was answered so far, the tuner's values left out: the fastest and the newest, fastest first."""
+    answers = (
+        select(CandidateRow)
+        .where(
+            CandidateRow.run_id == run.id,
+            CandidateRow.operator != Operator.TUNE,
+            CandidateRow.verdict.is_not(None),
+            CandidateRow.verdict != Verdict.INTERNAL_ERROR,
+        )
+        .limit(_FASTEST)
     )
-    first: dict[str, Approach] = {}
-    for row in rows:
-        if row.niche not in first and len(first) < _MOST_APPROACHES:
-            words = load_text(s, run.id, row.reply_parts).partition("```")[0].partition("<<<<<<<")[0]
-            said = " ".join(words.split())[:_SAID_CHARACTERS]
-            first[row.niche] = Approach(
-                speedup=row.speedup or 0.0, language=Language(row.language), niche=row.niche, said=said
-            )
-    return tuple(first.values())
+    fastest = answers.where(CandidateRow.speedup.is_not(None)).order_by(
+        CandidateRow.speedup.desc(), CandidateRow.number
+    )
+    found = {
+        row.id: row for query in (fastest, answers.order_by(CandidateRow.number.desc())) for row in s.scalars(query)
+    }
+    rows = sorted(found.values(), key=lambda row: (-(row.speedup or 0.0), -row.number))
+    judged = _newest(s, list(found))
+    parts = s.execute(
+        select(ProposalRow.id, ProposalRow.reply_parts).where(ProposalRow.id.in_([row.proposal_id for row in rows]))
+    )
+    said = {row.id: _first_words(load_text(s, run.id, row.reply_parts)) for row in parts}
+    return tuple(_approach(row, judged.get(row.id), said.get(row.proposal_id, "")) for row in rows)
+
+
+def _first_words(reply: str) -> str:
+    """What a reply says before its code, cut between two words."""
+    words = " ".join(reply.partition("```")[0].partition("<<<<<<<")[0].split())
+    return textwrap.shorten(words, _SAID_CHARACTERS, placeholder=" ...")
 
 
 def _tried(s: Session, run: RunRow) -> tuple[str, ...]:

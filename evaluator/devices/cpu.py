@@ -65,7 +65,13 @@ class CpuBackend:
         os.sched_setaffinity(0, self.others)
 
     def describe(self) -> Device:
-        facts = {"cores": len(self.others | {self.core}), "reserved_core": self.core, "flags": _vector_flags()}
+        facts = {
+            "cores": len(self.others | {self.core}),
+            "reserved_core": self.core,
+            "flags": _vector_flags(),
+            "model": _model(),
+            "caches": _caches(self.core),
+        }
         name = _cpu_name()
         return Device(kind=self.kind, name=name, uuid=f"cpu-{platform.node()}-{self.core}", facts=facts)
 
@@ -266,6 +272,26 @@ def _cpu_name() -> str:
     return _cpu_info().get("model name") or platform.machine()
 
 
+def _model() -> str | None:
+    """Which generation it is, where the name does not say: "family 25 model 17, 2400 MHz"."""
+    info = _cpu_info()
+    parts = [f"{word} {info[key]}" for word, key in (("family", "cpu family"), ("model", "model")) if info.get(key)]
+    clock = info.get("cpu MHz", "").partition(".")[0]
+    return ", ".join([" ".join(parts), *([f"{clock} MHz"] if clock else [])]) if parts else None
+
+
+def _caches(core: int) -> dict[str, str] | None:
+    """Sizes as the kernel tells them, by level: {"L1 data": "48K", "L2": "1024K"}."""
+    found = {}
+    for folder in sorted(Path(f"/sys/devices/system/cpu/cpu{core}/cache").glob("index*")):
+        try:
+            level, kind, size = ((folder / name).read_text().strip() for name in ("level", "type", "size"))
+        except OSError:  # an emulated CPU tells some of them only
+            continue
+        found[f"L{level}" if kind == "Unified" else f"L{level} {kind.lower()}"] = size
+    return found or None
+
+
 def _vector_flags() -> list[str]:
     flags = _cpu_info().get("flags", "").split()
-    return [flag for flag in ("avx2", "fma", "avx512f", "avx512_bf16", "amx_tile") if flag in flags]
+    return [flag for flag in flags if flag in ("avx2", "fma", "f16c") or flag.startswith(("avx512", "avx_", "amx"))]

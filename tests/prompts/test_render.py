@@ -8,7 +8,9 @@ from pathlib import Path
 
 import jinja2
 import pytest
+import torch
 
+from evaluator.limits import rule_for
 from evaluator.types import (
     BaselineReport,
     BaselineTime,
@@ -18,7 +20,9 @@ from evaluator.types import (
     Environment,
     Interval,
     Language,
+    Measurement,
     Problem,
+    Ratio,
     Workload,
     WorkloadFacts,
 )
@@ -26,6 +30,7 @@ from evolution.types import Operator
 from prompts import ApproachNote, LessonNote, Material, ParentNote, PromptTooLarge, RememberedNote, render
 from prompts.library import fill
 from prompts.redact import without_held_out
+from prompts.render import TOLERANCES
 from prompts.techniques import angle, techniques
 
 GOLDEN = Path(__file__).with_name("golden")
@@ -57,7 +62,65 @@ PARENT = ParentNote(
     reason="17 elements differ",
     evidence={"worst": {"index": [3, 4], "got": 1.0, "expected": 2.0}, "checked": {"wide": 8, "secret": 3}},
     resources={"vector_width": 8},
-    times_us={"wide": 12.5, "secret": 99.0},
+)
+
+
+def measured(us: float, against: float, workload: str = "wide", *, discarded: int = 0) -> Measurement:
+    """A kernel's time, and the Baseline's beside it in one session."""
+    beside = BaselineTime(
+        mode="compile", workload=workload, clock=Clock.CALLS, median_us=against, interval_us=Interval(low=1, high=99)
+    )
+    return Measurement(
+        workload=workload,
+        clock=Clock.CALLS,
+        samples_us=(us,),
+        median_us=us,
+        interval_us=Interval(low=us - 1, high=us + 1),
+        baselines=(beside,),
+        diagnostics={"pairs": 4, "discarded_pairs": discarded},
+    )
+
+
+def ratio(value: float, workload: str | None = None) -> Ratio:
+    return Ratio(
+        against="fastest", value=value, interval=Interval(low=value - 0.1, high=value + 0.1), workload=workload
+    )
+
+
+FAST = ApproachNote(
+    number=2,
+    language="cpp",
+    niche="plain/simd/plain",
+    verdict="PASSED",
+    stage="timing",
+    reason="right on every check",
+    said="One pass.",
+    speedup=1.3,
+    measurements=(measured(12.5, 16.25), measured(3.3, 4.4, "secret")),
+    ratios=(ratio(1.3), ratio(1.3, "wide"), ratio(1.33, "secret")),
+    configuration={"UNROLL": 4},
+)
+FAILED = ApproachNote(
+    number=3, language="cpp", niche="", verdict="BUILD_ERROR", stage="build", reason="no such intrinsic", said="Wider."
+)
+GOOD = replace(
+    PARENT,
+    verdict="PASSED",
+    stage="timing",
+    reason="right on every check",
+    evidence={"correctness": {"checked_calls": {"wide": 18}, "oracle": "float64", "worst_error_share": 0.12}},
+    resources={
+        "ran": {
+            "the candidate's own library": 0.6,
+            "libpython3.11.so.1.0: listiter_next": 0.3,
+            "libm.so.6: fegetexcept": 0.1,
+        },
+        "operations": {"aten.empty_like": 1},
+    },
+    measurements=(measured(18.0, 27.0, discarded=9), measured(99.0, 150.0, "secret")),
+    ratios=(ratio(1.5), ratio(1.5, "wide"), ratio(1.52, "secret")),
+    configuration={"UNROLL": 2},
+    relatives=(FAST,),
 )
 
 
@@ -74,13 +137,13 @@ def material(operator: Operator) -> Material:
         environment=Environment(python="3.11", torch="2.13"),
         times=times,
     )
-    parents = {Operator.CREATE: (), Operator.CROSSOVER: (PARENT, replace(PARENT, speedup=1.2, speedup_low=1.1))}
+    parents = {Operator.CREATE: (), Operator.CROSSOVER: (PARENT, GOOD), Operator.REPAIR: (PARENT,)}
     return Material(
         problem=PROBLEM,
         device_kind=DeviceKind.CPU,
         operator=operator,
         device_name="a CPU",
-        device_facts={"cores": 2, "l2_bytes": 1 << 20},
+        device_facts={"cores": 2, "reserved_core": 1, "flags": ["avx2", "avx512f"], "caches": {"L2": "1024K"}},
         facts=(
             WorkloadFacts(
                 workload="wide",
@@ -92,13 +155,14 @@ def material(operator: Operator) -> Material:
             WorkloadFacts(workload="secret", inputs=("float32[33,1000]",), outputs=("o",), bytes_moved=1),
         ),
         baseline=baseline,
-        parents=parents.get(operator, (PARENT,)),
+        parents=parents.get(operator, (GOOD,)),
         lessons=(
             LessonNote(verdict="BUILD_ERROR", stage="build", reason="no such intrinsic", language="cpp", count=2),
         ),
         notes=("the reply has no code",),
         remembered=RememberedNote(problem="shift", speedup=1.9, source="class ModelNew: shifts\n"),
-        approaches=(ApproachNote(speedup=1.3, language="cpp", niche="plain/simd/plain", said="One pass."),),
+        varied=("rows=1", "rows=63"),
+        approaches=(FAST, FAILED),
     )
 
 
@@ -120,7 +184,7 @@ def test_golden(operator: Operator) -> None:
 def test_held_out_workloads_are_never_shown(operator: Operator) -> None:
     text = render(material(operator), tokens=20000).text
     assert "wide" in text
-    for word in ("secret", "1000", "held_out", "odd ones", "99.0"):
+    for word in ("secret", "1000", "held_out", "odd ones", "99.0", "1.33", "3.3 us"):
         assert word not in text
 
 
@@ -155,14 +219,80 @@ def test_what_stays_the_same_over_a_run_comes_first() -> None:
 
 
 def test_notes_fit_what_limits_the_kernel() -> None:
-    softmax = techniques(Language.CPP, "torch.softmax(x)", 40.0)
+    softmax = techniques(Language.CPP, "torch.softmax(x)", {"a": 40.0, "b": 1.2}, flags=["avx512f"])
     assert any("polynomial" in line for line in softmax)
+    assert any("vscalefps" in line for line in softmax)
+    assert not any("vscalefps" in line for line in techniques(Language.CPP, "torch.softmax(x)", {}, flags=["avx2"]))
+    assert softmax[0].startswith("a: the parent takes 40.0 times")
     assert "not memory" in softmax[0]
-    copied = techniques(Language.TRITON, "x + y", 1.2)
+    assert "b: the parent takes 1.2 times" in softmax[1]
+    copied = techniques(Language.TRITON, "x + y", {"a": 1.2})
     assert "touch fewer bytes" in copied[0]
     assert any("16 bytes" in line for line in copied)
-    assert any("latency" in line for line in techniques(Language.CUDA, "x.sum()", 30.0))
+    assert any("latency" in line for line in techniques(Language.CUDA, "x.sum()", {"a": 30.0}))
     assert len({angle(n) for n in range(5)}) == 5
+
+
+def test_a_baseline_says_nothing_about_what_limits_a_fused_kernel() -> None:
+    lines = techniques(Language.CPP, "x + y", {"a": 9.0}, own=False)
+    assert "9.0 times on a" in lines[0]
+    assert not any("not memory" in line for line in lines)
+    assert any("non-temporal" in line for line in lines)
+
+
+def test_what_is_furthest_from_its_floor_is_named() -> None:
+    assert angle(4, {"small": 1.4, "large": 3.7}).startswith("large")
+    assert "large" not in angle(4, {"large": 3.7})
+    assert angle(1, {"small": 1.4, "large": 3.7}) == angle(1)
+
+
+def test_a_ratio_stands_beside_the_times_that_it_is_of() -> None:
+    """A report's baseline is of another session: printed beside a kernel's ratio it contradicts it."""
+    text = render(material(Operator.REWRITE), tokens=20000).user
+    parent = text[text.index("## The parent") :]
+    assert "1.500 times as fast" in parent
+    assert "wide: 18.0 us (17.0 us to 19.0 us), compile 27.0 us; 1.50 times as fast (1.40 to 1.60); 2.0 times" in parent
+    assert "31.5" not in parent
+    assert "Other work disturbed this session" in parent
+    calm = replace(GOOD, measurements=(measured(18.0, 27.0),))
+    assert "disturbed" not in render(replace(material(Operator.REWRITE), parents=(calm,)), tokens=20000).user
+
+
+def test_every_answer_has_a_line() -> None:
+    text = render(material(Operator.CREATE), tokens=20000).user
+    assert "- answer 2 (cpp): 1.30 times the fastest baseline (1.20 to 1.40) | One pass." in text
+    assert "- answer 3 (cpp): BUILD_ERROR at build: no such intrinsic | Wider." in text
+
+
+def test_measured_values_of_tunables_are_shown_and_go_before_the_evidence() -> None:
+    asked = replace(material(Operator.DIFF), parents=(replace(GOOD, evidence={"said": "loop not vectorised"}),))
+    full = render(asked, tokens=20000)
+    assert "(in force: UNROLL=2)" in full.user
+    assert "- UNROLL=4: 1.30 times" in full.user
+    users = [render(asked, tokens=room).user for room in range(full.tokens, 1500, -20)]
+    between = [user for user in users if "UNROLL=4:" not in user and "loop not vectorised" in user]
+    assert between
+    assert not [user for user in users if "UNROLL=4:" in user and "loop not vectorised" not in user]
+
+
+def test_names_that_mislead_are_left_out() -> None:
+    text = render(material(Operator.REWRITE), tokens=20000).user
+    assert "listiter_next" not in text
+    assert "fegetexcept" not in text
+    assert "aten.empty" not in text
+    assert '"libm.so.6": 0.1' in text
+    assert '"the candidate\'s own library": 0.6' in text
+    assert "reserved_core" not in text
+    assert "checked_calls" not in text
+    assert "12 % of what is allowed" in text
+
+
+def test_the_allowed_error_is_the_judges() -> None:
+    assert {f"torch.{name}": limits for name, limits in TOLERANCES.items()} == {
+        str(dtype): (rule.norm_factor, rule.norm_floor, rule.element_factor, rule.element_floor)
+        for dtype in (torch.float64, torch.float32, torch.float16, torch.bfloat16)
+        for rule in [rule_for(dtype)]
+    }
 
 
 def test_workloads_of_other_devices_are_left_out() -> None:

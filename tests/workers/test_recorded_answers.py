@@ -6,12 +6,19 @@ commit which recordings it ends.
 
 from __future__ import annotations
 
+import math
+import statistics
 from pathlib import Path
 
 import pytest
+from sqlalchemy import select
 
 from bench.recorded import replayed
+from db.engine import make_engine, migrate, read_session
 from db.recording import Recording, read_recording
+from db.replay import replay
+from db.repositories.asking import propose_work
+from db.tables import CandidateRow, ProposalRow
 from evaluator.languages import detect
 from evaluator.schema import from_json
 from evaluator.types import Candidate, Evaluation, Language, Verdict
@@ -67,3 +74,38 @@ def test_a_recorded_run_is_decided_again_as_it_was(path: Path) -> None:
     found = replayed(path.read_bytes())
     assert found.differences == []
     assert found.decisions > 5
+
+
+@each
+def test_who_is_asked_to_improve_an_answer_is_told_of_all_and_no_number_contradicts_another(
+    path: Path, tmp_path: Path
+) -> None:
+    """Printed beside times of another session, a parent's ratio contradicted them: what is told is of one judging."""
+    engine = make_engine(f"sqlite:///{tmp_path / 'replay.db'}")
+    try:
+        migrate(engine)
+        replay(engine, path.read_bytes())
+        with read_session(engine) as s:
+            asked = s.scalars(select(ProposalRow).where(ProposalRow.operator.in_(("rewrite", "diff")))).all()
+            works = [propose_work(s, row.id, calls=1) for row in asked]
+            rows = {row.id: row for row in s.scalars(select(CandidateRow))}
+    finally:
+        engine.dispose()
+    assert works
+    for work in works:
+        (parent,) = work.parents
+        whole = next(one.value for one in parent.ratios if one.workload is None)
+        each_one = [math.log(one.value) for one in parent.ratios if one.workload is not None]
+        assert whole == pytest.approx(math.exp(statistics.fmean(each_one)), rel=1e-3)
+        for m in parent.measurements:
+            stated = next(one for one in parent.ratios if one.workload == m.workload)
+            assert stated.interval.low < m.baselines[0].median_us / m.median_us < stated.interval.high
+        assert {one.number for one in work.approaches} == {r.number for r in rows.values() if r.operator != "tune"}
+        assert all(
+            len(one.said) > 100 and (one.said.endswith(" ...") or "..." not in one.said) for one in work.approaches
+        )
+        family = rows[parent.candidate_id].family
+        related = {r.number for r in rows.values() if r.family == family} - {rows[parent.candidate_id].number}
+        assert {one.number for one in parent.relatives} == related
+        assert all(one.configuration for one in parent.relatives)
+        assert work.varied

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field, replace
 
-from db.work import Call, ParentView, ProposalResult, ProposeWork
+from db.work import Approach, Call, ParentView, ProposalResult, ProposeWork
 from evaluator.types import content_hash
 from evolution.types import ProposalOutcome
 from prompts import (
@@ -188,10 +188,8 @@ def _material(request: Request) -> Material:
             )
             for lesson in work.lessons
         ),
-        approaches=tuple(
-            ApproachNote(speedup=a.speedup, language=a.language.value, niche=a.niche, said=a.said)
-            for a in work.approaches
-        ),
+        varied=work.varied,
+        approaches=tuple(_approach(one) for one in work.approaches),
         remembered=None
         if found is None
         else RememberedNote(problem=found.problem, speedup=found.speedup, source=found.source),
@@ -210,7 +208,24 @@ def _parent(parent: ParentView) -> ParentNote:
         reason=parent.reason,
         evidence=parent.evidence,
         resources=parent.resources,
-        speedup=parent.speedup.value if parent.speedup else None,
-        speedup_low=parent.speedup.interval.low if parent.speedup else None,
-        times_us=parent.workload_us,
+        measurements=parent.measurements,
+        ratios=parent.ratios,
+        configuration=parent.configuration,
+        relatives=tuple(_approach(one) for one in parent.relatives),
+    )
+
+
+def _approach(one: Approach) -> ApproachNote:
+    return ApproachNote(
+        number=one.number,
+        language=one.language.value,
+        niche=one.niche,
+        verdict=one.verdict.value,
+        stage=one.stage.value,
+        reason=one.reason,
+        said=one.said,
+        speedup=one.speedup,
+        measurements=one.measurements,
+        ratios=one.ratios,
+        configuration=one.configuration,
     )
