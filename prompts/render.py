@@ -87,7 +87,9 @@ def _sections(material: Material, guide: str) -> list[Section]:
     names = {workload.name for workload in shown}
     device = fill("device", name=material.device_name, kind=material.device_kind, facts=_facts(material))
     over, own = _over_floor(material, names)
-    lines = techniques(material.language, source, over, own=own, flags=material.device_facts.get("flags", ()))
+    disturbed = own and times.busy(times.rows(material.parents[0].measurements, (), names, {}))
+    flags = material.device_facts.get("flags", ())
+    lines = techniques(material.language, source, over, own=own, disturbed=disturbed, flags=flags)
     general = material.problem.domain is Domain.GENERAL
     answered = [_answer(one, names) for one in material.approaches]
     return [
@@ -102,7 +104,7 @@ def _sections(material: Material, guide: str) -> list[Section]:
         Section("lessons", 40, _shorter("lessons", material.lessons)),
         Section("notes", 70, _shorter("notes", [clip(note, 600) for note in material.notes[:MAX_NOTES]])),
         *(_parent(material, parent, number, shown) for number, parent in enumerate(material.parents, 1)),
-        Section("ask", 100, (_ask(material, over if own else {}),)),
+        Section("ask", 100, (_ask(material, over if own and not disturbed else {}),)),
     ]
 
 
@@ -200,10 +202,16 @@ def _accuracy(problem: Problem, facts: Sequence[WorkloadFacts]) -> list[str]:
 
 def _facts(material: Material) -> dict[str, str]:
     return {
-        key: clip(value if isinstance(value, str) else json.dumps(to_json(value)), 400)
+        key: clip(_fact(value), 400)
         for key, value in sorted({**material.device_facts, **_versions(material)}.items())
         if value is not None and key not in _UNSAID
     }
+
+
+def _fact(value: Any) -> str:
+    if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
+        return ", ".join(value)
+    return value if isinstance(value, str) else json.dumps(to_json(value))
 
 
 def _versions(material: Material) -> dict[str, str | None]:

@@ -68,6 +68,10 @@ _AVX512_EXP = (
 _AVX512 = (
     "AVX-512: a mask register finishes a row's tail in the vector loop's own code (masked loads read nothing beyond)."
 )
+_DISTURBED = (
+    "other work disturbed the session in which the parent was timed: its times say little of what limits it. Judge by "
+    "its ratios, by the other answers, and by counting its instructions and bytes."
+)
 _GPU_LATENCY = (
     "far from the floor at a small size it is launches and latency that cost: one kernel, few dependent steps, enough "
     "programs to fill the device (split the reduction where rows are few)."
@@ -95,11 +99,17 @@ def angle(number: int, over: Mapping[str, float] | None = None) -> str:
 
 
 def techniques(
-    language: Language, reference: str, over: Mapping[str, float], *, own: bool = True, flags: Collection[str] = ()
+    language: Language,
+    reference: str,
+    over: Mapping[str, float],
+    *,
+    own: bool = True,
+    disturbed: bool = False,
+    flags: Collection[str] = (),
 ) -> list[str]:
     """Notes for a kernel. `over`: how many times its least possible time each Workload takes, the parent's (`own`) or
-    else the fastest Baseline's. `flags`: a CPU's vector instructions."""
-    lines = _positions(over) if own else _to_gain(over)
+    else the fastest Baseline's; `disturbed`: by other work too. `flags`: a CPU's vector instructions."""
+    lines = [_DISTURBED] if disturbed else _positions(over) if own else _to_gain(over)
     for name, pattern in _OPERATIONS.items():
         if re.search(pattern, reference):
             lines += _NOTES.get((language, name), ())

@@ -69,8 +69,8 @@ class CpuBackend:
             "cores": len(self.others | {self.core}),
             "reserved_core": self.core,
             "flags": _vector_flags(),
-            "model": _model(),
-            "caches": _caches(self.core),
+            **({"model": model} if (model := _model()) else {}),
+            **({"caches": caches} if (caches := _caches(self.core)) else {}),
         }
         name = _cpu_name()
         return Device(kind=self.kind, name=name, uuid=f"cpu-{platform.node()}-{self.core}", facts=facts)
@@ -273,23 +273,26 @@ def _cpu_name() -> str:
 
 
 def _model() -> str | None:
-    """Which generation it is, where the name does not say: "family 25 model 17, 2400 MHz"."""
+    """Which generation it is, where the name does not say: "family 25 model 17, base clock 2400 MHz"."""
     info = _cpu_info()
     parts = [f"{word} {info[key]}" for word, key in (("family", "cpu family"), ("model", "model")) if info.get(key)]
-    clock = info.get("cpu MHz", "").partition(".")[0]
-    return ", ".join([" ".join(parts), *([f"{clock} MHz"] if clock else [])]) if parts else None
+    if not parts:
+        return None
+    # The clock of the moment rises and falls; on x86 Linux makes this of the time-stamp counter's, which does not.
+    base = info.get("bogomips", "")
+    return " ".join(parts) + (f", base clock {float(base) / 2:.0f} MHz" if base.replace(".", "").isdigit() else "")
 
 
-def _caches(core: int) -> dict[str, str] | None:
-    """Sizes as the kernel tells them, by level: {"L1 data": "48K", "L2": "1024K"}."""
-    found = {}
+def _caches(core: int) -> list[str]:
+    """Sizes as the kernel tells them: "L1 data 48K", "L2 1024K"."""
+    found = []
     for folder in sorted(Path(f"/sys/devices/system/cpu/cpu{core}/cache").glob("index*")):
         try:
             level, kind, size = ((folder / name).read_text().strip() for name in ("level", "type", "size"))
         except OSError:  # an emulated CPU tells some of them only
             continue
-        found[f"L{level}" if kind == "Unified" else f"L{level} {kind.lower()}"] = size
-    return found or None
+        found.append(f"L{level} {size}" if kind == "Unified" else f"L{level} {kind.lower()} {size}")
+    return found
 
 
 def _vector_flags() -> list[str]:

@@ -143,7 +143,12 @@ def material(operator: Operator) -> Material:
         device_kind=DeviceKind.CPU,
         operator=operator,
         device_name="a CPU",
-        device_facts={"cores": 2, "reserved_core": 1, "flags": ["avx2", "avx512f"], "caches": {"L2": "1024K"}},
+        device_facts={
+            "cores": 2,
+            "reserved_core": 1,
+            "flags": ["avx2", "avx512f"],
+            "caches": ["L1 data 48K", "L2 1024K"],
+        },
         facts=(
             WorkloadFacts(
                 workload="wide",
@@ -254,8 +259,11 @@ def test_a_ratio_stands_beside_the_times_that_it_is_of() -> None:
     assert "wide: 18.0 us (17.0 us to 19.0 us), compile 27.0 us; 1.50 times as fast (1.40 to 1.60); 2.0 times" in parent
     assert "31.5" not in parent
     assert "Other work disturbed this session" in parent
+    assert "the parent takes" not in text
     calm = replace(GOOD, measurements=(measured(18.0, 27.0),))
-    assert "disturbed" not in render(replace(material(Operator.REWRITE), parents=(calm,)), tokens=20000).user
+    text = render(replace(material(Operator.REWRITE), parents=(calm,)), tokens=20000).user
+    assert "disturbed" not in text
+    assert "wide: the parent takes 2.0 times" in text
 
 
 def test_every_answer_has_a_line() -> None:
