@@ -20,9 +20,9 @@ from pathlib import Path
 
 from sqlalchemy import select
 
-from db.engine import make_engine, migrate, write_session
+from db.engine import make_engine, write_session
 from db.recording import export_run, read_recording
-from db.replay import Replayed, replay
+from db.replay import replayed, tell
 from db.tables import RunRow
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -69,17 +69,6 @@ def archive(database: Path, run_id: str | None = None) -> bytes:
         engine.dispose()
 
 
-def replayed(data: bytes) -> Replayed:
-    """What comes of an archive in an empty database."""
-    with tempfile.TemporaryDirectory(prefix="replay-") as folder:
-        engine = make_engine(f"sqlite:///{Path(folder) / 'replay.db'}")
-        try:
-            migrate(engine)
-            return replay(engine, data)
-        finally:
-            engine.dispose()
-
-
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("problem", help="a name in examples/problems, or a file")
@@ -106,11 +95,7 @@ def main() -> int:
     asked = [line for line in lines["proposals"] if line["arm"]["proposer"] == options.name]
     passed = sum(line["verdict"] == "PASSED" for line in lines["candidates"])
     print(f"{output}: {len(asked)} answers, {len(lines['candidates'])} candidates, {passed} passed; {len(data)} bytes")
-    found = replayed(data)
-    for difference in found.differences:
-        print(difference)
-    print(f"{found.decisions} decisions as recorded" + (", then another one" if found.differences else ""))
-    return 1 if found.differences else 0
+    return tell(replayed(data))
 
 
 if __name__ == "__main__":

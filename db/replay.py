@@ -220,25 +220,36 @@ def _more(s: Session, run_id: str, data: Mapping[str, Any]) -> Budget:
     return Budget(**{name: value for name, value in more.items() if value > 0})
 
 
+def replayed(data: bytes) -> Replayed:
+    """What comes of an archive in an empty database that is thrown away. Raises BadRecording."""
+    with tempfile.TemporaryDirectory(prefix="replay-") as folder:
+        engine = make_engine(f"sqlite:///{Path(folder) / 'replay.db'}")
+        try:
+            migrate(engine)
+            return replay(engine, data)
+        finally:
+            engine.dispose()
+
+
+def tell(found: Replayed) -> int:
+    """Print how a replay went. Exit status 0: as recorded; 1: not."""
+    for difference in found.differences:
+        print(difference)
+    print(f"{found.decisions} decisions as recorded" + (", then another one" if found.differences else ""))
+    return 1 if found.differences else 0
+
+
 def main(arguments: list[str] | None = None) -> int:
     """Exit status 0: it went as recorded; 1: it did not; 2: no recording."""
     parser = argparse.ArgumentParser(prog="python -m db.replay", description=__doc__)
     parser.add_argument("file", type=Path)
     options = parser.parse_args(arguments)
-    with tempfile.TemporaryDirectory(prefix="replay-") as folder:
-        engine = make_engine(f"sqlite:///{Path(folder) / 'replay.db'}")
-        try:
-            migrate(engine)
-            found = replay(engine, options.file.read_bytes())
-        except (BadRecording, OSError) as error:
-            print(error, file=sys.stderr)
-            return 2
-        finally:
-            engine.dispose()
-    for difference in found.differences:
-        print(difference)
-    print(f"{found.decisions} decisions as recorded" + (", then another one" if found.differences else ""))
-    return 1 if found.differences else 0
+    try:
+        found = replayed(options.file.read_bytes())
+    except (BadRecording, OSError) as error:
+        print(error, file=sys.stderr)
+        return 2
+    return tell(found)
 
 
 if __name__ == "__main__":

@@ -17,9 +17,9 @@ from evaluator.types import BaselineTime, Clock, Interval
 
 @dataclass(slots=True)
 class Contender:
-    """One child that is timed. `suspect` says that every one of its outputs is checked (Candidates, Champions);
-    of one that is `sampled`, which runs a Candidate's code beside it, one call a round is.
-    `buffers` are the reference's under this child's names: what a round of a module with a memory begins with."""
+    """One child that is timed. A `suspect` runs what somebody handed in (a Candidate, a Champion): every one of its
+    outputs is compared. Of one that is `sampled`, a Candidate's second process, one call a round is. `buffers` are the
+    reference's under this child's names: what a round of a module with a memory begins with."""
 
     name: str
     subject: Subject
@@ -28,6 +28,10 @@ class Contender:
     sampled: bool = False
     clock: Clock = Clock.CALLS
     samples: dict[int, list[float]] = field(default_factory=dict)  # executions a round -> microseconds a call
+
+    @property
+    def compared_in_full(self) -> bool:
+        return self.suspect and not self.sampled
 
     def all_samples(self) -> list[float]:
         return [us for samples in self.samples.values() for us in samples]

@@ -200,7 +200,7 @@ class Rounds:
                 return self.backend.run_round(
                     contender.subject.child, fresh.calls, plan,
                     tree=self.tree, check=check, timeout_s=self._first_call_s, read=read, link=fresh.link,
-                    look=contender.suspect and not contender.sampled and read > 0, watch=watch,
+                    look=contender.compared_in_full and read > 0, watch=watch,
                 )  # fmt: skip
         except (ChildFault, LayoutError, Rejection) as fault:
             raise self._blame(contender, fault) from fault
@@ -291,8 +291,8 @@ class Rounds:
 
 
 def to_read(contender: Contender, calls: int) -> int:
-    """How many calls of a round are compared: all of a Candidate's, one of a Baseline's."""
-    return calls if contender.suspect and not contender.sampled else min(1, calls)
+    """How many calls of a round are compared: all of a Candidate's, one of a Baseline's or of a second process's."""
+    return calls if contender.compared_in_full else min(1, calls)
 
 
 def _loosened(kind: Expected, slack: float) -> Expected:

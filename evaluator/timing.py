@@ -120,7 +120,7 @@ class Bench:
         """Adversarial values of every kind through the timed loop, in rounds that do not count. Raises Rejection."""
         plan = self._plans[0]
         for fresh in self._rounds.rehearsals(plan.calls):
-            for contender in (c for c in self.contenders if c.suspect and not c.sampled):
+            for contender in (c for c in self.contenders if c.compared_in_full):
                 done = self._rounds.run(contender, fresh, plan, read=plan.calls)
                 self._rounds.verify(contender, fresh, done)
 

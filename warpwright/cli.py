@@ -13,7 +13,7 @@ import typer
 from warpwright import doctor as machine
 from warpwright import evaluator_process, keys, paths, report
 from warpwright.api import words
-from warpwright.consoles import out, print_json, print_json_line, say
+from warpwright.consoles import out, print_json, print_json_line, print_rows, say
 from warpwright.device import kind_of, read_device
 from warpwright.errors import BadUsage, ExitCode, Interrupted, WarpwrightError
 from warpwright.files import write_bytes, write_text
@@ -135,12 +135,7 @@ def leaderboard(server: Server = None, data: Data = None, json: Json = False) ->
     """The champion of every problem on every kind of device."""
     with open_session(server, data) as session:
         rows = list(session.client.each(session.client.list_leaderboard))
-    if json:
-        print_json(rows)
-    elif rows:
-        out.print(report.leaderboard(rows))
-    else:
-        say("no champions yet")
+    print_rows(rows, report.leaderboard, "champions", as_json=json)
 
 
 @app.command()
@@ -148,12 +143,7 @@ def runs(server: Server = None, data: Data = None, json: Json = False) -> None:
     """All runs, newest first."""
     with open_session(server, data) as session:
         rows = list(session.client.each(session.client.list_runs))
-    if json:
-        print_json(rows)
-    elif rows:
-        out.print(report.runs(rows))
-    else:
-        say("no runs yet")
+    print_rows(rows, report.runs, "runs", as_json=json)
 
 
 @app.command()
@@ -161,12 +151,7 @@ def candidates(run: RunId, server: Server = None, data: Data = None, json: Json 
     """The candidates of a run, with their verdicts and speedups."""
     with open_session(server, data) as session:
         rows = list(session.client.each(session.client.list_candidates, run))
-    if json:
-        print_json(rows)
-    elif rows:
-        out.print(report.candidates(rows))
-    else:
-        say("no candidates yet")
+    print_rows(rows, report.candidates, "candidates", as_json=json)
 
 
 @app.command()

@@ -5,6 +5,7 @@ from __future__ import annotations
 import dataclasses
 import json
 import sys
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from rich.console import Console
@@ -32,6 +33,16 @@ def print_json(value: Any) -> None:
     """One JSON document on standard output."""
     sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=_plain) + "\n")
     sys.stdout.flush()
+
+
+def print_rows(rows: Sequence[Any], table: Callable[[Any], Any], what: str, *, as_json: bool) -> None:
+    """A list on standard output: as JSON, as the table that `table` makes of it, or the remark that there is none."""
+    if as_json:
+        print_json(rows)
+    elif rows:
+        out.print(table(rows))
+    else:
+        say(f"no {what} yet")
 
 
 def print_json_line(value: Any) -> None:

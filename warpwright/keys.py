@@ -8,7 +8,7 @@ import typer
 
 from warpwright import report
 from warpwright.api.words import Scope
-from warpwright.consoles import out, print_json, say
+from warpwright.consoles import out, print_json, print_rows, say
 from warpwright.options import Data, Json, Server
 from warpwright.sessions import open_session
 
@@ -46,12 +46,7 @@ def list_all(project: Project = None, server: Server = None, data: Data = None, 
     """The keys, newest first, revoked ones too; their secrets are not kept anywhere."""
     with open_session(server, data) as session:
         rows = list(session.client.each(session.client.list_keys, project_id=project))
-    if json:
-        print_json(rows)
-    elif rows:
-        out.print(report.keys(rows))
-    else:
-        say("no keys yet")
+    print_rows(rows, report.keys, "keys", as_json=json)
 
 
 @app.command()
