@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import dataclasses
 import json
-import pstats
 import sys
 import time
 from pathlib import Path
@@ -33,7 +32,7 @@ def main() -> int:
     arguments.add_argument("--device", default="cuda:0")
     arguments.add_argument("--problem", type=Path, default=PROBLEM)
     arguments.add_argument("--candidates", nargs="*", default=["honest_triton", "honest_cuda"])
-    arguments.add_argument("--profile", type=Path, help="where the judge's own time goes, for python -m pstats")
+    arguments.add_argument("--profile", type=Path, help="where the judge's own time goes, as JSON lines")
     chosen = arguments.parse_args()
     problem = read_problem(chosen.problem.read_text(), chosen.problem.stem)
     with Judge(chosen.device, log=Path("/dev/stderr"), profile=chosen.profile) as judge:
@@ -44,7 +43,8 @@ def main() -> int:
     target.write_text(json.dumps(report, indent=1) + "\n")
     show(report)
     if chosen.profile is not None:
-        pstats.Stats(str(chosen.profile)).sort_stats("cumulative").print_stats(40)
+        for row in map(json.loads, chosen.profile.read_text().splitlines()[:120]):
+            print(f"{row['inclusive_s']:9.2f} {row['own_s']:9.2f}  {row['where']}")
     print(f"written: {target.relative_to(ROOT)}")
     return 0
 

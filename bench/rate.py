@@ -5,9 +5,10 @@
 
 CHECKOUT is a checkout of https://github.com/ScalingIntelligence/KernelBench (MIT); its evaluation runs as its own
 script runs it: a fresh spawned process per file, 5 correctness trials, 100 timed trials of the kernel and of the
-reference by CUDA events. Ours judges the same files with the same references, at least 100 timed calls of each. What
-`load_inline` compiles is compiled ahead, outside both times, in as many processes as there are cores. A folder without
-its history says its revision in a file REVISION.
+reference by CUDA events. Ours judges the same files with the same references, at least 100 timed calls of each. Builds
+are done ahead, outside both times, in as many processes as there are cores: for KernelBench what `load_inline` and
+Triton keep on disk, by running each file once; for ours by the build stage. A folder without its history says its
+revision in a file REVISION.
 
 Problem by problem, first one then the other, as long as the budget lasts. Appends a JSON line per file, and at the end
 one with the rates and their ratio, which is formed of lines of this run alone: never across two leases.
@@ -32,6 +33,8 @@ from typing import Any
 from bench import machine, rate_kernelbench
 from bench.judge import eager_only
 from bench.rate_files import File, files
+from evaluator.build import build
+from evaluator.built import FOLDER_VARIABLE
 from evaluator.judge import Judge
 from evaluator.languages import detect
 from evaluator.problem import read_problem
@@ -62,16 +65,35 @@ class Log:
             )
 
 
-def compile_ahead(some: Sequence[File], folder: Path) -> float:
-    """Have KernelBench's builder, whose output is kept on disk, run for every file that uses one. Seconds."""
-    start = time.monotonic()
+def compile_ahead(some: Sequence[File], folder: Path, device: str) -> dict[str, float]:
+    """Have both build every file, each into what it keeps on disk. Seconds, of the one and of the other."""
     context = multiprocessing.get_context("spawn")
-    inline = [one for one in some if one.inline]
-    if inline:
-        with context.Pool(min(len(inline), max(1, len(os.sched_getaffinity(0)) - 1))) as pool:
-            work = [(one.source, str(folder / one.name)) for one in inline]
-            pool.starmap_async(rate_kernelbench.build, work).get(timeout=_AHEAD_S)
-    return time.monotonic() - start
+    workers = min(len(some), max(1, len(os.sched_getaffinity(0)) - 1))
+    took = {}
+    start = time.monotonic()
+    with context.Pool(workers) as pool:
+        theirs_ = [(one.problem, one.source, one.backend, str(folder / one.name), device, 1) for one in some]
+        pool.starmap_async(rate_kernelbench.evaluate, theirs_, chunksize=1).get(timeout=_AHEAD_S)
+    took["kernelbench"], start = time.monotonic() - start, time.monotonic()
+    with context.Pool(workers) as pool:
+        ours_ = [(some[first::workers], device) for first in range(workers)]
+        pool.starmap_async(build_some, ours_, chunksize=1).get(timeout=_AHEAD_S)
+    took["ours"] = time.monotonic() - start
+    return {who: round(seconds, 1) for who, seconds in took.items()}
+
+
+def build_some(some: Sequence[File], device: str) -> None:
+    """The build stage of some files, as a worker of the build queue runs it."""
+    judge = Judge(make_backend(device))
+    try:
+        for one in some:
+            build(judge, read_problem(one.problem, one.name), _candidate(one))
+    finally:
+        judge.close()
+
+
+def _candidate(one: File) -> Candidate:
+    return Candidate(source=one.source, language=detect(one.source), proposer="bench")
 
 
 def theirs(one: File, folder: Path, device: str) -> dict[str, Any]:
@@ -88,9 +110,8 @@ def theirs(one: File, folder: Path, device: str) -> dict[str, Any]:
 
 def ours(judge: Judge, problem: Problem, one: File) -> dict[str, Any]:
     """The same file through the judge."""
-    what = Candidate(source=one.source, language=detect(one.source), proposer="bench")
     start = time.monotonic()
-    found = judge.judge(problem, what, eager_only(judge, problem))
+    found = judge.judge(problem, _candidate(one), eager_only(judge, problem))
     wall_s = time.monotonic() - start
     timed = [sum(m.diagnostics["round_calls"]) * m.diagnostics["pairs"] // 2 for m in found.measurements]
     return {
@@ -102,10 +123,10 @@ def ours(judge: Judge, problem: Problem, one: File) -> dict[str, Any]:
     }
 
 
-def summary(lines: Sequence[dict[str, Any]], ahead_s: float) -> dict[str, Any]:
+def summary(lines: Sequence[dict[str, Any]], ahead_s: dict[str, float]) -> dict[str, Any]:
     """Rates over the files that both have judged in this run."""
     both = {e["file"] for e in lines if e["who"] == "ours"} & {e["file"] for e in lines if e["who"] == "kernelbench"}
-    found: dict[str, Any] = {"summary": "rate", "files": len(both), "kernelbench_built_ahead_s": round(ahead_s, 1)}
+    found: dict[str, Any] = {"summary": "rate", "files": len(both), "built_ahead_s": ahead_s}
     for who in ("kernelbench", "ours"):
         mine = [e for e in lines if e["who"] == who and e["file"] in both]
         if not mine:
@@ -166,11 +187,13 @@ def main() -> int:
     names = list(dict.fromkeys(one.problem for one in every))[int(index) - 1 :: int(count)]
     lines: list[dict[str, Any]] = []
     end = time.monotonic() + options.budget_s
-    judge = Judge(make_backend(options.device))
-    try:
-        with tempfile.TemporaryDirectory(prefix="warpwright-rate-") as name:
-            folder = Path(name)
-            ahead_s = compile_ahead([one for one in every if one.problem in names], folder)
+    with tempfile.TemporaryDirectory(prefix="warpwright-rate-") as name:
+        folder = Path(name)
+        os.environ |= {FOLDER_VARIABLE: str(folder / "built"), "TRITON_CACHE_DIR": str(folder / "triton")}
+        ahead_s = compile_ahead([one for one in every if one.problem in names], folder, options.device)
+        judge = Judge(make_backend(options.device))
+        try:
+            judge.isolation()  # the fork server is up, as in a service that runs; KernelBench has none
             for source in names:
                 some = [one for one in every if one.problem == source]
                 if time.monotonic() > end or all(("ours", one.name) in log.known for one in some):
@@ -183,8 +206,8 @@ def main() -> int:
                         )
                         lines.append({"who": who, "file": one.name, "right": one.right, **found, **lease})
                         log.add(lines[-1])
-    finally:
-        judge.close()
+        finally:
+            judge.close()
     result = {**summary(lines, ahead_s), **lease}
     log.add(result)
     print(f"rate: {json.dumps(result)}")

@@ -59,12 +59,13 @@ __device__ __forceinline__ float all(float v, float* shared) {
   __syncthreads();
   return v;
 }
+__device__ __forceinline__ float larger(float a, float b) { return a != a || a > b ? a : b; }  // NaN is the largest
 __device__ __forceinline__ float most(float v, float* shared) {
-  for (int o = 16; o; o /= 2) v = fmaxf(v, __shfl_xor_sync(0xffffffff, v, o));
+  for (int o = 16; o; o /= 2) v = larger(v, __shfl_xor_sync(0xffffffff, v, o));
   if (threadIdx.x % 32 == 0) shared[threadIdx.x / 32] = v;
   __syncthreads();
   v = shared[0];
-  for (int w = 1; w < THREADS / 32; w++) v = fmaxf(v, shared[w]);
+  for (int w = 1; w < THREADS / 32; w++) v = larger(v, shared[w]);
   __syncthreads();
   return v;
 }
@@ -129,7 +130,7 @@ class Op:
 _SQUARES = "float s = 0; for (int i = threadIdx.x; i < n; i += THREADS) s += p[i] * p[i]; s = all(s, shared);"
 OPS = (
     Op("swish", "x * torch.sigmoid(x)", "x * tl.sigmoid(x)", "x / (1.0f + expf(-x))"),
-    Op("relu_squared", "torch.relu(x) ** 2", "tl.maximum(x, 0.0) * tl.maximum(x, 0.0)", "fmaxf(x, 0) * fmaxf(x, 0)"),
+    Op("relu_squared", "torch.relu(x) ** 2", "tl.where(x <= 0, 0.0, x * x)", "x <= 0 ? 0.0f : x * x"),
     Op("softsign", "torch.nn.functional.softsign(x)", "x / (1.0 + tl.abs(x))", "x / (1.0f + fabsf(x))"),
     Op(
         "gelu", "torch.nn.functional.gelu(x)", "0.5 * x * (1.0 + tl.erf(x * 0.7071067811865476))",
@@ -161,8 +162,9 @@ OPS = (
         "float s = 0; for (int i = threadIdx.x; i < n; i += THREADS) s += p[i]; s = all(s, shared) / n;",
     ),
     Op(
-        "scaled_by_most", "x / x.abs().amax(-1, keepdim=True)", "x / tl.max(tl.abs(x))", "x / m",
-        "float m = 0; for (int i = threadIdx.x; i < n; i += THREADS) m = fmaxf(m, fabsf(p[i])); m = most(m, shared);",
+        "scaled_by_most", "x / x.abs().amax(-1, keepdim=True)",
+        "x / tl.where(tl.sum((x != x).to(tl.int32)) > 0, float('nan'), tl.max(tl.abs(x)))", "x / m",
+        "float m = 0; for (int i = threadIdx.x; i < n; i += THREADS) m = larger(fabsf(p[i]), m); m = most(m, shared);",
     ),
 )  # fmt: skip
 

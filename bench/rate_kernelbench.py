@@ -39,17 +39,6 @@ def _ready() -> None:
         spec.loader.exec_module(module)
 
 
-def build(source: str, folder: str) -> None:
-    """Run a file once for what it compiles when it is loaded, as KernelBench's own build ahead does."""
-    _ready()
-    os.makedirs(folder, exist_ok=True)  # noqa: PTH103
-    os.environ["TORCH_EXTENSIONS_DIR"] = folder
-    try:
-        exec(compile(source, "ahead", "exec"), {"__name__": "ahead"})
-    except Exception as error:  # noqa: BLE001  the evaluation will meet it again and say so
-        print(f"ahead: {type(error).__name__}: {error}", file=sys.stderr)
-
-
 def evaluate(problem: str, source: str, backend: str, folder: str, device: str, trials: int) -> dict[str, Any]:
     """What KernelBench says of one file: compiled, right, how fast."""
     _ready()

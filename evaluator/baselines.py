@@ -7,8 +7,7 @@ import time
 from evaluator.child.spec import LayoutError
 from evaluator.contender import ComparatorFailed
 from evaluator.errors import ChildFault, EvaluatorError
-from evaluator.judge import LOCK_S, Judge, secret_generator
-from evaluator.lock import device_lock
+from evaluator.judge import Judge, secret_generator
 from evaluator.oracle import Oracle
 from evaluator.timing import Bench, Rules
 from evaluator.types import BaselineReport, BaselineTime, Problem
@@ -52,7 +51,7 @@ def baseline(judge: Judge, problem: Problem) -> BaselineReport:
 def _time(judge: Judge, workload: str, bench: Bench, skipped: dict[str, str]) -> list[BaselineTime]:
     """Times of all that work; one that fails or is wrong (torch.compile has had such days) is left out."""
     try:
-        with device_lock(judge.device.uuid, exclusive=True, timeout_s=LOCK_S):
+        with judge.alone():
             while True:
                 try:
                     bench.run(_RULES)

@@ -5,15 +5,17 @@ from __future__ import annotations
 import time
 from typing import Any
 
+from evaluator.built import built_by
 from evaluator.cage.policy import Limits
 from evaluator.clean import clean
+from evaluator.correctness import sizes_to_check
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.judge import Clockwork, Judge
 from evaluator.languages import adapter
-from evaluator.languages.base import BuildFacts
+from evaluator.languages.base import Ahead, BuildFacts
 from evaluator.screen import screen
 from evaluator.subject import rejection
-from evaluator.types import BuildReport, Candidate, Evaluation, Problem, Stage, Verdict, content_hash
+from evaluator.types import BuildReport, Candidate, Evaluation, Language, Problem, Stage, Verdict, content_hash
 
 
 def build(judge: Judge, problem: Problem, candidate: Candidate) -> BuildReport:
@@ -27,7 +29,7 @@ def build(judge: Judge, problem: Problem, candidate: Candidate) -> BuildReport:
         with clock.during(Stage.SCREEN):
             signature = screen(problem, candidate).signature
         with clock.during(Stage.BUILD):
-            facts = _compile(judge, candidate)
+            facts = _compile(judge, problem, candidate)
         if facts.error is not None:
             raise Rejection(
                 Verdict.BUILD_ERROR,
@@ -53,12 +55,27 @@ def _evidence(facts: BuildFacts) -> dict[str, Any]:
     return {"check": "builds", "line": facts.line, "log": facts.log[:6000]}
 
 
-def _compile(judge: Judge, candidate: Candidate) -> BuildFacts:
-    one = adapter(candidate.language)
-    pool = judge.room.candidate_pool(one)
-    files = {"candidate.py": candidate.source.encode("utf-8", "surrogatepass")}
-    with pool.start(name="build", files=files, limits=Limits.for_device(judge.backend.kind)) as child:
+def _compile(judge: Judge, problem: Problem, candidate: Candidate) -> BuildFacts:
+    """Nothing of held-out Workloads is shown here: what a build leaves behind, later children of the Candidate see."""
+    one, kind = adapter(candidate.language), judge.backend.kind
+    pool = judge.room.build_pool(one)
+    shapes: list[dict[str, Any]] = []
+    capability = _capability(judge)
+    if candidate.language is Language.TRITON and capability:
+        sizes = [s.sizes for s in sizes_to_check(problem, problem.workloads_for(kind)) if not s.hidden and not s.layout]
+        shapes = judge.room.input_shapes(problem, sizes)
+    source = {"candidate.py": candidate.source.encode("utf-8", "surrogatepass")}
+    files = {**source, **judge.built_files(candidate)}
+    with pool.start(name="build", files=files, limits=Limits.for_device(kind)) as child:
         try:
-            return one.build(child, judge.backend.kind)
+            facts = one.build(child, kind, Ahead(shapes, capability))
+            judge.built.put(candidate, built_by(child))
         except ChildFault as fault:
             raise rejection(fault, Stage.BUILD, "building") from fault
+    return facts
+
+
+def _capability(judge: Judge) -> int:
+    """90 for "9.0"; 0 where the device has none."""
+    major, _, minor = str(judge.device.facts.get("capability", "")).partition(".")
+    return int(major) * 10 + int(minor) if major.isdigit() and minor.isdigit() else 0

@@ -13,9 +13,11 @@ from typing import Any
 
 import torch
 
-from evaluator import stats
+from evaluator import counters, sanitizer, stats
 from evaluator.contender import Contender
+from evaluator.correctness import Checker
 from evaluator.errors import EvaluatorError, Rejection
+from evaluator.guests import Guest, small_calls
 from evaluator.judge import LOCK_S, Clockwork, Judge, first_call_limit_s, secret_generator
 from evaluator.languages import adapter
 from evaluator.lock import device_lock
@@ -90,13 +92,24 @@ def _confirm(
     generator = secret_generator()
     workloads = problem.workloads_for(judge.backend.kind)
     with clock.during(Stage.CONFIRM), judge.room.reference(problem) as reference:
-        evidence = _check(judge, problem, candidate, reference, generator, workloads)
+        checked = _check(judge, problem, candidate, reference, generator, workloads)
         if not adapter(candidate.language).timed_on(judge.backend.kind):
             raise Rejection(Verdict.INVALID_SUBMISSION, Stage.CONFIRM, "this language is not timed on this device")
         task = _Task(judge, problem, candidate, champion, baseline, reference, generator)
         found = [_time(task, workload, PROCESS_PAIRS) for workload in workloads if not workload.held_out]
         hidden = [_time(task, workload, _HIDDEN_PAIRS) for workload in workloads if workload.held_out]
-    return _result(task, screened, clock, found, hidden, evidence)
+        resources = _resources(judge, checked)
+    return _result(task, screened, clock, found, hidden, checked.evidence, resources)
+
+
+@dataclass(frozen=True, slots=True)
+class _Checked:
+    """What checking told, besides that the Candidate is right; `guest` is ready to run beneath a tool, if there is one
+    to run it beneath."""
+
+    evidence: dict[str, Any]
+    kernels: list[dict[str, Any]]
+    guest: Guest | None
 
 
 def _check(
@@ -106,14 +119,36 @@ def _check(
     reference: Subject,
     generator: torch.Generator,
     workloads: Sequence[Workload],
-) -> dict[str, Any]:
-    """All of correctness again, on seeds of its own, held-out Workloads included."""
+) -> _Checked:
+    """All of correctness again, on seeds of its own, held-out Workloads included; then what compute-sanitizer says."""
     with (
         judge.start_candidate(candidate, Stage.CONFIRM) as subject,
         device_lock(judge.device.uuid, exclusive=False, timeout_s=LOCK_S),
     ):
-        checked = judge.checked(problem, candidate, subject, reference, generator, workloads, Stage.CONFIRM)
-    return {"correctness": checked.evidence()}
+        checker = Checker(problem, reference, generator, first_call_limit_s(candidate))
+        checked = judge.checked(candidate, subject, checker, workloads, Stage.CONFIRM)
+        evidence: dict[str, Any] = {"correctness": checked.evidence()}
+        kernels = judge.resources(subject, Stage.CONFIRM)["kernels"]
+        guest, why = None, ""
+        if judge.backend.kind in sanitizer.DEVICES:
+            why = sanitizer.unavailable(candidate, judge.tools)
+            if not (why and counters.unavailable(judge.tools.broken)):
+                guest, none = small_calls(judge, problem, candidate, subject, reference, generator, workloads)
+                why = why or none
+            evidence["sanitizer"] = (
+                sanitizer.not_run(why) if why or guest is None else sanitizer.check(guest, judge.tools)
+            )
+    return _Checked(evidence, kernels, guest)
+
+
+def _resources(judge: Judge, checked: _Checked) -> dict[str, Any]:
+    """Registers, shared memory and spills; what hardware counters say, or why they say nothing."""
+    found: dict[str, Any] = {"kernels": checked.kernels}
+    if checked.guest is not None:
+        with device_lock(judge.device.uuid, exclusive=False, timeout_s=LOCK_S):
+            kernels, why = counters.read(checked.guest, judge.tools.broken)
+        found |= counters.resources(kernels, why)
+    return found
 
 
 @dataclass(frozen=True, slots=True)
@@ -143,7 +178,7 @@ def _time(task: _Task, workload: Workload, repetitions: int) -> _Times:
     oracle = Oracle(task.problem, task.reference, workload.sizes, task.generator)
     bench = Bench(judge.room, workload, oracle, [], first_call_s=first_call_limit_s(task.candidate))
     try:
-        with device_lock(judge.device.uuid, exclusive=True, timeout_s=LOCK_S):
+        with judge.alone():
             rehearsal = int(torch.randint(repetitions, (1,), generator=task.generator))
             for repetition in range(repetitions):
                 with ExitStack() as fresh:
@@ -204,6 +239,7 @@ def _result(
     found: Sequence[_Times],
     hidden: Sequence[_Times],
     evidence: dict[str, Any],
+    resources: Mapping[str, Any],
 ) -> Evaluation:
     logs: dict[str, list[tuple[Workload, list[float]]]] = {}
     with_champion = task.champion is not None
@@ -228,6 +264,7 @@ def _result(
         evidence,
         [_merged(times) for times in found],
         task.judge.ratios(logs, len(found)),
+        resources=resources,
     )
 
 

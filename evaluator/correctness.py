@@ -124,15 +124,32 @@ def _reference_at_work(sizes: Sizes) -> Iterator[None]:
 _ROUNDING = {one.name: one.rounding for one in values.ADVERSARIAL}
 
 
-class Checker:
-    """Checks one Candidate child against one reference child. Raises Rejection with the Verdict."""
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What one set of sizes is checked with: all of it the reference's work."""
 
-    def __init__(
-        self, problem: Problem, candidate: Subject, reference: Subject, generator: torch.Generator, first_call_s: float
-    ) -> None:
-        self.problem, self.candidate, self.reference, self.generator = problem, candidate, reference, generator
+    oracle: Oracle
+    cases: list[Case]
+    tree: Any
+
+
+class Checker:
+    """Checks one Candidate child against one reference child. Raises Rejection with the Verdict. `candidate` is set
+    before `check`, and may be another child for other sizes."""
+
+    def __init__(self, problem: Problem, reference: Subject, generator: torch.Generator, first_call_s: float) -> None:
+        self.problem, self.reference, self.generator = problem, reference, generator
         self.first_call_s = first_call_s
         self.report = Report()
+        self.candidate: Subject
+        self._ready: dict[str, Prepared | Rejection | None] = {}
+
+    def prepare(self, sizes: Sizes) -> None:
+        """Do the reference's part of `check`, which then takes less time. Raises nothing."""
+        try:
+            self._ready[sizes.label] = self._prepared(sizes)
+        except Rejection as found:  # a Candidate that does not load is told that first
+            self._ready[sizes.label] = found
 
     def check(self, sizes: Sizes) -> None:
         """Everything about one set of sizes. Returns quietly when the reference itself refuses varied sizes."""
@@ -142,25 +159,33 @@ class Checker:
             raise _veiled(found, sizes) from found
 
     def _check(self, sizes: Sizes) -> None:
-        varied = not sizes.adversarial
+        ready = self._ready.pop(sizes.label) if sizes.label in self._ready else self._prepared(sizes)
+        if isinstance(ready, Rejection):
+            raise ready
+        if ready is None:
+            self.report.skipped.append(sizes.shown_label)
+            return
+        if not ready.oracle.lifts:
+            self.report.oracle = ready.oracle.precision
+        try:
+            self._try(ready.oracle, ready.tree, ready.cases, sizes)
+        except (ChildFault, LayoutError) as fault:
+            raise rejection(fault, STAGE, f"checking {sizes.label}") from fault
+        label = sizes.shown_label
+        self.report.checked[label] = self.report.checked.get(label, 0) + len(ready.cases)
+
+    def _prepared(self, sizes: Sizes) -> Prepared | None:
+        """None for varied sizes that the reference refuses."""
         try:
             oracle = Oracle(self.problem, self.reference, sizes.sizes, self.generator)
             cases, tree = self._cases(oracle, sizes)
         except (ChildFault, LayoutError) as fault:
-            if varied and self.reference.child.alive:
-                self.report.skipped.append(sizes.shown_label)
-                return
+            if not sizes.adversarial and self.reference.child.alive:
+                return None
             raise Rejection(
                 Verdict.INVALID_REFERENCE, STAGE, f"the reference fails on {sizes.label}: {fault}"
             ) from fault
-        if not oracle.lifts:
-            self.report.oracle = oracle.precision
-        try:
-            self._try(oracle, tree, cases, sizes)
-        except (ChildFault, LayoutError) as fault:
-            raise rejection(fault, STAGE, f"checking {sizes.label}") from fault
-        label = sizes.shown_label
-        self.report.checked[label] = self.report.checked.get(label, 0) + len(cases)
+        return Prepared(oracle, cases, tree)
 
     def _cases(self, oracle: Oracle, sizes: Sizes) -> tuple[list[Case], Any]:
         made = [oracle.inputs() for _ in range(_SEEDS if sizes.adversarial else 1)]
@@ -204,7 +229,7 @@ class Checker:
         self, sets: Sequence[values.ValueSet], tensors: values.Tensors, sizes: Sizes
     ) -> list[values.ValueSet]:
         """As many of the value sets, picked at random, as the device has memory for; smaller sizes get all of them."""
-        spare = self.candidate.backend.spare_bytes()
+        spare = self.reference.backend.spare_bytes()
         if spare is None:
             return list(sets)
         case_bytes = _CASE_BYTES * sum(t.numel() * t.element_size() for t in tensors)

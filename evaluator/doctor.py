@@ -1,6 +1,6 @@
 """What this machine can isolate, build and time: every finding with what to do about it, in words.
 
-Nothing here loads torch or touches a GPU's context; the cage is tried for real.
+Nothing here loads torch; the cage is tried for real, and so are NVIDIA's tools, around a caged child with one launch.
 """
 
 from __future__ import annotations
@@ -16,6 +16,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from evaluator import tool
 from evaluator.cage import bwrap, cgroup, seccomp
 from evaluator.cage.policy import CagePolicy
 from evaluator.child import landlock
@@ -28,7 +29,8 @@ _PROGRAM_TIMEOUT_S = 15.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing looked at. `need` is what fails without it: "judging", "isolation", "timing", "cuda" or "triton"."""
+    """One thing looked at. `need` is what fails without it: "judging", "isolation", "timing", "cuda", "triton", or, of
+    which nothing else depends, "memory and race checks" and "hardware counters"."""
 
     name: str
     need: str
@@ -59,7 +61,7 @@ def examine() -> Report:
     cage, isolation = _cage()
     looks: tuple[Callable[[], Finding], ...] = (
         _python, _torch, _triton, _compiler, _nvcc, _gpu,
-        _bubblewrap, _namespaces, _seccomp, _landlock, _cgroups, _cores,
+        _bubblewrap, _namespaces, _seccomp, _landlock, _cgroups, _cores, _sanitizer, _counters,
     )  # fmt: skip
     findings = (*(look() for look in looks), cage)
     failing = {finding.need for finding in findings if not finding.ok}
@@ -251,6 +253,25 @@ def _cgroups() -> Finding:
     use = "limits of each child are kept" if place else "not writable here: rlimits and a watchdog keep the limits"
     found = f"v{place.version}, {use}" if place else f"{kind}, {use}"
     return Finding(name="cgroups", need="isolation", ok=True, found=found)
+
+
+def _sanitizer() -> Finding:
+    """Whether compute-sanitizer watches a launch in a cage here; on some virtual machines it refuses the device."""
+    found = tool.try_sanitizer() if _has_gpu() else "no GPU to try it on"
+    advice = "it comes with the CUDA toolkit; without it champions are confirmed all the same, which their results say"
+    ok = found == tool.WORKS or not _has_gpu()
+    return Finding(name="compute-sanitizer", need="memory and race checks", ok=ok, found=found, advice=advice)
+
+
+def _counters() -> Finding:
+    """Whether Nsight Compute reads a GPU's counters in a cage here."""
+    found = tool.try_counters() if _has_gpu() else "no GPU to try it on"
+    advice = (
+        "it comes with the CUDA toolkit; where permission is denied, load the driver with"
+        " NVreg_RestrictProfilingToAdminUsers=0 (developer.nvidia.com/ERR_NVGPUCTRPERM)"
+    )
+    ok = found == tool.WORKS or not _has_gpu()
+    return Finding(name="counters", need="hardware counters", ok=ok, found=found, advice=advice)
 
 
 def _cores() -> Finding:

@@ -81,6 +81,7 @@ class ChildError(ChildFault):
         return (
             self.kind in ("MemoryError", "OutOfMemoryError")
             or "can't allocate memory" in text
+            or "cannot allocate memory" in text  # the kernel's own words
             or "out of memory" in text
         )
 

@@ -5,9 +5,9 @@ from __future__ import annotations
 import re
 import secrets
 import time
-from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from concurrent.futures import ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -15,6 +15,7 @@ from typing import Any
 import torch
 
 from evaluator import libraries, stats, symbols
+from evaluator.built import BuiltFiles, built_by
 from evaluator.child.spec import LayoutError
 from evaluator.clean import clean, clean_text
 from evaluator.contender import ComparatorFailed, Contender
@@ -25,6 +26,7 @@ from evaluator.languages import adapter
 from evaluator.lock import device_lock
 from evaluator.oracle import Oracle, candidate_state
 from evaluator.room import Room
+from evaluator.sanitizer import Known
 from evaluator.screen import Screened, screen
 from evaluator.state import match_names
 from evaluator.subject import Subject, rejection
@@ -45,7 +47,6 @@ from evaluator.types import (
 
 LOCK_S = 600.0
 _JUDGE_RULES = Rules()
-_KEPT_LIBRARIES = 64
 _FAULTS = (Verdict.RUNTIME_ERROR, Verdict.TIMEOUT, Verdict.OUT_OF_MEMORY, Verdict.INTERNAL_ERROR)
 _COMPILES = re.compile(r"\btorch\.compile\b|\bimport compile\b|_inductor|_dynamo|torch\.jit|load_inline|cpp_extension")
 
@@ -83,7 +84,8 @@ class Judge:
         self.device = backend.describe()
         self.environment = backend.environment()
         self.lost = self._suspicious = False
-        self._libraries: OrderedDict[str, dict[str, bytes]] = OrderedDict()
+        self.built = BuiltFiles.here(self.environment)
+        self.tools = Known()
 
     def close(self) -> None:
         self.room.close()
@@ -93,6 +95,13 @@ class Judge:
         """What this machine cannot enforce, in words."""
         self.room.pool()
         return self.room.isolation
+
+    @contextmanager
+    def alone(self) -> Iterator[None]:
+        """While entered, nobody else uses the device: what is timed is timed in here."""
+        self.room.settle()
+        with device_lock(self.device.uuid, exclusive=True, timeout_s=LOCK_S):
+            yield
 
     # ------------------------------------------------------------ judge
 
@@ -116,6 +125,7 @@ class Judge:
         """After a fault, and before anything else is judged: a Candidate must not answer for what the one before it
         left behind. Raises EvaluatorError; `lost` is then set, and this judge has to be started again."""
         if self._suspicious:
+            self.room.renew()
             why = self.backend.probe()
             self.lost = bool(why)
             if why:
@@ -134,19 +144,21 @@ class Judge:
         if refused is not None:
             raise Rejection(Verdict.INVALID_SUBMISSION, Stage.SCREEN, refused, check="device")
         generator = secret_generator()
-        with clock.during(Stage.BUILD):
-            subject = self.start_candidate(candidate, Stage.BUILD)
         timed = adapter(candidate.language).timed_on(self.backend.kind)
-        with subject, self._reference(problem) as reference:
+        with self._reference(problem) as reference, ExitStack() as children:
+            checker = Checker(problem, reference, generator, first_call_limit_s(candidate))
+            with clock.during(Stage.BUILD):
+                subject = self._start_beside(candidate, checker, workloads)
+                children.callback(self.room.end, subject)
             with clock.during(Stage.CORRECTNESS), device_lock(self.device.uuid, exclusive=False, timeout_s=LOCK_S):
-                checked = self.checked(problem, candidate, subject, reference, generator, workloads, Stage.CORRECTNESS)
+                checked = self.checked(candidate, subject, checker, workloads, Stage.CORRECTNESS)
             evidence: dict[str, Any] = {"correctness": checked.evidence()}
             named = libraries.named(checked.operations)
             libraries.check(problem, named, Stage.INTEGRITY)
             screened = replace(screened, libraries=tuple(sorted({*screened.libraries, *named})))
             if not timed:
                 return self.passed(problem, candidate, screened, clock, evidence, (), (), timed=False)
-            resources = self._resources(subject)
+            resources = self.resources(subject, Stage.CORRECTNESS)
             with clock.during(Stage.TIMING):
                 measurements, ratios, ran = self._time(
                     problem, candidate, subject, reference, baseline, workloads, generator
@@ -156,6 +168,16 @@ class Judge:
             libraries.check(problem, [*named, *found], Stage.INTEGRITY)
             screened = replace(screened, libraries=tuple(sorted({*screened.libraries, *found})))
         return self.passed(problem, candidate, screened, clock, evidence, measurements, ratios, resources=resources)
+
+    def _start_beside(self, candidate: Candidate, checker: Checker, workloads: Sequence[Workload]) -> Subject:
+        """Start the Candidate's child, which is mostly waiting, while the reference works out what it is checked with
+        first. Raises Rejection."""
+        first = next(sizes_to_check(checker.problem, workloads))
+        with ThreadPoolExecutor(1) as starter:
+            started = starter.submit(self.start_candidate, candidate, Stage.BUILD)
+            with device_lock(self.device.uuid, exclusive=False, timeout_s=LOCK_S):
+                checker.prepare(first)
+        return started.result()
 
     def _time(
         self,
@@ -177,7 +199,7 @@ class Judge:
             buffers = self.constructed(subject, oracle, problem, Stage.TIMING)
             contenders = [Contender("candidate", subject, suspect=True, buffers=buffers)]
             contenders += [self.room.contender(problem, workload, mode, oracle) for mode in modes]
-            with device_lock(self.device.uuid, exclusive=True, timeout_s=LOCK_S):
+            with self.alone():
                 first_s = first_call_limit_s(candidate)
                 bench = Bench(self.room, workload, oracle, contenders, first_call_s=first_s)
                 try:
@@ -193,11 +215,12 @@ class Judge:
         return measurements, self.ratios(logs, len(measurements)), ran
 
     @staticmethod
-    def _resources(subject: Subject) -> dict[str, Any]:
+    def resources(subject: Subject, stage: Stage) -> dict[str, Any]:
+        """Registers, shared memory and spills of what a Candidate has compiled: claims, for reports."""
         try:
             return {"kernels": subject.kernels()}
         except (ChildFault, LayoutError) as fault:
-            raise rejection(fault, Stage.CORRECTNESS, "asked for its kernels") from fault
+            raise rejection(fault, stage, "asked for its kernels") from fault
 
     @staticmethod
     def constructed(subject: Subject, oracle: Oracle, problem: Problem, stage: Stage) -> Mapping[str, torch.Tensor]:
@@ -213,19 +236,12 @@ class Judge:
     # ------------------------------------------------------------ shared with confirm and admit
 
     def checked(
-        self,
-        problem: Problem,
-        candidate: Candidate,
-        subject: Subject,
-        reference: Subject,
-        generator: torch.Generator,
-        workloads: Sequence[Workload],
-        stage: Stage,
+        self, candidate: Candidate, subject: Subject, checker: Checker, workloads: Sequence[Workload], stage: Stage
     ) -> Report:
         """Everything about correctness. Held-out data is shown to a child of its own, which ends with it, and so cannot
         tell anybody. Raises Rejection."""
-        checker = Checker(problem, subject, reference, generator, first_call_limit_s(candidate))
-        every = list(sizes_to_check(problem, workloads))
+        checker.candidate = subject
+        every = list(sizes_to_check(checker.problem, workloads))
         for sizes in every:
             if not sizes.hidden:
                 checker.check(sizes)
@@ -242,15 +258,13 @@ class Judge:
     def start_candidate(self, candidate: Candidate, stage: Stage) -> Subject:
         """A fresh child with the Candidate loaded, given what an earlier child of it compiled. Raises Rejection."""
         pool = self.room.candidate_pool(adapter(candidate.language))
-        known = self._libraries.get(candidate.hash)
+        known = self.built.get(candidate) is not None
+        files, load_s = self.built_files(candidate), load_limit_s(candidate)
         try:
-            subject = Subject.start(
-                pool, self.backend, candidate.source, "candidate",
-                files=known or {}, load_s=load_limit_s(candidate),
-            )  # fmt: skip
+            subject = Subject.start(pool, self.backend, candidate.source, "candidate", files=files, load_s=load_s)
         except ChildFault as fault:
             raise rejection(fault, stage, "loading the module") from fault
-        if known is None:
+        if not known:
             try:
                 self._keep_built(candidate, subject, stage)
             except Rejection:
@@ -258,22 +272,27 @@ class Judge:
                 raise
         return subject
 
+    def built_files(self, candidate: Candidate) -> Mapping[str, bytes]:
+        """What a child of a Candidate need not compile, by its path in the child's job folder."""
+        return {**self.room.runtime_files(candidate.language), **(self.built.get(candidate) or {})}
+
     def _keep_built(self, candidate: Candidate, subject: Subject, stage: Stage) -> None:
         """Keep what a child of a Candidate has compiled, for later children of the same Candidate."""
         try:
-            self._libraries[candidate.hash] = subject.built_files()
+            self.built.put(candidate, built_by(subject.child))
         except ChildFault as fault:
             raise rejection(fault, stage, "loading the module") from fault
-        while len(self._libraries) > _KEPT_LIBRARIES:
-            self._libraries.popitem(last=False)
 
-    def _reference(self, problem: Problem) -> Subject:
-        try:
-            return self.room.reference(problem)
-        except ChildFault as fault:
-            raise Rejection(
-                Verdict.INVALID_REFERENCE, Stage.CORRECTNESS, f"the reference does not load: {fault}"
-            ) from fault
+    @contextmanager
+    def _reference(self, problem: Problem) -> Iterator[Subject]:
+        with ExitStack() as lent:
+            try:
+                reference = lent.enter_context(self.room.kept_reference(problem))
+            except ChildFault as fault:
+                raise Rejection(
+                    Verdict.INVALID_REFERENCE, Stage.CORRECTNESS, f"the reference does not load: {fault}"
+                ) from fault
+            yield reference
 
     def floor_us(self, bench: Bench) -> float | None:
         """Compulsory bytes of one call at the rate that a plain copy attains: for reports, never for refusals."""

@@ -6,18 +6,21 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
+from evaluator import counters
 from evaluator.child.spec import LayoutError
 from evaluator.clean import clean
 from evaluator.contender import Contender
+from evaluator.counters import KernelCounters
 from evaluator.errors import ChildError, ChildFault, Rejection
-from evaluator.judge import LOCK_S, Judge, first_call_limit_s, secret_generator
-from evaluator.lock import device_lock
+from evaluator.guests import Guest, TooLarge
+from evaluator.judge import Judge, first_call_limit_s, secret_generator
 from evaluator.oracle import Oracle
 from evaluator.screen import screen
 from evaluator.subject import Subject, rejection
 from evaluator.timing import Bench, Looks, Rules
 from evaluator.types import Candidate, Device, DeviceKind, Environment, Interval, Problem, Stage, Verdict, Workload
 
+COUNTED = (DeviceKind.CUDA,)
 _RULES = Rules(least_pairs=4, most_pairs=6)
 _LOOKS, _CALLS = Looks(span_s=3.0, enough=3000), 10
 
@@ -35,7 +38,8 @@ class Part:
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileReport:
     """Of one Workload. `call_us` is the judge's own time of a call; `compiled` lists registers, spills and shared
-    memory of what the Candidate compiled; names and shapes on a GPU are the child's claims."""
+    memory of what the Candidate compiled, `counters` what the hardware counted, where Nsight Compute can read that (a
+    note says why not); names and shapes on a GPU are the child's claims."""
 
     problem_hash: str
     candidate_hash: str
@@ -47,6 +51,7 @@ class ProfileReport:
     floor_us: float | None
     parts: tuple[Part, ...]
     compiled: tuple[Mapping[str, Any], ...] = ()
+    counters: tuple[KernelCounters, ...] = ()
     notes: tuple[str, ...] = ()
 
 
@@ -61,14 +66,18 @@ def profile(judge: Judge, problem: Problem, candidate: Candidate, workload: str 
         oracle = Oracle(problem, reference, chosen.sizes, secret_generator())
         buffers = judge.constructed(subject, oracle, problem, Stage.PROFILE)
         contender = Contender("candidate", subject, suspect=True, buffers=buffers)
-        bench = Bench(judge.room, chosen, oracle, [contender], first_call_s=first_call_limit_s(candidate))
+        beside = []
+        if judge.backend.kind is DeviceKind.CUDA:  # what a graph's first replay costs anybody is taken off there
+            beside = [judge.room.contender(problem, chosen, "eager", oracle)]
+        bench = Bench(judge.room, chosen, oracle, [contender, *beside], first_call_s=first_call_limit_s(candidate))
         try:
-            with device_lock(judge.device.uuid, exclusive=True, timeout_s=LOCK_S):
+            with judge.alone():
                 bench.run(_RULES)
                 seen = bench.watch("candidate", _LOOKS)
                 call_us, floor_us = contender.official_us(), judge.floor_us(bench)
                 bench.close()
                 parts, notes = _parts(judge, subject, oracle, seen, call_us)
+                counted, more = _counters(judge, problem, candidate, subject, oracle)
         finally:
             bench.close()
         compiled = _compiled(subject)
@@ -83,7 +92,8 @@ def profile(judge: Judge, problem: Problem, candidate: Candidate, workload: str 
         floor_us=floor_us,
         parts=tuple(parts),
         compiled=tuple(compiled),
-        notes=tuple(notes),
+        counters=tuple(counted),
+        notes=(*notes, *more),
     )
 
 
@@ -126,6 +136,24 @@ def _parts(
     return parts, [f"kernel times are the profiler's, over {_CALLS} calls with warm caches: {total_us:.1f} us in all"]
 
 
+def _counters(
+    judge: Judge, problem: Problem, candidate: Candidate, subject: Subject, oracle: Oracle
+) -> tuple[list[KernelCounters], list[str]]:
+    """What the hardware counts in one call; or why nothing."""
+    if judge.backend.kind not in COUNTED:
+        return [], []
+    guest = Guest.of(judge, problem, candidate)
+    why = counters.unavailable(judge.tools.broken)
+    found: list[KernelCounters] = []
+    if not why:
+        try:
+            guest.add("the profiled call", oracle, subject)
+            found, why = counters.read(guest, judge.tools.broken)
+        except (ChildFault, LayoutError, TooLarge) as fault:
+            why = f"no inputs for it: {fault}"
+    return found, [] if found else [f"no hardware counters: {why}"]
+
+
 def _compiled(subject: Subject) -> Sequence[Mapping[str, Any]]:
     try:
         return [clean(kernel) for kernel in subject.kernels()]
@@ -145,4 +173,5 @@ def render(report: ProfileReport) -> str:
         lines.append(f"  {part.share:6.1%} {part.time_us:10.2f} us  {part.name[:100]}  {facts}")
     for kernel in report.compiled:
         lines.append("  compiled: " + ", ".join(f"{key} {value}" for key, value in kernel.items() if value is not None))
+    lines += [f"  counted: {kernel.text}" for kernel in report.counters]
     return "\n".join([*lines, *(f"  {note}" for note in report.notes)])

@@ -1,25 +1,33 @@
-"""What the judge keeps between requests on one device: pools of children, and Baseline children of recent Problems.
+"""What the judge keeps between requests on one device: pools of children, and children of recent Problems that run the
+reference alone, as Baselines and as the oracle, or nothing at all.
 
-Baseline children run the reference alone. They never share a process, a folder or a cage with a Candidate, so their
-compiled code can be used again as long as they live.
+Those never share a process, a folder or a cage with a Candidate, so they can be used again as long as they live. A GPU
+needs a quarter of a second to start and end one.
 """
 
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from collections.abc import Iterator, Mapping, Sequence
+from concurrent.futures import Future, ThreadPoolExecutor
+from contextlib import ExitStack, contextmanager, suppress
+from typing import Any
 
+from evaluator.built import built_by
 from evaluator.contender import Contender
 from evaluator.devices.base import DeviceBackend
+from evaluator.errors import ChildError, ChildFault
 from evaluator.languages.base import LanguageAdapter
 from evaluator.oracle import Oracle
 from evaluator.pool import ChildPool
 from evaluator.subject import Subject
-from evaluator.types import DeviceKind, Problem, Workload
+from evaluator.types import DeviceKind, Language, Problem, Workload
 
 _KEPT_COMPARATORS = 12
+_KEPT_REFERENCES = 4
+_KEPT_NULLS = 2
 _COMPILE_S = 180.0
+_SHAPES_S = 10.0
 # Inductor tries every vector instruction set by compiling a program each; the flags in /proc/cpuinfo say enough.
 _COMPILER_ENVIRONMENT = {"TORCHINDUCTOR_VEC_ISA_OK": "1", "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 COMPILED = {"compile": "default", "max-autotune-no-cudagraphs": "max-autotune-no-cudagraphs"}
@@ -32,10 +40,26 @@ class Room:
         self.backend = backend
         self._pools: dict[str, ChildPool] = {}
         self._comparators: OrderedDict[tuple[str, str, str], Subject] = OrderedDict()
+        self._references: OrderedDict[str, Subject] = OrderedDict()
+        self._nulls: list[Subject] = []
+        self._runtime_files: Mapping[str, bytes] | None = None
+        self._ender = ThreadPoolExecutor(1, thread_name_prefix="ends-children")
+        self._ending: list[Future[None]] = []
 
     @property
     def isolation(self) -> tuple[str, ...]:
         return tuple(dict.fromkeys(line for pool in self._pools.values() for line in pool.isolation))
+
+    def runtime_files(self, language: Language) -> Mapping[str, bytes]:
+        """What Triton's runtime compiles for itself, the same for every Candidate: made once, in a child of our own."""
+        if language is not Language.TRITON or self.backend.kind is DeviceKind.CPU:
+            return {}
+        if self._runtime_files is None:
+            self._runtime_files = {}
+            with suppress(ChildFault), self.build_pool(None).start(name="runtime") as child:
+                child.request("triton_runtime", timeout_s=_COMPILE_S)
+                self._runtime_files = built_by(child)
+        return self._runtime_files
 
     def modes(self) -> tuple[str, ...]:
         """The Baselines that are timed on this device."""
@@ -53,12 +77,68 @@ class Room:
     def candidate_pool(self, adapter: LanguageAdapter | None) -> ChildPool:
         return self.pool(dict(adapter.child_environment(self.backend.kind)) if adapter is not None else {})
 
+    def input_shapes(self, problem: Problem, sizes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
+        """For each set of sizes that the reference's recipes accept without values: {"init", "inputs"}, what
+        `get_init_inputs` and `get_inputs` return, as layouts (see `child.triton_offline`). Nothing is computed."""
+        found = []
+        files = {"reference.py": problem.source.encode("utf-8", "surrogatepass")}
+        with suppress(ChildFault), self.build_pool(None).start(name="shapes", files=files) as child:
+            child.request("load", timeout_s=_SHAPES_S, path="reference.py", name="reference", needs=["get_inputs"])
+            for one in sizes:
+                with suppress(ChildError):
+                    found.append(child.request("shapes", timeout_s=_SHAPES_S, sizes=dict(one)))
+        return found
+
+    def build_pool(self, adapter: LanguageAdapter | None) -> ChildPool:
+        """For children that compile. They see no GPU: one is being timed on, perhaps, and compiling needs none."""
+        shown = dict(adapter.child_environment(self.backend.kind)) if adapter is not None else {}
+        return self.pool({**shown, **self.backend.building()})
+
     def reference(self, problem: Problem) -> Subject:
         """A fresh child with the reference in it."""
         return Subject.start(self.pool(), self.backend, problem.source, "reference")
 
-    def null(self) -> Subject:
-        return Subject.start(self.pool(), self.backend, "", "null")
+    @contextmanager
+    def kept_reference(self, problem: Problem) -> Iterator[Subject]:
+        """A child with the reference in it that may have served before. Raises ChildFault when it does not load."""
+        subject = self._references.pop(problem.hash, None)
+        if subject is None or not subject.child.alive:
+            subject = self.reference(problem)
+        try:
+            yield subject
+        finally:
+            subject.forget()
+            self._references[problem.hash] = subject
+            while len(self._references) > _KEPT_REFERENCES:
+                self._references.popitem(last=False)[1].close()
+
+    @contextmanager
+    def null(self) -> Iterator[Subject]:
+        """A child that runs nothing of anybody's."""
+        subject = self._nulls.pop() if self._nulls else None
+        if subject is None or not subject.child.alive:
+            subject = Subject.start(self.pool(), self.backend, "", "null")
+        try:
+            yield subject
+        finally:
+            self.backend.release(subject.child)
+            self._nulls.append(subject)
+            if len(self._nulls) > _KEPT_NULLS:
+                self._nulls.pop(0).close()
+
+    def end(self, subject: Subject) -> None:
+        """Close a child. A GPU's driver takes a tenth of a second for that, which nobody has to wait for: see
+        `settle`."""
+        if self.backend.kind is DeviceKind.CPU:
+            subject.close()
+        else:
+            self._ending.append(self._ender.submit(subject.close))
+
+    def settle(self) -> None:
+        """Return when every child that was ended is gone: before anything is timed."""
+        ending, self._ending = self._ending, []
+        for one in ending:
+            one.result()
 
     @contextmanager
     def quiet(self) -> Iterator[None]:
@@ -109,12 +189,24 @@ class Room:
             raise
         return subject
 
+    def renew(self) -> None:
+        """After a fault of the device: end what is quickly started again."""
+        for subject in (*self._references.values(), *self._nulls):
+            subject.close()
+        self._references.clear()
+        self._nulls.clear()
+
     def forget(self, problem: Problem) -> None:
-        """End the comparators of a Problem."""
+        """End the children of a Problem."""
         for key in [key for key in self._comparators if key[0] == problem.hash]:
             self._comparators.pop(key).close()
+        if problem.hash in self._references:
+            self._references.pop(problem.hash).close()
 
     def close(self) -> None:
+        self.settle()
+        self._ender.shutdown()
+        self.renew()
         for subject in self._comparators.values():
             subject.close()
         self._comparators.clear()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -23,6 +24,7 @@ from evaluator.subject import rejection
 from evaluator.types import Clock, DeviceKind, Stage, Verdict, Workload
 
 STAGE = Stage.TIMING
+FIRST_CALLS = 4  # in the rounds that tell how long a call takes
 _POOL = 3
 _ODD = 0.06  # the share of calls that hold adversarial values
 _FEW = 8
@@ -57,11 +59,12 @@ class Rounds:
         self._linked = self._linked_outputs()
         self._odd = self._odd_kinds()
         self._next_odd = 0
-        self._null = room.null()
+        self._leases = ExitStack()
+        self._null = self._leases.enter_context(room.null())
         self.overhead_us: dict[int, float] = {}  # executions a round -> the least that a null child took
 
     def close(self) -> None:
-        self._null.close()
+        self._leases.close()
 
     @property
     def input_bytes(self) -> int:
@@ -171,16 +174,21 @@ class Rounds:
 
     def prepare(self, contender: Contender, *, graph: bool = True) -> Clock:
         """Bring a contender to where it is timed from. Raises Rejection, ComparatorFailed."""
+        fresh = self.fresh(FIRST_CALLS)
         try:
             return self.backend.prepare(
-                contender.subject.child, self.fresh(2).calls, tree=self.tree, timeout_s=self._first_call_s, graph=graph
-            )
+                contender.subject.child, fresh.calls,
+                tree=self.tree, timeout_s=self._first_call_s, graph=graph, link=fresh.link,
+            )  # fmt: skip
         except (ChildFault, LayoutError) as fault:
             raise self._blame(contender, fault) from fault
 
     def prepare_null(self, fresh: Fresh, *, graph: bool) -> None:
         self._null.null(self.like.reply)
-        self.backend.prepare(self._null.child, fresh.calls, tree=self.tree, timeout_s=self._first_call_s, graph=graph)
+        self.backend.prepare(
+            self._null.child, fresh.calls,
+            tree=self.tree, timeout_s=self._first_call_s, graph=graph, link=fresh.link,
+        )  # fmt: skip
 
     def run(self, contender: Contender, fresh: Fresh, plan: RoundPlan, *, read: int = 0, watch: bool = False) -> Round:
         """One round, with the outputs of its first `read` calls. Raises Rejection, ComparatorFailed."""

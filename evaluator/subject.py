@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import base64
-import re
+import contextlib
 import time
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
@@ -22,7 +21,6 @@ from evaluator.process import ChildProcess
 from evaluator.types import Stage, Verdict
 
 _CANDIDATE_FILE = "candidate.py"
-_BUILT = re.compile(r"native/[0-9a-f]{32}\.so|triton/[A-Za-z0-9_-]{1,100}/[A-Za-z0-9_][A-Za-z0-9_.-]{0,150}")
 _LOAD_S, _CONSTRUCT_S, _STATE_S = 60.0, 20.0, 20.0
 
 
@@ -104,20 +102,6 @@ class Subject:
 
     def close(self) -> None:
         self.child.close()
-
-    def built_files(self) -> dict[str, bytes]:
-        """What the module compiled for itself so far, by its path in the job folder of a later child."""
-        found = self.child.request("built_files", timeout_s=20.0).get("files")
-        if not isinstance(found, dict):
-            return {}
-        try:
-            return {
-                name: base64.b64decode(data, validate=True)
-                for name, data in found.items()
-                if isinstance(data, str) and _BUILT.fullmatch(name)
-            }
-        except ValueError:  # binascii's, or characters that are not ASCII
-            return {}
 
     def kernels(self) -> list[dict[str, Any]]:
         """Registers, shared memory and spills of the kernels that the module compiled so far: claims, for reports."""
@@ -270,6 +254,11 @@ class Subject:
 
     def drop(self, slot: str) -> None:
         self.child.request("drop", timeout_s=_STATE_S, slot=slot)
+
+    def forget(self) -> None:
+        """Drop everything that was made of the module; its memory can be used by others."""
+        with contextlib.suppress(ChildFault):  # it is gone, and whoever asks next starts another
+            self.child.request("forget", timeout_s=_STATE_S)
 
 
 def _set_up(child: ChildProcess, device: str) -> None:

@@ -141,8 +141,9 @@ def command(
     capabilities: Sequence[str],
     tmp_bytes: int,
     extra_environment: Mapping[str, str],
+    readable: Sequence[str] = (),
 ) -> list[str]:
-    """The whole command line that starts the in-cage program on descriptor `control_fd`."""
+    """The whole command line that starts the in-cage program on descriptor `control_fd`. `readable` is shown, too."""
     python = interpreter()
     out = [bwrap, "--die-with-parent", "--new-session", *namespaces, "--clearenv", "--cap-drop", "ALL"]
     for capability in capabilities:
@@ -152,6 +153,7 @@ def command(
     mounts = [*_files(python), *_writable(tmp_bytes), *_device_nodes(kind)]
     out += _open_parents(mounts)
     out += mounts
+    out += _shown(readable)
     out += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
     bootstrap = _BOOTSTRAP.format(code="/warp", paths=list(python.site_packages), fd=control_fd)
     return [*out, "--", python.program, "-I", "-S", "-B", "-u", "-c", bootstrap]
@@ -203,6 +205,15 @@ def _files(python: Interpreter) -> Iterator[str]:
             yield from ("--ro-bind-try", path, path)
     yield from ("--ro-bind", str(_PACKAGE / "__init__.py"), "/warp/evaluator/__init__.py")
     yield from ("--ro-bind", str(_PACKAGE / "child"), "/warp/evaluator/child")
+
+
+def _shown(folders: Sequence[str]) -> Iterator[str]:
+    """Folders that are in no list above. They come last: one may lie below /tmp, which is the cage's own."""
+    for folder in folders:
+        if not _below(folder, _SYSTEM):
+            for parent in reversed(Path(folder).parents[:-1]):
+                yield from ("--perms", "0755", "--dir", str(parent))
+            yield from ("--ro-bind-try", folder, folder)
 
 
 def _toolchains() -> Iterator[str]:

@@ -69,7 +69,9 @@ class CageHost:
             "uid": uid,
             "supervisor_uid": self.level.supervisor_uid,
         }
-        fd = memory_file(seccomp.program(unix_sockets=kind is DeviceKind.CUDA) or b"")
+        loopback = policy.loopback and self.level.caged
+        program = seccomp.program(unix_sockets=kind is DeviceKind.CUDA, loopback=loopback)
+        fd = memory_file(program or b"")
         try:
             self.send(config, [fd] if status is None else [fd, status.fileno()])
         finally:
@@ -135,6 +137,7 @@ def _command(kind: DeviceKind, level: Level, policy: CagePolicy, control_fd: int
         capabilities=level.capabilities,
         tmp_bytes=Limits.for_device(kind).tmp_bytes,
         extra_environment=policy.environment,
+        readable=policy.readable,
     )
     return out, {}
 

@@ -82,7 +82,9 @@ class CagePolicy:
     none may start a thread or touch CUDA. `environment` is added to the fixed list of variables. With SPAWN,
     `keep_spare` starts the next cage as soon as one is taken (on a CPU that would disturb what is being timed).
     `output_bytes` is how much of a child's output is kept (half its head, half its tail; the rest is dropped). Below
-    `minimum` no pool is made.
+    `minimum` no pool is made. `readable` names further folders that a cage shows (never without bubblewrap). With
+    `loopback` children may use internet sockets, too, in cages started one by one, whose network is a loopback alone;
+    without bubblewrap they may not.
     """
 
     preload: tuple[str, ...] = ("torch", "evaluator.child.ops")
@@ -92,3 +94,9 @@ class CagePolicy:
     output_bytes: int = 64 * 1024
     minimum: Minimum = field(default_factory=minimum_asked_for)
     start_timeout_s: float = 120.0
+    readable: tuple[str, ...] = ()
+    loopback: bool = False
+
+    def __post_init__(self) -> None:
+        if self.loopback and self.start is not StartMode.SPAWN:
+            raise ValueError("only cages that are started one by one have a loopback")

@@ -31,7 +31,7 @@ _NUMBER, _ARCHITECTURE, _ARGUMENT_0 = 0, 4, 16
 
 _NAMESPACE_FLAGS = 0x7E020080  # CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET,TIME}
 _PR_SET_DUMPABLE = 4
-_AF_UNIX = 1
+_AF_UNIX, _AFTER_AF_INET = 1, 3
 
 # Call numbers from asm/unistd_64.h, by what they would be used for.
 FORBIDDEN = {
@@ -86,15 +86,17 @@ class _Assembler:
         return b"".join(struct.pack("<HBBI", *instruction) for instruction in self._code)
 
 
-def program(*, unix_sockets: bool = False, machine: str | None = None) -> bytes | None:
+def program(*, unix_sockets: bool = False, loopback: bool = False, machine: str | None = None) -> bytes | None:
     """The filter as an array of `struct sock_filter`, or None where the architecture is not supported.
 
     `unix_sockets` is for CUDA, whose driver does not start without (error 304); in a cage there is nobody to call.
+    `loopback` allows IPv4 sockets besides, for tools that speak with their target so: only where a cage has a network
+    of its own.
     """
     if (machine or platform.machine()) != "x86_64":
         return None
     numbers = [n for purpose, group in FORBIDDEN.items() if purpose != "sockets" for n in group.values()]
-    if not unix_sockets:
+    if not unix_sockets and not loopback:
         numbers += [*FORBIDDEN["sockets"].values(), _TIMER_CREATE]
     out = _Assembler()
     out.add(_LOAD_WORD, _ARCHITECTURE)
@@ -110,7 +112,10 @@ def program(*, unix_sockets: bool = False, machine: str | None = None) -> bytes 
     _on_argument(out, _PRCTL, _JUMP_EQUAL, _PR_SET_DUMPABLE, refuse_if=True)
     _on_argument(out, _FCNTL, _JUMP_EQUAL, _F_SETSIG, refuse_if=True, argument=1)
     for number in (_SOCKET, _SOCKETPAIR):
-        _on_argument(out, number, _JUMP_EQUAL, _AF_UNIX, refuse_if=False)
+        if loopback:
+            _on_argument(out, number, _JUMP_AT_LEAST, _AFTER_AF_INET, refuse_if=True)
+        else:
+            _on_argument(out, number, _JUMP_EQUAL, _AF_UNIX, refuse_if=False)
     out.add(_RETURN, _ALLOW)
     return out.assemble()
 

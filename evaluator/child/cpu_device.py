@@ -69,5 +69,8 @@ class CpuDevice:
             if mallopt is not None:
                 mallopt(_M_PERTURB, 0)
 
+    def spare(self, share: float) -> None:
+        """Nothing to do: what is freed is the system's again, or small."""
+
     def finish(self) -> None:
         """Nothing runs behind the caller's back on a CPU, except what a Candidate started itself."""

@@ -1,6 +1,7 @@
 """The chain's step on a GPU: one small kernel, so that a captured graph holds one node more per call.
 
-Where NVRTC is missing, torch's operations do the same in a dozen launches.
+The judge compiles it once and gives it to its children, each of which would need a tenth of a second. Where NVRTC is
+missing, torch's operations do the same in a dozen launches.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from evaluator.child import chain
 from evaluator.child.warpwright_native import CompileError, CompilerMissing, CudaKernel, CudaModule, load_cuda
 
 _THREADS = 128
+_given: list[CudaModule] = []  # of this child: what the judge compiled
 _SOURCE = r"""
 template <class Word, class Element>
 __device__ __forceinline__ void step(const Word* source, Element* target, const long long* rows, int count)
@@ -55,12 +57,28 @@ def _kernel(source_bytes: int, target_bytes: int) -> CudaKernel | None:
 
 
 @functools.cache
-def _module() -> CudaModule | None:
+def _compiled() -> CudaModule | None:
     defines = {"MIX": f"{chain.MIX & (1 << 64) - 1}ULL", "SHIFT": chain.SHIFT, "VALUES": chain.VALUES}
     try:
         return load_cuda(_SOURCE, defines=defines)
     except (CompileError, CompilerMissing):
         return None
+
+
+def image() -> bytes | None:
+    """The step compiled for the current device; None where there is no compiler."""
+    module = _compiled()
+    return None if module is None else module.image
+
+
+def use(compiled: bytes) -> None:
+    """Launch this, an `image`, from now on."""
+    if not _given:
+        _given.append(CudaModule(compiled, "given"))
+
+
+def _module() -> CudaModule | None:
+    return _given[0] if _given else _compiled()
 
 
 def step(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], link: chain.Link) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import base64
 import copy
 import gc
 from typing import TYPE_CHECKING, Any, cast
@@ -35,7 +36,7 @@ class CudaRounds:
         Call k uses copy k of "instances" copies of the module, so that large weights are not found in the L2 again.
         With "graph" false nothing is captured. Gives {"captured", "why_not", "instances" (fewer where the module
         cannot be copied), "outputs": what each call returned}; captured outputs stay in place. With "link" the chain's
-        step stands before every call but the first, captured like it.
+        step stands before every call but the first, captured like it; "step" is its kernel in base64, or "".
         """
         self._calls = None
         session, tree = self._session, request["tree"]
@@ -50,6 +51,8 @@ class CudaRounds:
             return tree_map(torch.empty_like, made) if isinstance(session.model, Null) else made
 
         link = mapped.link(request["link"])
+        if request["step"]:
+            cuda_chain.use(base64.b64decode(request["step"]))
 
         def chained(index: int, last: Any) -> None:
             if link is not None:

@@ -33,5 +33,8 @@ class ChildDevice(Protocol):
     def poisoned(self) -> AbstractContextManager[None]:
         """While entered, memory that is allocated holds what nobody expects in it, as far as that can be had."""
 
+    def spare(self, share: float) -> None:
+        """Give freed memory back to the device where more is kept than this share of all of it."""
+
     def finish(self) -> None:
         """Return once everything that this process has issued to the device is complete."""

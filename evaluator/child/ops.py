@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from evaluator.child import build_ops
+from evaluator.child import build_ops, triton_offline
 from evaluator.child.cpu_ops import CpuRounds
 from evaluator.child.cuda_ops import CudaRounds
 from evaluator.child.observe import Observer
@@ -27,6 +27,7 @@ OPS: dict[str, Operation] = {
     "load": _session.load,
     "built_files": _session.built_files,
     "recipe": _session.recipe,
+    "shapes": _session.shapes,
     "construct": _session.construct,
     "compile": _session.compile,
     "describe": _session.describe,
@@ -34,7 +35,9 @@ OPS: dict[str, Operation] = {
     "null": _session.null,
     "run": _session.run,
     "drop": _session.drop,
+    "forget": _session.forget,
     **build_ops.OPS,
+    **triton_offline.OPS,
     **Observer(_session).operations(),
     **Profiler(_session).operations(),
     **CpuRounds(_session).operations(),

@@ -13,7 +13,6 @@ import importlib.util
 import inspect
 import os
 import random
-import shutil
 import sys
 from contextlib import nullcontext
 from pathlib import Path
@@ -21,13 +20,14 @@ from typing import Any
 
 import torch
 
-from evaluator.child import warpwright_native
+from evaluator.child import triton_cache, warpwright_native
 from evaluator.child.device import ChildDevice, Mapped
 from evaluator.child.lift import lifting, widened
 from evaluator.child.shake import Shaken
 from evaluator.child.spec import TensorSpec, read_tree, write_tree
 
 _MAX_LEAVES = 256
+_KEPT_SHARE = 1 / 64  # of the device's memory that a child may keep for itself; the judge and others need the rest
 _BUILT_BYTES = 2 << 20
 _TRITON_SUFFIXES = (".cubin", ".json", ".so")
 _DEVICES = {"cpu": ("evaluator.child.cpu_device", "CpuDevice"), "cuda": ("evaluator.child.cuda_device", "CudaDevice")}
@@ -64,8 +64,7 @@ class Session:
         """Execute the job's file at `path` as module `name`; `needs` are attributes that it must have."""
         sys.modules.setdefault("warpwright_native", warpwright_native)
         job = Path(os.environ.get("WARP_JOB", "/job"))
-        if (job / "triton").is_dir():  # Triton writes into its cache, and a job's folder cannot be written
-            shutil.copytree(job / "triton", _triton_cache(), dirs_exist_ok=True)
+        triton_cache.hand_down()
         path = job / request["path"]
         spec = importlib.util.spec_from_file_location(request["name"], path)
         assert spec is not None
@@ -82,7 +81,7 @@ class Session:
     def built_files(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """What `load_cpp` and Triton compiled in this child, in base64, as far as it fits into a reply."""
         groups = [("native", [path]) for path in sorted(Path("/tmp/native").glob("*.so"))]
-        for folder in sorted(_triton_cache().glob("*/")):
+        for folder in sorted(triton_cache.folder().glob("*/")):
             files = [path for path in sorted(folder.iterdir()) if path.suffix in _TRITON_SUFFIXES]
             groups.append((f"triton/{folder.name}", files))
         found: dict[str, str] = {}
@@ -108,6 +107,19 @@ class Session:
         tree = write_tree(list(value), tensors)
         self.kept["recipe"] = [tensor.detach().to(self._device().torch_device) for tensor in tensors]
         return {"tree": tree, "tensors": [self._tensor(t) for t in self.kept["recipe"]]}
+
+    def shapes(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """What both recipes return for "sizes", computed without values: {"init", "inputs"}, each {"tree", "layouts"}.
+        Raises whatever a recipe raises that needs values."""
+        found = {}
+        for key, name in (("init", "get_init_inputs"), ("inputs", "get_inputs")):
+            function = getattr(self.module, name, None)
+            with torch.device("meta"):
+                value = function(**_accepted(function, request["sizes"])) if function is not None else []
+            tensors: list[torch.Tensor] = []
+            tree = write_tree(list(value), tensors)
+            found[key] = {"tree": tree, "layouts": [TensorSpec.of(tensor).to_json() for tensor in tensors]}
+        return found
 
     def _recipe_value(self, function: Any, sizes: dict[str, Any], seed: int) -> Any:
         """On a GPU the recipe's tensors are made there, which is a hundred times as fast for large ones."""
@@ -195,8 +207,15 @@ class Session:
     def drop(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Forget what `run` kept, so that its memory can be used again."""
         self.kept.pop(request["slot"], None)
-        if self._device().torch_device.type == "cuda":
-            torch.cuda.empty_cache()  # the judge and its other children need the memory
+        self._device().spare(_KEPT_SHARE)
+        return {}
+
+    def forget(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Drop the model and everything that was kept; the module stays."""
+        self.model = self.call = None
+        self.parameter_twins, self.buffer_twins = {}, {}
+        self.kept.clear()
+        self._device().spare(0.0)
         return {}
 
     def _lifted_call(self, tree: Any, tensors: list[torch.Tensor], shake: float) -> tuple[Any, list[torch.Tensor]]:
@@ -275,10 +294,6 @@ def _made(reply: Any, device: torch.device) -> Any:
     if kind == "dict":
         return {key: _made(item, device) for key, item in body}
     return body
-
-
-def _triton_cache() -> Path:
-    return Path(os.environ.get("TRITON_CACHE_DIR", "/tmp/triton"))
 
 
 def _accepted(function: Any, sizes: dict[str, Any]) -> dict[str, Any]:

@@ -7,14 +7,19 @@ Source of method: Triton's own warm-up path (`JITFunction.warmup`), which needs 
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import SimpleNamespace
 from typing import Any
 from unittest import mock
 
 import torch
+
+from evaluator.child import triton_cache
+from evaluator.child.spec import TensorSpec, read_tree
+from evaluator.child.wire import Operation
 
 _AUTOTUNE_CONFIGS = 8  # of each autotuned kernel; the rest would only cost time
 
@@ -89,6 +94,7 @@ def recording(capability: int = 90) -> Iterator[list[Launch]]:
         kernel = compile_only(self, *args, grid=grid, warmup=True, **options)
         if kernel is not None and not warmup:
             launches.append(_launch(self, kernel, grid, args, options))
+            _compile_launcher(kernel)
         return kernel
 
     def autotune(self: Any, *args: Any, **options: Any) -> Any:
@@ -117,3 +123,48 @@ def _launch(function: Any, kernel: Any, grid: Any, args: tuple[Any, ...], option
         code_hash=str(kernel.hash),
         cubin=bytes(kernel.asm["cubin"]),
     )
+
+
+def _compile_launcher(kernel: Any) -> None:
+    """Up to 3.6 Triton compiles a C module for every signature, when a kernel is first launched; from 3.7 on none."""
+    from triton.backends.nvidia import driver  # noqa: PLC0415
+
+    if hasattr(driver, "make_launcher"):
+        with suppress(Exception):  # no C compiler or no libcuda here: it is compiled where it is launched
+            driver.CudaLauncher(kernel.src, kernel.metadata)
+
+
+def triton_runtime(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+    """Have Triton compile what it needs on an NVIDIA GPU whatever is launched; it lies in its cache then."""
+    del request, fds
+    from triton.backends.nvidia.driver import CudaUtils  # noqa: PLC0415
+
+    CudaUtils()
+    return {}
+
+
+def compile_ahead(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+    """Compile what the imported Candidate launches for each of "shapes" (see `Session.shapes`), for compute capability
+    "capability", into Triton's cache. Gives {"compiled": kernels, "failed": why it stopped for some shapes}."""
+    del fds
+    triton_cache.hand_down()
+    module, failed = sys.modules["candidate"], ""
+    with recording(request["capability"]) as launches:
+        for shapes in request["shapes"]:
+            try:
+                with torch.no_grad(), torch.device("meta"):
+                    model = module.ModelNew(*_made(shapes["init"])).to("meta").eval()
+                    model(*_made(shapes["inputs"]))
+            except Exception as error:  # noqa: BLE001  code that needs values, or is wrong: the device will tell
+                failed = f"{type(error).__name__}: {error}"[:500]
+    return {"compiled": len(launches), "failed": failed}
+
+
+def _made(shapes: Mapping[str, Any]) -> list[Any]:
+    specs = [TensorSpec.from_json(layout) for layout in shapes["layouts"]]
+    made = [torch.empty_strided(s.shape, s.stride, dtype=s.torch_dtype, device="meta") for s in specs]
+    value = read_tree(shapes["tree"], made.__getitem__)
+    return list(value)
+
+
+OPS: dict[str, Operation] = {"triton_runtime": triton_runtime, "triton_ahead": compile_ahead}

@@ -86,6 +86,9 @@ class DeviceBackend(Protocol):
         """A new pool of caged children for this device, pinned where timing wants them. With `compiler` they may have
         torch's compiler loaded when they start. The caller closes it."""
 
+    def building(self) -> Mapping[str, str]:
+        """Variables for children that compile for this device and do not use it."""
+
     def grant(self, tensors: Sequence[torch.Tensor]) -> Grant:
         """Copy tensors into fresh memory that can be shown to a child."""
 
@@ -109,9 +112,10 @@ class DeviceBackend(Protocol):
         tree: Any,
         timeout_s: float,
         graph: bool = True,
+        link: Link | None = None,
     ) -> Clock:
         """Bring a constructed child to where it is timed from: warm-up, and capture where the device has graphs and
-        `graph` allows it."""
+        `graph` allows it. `link` chains the calls as in a round; its coefficients are seen by the child here."""
 
     def run_round(
         self,

@@ -89,6 +89,9 @@ class CpuBackend:
     def grant(self, tensors: Sequence[torch.Tensor]) -> CpuGrant:
         return CpuGrant([tensors])
 
+    def building(self) -> Mapping[str, str]:
+        return {}
+
     def grant_calls(self, calls: Sequence[Sequence[torch.Tensor]], *, ours: bool = False) -> CpuGrant:
         if not ours:
             return CpuGrant(calls, shared=True)
@@ -120,6 +123,7 @@ class CpuBackend:
         tree: Any,
         timeout_s: float,
         graph: bool = True,
+        link: Link | None = None,
     ) -> Clock:
         """A CPU has no graphs, and warming up is a round that does not count."""
         return Clock.CALLS

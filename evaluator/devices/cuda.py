@@ -10,10 +10,13 @@ measured on a null Candidate with `replays=1`, because launching an empty graph 
 
 from __future__ import annotations
 
+import base64
 import contextlib
+import functools
 import importlib.util
 import platform
 import time
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from pathlib import Path
@@ -22,7 +25,7 @@ from typing import Any
 import torch
 
 from evaluator.cage.policy import CagePolicy
-from evaluator.child import cuda_driver
+from evaluator.child import cuda_chain, cuda_driver, warpwright_native
 from evaluator.child.chain import Link
 from evaluator.child.cuda_driver import Driver, DriverError
 from evaluator.claims import replies_of, tensor_claims
@@ -37,8 +40,8 @@ from evaluator.types import Clock, Device, DeviceKind, Environment
 
 _RELEASE_S = 20.0
 _PROBE_ELEMENTS = 1 << 20
-# Importing Triton takes a second of every child's time; it does not touch the device.
-_PRELOAD = ("torch", "evaluator.child.ops", *(("triton",) if importlib.util.find_spec("triton") else ()))
+_TRITON = ("evaluator.child.triton_warm",) if importlib.util.find_spec("triton") else ()
+_PRELOAD = ("torch", "evaluator.child.ops", *_TRITON)
 _HOARD_BYTES = 8 * 1024**3  # of torch's freed memory that the judge keeps for itself; children need the rest
 
 
@@ -115,6 +118,7 @@ class CudaBackend:
         self._nvml = _nvml(self._uuid)
         self._retired = Retired()
         self._timed: dict[ChildProcess, _Timed] = {}
+        self._looked_after: weakref.WeakSet[ChildProcess] = weakref.WeakSet()
         self._copy_rate_gbs: float | None = None
 
     def describe(self) -> Device:
@@ -148,6 +152,10 @@ class CudaBackend:
         shown = {**cuda_environment(self._uuid), **(environment or {})}
         policy = CagePolicy(environment=shown, preload=_PRELOAD)
         return ChildPool(self.kind, cpus=self._cpus, policy=policy)
+
+    def building(self) -> Mapping[str, str]:
+        """The GPU is hidden, and NVRTC is told what it is."""
+        return {"CUDA_VISIBLE_DEVICES": "", "WARPWRIGHT_CUDA_TARGET": warpwright_native._cuda_target()}
 
     def grant(self, tensors: Sequence[torch.Tensor]) -> CudaGrant:
         return self.grant_calls([tensors])
@@ -200,9 +208,14 @@ class CudaBackend:
         staging = torch.empty(block.size, dtype=torch.uint8, device=self.torch_device)
         timed = _Timed(block, staging, Peer(self._driver), instances, graph)
         self._timed[child] = timed
-        child.add_cleanup(lambda: self._forget_timed(child))
+        if child not in self._looked_after:
+            self._looked_after.add(child)
+            child.add_cleanup(lambda: self._forget_timed(child))
         chained = None if link is None or block.link_layout is None else link.to_json(block.link_layout)
-        asked = {"grant": block.fields(), "tree": tree, "instances": instances, "graph": graph, "link": chained}
+        asked = {
+            "grant": block.fields(), "tree": tree, "instances": instances, "graph": graph,
+            "link": chained, "step": "" if chained is None else _step(),
+        }  # fmt: skip
         reply = child.request("cuda_prepare", timeout_s=timeout_s, **asked)
         timed.clock = Clock.GRAPH if graph and reply.get("captured") is True else Clock.CALLS
         timed.why_not = str(reply.get("why_not") or "")[:500]
@@ -387,6 +400,12 @@ def _triton_version() -> str | None:
     except ImportError:
         return None
     return str(triton.__version__)
+
+
+@functools.cache
+def _step() -> str:
+    """The kernel of the chain's step in base64, compiled once for all children; "" where it cannot be."""
+    return base64.b64encode(cuda_chain.image() or b"").decode()
 
 
 def _number(value: object) -> float | None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Protocol
 
@@ -12,7 +12,8 @@ from evaluator.errors import ChildError
 from evaluator.process import ChildProcess
 from evaluator.types import DeviceKind, Language
 
-_BUILD_LIMIT_S = 120.0
+BUILD_LIMIT_S = 120.0
+_SURE = ("CompileError", "SyntaxError", "IndentationError")  # fail wherever they are built
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -29,6 +30,15 @@ class BuildFacts:
     log: str = ""
 
 
+@dataclass(frozen=True, slots=True)
+class Ahead:
+    """What kernels are compiled for before they run: layouts of a module's arguments and inputs (`Session.shapes`), one
+    for each set of sizes, and the device's compute capability (90 for 9.0; 0 where it has none)."""
+
+    shapes: Sequence[Mapping[str, Any]] = ()
+    capability: int = 0
+
+
 class LanguageAdapter(Protocol):
     """One language. Adapters judge from source text and from what a caged child says; they never run a Candidate."""
 
@@ -43,16 +53,17 @@ class LanguageAdapter(Protocol):
     def refuses(self, kind: DeviceKind, dtypes: Iterable[str]) -> str | None:
         """Why Candidates in this language cannot be judged on this device with such Workloads, or None."""
 
-    def build(self, child: ChildProcess, kind: DeviceKind) -> BuildFacts:
+    def build(self, child: ChildProcess, kind: DeviceKind, ahead: Ahead) -> BuildFacts:
         """What is compiled, without a device: `child` is fresh, caged, and has the source at /job/candidate.py."""
 
 
-def build_by_importing(child: ChildProcess) -> BuildFacts:
-    """Import the Candidate in its child, which compiles what it compiles at import."""
+def build_by_importing(child: ChildProcess, kind: DeviceKind) -> BuildFacts:
+    """Import the Candidate in its child, which compiles what it compiles at import. A GPU is not shown while it is
+    built for: what fails for want of one is left to the device, and so is this machine's lack of a compiler."""
     try:
-        found = child.request("build_imports", timeout_s=_BUILD_LIMIT_S)
+        found = child.request("build_imports", timeout_s=BUILD_LIMIT_S)
     except ChildError as error:
-        if error.kind == "CompilerMissing":  # this machine's lack, not the Candidate's: the device will tell
+        if error.kind == "CompilerMissing" or (kind is DeviceKind.CUDA and error.kind not in _SURE):
             return BuildFacts(log=error.message)
         text = error.message if error.kind == "CompileError" else error.trace
         return BuildFacts(error=str(error), line=line_in_candidate(text), log=error.message or error.trace)

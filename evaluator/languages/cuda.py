@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 
-from evaluator.languages.base import BuildFacts, build_by_importing
+from evaluator.languages.base import Ahead, BuildFacts, build_by_importing
 from evaluator.process import ChildProcess
 from evaluator.types import DeviceKind, Language
 
@@ -25,7 +25,7 @@ class CudaAdapter:
     def refuses(self, kind: DeviceKind, dtypes: Iterable[str]) -> str | None:
         return None
 
-    def build(self, child: ChildProcess, kind: DeviceKind) -> BuildFacts:
+    def build(self, child: ChildProcess, kind: DeviceKind, ahead: Ahead) -> BuildFacts:
         """Import the Candidate, which compiles its sources; registers and shared memory of each kernel."""
-        del kind
-        return build_by_importing(child)
+        del ahead
+        return build_by_importing(child, kind)

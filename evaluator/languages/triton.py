@@ -4,8 +4,10 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Iterable, Mapping
+from contextlib import suppress
 
-from evaluator.languages.base import BuildFacts, build_by_importing
+from evaluator.errors import ChildError
+from evaluator.languages.base import BUILD_LIMIT_S, Ahead, BuildFacts, build_by_importing
 from evaluator.process import ChildProcess
 from evaluator.types import DeviceKind, Language
 
@@ -32,22 +34,26 @@ class TritonAdapter:
             return None
         return next((_NOT_INTERPRETED[name] for name in dtypes if name in _NOT_INTERPRETED), None)
 
-    def build(self, child: ChildProcess, kind: DeviceKind) -> BuildFacts:
-        """Import the Candidate. Kernels are compiled at their first launch, so most of the building is the device's."""
-        del kind
-        return build_by_importing(child)
+    def build(self, child: ChildProcess, kind: DeviceKind, ahead: Ahead) -> BuildFacts:
+        """Import the Candidate, and for a GPU compile what it launches for the given shapes. What needs values, or
+        fails, is left to the device: it is compiled at its first launch."""
+        facts = build_by_importing(child, kind)
+        if facts.error is None and ahead.capability:
+            with suppress(ChildError):
+                child.request(
+                    "triton_ahead", timeout_s=BUILD_LIMIT_S, shapes=list(ahead.shapes), capability=ahead.capability
+                )
+        return facts
 
 
-def has_kernels(source: str) -> bool:
-    """Whether a module defines a function decorated with triton.jit, possibly under autotune or heuristics."""
+def kernel_names(source: str) -> frozenset[str]:
+    """Names of the functions that a module decorates with triton.jit."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
-        return False
-    return any(
-        isinstance(node, ast.FunctionDef) and any(_is_jit(decorator) for decorator in node.decorator_list)
-        for node in ast.walk(tree)
-    )
+        return frozenset()
+    functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+    return frozenset(f.name for f in functions if any(_is_jit(decorator) for decorator in f.decorator_list))
 
 
 def _is_jit(decorator: ast.expr) -> bool:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import weakref
 from typing import Any
 
 import pytest
@@ -135,6 +136,7 @@ def backend(driver):
     made = cuda.CudaBackend.__new__(cuda.CudaBackend)
     made.torch_device = torch.device("cpu")
     made._ordinal, made._cpus, made._driver = 0, None, driver
+    made._looked_after = weakref.WeakSet()
     made._nvml, made._retired, made._timed, made._copy_rate_gbs = None, Retired(), {}, None
     return made
 

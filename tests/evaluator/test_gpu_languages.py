@@ -6,9 +6,11 @@ import pytest
 
 from evaluator.child.build_ops import build_imports, kernels
 from evaluator.child.warpwright_native import CompileError
+from evaluator.errors import ChildError
 from evaluator.languages import detect
+from evaluator.languages.base import Ahead, build_by_importing
 from evaluator.languages.cuda import CudaAdapter
-from evaluator.languages.triton import TritonAdapter, has_kernels
+from evaluator.languages.triton import TritonAdapter, kernel_names
 from evaluator.types import DeviceKind, Language
 from tests.evaluator.test_load_cuda import needs_nvrtc
 
@@ -34,10 +36,10 @@ def test_triton_is_interpreted_on_a_cpu_untimed_and_never_with_bf16():
 
 
 def test_kernels_are_seen_under_decorators():
-    assert has_kernels((CANDIDATES / "honest_triton.py").read_text())
-    assert has_kernels("@triton.autotune(configs=[], key=[])\n@triton.jit(do_not_specialize=[0])\ndef k(x): pass")
-    assert not has_kernels("import triton\ndef k(x): pass")
-    assert not has_kernels("def (")
+    assert kernel_names((CANDIDATES / "honest_triton.py").read_text())
+    assert kernel_names("@triton.autotune(configs=[], key=[])\n@triton.jit(do_not_specialize=[0])\ndef k(x): pass")
+    assert not kernel_names("import triton\ndef k(x): pass")
+    assert not kernel_names("def (")
 
 
 @needs_nvrtc
@@ -51,3 +53,44 @@ def test_building_reports_resources_or_the_line():
         build_imports({"path": str(CANDIDATES / "broken_cuda.py")}, [])
     text = (CANDIDATES / "broken_cuda.py").read_text().splitlines()
     assert "undeclared" in text[caught.value.line - 1]
+
+
+class Failing:
+    """A child whose import fails, with this kind of error; what it is asked is kept."""
+
+    def __init__(self, kind: str = "") -> None:
+        self.kind = kind
+        self.asked: list[str] = []
+
+    def request(self, op, **fields):
+        self.asked.append(op)
+        if self.kind:
+            raise ChildError(self.kind, "candidate.py:3: no", "", output="")
+        return {"kernels": []}
+
+
+@pytest.mark.parametrize("kind", ["RuntimeError", "AttributeError", "CompilerMissing"])
+def test_what_fails_for_want_of_a_gpu_is_left_to_the_gpu(kind):
+    facts = build_by_importing(Failing(kind), DeviceKind.CUDA)
+    assert facts.error is None
+    assert "no" in facts.log
+
+
+@pytest.mark.parametrize("kind", ["CompileError", "SyntaxError"])
+def test_what_fails_everywhere_is_refused_at_once(kind):
+    assert build_by_importing(Failing(kind), DeviceKind.CUDA).error is not None
+    assert build_by_importing(Failing("RuntimeError"), DeviceKind.CPU).error is not None
+
+
+def test_triton_is_compiled_ahead_where_the_gpu_is_known():
+    for kind, capability, ahead in (
+        (DeviceKind.CUDA, 90, True),
+        (DeviceKind.CUDA, 0, False),
+        (DeviceKind.CPU, 0, False),
+    ):
+        child = Failing()
+        TritonAdapter().build(child, kind, Ahead([], capability))
+        assert ("triton_ahead" in child.asked) is ahead
+    child = Failing("RuntimeError")  # it does not even import: nothing to compile
+    assert TritonAdapter().build(child, DeviceKind.CPU, Ahead()).error is not None
+    assert child.asked == ["build_imports"]

@@ -1,5 +1,9 @@
 """Triton compiles for a GPU that is not there, launch by launch."""
 
+import importlib.util
+import sys
+from pathlib import Path
+
 import pytest
 import torch
 
@@ -7,7 +11,10 @@ triton = pytest.importorskip("triton", reason="Triton is not installed")
 import triton.language as tl  # noqa: E402
 
 from evaluator.child.cubin import resource_usage  # noqa: E402
-from evaluator.child.triton_offline import recording  # noqa: E402
+from evaluator.child.session import Session  # noqa: E402
+from evaluator.child.triton_offline import compile_ahead, recording  # noqa: E402
+
+ROOT = Path(__file__).parents[2]
 
 
 @triton.autotune(
@@ -47,3 +54,36 @@ def test_a_compile_error_comes_through():
     x = torch.empty(64, device="meta")
     with recording(90), pytest.raises(triton.compiler.errors.CompilationError, match="nowhere"):
         _broken[(1,)](x, BLOCK=64)
+
+
+def _load(monkeypatch, name, path):
+    spec = importlib.util.spec_from_file_location(name, path)
+    module = importlib.util.module_from_spec(spec)
+    monkeypatch.setitem(sys.modules, name, module)
+    spec.loader.exec_module(module)
+    return module
+
+
+def test_a_candidate_is_compiled_for_the_shapes_that_the_recipes_give(monkeypatch, tmp_path):
+    session = Session()
+    session.module = _load(monkeypatch, "reference", ROOT / "examples" / "problems" / "rmsnorm_residual.py")
+    _load(monkeypatch, "candidate", ROOT / "tests" / "gpu" / "candidates" / "honest_triton.py")
+    sizes = [{"rows": rows, "hidden": 1024, "dtype": "bfloat16", "device": "cuda"} for rows in (8, 1)]
+    shapes = [session.shapes({"sizes": one}, []) for one in sizes]
+    assert [layout["shape"] for layout in shapes[0]["inputs"]["layouts"]] == [[8, 1024], [8, 1024]]
+    assert compile_ahead({"shapes": shapes, "capability": 90}, []) == {"compiled": 2, "failed": ""}
+    assert list(tmp_path.glob("*/*.cubin"))
+
+
+def test_a_candidate_that_looks_at_values_is_left_to_the_device(monkeypatch, tmp_path):
+    source = tmp_path / "looks.py"
+    source.write_text(
+        "import torch\n\nclass ModelNew(torch.nn.Module):\n"
+        "    def forward(self, x):\n        return x if bool(x.sum() > 0) else -x\n"
+    )
+    _load(monkeypatch, "candidate", source)
+    inputs = {"tree": {"list": [{"tensor": 0}]}, "layouts": [{"shape": [4], "stride": [1], "dtype": "float32"}]}
+    shapes = [{"init": {"tree": {"list": []}, "layouts": []}, "inputs": inputs}]
+    found = compile_ahead({"shapes": shapes, "capability": 90}, [])
+    assert found["compiled"] == 0
+    assert "meta" in found["failed"]

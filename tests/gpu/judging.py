@@ -41,14 +41,14 @@ def candidate(name: str) -> Candidate:
 class Judge:
     """Serves requests until closed; a request that takes longer than its limit ends the judge and the test.
 
-    With `profile` the judge's own Python time goes to that file, for `python -m pstats`."""
+    With `profile` where the judge's own thread spends its time goes to that file (`bench.sampler`)."""
 
     def __init__(self, device: str = "cuda:0", log: Path | None = None, profile: Path | None = None) -> None:
         self._ids = itertools.count(1)
         self._log = (log or Path("/dev/null")).open("a")
-        watched = [] if profile is None else ["-m", "cProfile", "-o", str(profile)]
+        watched = [] if profile is None else ["-m", "bench.sampler", str(profile)]
         self._process = subprocess.Popen(
-            [sys.executable, *watched, "-m", "evaluator", "serve", "--device", device],
+            [sys.executable, *(watched or ["-m"]), "evaluator", "serve", "--device", device],
             cwd=ROOT, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=self._log, text=True,
         )  # fmt: skip
 

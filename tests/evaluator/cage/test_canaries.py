@@ -12,7 +12,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.cage.policy import CagePolicy
+from evaluator.cage.policy import CagePolicy, StartMode
 from evaluator.errors import ChildError
 from evaluator.pool import ChildPool
 from evaluator.types import DeviceKind
@@ -162,6 +162,45 @@ def test_no_socket_is_reached(probe: StartProbe, tmp_path: Path) -> None:
     finally:
         for server in servers:
             server.close()
+
+
+def test_a_cage_with_a_loopback_speaks_with_itself_alone(tmp_path: Path) -> None:
+    """As tools around a Candidate do; what listens on the machine's own loopback, or outside, is not there."""
+    inside = """
+import socket
+server = socket.create_server(("127.0.0.1", 0))
+with socket.create_connection(server.getsockname(), timeout=2), server.accept()[0]:
+    names = [line.split(":")[0].strip() for line in open("/proc/net/dev") if ":" in line]
+"""
+    shown = tmp_path / "tool"
+    shown.mkdir()
+    (shown / "file").write_text("to be seen")
+    policy = CagePolicy(preload=("evaluator.child.wire",), start=StartMode.SPAWN, loopback=True, readable=(str(shown),))
+    job = {"name": "loopback", "files": {"probe.py": PROBE}, "operations": "probe"}
+    with (
+        socket.create_server(("127.0.0.1", 0)) as server,
+        ChildPool(DeviceKind.CPU, policy=policy) as pool,
+        pool.start(**job) as child,
+    ):
+        if pool.level == "bare":
+            pytest.skip("this machine gives no namespaces")
+        probe = Probe(child)
+        assert probe.run(inside + "result = {'names': names}")["names"] == ["lo"]
+        addresses = [
+            (socket.AF_INET, server.getsockname()),
+            (socket.AF_INET, ("192.0.2.1", 80)),
+            (socket.AF_INET6, ("::1", 1)),
+        ]
+        tried = probe.run(f"addresses = {[(int(f), a) for f, a in addresses]!r}\n" + CONNECT)["tried"]
+        assert tried == ["ConnectionRefusedError", "OSError", "PermissionError"]
+        assert probe.run(f"result = {{'read': open({str(shown / 'file')!r}).read()}}") == {"read": "to be seen"}
+        with pytest.raises(ChildError, match="Read-only file system"):
+            probe.run(f"open({str(shown / 'file')!r}, 'w')")
+
+
+def test_a_fork_servers_children_have_no_loopback() -> None:
+    with pytest.raises(ValueError, match="loopback"):
+        CagePolicy(loopback=True)
 
 
 WRITE = """

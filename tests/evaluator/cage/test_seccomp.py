@@ -79,6 +79,15 @@ def test_what_depends_on_the_first_argument() -> None:
     assert [verdict(cuda, SOCKET, family) for family in (1, 2, 10, 16)] == [ALLOW, EPERM, EPERM, EPERM]
 
 
+@given(st.integers(0, 600), st.booleans())
+def test_a_loopback_opens_internet_sockets_and_nothing_else(number: int, cuda: bool) -> None:
+    with_it = seccomp.program(unix_sockets=cuda, loopback=True, machine="x86_64")
+    assert with_it is not None
+    if number not in SPECIAL:
+        assert verdict(with_it, number) == verdict(filter_for(cuda=True), number)
+    assert [verdict(with_it, SOCKET, family) for family in (1, 2, 10, 16, 17)] == [ALLOW, ALLOW, EPERM, EPERM, EPERM]
+
+
 def test_no_filter_for_an_unknown_architecture() -> None:
     assert seccomp.program(machine="aarch64") is None
 

@@ -1,0 +1,73 @@
+"""What a caged child can be asked to do with one of NVIDIA's tools: run a guest (`guest`, `probe`) beneath it.
+
+The child that is asked runs nothing of a Candidate's; tool and guest are processes below it and end with it. What they
+leave behind was in a Candidate's reach: claims, of limited size.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import signal
+import stat
+import subprocess
+import sys
+from pathlib import Path
+from typing import Any
+
+from evaluator.child.wire import Operation
+from evaluator.child.words import WORDS_VARIABLE
+
+_HEAD_BYTES, _TAIL_BYTES = 192 << 10, 32 << 10
+_GUEST = "import sys; sys.path[:] = {path!r}; from evaluator.child.{guest} import main; main()"
+
+
+def run(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+    """Run "tool" (program and options; its log goes where we say) around "guest", for "limit_s" seconds at most.
+
+    "environment" is added to the guest's. Gives {"exit": status, negative for a signal, None when it ran out of time;
+    "log": the tool's; "words": what the guest wrote down; "output": what both printed}.
+    """
+    del fds
+    folder = Path(os.environ.get("TMPDIR", "/tmp"), "tool")
+    folder.mkdir()
+    log, words, output = folder / "log", folder / "words", folder / "output"
+    guest = [sys.executable, "-I", "-S", "-B", "-u", "-c", _GUEST.format(path=sys.path, guest=request["guest"])]
+    environment = {**os.environ, **request["environment"], WORDS_VARIABLE: str(words)}
+    with output.open("wb") as target:
+        process = subprocess.Popen(
+            [*request["tool"], "--log-file", str(log), *guest],
+            stdin=subprocess.DEVNULL, stdout=target, stderr=subprocess.STDOUT,
+            env=environment, cwd=folder, start_new_session=True,
+        )  # fmt: skip
+        try:
+            code: int | None = process.wait(request["limit_s"])
+        except subprocess.TimeoutExpired:
+            code = None
+        finally:
+            with contextlib.suppress(ProcessLookupError):  # whoever left the group ends with the cage
+                os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+    return {"exit": code, "log": _text(log), "words": _text(words), "output": _text(output)}
+
+
+def _text(path: Path) -> str:
+    """Head and tail of a file that a hostile process may have put there: no link, no pipe, nothing endless."""
+    try:
+        fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
+    except OSError:
+        return ""
+    try:
+        found = os.fstat(fd)
+        if not stat.S_ISREG(found.st_mode):
+            return ""
+        data = os.pread(fd, _HEAD_BYTES, 0)
+        if found.st_size > _HEAD_BYTES:
+            start = max(_HEAD_BYTES, found.st_size - _TAIL_BYTES)
+            data += b"\n" + os.pread(fd, _TAIL_BYTES, start)
+    finally:
+        os.close(fd)
+    return data.decode("utf-8", "replace")
+
+
+OPS: dict[str, Operation] = {"tool": run}
