@@ -11,6 +11,7 @@ Nudge = str
 CONTROL = "control"
 PROPOSE = "propose"
 BUILD = "build"
+BUILD_CUDA = "build.cuda"
 
 
 class JobKind(StrEnum):
@@ -22,6 +23,11 @@ class JobKind(StrEnum):
     JUDGE = "judge"
     CONFIRM = "confirm"
     WEBHOOK = "webhook"
+
+
+def build_queue(kind: DeviceKind) -> str:
+    """Where Candidates for a device kind are compiled: beside that device's toolchain, while others are timed on it."""
+    return BUILD if kind is DeviceKind.CPU else BUILD_CUDA
 
 
 def device_queue(kind: DeviceKind) -> str:

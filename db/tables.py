@@ -15,6 +15,8 @@ from sqlalchemy import Double, ForeignKey, Index, LargeBinary, Text, UniqueConst
 from sqlalchemy.orm import Mapped, mapped_column
 
 from db import access_tables as access_tables  # its tables belong to the same metadata
+from db import lesson_tables as lesson_tables
+from db import ratio_tables as ratio_tables
 from db import worker_tables as worker_tables
 from db.base import Base, Hash, Id, Word
 

@@ -23,6 +23,7 @@ from evaluator.types import (
     Verdict,
     WorkloadFacts,
 )
+from evolution.lessons import Learned
 from evolution.types import Arm, ProposalOutcome
 
 
@@ -175,6 +176,18 @@ class Remembered:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Precedent:
+    """A lesson that an earlier Run on such a device learned on a similar Problem, or on this one.
+
+    `sizes` are those of its Workload, empty where it holds over all of them.
+    """
+
+    problem: str
+    sizes: Mapping[str, Any]
+    lesson: Learned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ProposeWork:
     """Make one Candidate.
 
@@ -208,6 +221,7 @@ class ProposeWork:
     varied: tuple[str, ...] = ()
     approaches: tuple[Approach, ...] = ()
     remembered: Remembered | None = None
+    precedents: tuple[Precedent, ...] = ()
     hint: Mapping[str, Any] = field(default_factory=dict)
     given: str | None = None
     calls: int = 1

@@ -10,6 +10,8 @@ TUNER = Arm(proposer="tuner", operator=Operator.TUNE)
 DOWN_AFTER = 3
 """An arm whose endpoint failed this many times in a row is not asked again in this Run."""
 
+DISPATCH = "dispatch"
+"""Puts several judged kernels into one; its variants say which."""
 EXTERNAL = "external"
 """Candidates that somebody outside gave: `external:NAME`."""
 
@@ -19,7 +21,7 @@ _MODEL_OPERATORS = (Operator.CREATE, Operator.REWRITE, Operator.DIFF, Operator.C
 
 def is_free(arm: Arm) -> bool:
     """Whether an arm never uses tokens or dollars."""
-    return arm.proposer in (SEED.proposer, TUNER.proposer) or arm.proposer.split(":", 1)[0] in _ENUMERATING
+    return arm.proposer in (SEED.proposer, TUNER.proposer, DISPATCH) or arm.proposer.split(":", 1)[0] in _ENUMERATING
 
 
 def arms_of(proposers: tuple[str, ...]) -> tuple[Arm, ...]:

@@ -15,6 +15,18 @@ def target_reached(state: SearchState) -> Finish | None:
     return Finish(reason=EndReason.TARGET_REACHED, message=text)
 
 
+def roofline_reached(state: SearchState) -> Finish | None:
+    """The end of a Run whose confirmed Champion is so near to what its device allows that little is left to gain."""
+    share, champion = state.config.roofline_share, state.champion
+    if share is None or champion is None or champion.attained is None or champion.attained < share:
+        return None
+    text = (
+        f"The Champion attains {champion.attained:.0%} of what memory allows ({share:.0%} ends a run): next to nothing "
+        f"is left to gain. It runs {champion.speedup:.2f} times as fast as the fastest baseline."
+    )
+    return Finish(reason=EndReason.ROOFLINE_REACHED, message=text)
+
+
 def finish(state: SearchState, why: EndReason, words: str) -> Finish:
     """The end of a Run for a reason; without a Champion the reason is no_improvement, with advice.
 

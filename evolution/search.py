@@ -9,7 +9,8 @@ from random import Random
 from evolution import bandit, spending
 from evolution.arms import SEED, TUNER, is_free, is_up, seeds_asked, stats_of
 from evolution.confirming import contender
-from evolution.ending import finish, target_reached
+from evolution.dispatch import dispatch_due
+from evolution.ending import finish, roofline_reached, target_reached
 from evolution.parents import islanders, sample, sample_broken, sample_pair
 from evolution.state import ArmStats, Elite, SearchState
 from evolution.tunables import key_of
@@ -49,13 +50,15 @@ def decide(state: SearchState, rng: Random) -> list[Decision]:
     """
     if spending.wall_over(state):
         return [] if state.open_confirms else [finish(state, EndReason.BUDGET, "The wall budget is used up.")]
-    reached = target_reached(state)
+    reached = target_reached(state) or roofline_reached(state)
     if reached is not None:
         return [reached]
     plan = _Plan()
     over = _over(state)
     if over is None:
         _top_up(state, plan, rng)
+        if not plan.decisions and state.in_flight == 0:
+            _combine(state, plan, last=True)
         if not plan.decisions and state.in_flight == 0:
             over = _spent(state)
     quiet = over is not None and state.in_flight == 0
@@ -96,6 +99,8 @@ def _top_up(state: SearchState, plan: _Plan, rng: Random) -> None:
     stats = stats_of(state)
     room = state.config.in_flight - state.in_flight
     seeds = list(range(seeds_asked(state), len(state.config.seed_sources) + len(state.warm)))
+    if room > 0:
+        _combine(state, plan, last=False)
     while len(plan.decisions) < room:
         judgements = len(plan.remeasured)
         if not spending.may_propose(state, plan.proposals, judgements):
@@ -107,6 +112,14 @@ def _top_up(state: SearchState, plan: _Plan, rng: Random) -> None:
         plan.decisions.append(decision)
         if isinstance(decision, Propose):
             plan.proposals += 1
+
+
+def _combine(state: SearchState, plan: _Plan, *, last: bool) -> None:
+    """Several kernels in one, where that is due."""
+    found = dispatch_due(state, last=last) if spending.may_propose(state) else None
+    if found is not None:
+        plan.decisions.append(found)
+        plan.proposals += 1
 
 
 def _seed(state: SearchState, index: int, island: int) -> Propose:

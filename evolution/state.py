@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 
 from evaluator.types import Language, Verdict
 from evolution.tunables import Scalar
@@ -62,6 +62,31 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Rated:
+    """How much faster than the fastest Baseline a Candidate is on one Workload. `combined`: it is a dispatch."""
+
+    candidate_id: str
+    number: int
+    speedup: float
+    low: float
+    high: float
+    combined: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Share:
+    """One Workload: its weight, the Run's fastest Candidate there, and who leads there of those that are no dispatch.
+
+    `reference` is how fast the reference as it is runs against the fastest Baseline, where that is known.
+    """
+
+    weight: float
+    best: Rated
+    leader: Rated
+    reference: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class ArmStats:
     """What an arm has cost and brought in this Run. `asked - settled` are in flight.
 
@@ -86,12 +111,16 @@ class ArmStats:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Standing:
-    """The Champion that stands. `own`: this Run promoted it. `speedup` was confirmed against the fastest Baseline."""
+    """The Champion that stands. `own`: this Run promoted it. `speedup` was confirmed against the fastest Baseline.
+
+    `attained` is its share of the roofline (`evolution.roofline`), None where that is not known well enough.
+    """
 
     candidate_id: str
     hash: str
     speedup: float
     own: bool
+    attained: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,7 +129,7 @@ class SearchState:
 
     `proposals` counts all that were opened; `open_*` what is in flight. `warm` are Candidates of other Runs to try.
     `families` are those that the inner search may look at. Times are seconds of device work a step; 0.0 where none has
-    been seen. `baseline` says in words what the fastest Baseline is.
+    been seen. `baseline` says in words what the fastest Baseline is. `shares` are the Workloads, if several.
     """
 
     config: RunConfig
@@ -121,6 +150,7 @@ class SearchState:
     judge_s: float = 0.0
     confirm_s: float = 0.0
     baseline: str = ""
+    shares: Mapping[str, Share] = field(default_factory=dict)
 
     @property
     def in_flight(self) -> int:

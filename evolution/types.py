@@ -37,6 +37,7 @@ class EndReason(StrEnum):
 
     BUDGET = "budget"
     TARGET_REACHED = "target_reached"
+    ROOFLINE_REACHED = "roofline_reached"
     STAGNATED = "stagnated"
     NO_IMPROVEMENT = "no_improvement"
     PROBLEM_REFUSED = "problem_refused"
@@ -131,6 +132,7 @@ class RunConfig:
     """How a Run searches. `proposers` are names from the operator's settings, "synthesiser" and "replay:FILE" included.
 
     `seed` drives every random choice. `target_speedup` ends the Run once a confirmed Champion reaches it.
+    `roofline_share` ends it once the Champion attains so much of what memory allows (see `evolution.roofline`).
     `seed_sources` are texts to begin with, `seed_candidates` ids of stored Candidates of the same Problem.
     """
 
@@ -139,6 +141,7 @@ class RunConfig:
     islands: int = 2
     in_flight: int = 4
     target_speedup: float | None = None
+    roofline_share: float | None = 0.95
     stagnation_candidates: int = 40
     seed_sources: tuple[str, ...] = ()
     seed_candidates: tuple[str, ...] = ()
@@ -151,6 +154,9 @@ class RunConfig:
         target = self.target_speedup
         if target is not None and not (math.isfinite(target) and target > 0):
             raise ValueError("target_speedup must be a positive number")
+        share = self.roofline_share
+        if share is not None and not 0 < share <= 1:
+            raise ValueError("roofline_share lies between 0 and 1")
         if len(self.seed_sources) + len(self.seed_candidates) > MOST_SEEDS:
             raise ValueError(f"a Run begins with at most {MOST_SEEDS} seeds")
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from prompts.errors import PromptError, PromptTooLarge, ReplyError
-from prompts.material import ApproachNote, LessonNote, Material, ParentNote, RememberedNote
+from prompts.material import ApproachNote, LessonNote, Material, ParentNote, PrecedentNote, RememberedNote
 from prompts.render import Prompt, follow_up, render
 from prompts.reply import read_reply
 
@@ -12,6 +12,7 @@ __all__ = [
     "LessonNote",
     "Material",
     "ParentNote",
+    "PrecedentNote",
     "Prompt",
     "PromptError",
     "PromptTooLarge",

@@ -71,6 +71,15 @@ class RememberedNote:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class PrecedentNote:
+    """What a value of a Tunable was worth on a similar Problem: one line, and where it was seen."""
+
+    problem: str
+    said: str
+    sizes: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
     """All that a prompt may say. `notes` are refusals of earlier replies, newest first.
 
@@ -93,6 +102,7 @@ class Material:
     varied: tuple[str, ...] = ()
     approaches: tuple[ApproachNote, ...] = ()
     remembered: RememberedNote | None = None
+    precedents: tuple[PrecedentNote, ...] = ()
     number: int = 0
     variant: str = "default"
 

@@ -25,7 +25,18 @@ MAX_LESSONS = 12
 MAX_NOTES = 3
 REASON_CHARACTERS = 160
 _UNSAID = frozenset({"reserved_core"})  # facts of a device that change nothing for who writes a kernel
-_PARTS = ("workloads", "device", "timing", "techniques", "remembered", "approaches", "lessons", "notes", "parent")
+_PARTS = (
+    "workloads",
+    "device",
+    "timing",
+    "techniques",
+    "remembered",
+    "precedents",
+    "approaches",
+    "lessons",
+    "notes",
+    "parent",
+)
 _OF_ALL_THAT_PASS = frozenset({"checked_calls", "oracle", "skipped", "worst_error_share"})
 _BINDING = re.compile(r"libpython|python3|libtorch_python|_ctypes|libffi|_multiarray|.*cpython-|ld-linux")
 # A good implementation's error in norm is multiplied and added to, then that of an element: `evaluator.limits`.
@@ -100,6 +111,7 @@ def _sections(material: Material, guide: str) -> list[Section]:
         Section("timing", 65, (fill("timing", kind=material.device_kind), "")),
         Section("techniques", 55, (fill("techniques", lines=lines), "") if lines else ("",)),
         Section("remembered", 35, _remembered(material)),
+        Section("precedents", 36, _shorter("precedents", material.precedents)),
         Section("approaches", 45, _shorter("approaches", answered)),
         Section("lessons", 40, _shorter("lessons", material.lessons)),
         Section("notes", 70, _shorter("notes", [clip(note, 600) for note in material.notes[:MAX_NOTES]])),
@@ -254,12 +266,13 @@ def _told(parent: ParentNote) -> tuple[Mapping[str, Any], float | None]:
     if parent.verdict != Verdict.PASSED or not isinstance(correctness, Mapping):
         return parent.evidence, None
     kept = {key: value for key, value in correctness.items() if key not in _OF_ALL_THAT_PASS}
-    return {**parent.evidence, "correctness": kept}, correctness.get("worst_error_share")
+    told = {key: value for key, value in parent.evidence.items() if key != "sanitizer"}  # it found nothing
+    return {**told, "correctness": kept}, correctness.get("worst_error_share")
 
 
 def _resources(resources: Mapping[str, Any]) -> dict[str, Any]:
     """Where the time was seen, by file: names within a file are the nearest that it exports, and mislead."""
-    kept = {key: value for key, value in resources.items() if key not in ("ran", "operations")}
+    kept = {key: value for key, value in resources.items() if key not in ("ran", "operations", "no counters")}
     operations = resources.get("operations")
     if isinstance(operations, Mapping):
         kept["operations"] = {name: n for name, n in operations.items() if not name.startswith("aten.empty")}

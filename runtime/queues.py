@@ -13,8 +13,9 @@ BUILD = "build"
 CPU = "cpu"
 GPU_PREFIX = "gpu."
 CUDA = GPU_PREFIX + DeviceKind.CUDA.value
+BUILD_CUDA = "build." + DeviceKind.CUDA.value
 
-QUEUES = (CONTROL, PROPOSE, BUILD, CPU, CUDA)
+QUEUES = (CONTROL, PROPOSE, BUILD, BUILD_CUDA, CPU, CUDA)
 
 
 def device_queue(kind: DeviceKind | str) -> str:

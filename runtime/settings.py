@@ -106,6 +106,20 @@ class Settings(BaseSettings):
         default="any",
         description="Judge nothing at less isolation: `caged` asks for namespaces, `whole` for all. `doctor` shows it.",
     )
+    built_files: str = Field(
+        default="",
+        description="Folder of what Candidates compiled, for all judges of a machine; unset: each remembers its own.",
+    )
+    sanitizer: str = Field(
+        default="", description="compute-sanitizer's program; unset: where it is installed; `off`: never run."
+    )
+    sanitizer_s: float = Field(
+        default=60.0, gt=0, description="Total time of each tool of compute-sanitizer in one confirmation."
+    )
+    ncu: str = Field(
+        default="", description="Nsight Compute's program; unset: where it is installed; `off`: no counters are read."
+    )
+    ncu_s: float = Field(default=60.0, gt=0, description="Total time of reading a GPU's counters once.")
     gpu_device: str = Field(default="cuda:0", pattern=r"^cuda:\d+$", description="The device of a `gpu` worker.")
     admit_deadline_s: float = Field(default=180.0, gt=0, description="Total time of one admission.")
     baseline_deadline_s: float = Field(default=600.0, gt=0, description="Total time of timing all Baselines once.")

@@ -45,6 +45,10 @@ class ModelNew(nn.Module):
     def forward(self, x, residual):
         return torch.nn.functional.rms_norm(x + residual, (1024,), self.weight, 1e-6)
 """
+_CONFIG: Mapping[str, Any] = {
+    "target_speedup": None, "roofline_share": 0.95, "stagnation_candidates": 40, "islands": 2, "in_flight": 4,
+    "seed": 0,
+}  # fmt: skip
 # By name of the field, everywhere.
 _FIELDS: Mapping[str, Any] = {
     "problem_id": f"prob_{_ID}", "run_id": f"run_{_ID}", "candidate_id": f"cand_{_ID}", "champion_id": f"cand_{_ID}",
@@ -79,8 +83,8 @@ _OWN: Mapping[str, Mapping[str, Any]] = {
     "InjectRequest": {"language": None, "parents": [f"cand_{_ID}"]},
     "BudgetRequest": {"candidates": 40, "wall_s": 600.0, "tokens": None, "usd": None, "device_s": None},
     "Budget": {"candidates": 40, "wall_s": 600.0, "tokens": None, "usd": None, "device_s": None},
-    "ConfigRequest": {"target_speedup": None, "stagnation_candidates": 40, "islands": 2, "in_flight": 4, "seed": 0},
-    "RunConfig": {"target_speedup": None, "stagnation_candidates": 40, "islands": 2, "in_flight": 4, "seed": 0},
+    "ConfigRequest": _CONFIG,
+    "RunConfig": _CONFIG,
     "WebhookRequest": {"secret": "at least sixteen characters".replace(" ", "-")},
     "Webhook": {"state": "delivered", "status": 204, "attempts": 1},
     "ForkRequest": {"config": None, "heritage": "champions"},

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import textwrap
+from collections.abc import Collection
 
 from synthesis.errors import Unsupported
 
@@ -19,6 +20,7 @@ def model_parts(source: str) -> tuple[str, list[str]]:
         if any(isinstance(n, ast.FunctionDef) and n.name == "reference" for n in tree.body):
             return "", []
         raise Unsupported("the reference has neither a class Model nor a function reference")
+    _forget_names(model)
     bases = [ast.unparse(b) for b in model.bases]
     if len(bases) != 1 or bases[0].split(".")[-1] != "Module":
         raise Unsupported(f"class Model derives from {', '.join(bases) or 'object'}")
@@ -26,6 +28,42 @@ def model_parts(source: str) -> tuple[str, list[str]]:
     needed = _closure(tree, kept)
     body = "\n\n".join(_text(source, n) for n in kept)
     return body.replace("super(Model, self)", "super()"), [_text(source, n) for n in needed]
+
+
+def meaning(source: str, model: str, member: str) -> tuple[str, list[str], list[str]]:
+    """What a method of a class does: its arguments, its statements, and the definitions that it needs, as texts that
+    are equal for methods that differ in layout, comments and annotations alone."""
+    tree = ast.parse(source)
+    owner = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == model)
+    _forget_names(owner)
+    found = [node for node in owner.body if member in _defined(node)][-1]
+    for part in ast.walk(found):
+        if isinstance(part, ast.arg):
+            part.annotation = None
+    needed = _closure(tree, [found])
+    body = getattr(found, "body", [found])
+    if isinstance(found, ast.FunctionDef) and ast.get_docstring(found) is not None:
+        body = body[1:]
+    said = [ast.unparse(node) for node in body]
+    arguments = ast.unparse(found.args) if isinstance(found, ast.FunctionDef) else ""
+    return arguments, said, [ast.unparse(node) for node in needed]
+
+
+def closure(source: str, model: str, without: Collection[str] = ()) -> set[str]:
+    """The top-level names that a class of this source needs, directly or through others, except in some methods."""
+    tree = ast.parse(source)
+    owners = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == model]
+    for owner in owners:
+        _forget_names(owner)
+    kept = [part for owner in owners for part in owner.body if not _defined(part) & set(without)]
+    return set[str]().union(*(_defined(node) for node in _closure(tree, kept)))
+
+
+def _forget_names(owner: ast.ClassDef) -> None:
+    """Every `super(Model, self)` in a class becomes `super()`: it must not need itself by name."""
+    for part in ast.walk(owner):
+        if isinstance(part, ast.Call) and ast.unparse(part) == f"super({owner.name}, self)":
+            part.args = []
 
 
 def _dropped(node: ast.stmt) -> bool:

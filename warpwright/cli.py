@@ -111,7 +111,7 @@ def serve(
             raise BadUsage(f"a stack is already running on {folder.path}{where}; --data DIR runs another beside it")
         workers = ["control", "propose", "build", "cpu"]
         if read_device(None) != "cpu":
-            workers.append("gpu")
+            workers += ["gpu", "gpu-build"]
         with Stack(folder, workers=workers, host=host, port=port, stays=True) as stack:
             if json:
                 print_json_line({"url": stack.url, "data": str(folder.path)})

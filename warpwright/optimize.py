@@ -70,7 +70,7 @@ def optimize(options: Options) -> ExitCode:
     source, config, budget = read_source(options.problem), options.config(), options.budget()
     kind = kind_of(options.device)
     gpu = options.device if kind == "cuda" else None
-    workers = ("control", "propose", *(("gpu",) if gpu else ("build", "cpu")))
+    workers = ("control", "propose", *(("gpu", "gpu-build") if gpu else ("build", "cpu")))
     with open_session(options.server, options.data, workers=workers, gpu=gpu) as session:
         client = session.client
         problem = client.create_problem(name=options.problem.stem, source=source, domain=options.domain)

@@ -51,6 +51,8 @@ class Tally:
             case "champion.promoted":
                 self.champion = float(data["speedup"])
                 return f"{self._who(data)}: CHAMPION, confirmed {self.champion:.2f}x the fastest baseline"
+            case "run.learned":
+                return "\n".join(f"learned: {lesson}" for lesson in data.get("lessons", ()))
             case "run.ended":
                 return f"ended: {data.get('reason', data.get('status', ''))}"
         return None

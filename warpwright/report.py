@@ -69,6 +69,7 @@ def headline(summary: Summary) -> str:
         "problem_refused": "The problem was refused.",
         "no_proposer": "There was nobody to ask for kernels.",
         "cancelled": "The run was cancelled.",
+        "roofline_reached": "The kernel runs at what memory allows.",
     }
     text = reasons.get(run.end_reason or "", f"The run ended: {run.end_reason or run.status}.")
     searched = run.end_reason in ("no_improvement", "budget", "stagnated")

@@ -232,6 +232,7 @@ class Stack:
     def _environment(self) -> dict[str, str]:
         env = {key: value for key, value in os.environ.items() if not key.startswith("COV_")}
         env.setdefault("WARPWRIGHT_LOG_LEVEL", "INFO")
+        env.setdefault("WARPWRIGHT_BUILT_FILES", str(self._folder.path / "built"))
         env.setdefault("WARPWRIGHT_DATABASE_URL", f"sqlite:///{self._folder.path / 'warpwright.db'}")
         env |= {
             "WARPWRIGHT_REDIS_URL": self._valkey.url,

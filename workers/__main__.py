@@ -20,11 +20,18 @@ from db.engine import check, make_engine
 from db.errors import SchemaMismatch
 from runtime.errors import SettingsError
 from runtime.logs import configure_logging
-from runtime.queues import BUILD, CONTROL, CPU, CUDA, PROPOSE
+from runtime.queues import BUILD, BUILD_CUDA, CONTROL, CPU, CUDA, PROPOSE
 from runtime.settings import settings
 from workers.errors import StartFailed
 
-QUEUE_OF = {"control": CONTROL, "propose": PROPOSE, "build": BUILD, "cpu": CPU, "gpu": CUDA}
+QUEUE_OF = {
+    "control": CONTROL,
+    "propose": PROPOSE,
+    "build": BUILD,
+    "cpu": CPU,
+    "gpu": CUDA,
+    "gpu-build": BUILD_CUDA,
+}
 SCHEMA_WAIT_S = 60.0
 STOP_S = 20.0
 BOUND = Path(__file__).with_name("bound.py")
@@ -38,7 +45,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     try:
         configure_logging(settings().log_level, settings().log_format)
         if options.kind == "all":
-            return run_all(("control", "propose", "build", *(("gpu",) if options.gpu else ()), "cpu"))
+            return run_all(("control", "propose", "build", *(("gpu", "gpu-build") if options.gpu else ()), "cpu"))
         await_schema(settings().database_url)
     except SettingsError as error:
         print(error, file=sys.stderr)
@@ -54,11 +61,14 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "kind",
         choices=[*QUEUE_OF, "all"],
-        help="control: decides what is next, and sweeps; propose: asks Proposers; build: screens and compiles for "
-        "the CPU; cpu, gpu: admit, time, judge and confirm on that device (gpu builds too); all: every one but gpu",
+        help="control: decides what is next, and sweeps; propose: asks Proposers; build, gpu-build: screen and compile "
+        "for the CPU or a GPU while others are timed; cpu, gpu: admit, time, judge and confirm on that device; "
+        "all: every one but those of a GPU",
     )
-    parser.add_argument("--device", metavar="cuda:N", help="which GPU a gpu worker serves (WARPWRIGHT_GPU_DEVICE)")
-    parser.add_argument("--gpu", action="store_true", help="with all: a gpu worker too")
+    parser.add_argument(
+        "--device", metavar="cuda:N", help="which GPU a gpu or gpu-build worker serves (WARPWRIGHT_GPU_DEVICE)"
+    )
+    parser.add_argument("--gpu", action="store_true", help="with all: a gpu and a gpu-build worker too")
     return parser
 
 

@@ -23,13 +23,14 @@ from db.work import WorkItem
 from evaluator.schema import SchemaError, from_json
 from evaluator.types import Device, DeviceKind, Environment
 from runtime.logs import get_logger
-from runtime.queues import BUILD, CPU, CUDA, PROPOSE, device_kind
+from runtime.queues import BUILD, BUILD_CUDA, CPU, CUDA, PROPOSE, device_kind
 from workers.context import Context
 from workers.errors import StepFailed
 from workers.handlers import HANDLERS, Settle
 from workers.lease import Lease
 
 DEVICE_QUEUES = frozenset({CPU, CUDA})
+BUILDS = {BUILD: DeviceKind.CPU, BUILD_CUDA: DeviceKind.CUDA}
 REGISTER_EVERY_S = 300.0
 DESCRIBE_S = 120.0
 MESSAGE_CHARACTERS = 2000
@@ -45,8 +46,8 @@ def work(context: Context, queue: str) -> int:
     done = 0
     if queue in DEVICE_QUEUES:
         register_device(context, queue)
-    elif queue == BUILD:
-        _warm(context)
+    elif queue in BUILDS:
+        _warm(context, queue)
     while not context.stopping.is_set():
         with write_session(context.engine) as s:
             job = claim(s, [queue], context.name, context.settings.lease_s)
@@ -145,15 +146,15 @@ def _write(context: Context, settle: Settle) -> list[Nudge]:
     raise AssertionError("unreachable: the last attempt raises")
 
 
-def _warm(context: Context) -> None:
+def _warm(context: Context, queue: str) -> None:
     """Start the judge that builds, once, before the first Candidate waits for it."""
-    if BUILD in context.registered:
+    if queue in context.registered:
         return
-    context.registered[BUILD] = float("inf")
+    context.registered[queue] = float("inf")
     try:
-        context.judge(DeviceKind.CPU).request("ping", deadline_s=DESCRIBE_S)
+        context.judge(BUILDS[queue]).request("ping", deadline_s=DESCRIBE_S)
     except StepFailed as error:
-        log.error("judge.not_started", queue=BUILD, error=str(error))
+        log.error("judge.not_started", queue=queue, error=str(error))
 
 
 def register_device(context: Context, queue: str) -> None:

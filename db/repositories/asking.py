@@ -36,9 +36,8 @@ def propose_work(s: Session, proposal_id: str, *, calls: int) -> ProposeWork:
     device = baseline.device if baseline is not None else admission.device if admission is not None else None
     budget, config = from_json(Budget, run.budget), from_json(RunConfig, run.config)
     problem = from_json(Problem, s.get_one(ProblemRow, run.problem_id).body)
-    fresh = proposal.operator == Operator.CREATE and not is_free(
-        Arm(proposer=proposal.proposer, operator=Operator.CREATE)
-    )
+    free = is_free(Arm(proposer=proposal.proposer, operator=Operator(proposal.operator)))
+    fresh = proposal.operator == Operator.CREATE and not free
     return ProposeWork(
         proposal_id=proposal.id,
         run_id=run.id,
@@ -63,6 +62,7 @@ def propose_work(s: Session, proposal_id: str, *, calls: int) -> ProposeWork:
         tried=_tried(s, run),
         varied=tuple(admission.evidence.get("varied_sizes", ())) if admission is not None else (),
         approaches=_approaches(s, run),
+        precedents=() if free else memory.precedents(s, run, problem.source),
         remembered=memory.similar_champion(s, run, problem.source) if fresh else None,
         hint=proposal.hint,
         given=_given(s, proposal, config),

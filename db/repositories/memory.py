@@ -5,13 +5,18 @@ from __future__ import annotations
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from db.tables import CandidateRow, ChampionRow, ProblemRow, RunRow
-from db.work import Remembered
+from db.lesson_tables import LessonRow
+from db.tables import BaselineRow, CandidateRow, ChampionRow, ProblemRow, RunRow
+from db.work import Precedent, Remembered
+from evaluator.schema import from_json
 from evaluator.types import Language
 from evolution.fingerprint import fingerprint, likeness
+from evolution.lessons import Learned, describe
 
 LEAST_LIKENESS = 0.5
 _NEWEST = 200
+MOST_PRECEDENTS = 8
+_PER_PROBLEM = 4
 
 
 def similar_champion(s: Session, run: RunRow, reference: str) -> Remembered | None:
@@ -38,3 +43,49 @@ def similar_champion(s: Session, run: RunRow, reference: str) -> Remembered | No
     return Remembered(
         problem=row.name, speedup=row.speedup, language=Language(candidate.language), source=candidate.source
     )
+
+
+def precedents(s: Session, run: RunRow, reference: str) -> tuple[Precedent, ...]:
+    """What earlier Runs learned on similar Problems on a device of this name, own or public; the most alike first.
+
+    Of each Problem the surest few; of equal ones the newest.
+    """
+    device = s.scalars(select(BaselineRow.device_name).where(BaselineRow.id == run.baseline_id)).one_or_none()
+    if device is None:
+        return ()
+    rows = s.execute(
+        select(LessonRow.problem_id, LessonRow.body, LessonRow.sizes, ProblemRow.name, ProblemRow.body.label("problem"))
+        .join(ProblemRow, ProblemRow.id == LessonRow.problem_id)
+        .where(
+            LessonRow.device_kind == run.device_kind,
+            LessonRow.device_name == device,
+            LessonRow.run_id != run.id,
+            or_(ProblemRow.project_id == run.project_id, ProblemRow.public),
+        )
+        .order_by(LessonRow.id.desc())
+        .limit(_NEWEST)
+    ).all()
+    wanted = fingerprint(reference)
+    alike = {row.problem_id: likeness(wanted, fingerprint(str(row.problem["source"]))) for row in rows}
+    found: dict[tuple[object, ...], tuple[float, Precedent]] = {}
+    for row in rows:
+        lesson = from_json(Learned, row.body)
+        key = row.problem_id, lesson.language, lesson.tunable, lesson.workload
+        if alike[row.problem_id] >= LEAST_LIKENESS and key not in found:
+            made = Precedent(problem=row.name, sizes=row.sizes, lesson=lesson)
+            found[key] = alike[row.problem_id], made
+    ordered = sorted(found.values(), key=lambda item: (-item[0], item[1].problem, -item[1].lesson.low))
+    counts: dict[str, int] = {}
+    kept = []
+    for _, one in ordered:
+        counts[one.problem] = counts.get(one.problem, 0) + 1
+        if counts[one.problem] <= _PER_PROBLEM:
+            kept.append(one)
+    return tuple(kept[:MOST_PRECEDENTS])
+
+
+def taught(s: Session, run_id: str) -> tuple[str, ...]:
+    """What an ended Run taught, a line each, the surest first."""
+    bodies = s.scalars(select(LessonRow.body).where(LessonRow.run_id == run_id))
+    found = sorted((from_json(Learned, body) for body in bodies), key=lambda one: -one.low)
+    return tuple(describe(one) for one in found)

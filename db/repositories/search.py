@@ -11,7 +11,8 @@ from sqlalchemy.orm import Session
 
 from db.clock import now
 from db.packing import load_baseline
-from db.repositories import champions, runs
+from db.repositories import champions, roofline, runs
+from db.repositories.shares import shares
 from db.tables import ArmStat, BaselineRow, CandidateRow, EvaluationRow, ProposalRow, RunRow
 from evaluator.schema import from_json
 from evaluator.types import DeviceKind, Language, Verdict
@@ -127,6 +128,7 @@ def load(s: Session, run: RunRow, arms: Sequence[ArmStat]) -> SearchState:
         judge_s=run.judged_s / run.judged if run.judged else 0.0,
         confirm_s=run.confirmed_s / run.confirmed if run.confirmed else 0.0,
         baseline=_baseline(s, run),
+        shares=shares(s, run),
     )
 
 
@@ -135,7 +137,13 @@ def _standing(s: Session, run: RunRow) -> Standing | None:
     if row is None:
         return None
     source_hash = s.scalars(select(CandidateRow.hash).where(CandidateRow.id == row.candidate_id)).one()
-    return Standing(candidate_id=row.candidate_id, hash=source_hash, speedup=row.speedup, own=row.run_id == run.id)
+    return Standing(
+        candidate_id=row.candidate_id,
+        hash=source_hash,
+        speedup=row.speedup,
+        own=row.run_id == run.id,
+        attained=roofline.attained_by(s, row),
+    )
 
 
 def _elite(row: Any, pending: bool) -> Elite:

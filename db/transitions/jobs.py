@@ -12,7 +12,7 @@ from sqlalchemy.orm import Session
 
 from db.clock import now
 from db.ids import new_id
-from db.queues import BUILD, CONTROL, PROPOSE, JobKind, Nudge
+from db.queues import BUILD, BUILD_CUDA, CONTROL, PROPOSE, JobKind, Nudge
 from db.tables import ALIVE, AdmissionRow, BaselineRow, JobRow, RunRow
 from db.transitions.admission import ATTEMPTS
 from db.transitions.begin import progress
@@ -64,7 +64,7 @@ def claim(s: Session, queues: Sequence[str], worker: str, lease_s: float) -> Job
 def _claim(s: Session, queue: str, worker: str, lease_s: float) -> Any:
     """The row claimed of one queue, or None: projects in their turn, until one has a Job that nobody else takes."""
     for project_id in turns(s, queue):
-        if queue not in (CONTROL, PROPOSE, BUILD) and keeps_free(s, queue, project_id, worker):
+        if queue not in (CONTROL, PROPOSE, BUILD, BUILD_CUDA) and keeps_free(s, queue, project_id, worker):
             return None
         while (row := _take_next(s, queue, project_id, worker, lease_s)) is not None:
             limit = overdrawn(s, row.run_id, row.kind)

@@ -21,6 +21,7 @@ from db.transitions.history import count_evaluation, note_best, note_champion, n
 from db.transitions.locks import lock_problem, lock_run, take
 from db.transitions.orders import end_run, finish_job, order_advance, order_job, retry_job
 from db.transitions.projects import charge
+from db.transitions.ratios import keep_ratios
 from db.views import Job
 from evaluator.schema import to_json
 from evaluator.types import SCHEMA_VERSION, DeviceKind, Evaluation, Verdict
@@ -120,6 +121,7 @@ def store_verdict(
         return _our_fault(s, run, candidate, found, first=first)
     run.faults = 0
     _describe(candidate, evaluation)
+    keep_ratios(s, candidate, evaluation, first=first)
     refresh_cell(s, candidate)
     refresh_best(s, run)
     note_best(s, run)
@@ -197,6 +199,7 @@ def _confirmed(
     stat_of(s, candidate).device_s += device_s
     if evaluation.verdict is not Verdict.PASSED:
         _describe(candidate, evaluation)
+        keep_ratios(s, candidate, evaluation, first=False)
         refresh_cell(s, candidate)
         refresh_best(s, run)
         note_best(s, run)

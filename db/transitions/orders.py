@@ -11,13 +11,15 @@ from db import origin
 from db.clock import now
 from db.hooks import WebhookRow
 from db.ids import new_id
-from db.queues import BUILD, CONTROL, PROPOSE, JobKind, Nudge, device_queue
+from db.queues import CONTROL, PROPOSE, JobKind, Nudge, build_queue, device_queue
 from db.tables import EvaluationRow, JobRow, ProposalRow, RunRow
 from db.transitions.events import emit
+from db.transitions.lessons import learn
 from evaluator.types import DeviceKind
+from evolution.lessons import describe
 from evolution.types import EndReason, ProposalOutcome, RunStatus
 
-_DEVICE_WORK = (JobKind.ADMIT, JobKind.BASELINE, JobKind.BUILD, JobKind.JUDGE, JobKind.CONFIRM)
+_DEVICE_WORK = (JobKind.ADMIT, JobKind.BASELINE, JobKind.JUDGE, JobKind.CONFIRM)
 
 
 def order_job(
@@ -33,9 +35,8 @@ def order_job(
 
 
 def _queue_of(kind: JobKind, device_kind: DeviceKind) -> str:
-    """Builds for a GPU go to its own worker: kernels ask at import which GPU there is, and may touch it."""
-    if kind is JobKind.BUILD and device_kind is DeviceKind.CPU:
-        return BUILD
+    if kind is JobKind.BUILD:
+        return build_queue(device_kind)
     return device_queue(device_kind) if kind in _DEVICE_WORK else PROPOSE
 
 
@@ -122,6 +123,9 @@ def end_run(s: Session, run: RunRow, status: RunStatus, reason: EndReason, messa
         .execution_options(synchronize_session="fetch")
     )
     _drop_waiting(s, run, moment)
+    learned = learn(s, run)
+    if learned:
+        emit(s, run.id, "run.learned", lessons=[describe(one) for one in learned])
     emit(s, run.id, "run.ended", status=status.value, reason=reason.value, message=message, champion_id=run.champion_id)
     order_webhook(s, run)
 

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from starlette.responses import RedirectResponse, Response
 
 from db.engine import read_session
-from db.repositories import archive, candidates, history, problems, queue, runs
+from db.repositories import archive, candidates, history, memory, problems, queue, runs
 from db.views import ChampionView, Milestone, ProblemView
 from evaluator.types import Verdict
 from evolution.types import EndReason, Run, RunStatus
@@ -95,6 +95,7 @@ def overview(context: Ctx, who: Reads, id: RunId, x: Axis = "evaluations") -> Re
             "newest": candidates.list(session, id, limit=NEWEST),
             "gates": funnel(arms, tallies, (_confirms(tallies), len(crowned))),
             "gauges": gauges(run),
+            "taught": memory.taught(session, id) if run.status.ended else (),
             "axis": x,
             "axes": tuple(AXES),
             "chart": staircase(milestones, AXES[x], _ends(run, milestones, tallies)[x]),

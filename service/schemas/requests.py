@@ -87,6 +87,10 @@ class ConfigRequest(Strict):
     target_speedup: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = Field(
         default=None, description="End once a confirmed Champion reaches this."
     )
+    roofline_share: Annotated[float, Field(gt=0, le=1, allow_inf_nan=False)] | None = Field(
+        default=0.95,
+        description="End once a confirmed Champion attains this share of what a GPU's memory allows; null: never.",
+    )
     stagnation_candidates: Annotated[int, Field(ge=1, le=10**6), WHOLE] = Field(
         default=40, description="End after so many Candidates without progress."
     )
@@ -111,6 +115,7 @@ class ConfigRequest(Strict):
             islands=self.islands,
             in_flight=self.in_flight,
             target_speedup=self.target_speedup,
+            roofline_share=self.roofline_share,
             stagnation_candidates=self.stagnation_candidates,
             seed_sources=tuple(self.seed_sources),
             seed_candidates=tuple(self.seed_candidates),

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+
+import pytest
 from sqlalchemy import Engine
 
 from db.engine import read_session, write_session
 from db.queues import JobKind
-from db.repositories import candidates, evaluations, events, leaderboard, proposals
+from db.repositories import candidates, evaluations, events, leaderboard, proposals, roofline
 from db.transitions import settle
-from evaluator.types import Verdict
+from evaluator.types import Evaluation, Stage, Verdict, Workload, WorkloadFacts
 from evolution.types import Budget, EndReason, ProposalOutcome, RunConfig, RunStatus
 from tests.db.world import SAMPLES, World, admission, from_list
 
@@ -132,6 +135,24 @@ def test_the_champion_of_an_earlier_run_is_a_seed_and_the_one_to_beat(engine: En
     assert run.champion_id == champion
     assert "earlier run" in run.message
     assert [job.kind for job in world.done].count(JobKind.CONFIRM) == 1
+
+
+def test_a_run_ends_at_the_roofline_of_its_device(engine: Engine, monkeypatch: pytest.MonkeyPatch) -> None:
+    seen: list[tuple[int, int]] = []
+
+    def near(evaluation: Evaluation, workloads: Sequence[Workload], facts: Sequence[WorkloadFacts]) -> float:
+        assert evaluation.stage is Stage.CONFIRM
+        seen.append((len(workloads), len(facts)))
+        return 0.97
+
+    monkeypatch.setattr(roofline, "attained", near)
+    world = World(engine, propose=from_list("speed=2.0"))
+    run = world.start()
+    world.drain()
+    found = world.run(run.id)
+    assert found.end_reason is EndReason.ROOFLINE_REACHED
+    assert "attains 97% of what memory allows" in found.message
+    assert seen == [(1, 1)]
 
 
 def test_target_reached(engine: Engine) -> None:

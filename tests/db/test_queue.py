@@ -368,11 +368,11 @@ def test_builds_for_a_gpu_are_its_own_workers(engine: Engine) -> None:
         stored = problems.create_problem(s, "default", world.problem)
         runs.create_run(s, "default", stored.id, DeviceKind.CUDA, Budget(candidates=1), RunConfig())
     seen = set()
-    while job := world.claim("control", "propose", "build", "cpu", "gpu.cuda"):
+    while job := world.claim("control", "propose", "build", "build.cuda", "cpu", "gpu.cuda"):
         seen.add((job.kind, job.queue))
         world.work(job)
-    assert (JobKind.BUILD, "gpu.cuda") in seen
-    assert {queue for _, queue in seen} == {"control", "propose", "gpu.cuda"}
+    assert (JobKind.BUILD, "build.cuda") in seen
+    assert {queue for _, queue in seen} == {"control", "propose", "build.cuda", "gpu.cuda"}
 
 
 def test_pause_holds_and_resume_goes_on(engine: Engine) -> None:

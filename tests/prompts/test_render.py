@@ -27,7 +27,16 @@ from evaluator.types import (
     WorkloadFacts,
 )
 from evolution.types import Operator
-from prompts import ApproachNote, LessonNote, Material, ParentNote, PromptTooLarge, RememberedNote, render
+from prompts import (
+    ApproachNote,
+    LessonNote,
+    Material,
+    ParentNote,
+    PrecedentNote,
+    PromptTooLarge,
+    RememberedNote,
+    render,
+)
 from prompts.library import fill
 from prompts.redact import without_held_out
 from prompts.render import TOLERANCES
@@ -124,6 +133,9 @@ GOOD = replace(
 )
 
 
+COUNTED = "add_rmsnorm: DRAM throughput 71 %; warps wait for long_scoreboard 60%, barrier 30%"
+
+
 def material(operator: Operator) -> Material:
     times = tuple(
         BaselineTime(
@@ -166,6 +178,13 @@ def material(operator: Operator) -> Material:
         ),
         notes=("the reply has no code",),
         remembered=RememberedNote(problem="shift", speedup=1.9, source="class ModelNew: shifts\n"),
+        precedents=(
+            PrecedentNote(
+                problem="shift",
+                said="UNROLL = 4 ran 1.12 times (1.05 to 1.19) as fast as its other values on long (cpp, 8 pairs)",
+                sizes={"rows": 8, "hidden": 2048},
+            ),
+        ),
         varied=("rows=1", "rows=63"),
         approaches=(FAST, FAILED),
     )
@@ -293,6 +312,18 @@ def test_names_that_mislead_are_left_out() -> None:
     assert "reserved_core" not in text
     assert "checked_calls" not in text
     assert "12 % of what is allowed" in text
+
+
+def test_counters_stand_where_resources_do_and_their_absence_is_not_told() -> None:
+    def of(resources: dict[str, object]) -> str:
+        evidence = {**GOOD.evidence, "sanitizer": {"memcheck": {"status": "clean"}}}
+        parent = replace(GOOD, resources=resources, evidence=evidence)
+        return render(replace(material(Operator.REWRITE), parents=(parent,)), tokens=20000).user
+
+    assert COUNTED in of({"kernels": [{"name": "add_rmsnorm", "registers": 40}], "counters": [COUNTED]})
+    text = of({"kernels": [{"name": "add_rmsnorm"}], "no counters": "ERR_NVGPUCTRPERM"})
+    assert "ERR_NVGPUCTRPERM" not in text
+    assert "memcheck" not in text
 
 
 def test_the_allowed_error_is_the_judges() -> None:

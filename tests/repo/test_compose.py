@@ -37,7 +37,7 @@ def test_the_file_is_sound(compose: dict[str, Any]) -> None:
     assert list(check.complaints(compose)) == []
 
 
-CAGES = ("worker-build", "worker-cpu", "worker-gpu", "worker-propose")
+CAGES = ("worker-build", "worker-cpu", "worker-gpu", "worker-gpu-build", "worker-propose")
 
 
 def test_what_runs_cages_can_and_nothing_else_may(compose: dict[str, Any]) -> None:

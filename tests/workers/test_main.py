@@ -37,7 +37,7 @@ def test_wrong_settings_are_exit_status_2(monkeypatch: pytest.MonkeyPatch, capsy
 
 
 def test_every_kind_of_worker_has_a_queue_and_unknown_ones_are_refused() -> None:
-    assert set(command.QUEUE_OF.values()) == {"control", "propose", "build", "cpu", "gpu.cuda"}
+    assert set(command.QUEUE_OF.values()) == {"control", "propose", "build", "build.cuda", "cpu", "gpu.cuda"}
     with pytest.raises(SystemExit):
         command.main(["tpu"])
 

@@ -36,6 +36,7 @@ class ConfigRequest(TypedDict):
     in_flight: NotRequired[int]
     islands: NotRequired[int]
     proposers: NotRequired[Sequence[str] | None]
+    roofline_share: NotRequired[float | None]
     seed: NotRequired[int]
     seed_candidates: NotRequired[Sequence[str]]
     seed_sources: NotRequired[Sequence[str]]

@@ -29,12 +29,14 @@ class RunConfig:
     """How a Run searches. `proposers` are names from the operator's settings, "synthesiser" and "replay:FILE" included.
 
     `seed` drives every random choice. `target_speedup` ends the Run once a confirmed Champion reaches it.
+    `roofline_share` ends it once the Champion attains so much of what memory allows (see `evolution.roofline`).
     `seed_sources` are texts to begin with, `seed_candidates` ids of stored Candidates of the same Problem.
     """
 
     in_flight: int = 4
     islands: int = 2
     proposers: tuple[str, ...] = ()
+    roofline_share: float | None = 0.95
     seed: int = 0
     seed_candidates: tuple[str, ...] = ()
     seed_sources: tuple[str, ...] = ()

@@ -13,6 +13,7 @@ Domain = Literal["declared", "general"]
 EndReason = Literal[
     "budget",
     "target_reached",
+    "roofline_reached",
     "stagnated",
     "no_improvement",
     "problem_refused",

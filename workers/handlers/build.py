@@ -1,4 +1,4 @@
-"""Screening and compiling a Candidate: on the build queue for the CPU, on the device's own queue for a GPU."""
+"""Screening and compiling a Candidate, by a judge that builds while others are timed."""
 
 from __future__ import annotations
 

@@ -8,9 +8,11 @@ from dataclasses import replace
 from functools import cached_property
 
 from db.work import Call, ProposalResult, ProposeWork
+from evolution.arms import DISPATCH
 from evolution.types import Operator, ProposalOutcome
 from runtime.settings import Settings
 from workers.proposers.base import Deadline, Proposer, Request, none
+from workers.proposers.dispatch import DispatchProposer
 from workers.proposers.model import ModelProposer
 from workers.proposers.replay import ReplayProposer
 from workers.proposers.seed import SeedProposer
@@ -25,7 +27,7 @@ class Proposers:
 
     def __init__(self, settings: Settings) -> None:
         self._settings = settings
-        self._tune, self._seed = TuneProposer(), SeedProposer()
+        self._tune, self._seed, self._dispatch = TuneProposer(), SeedProposer(), DispatchProposer()
 
     @cached_property
     def _model(self) -> ModelProposer:
@@ -55,6 +57,8 @@ class Proposers:
             return self._tune
         if name == "seed":
             return self._seed
+        if name == DISPATCH:
+            return self._dispatch
         if name == "synthesiser":
             return self._synthesiser
         if name.startswith(REPLAY):

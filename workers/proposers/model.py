@@ -7,12 +7,14 @@ from dataclasses import dataclass, field, replace
 
 from db.work import Approach, Call, ParentView, ProposalResult, ProposeWork
 from evaluator.types import content_hash
+from evolution.lessons import describe
 from evolution.types import ProposalOutcome
 from prompts import (
     ApproachNote,
     LessonNote,
     Material,
     ParentNote,
+    PrecedentNote,
     Prompt,
     PromptTooLarge,
     RememberedNote,
@@ -193,6 +195,9 @@ def _material(request: Request) -> Material:
         remembered=None
         if found is None
         else RememberedNote(problem=found.problem, speedup=found.speedup, source=found.source),
+        precedents=tuple(
+            PrecedentNote(problem=one.problem, said=describe(one.lesson), sizes=one.sizes) for one in work.precedents
+        ),
         number=work.number,
         notes=request.notes,
         variant=work.arm.variant,

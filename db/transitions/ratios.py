@@ -1,0 +1,30 @@
+"""Keeping what the newest judging of a Candidate said of each Workload."""
+
+from __future__ import annotations
+
+from sqlalchemy import delete
+from sqlalchemy.orm import Session
+
+from db.ratio_tables import WorkloadRatioRow
+from db.tables import CandidateRow
+from evaluator.types import Evaluation
+from evolution.arms import DISPATCH
+
+
+def keep_ratios(s: Session, candidate: CandidateRow, evaluation: Evaluation, *, first: bool) -> None:
+    """Replace a Candidate's speedups over the fastest Baseline. `first`: it has none yet."""
+    if not first:
+        s.execute(delete(WorkloadRatioRow).where(WorkloadRatioRow.candidate_id == candidate.id))
+    s.add_all(
+        WorkloadRatioRow(
+            candidate_id=candidate.id,
+            workload=ratio.workload,
+            run_id=candidate.run_id,
+            combined=candidate.proposer == DISPATCH,
+            speedup=ratio.value,
+            low=ratio.interval.low,
+            high=ratio.interval.high,
+        )
+        for ratio in evaluation.speedups
+        if ratio.against == "fastest" and ratio.workload is not None
+    )

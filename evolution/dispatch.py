@@ -1,0 +1,98 @@
+"""Several kernels in one, each for the Workloads that it wins: when that may be faster than the best single one.
+
+What is proposed is an ordinary Candidate (`synthesis.dispatch` writes it), built, judged and confirmed like others; the
+time that choosing takes is in its time.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping
+from dataclasses import dataclass
+
+from evaluator.types import content_hash
+from evolution.arms import DISPATCH
+from evolution.state import SearchState, Share
+from evolution.types import Arm, Operator, Propose
+
+REFERENCE = -1
+"""The number of the reference among the kernels of a dispatch."""
+LEAST_GAIN = 0.01
+"""It is tried where it should be so much (in log) faster than the best single kernel."""
+MOST_DISPATCHES = 4
+RIPE_AFTER = 6
+"""It is tried once this many Candidates brought nothing faster, or when so little of the budget is left."""
+MOST_KERNELS = 8
+_LONGEST_KEY = 90
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Split:
+    """Which kernel answers which Workload: `choices` are indices into `parents` (Candidate ids), or REFERENCE.
+
+    `key` names it by Candidates' numbers, so that it is equal in a replay. `gain` is what it should be faster by.
+    """
+
+    parents: tuple[str, ...]
+    choices: Mapping[str, int]
+    key: str
+    gain: float
+
+
+def best_split(shares: Mapping[str, Share]) -> Split | None:
+    """The kernel for each Workload that is known to be better there than the best single one, beyond their intervals.
+
+    The reference where it is the better Baseline and no kernel is as fast. None where no one kernel loses anywhere, or
+    where all of it together is worth too little.
+    """
+    chosen: dict[str, tuple[str, int]] = {}
+    gain = total = 0.0
+    for workload, share in sorted(shares.items()):
+        best, leader = share.best, share.leader
+        better = leader.candidate_id != best.candidate_id and leader.low > best.high
+        value = leader.speedup if better else best.speedup
+        one = leader if better or best.combined else best  # a dispatch is not put into another
+        pick = one.candidate_id, one.number
+        if share.reference is not None and share.reference > max(best.high, leader.high):
+            value, pick = share.reference, ("", REFERENCE)
+        chosen[workload] = pick
+        gain += share.weight * math.log(value / best.speedup)
+        total += share.weight
+    parents = tuple(dict.fromkeys(id for id, _ in chosen.values() if id))
+    if not parents or len({*chosen.values()}) < 2 or len(parents) > MOST_KERNELS or gain < LEAST_GAIN * total:
+        return None
+    key = ",".join("reference" if number == REFERENCE else str(number) for _, number in chosen.values())
+    return Split(
+        parents=parents,
+        choices={workload: parents.index(id) if id else REFERENCE for workload, (id, _) in chosen.items()},
+        key=key if len(key) <= _LONGEST_KEY else content_hash("split", key),
+        gain=gain / total,
+    )
+
+
+def dispatch_due(state: SearchState, *, last: bool) -> Propose | None:
+    """A dispatch to try now, or None. `last`: there is nothing else to do.
+
+    One at a time, none twice, and few in all; while something faster is still found often, it waits.
+    """
+    asked = [stats for stats in state.arms if stats.arm.proposer == DISPATCH]
+    if sum(stats.asked for stats in asked) >= MOST_DISPATCHES or any(s.asked > s.settled for s in asked):
+        return None
+    if not (last or state.since_best >= RIPE_AFTER or _is_late(state)):
+        return None
+    split = best_split(state.shares)
+    if split is None or any(stats.arm.variant == split.key for stats in asked):
+        return None
+    arm = Arm(proposer=DISPATCH, operator=Operator.CROSSOVER, variant=split.key)
+    return Propose(arm=arm, island=0, parents=split.parents, hint={"kernels": dict(split.choices)})
+
+
+def _is_late(state: SearchState) -> bool:
+    """Whether what is left of the budget is for a few Candidates more."""
+    few = RIPE_AFTER * state.judge_s
+    budget, spend = state.budget, state.spend
+    return (
+        (budget.candidates is not None and spend.candidates + RIPE_AFTER >= budget.candidates)
+        or (budget.device_s is not None and spend.device_s + few >= budget.device_s)
+        or (budget.wall_s is not None and spend.wall_s + few >= budget.wall_s)
+    )

@@ -1,0 +1,110 @@
+"""What a Run teaches: which value of which Tunable was worth how much, measured on matched pairs.
+
+Two Candidates of one family (the same source) that differ in the value of one Tunable alone are a pair; the log of
+their speedups' ratio says what that value was worth there. A lesson is the mean over such pairs, with a 95 % interval
+from their spread (Student's t), kept where the interval is clear of 1. So a lesson is evidence, not an opinion, and
+says on which Workload it was seen.
+"""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+
+from evolution.tunables import Configuration, key_of
+
+LEAST_PAIRS = 3
+LEAST_GAIN = 0.02
+"""A value that is worth less (in log) is not told of."""
+MOST_LESSONS = 24
+_T95 = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
+"""Student's t for a two-sided 95 % interval, by degrees of freedom from 1."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """One judged Configuration: its family, and its speedup on each Workload ("": over all of them)."""
+
+    family: str
+    language: str
+    configuration: Configuration
+    speedups: Mapping[str, float]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Learned:
+    """On a Workload, `value` of a Tunable ran `ratio` times as fast as its other values did, over so many pairs.
+
+    `value` is as Python writes it; `workload` is empty where it holds over all of them.
+    """
+
+    language: str
+    tunable: str
+    value: str
+    workload: str
+    ratio: float
+    low: float
+    high: float
+    pairs: int
+
+
+def distil(trials: Sequence[Trial]) -> tuple[Learned, ...]:
+    """The lessons of a Run, the surest gains first: one value for each Tunable, language and Workload."""
+    found: dict[tuple[str, str, str], Learned] = {}
+    for (language, tunable, workload, text), logs in _paired(trials).items():
+        learned = _learned(language, tunable, workload, text, logs)
+        key = language, tunable, workload
+        if learned is not None and (key not in found or learned.low > found[key].low):
+            found[key] = learned
+    ordered = sorted(found.values(), key=lambda one: (-one.low, one.language, one.tunable, one.workload))
+    return tuple(ordered[:MOST_LESSONS])
+
+
+def describe(one: Learned) -> str:
+    """A lesson in one line: "UNROLL = 4 ran 1.12 times (1.05 to 1.19) as fast as its other values (cpp, 8 pairs)"."""
+    where = f" on {one.workload}" if one.workload else ""
+    return (
+        f"{one.tunable} = {one.value} ran {one.ratio:.2f} times ({one.low:.2f} to {one.high:.2f}) as fast as its "
+        f"other values{where} ({one.language}, {one.pairs} pairs)"
+    )
+
+
+def _paired(trials: Sequence[Trial]) -> dict[tuple[str, str, str, str], list[float]]:
+    """(language, Tunable, Workload, value as Python writes it): its worth, in log, over the others of a match."""
+    matches: dict[tuple[str, str, str], list[Trial]] = {}
+    for trial in trials:
+        for name in trial.configuration:
+            rest = key_of({n: v for n, v in trial.configuration.items() if n != name})
+            matches.setdefault((trial.family, name, rest), []).append(trial)
+    found: dict[tuple[str, str, str, str], list[float]] = {}
+    for (_, name, _), match in matches.items():
+        for workload in sorted({w for trial in match for w in trial.speedups}):
+            rates = [(t, math.log(t.speedups[workload])) for t in match if t.speedups.get(workload, 0.0) > 0]
+            for trial, rate in rates:
+                others = [other for one, other in rates if one.configuration[name] != trial.configuration[name]]
+                if others:
+                    key = trial.language, name, workload, repr(trial.configuration[name])
+                    found.setdefault(key, []).append(rate - statistics.fmean(others))
+    return found
+
+
+def _learned(language: str, tunable: str, workload: str, text: str, logs: Sequence[float]) -> Learned | None:
+    if len(logs) < LEAST_PAIRS:
+        return None
+    mean = statistics.fmean(logs)
+    times = _T95[min(len(logs) - 1, len(_T95)) - 1]
+    reach = times * statistics.stdev(logs) / math.sqrt(len(logs))
+    if mean - reach <= 0 or mean < LEAST_GAIN:
+        return None
+    return Learned(
+        language=language,
+        tunable=tunable,
+        value=text,
+        workload=workload,
+        ratio=math.exp(mean),
+        low=math.exp(mean - reach),
+        high=math.exp(mean + reach),
+        pairs=len(logs),
+    )

@@ -1,0 +1,25 @@
+"""Several judged kernels in one: no model is asked."""
+
+from __future__ import annotations
+
+from db.work import ProposalResult
+from evolution.types import ProposalOutcome
+from synthesis import Unsupported
+from synthesis.dispatch import REFERENCE, write_dispatch
+from workers.proposers.base import Request, candidate, none
+
+
+class DispatchProposer:
+    """Puts the parents into one file, each for the Workloads that `hint["kernels"]` gives it."""
+
+    def propose(self, request: Request) -> ProposalResult:
+        work = request.work
+        choices = work.hint.get("kernels")
+        if not work.parents or not isinstance(choices, dict):
+            return none(ProposalOutcome.MALFORMED, "a dispatch needs parents, and which of them is for which workload")
+        try:
+            source = write_dispatch(work.problem, work.facts, [parent.source for parent in work.parents], choices)
+        except Unsupported as error:
+            return none(ProposalOutcome.REFUSED, f"these kernels do not go into one file: {error}")
+        names = {REFERENCE: "the reference", **{n: parent.candidate_id for n, parent in enumerate(work.parents)}}
+        return candidate(source, detail="; ".join(f"{name}: {names[n]}" for name, n in sorted(choices.items())))
