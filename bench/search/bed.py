@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import ast
 import contextlib
+import copy
 import fcntl
 import importlib.util
 import itertools
@@ -18,10 +19,10 @@ import os
 import statistics
 import sys
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
 
 import torch
 
@@ -32,13 +33,25 @@ ROTATION_BYTES = 256 << 20
 CHUNK = 1 << 24
 LEAST_SAMPLES = 7
 MOST_SAMPLES = 25
+COMPARATOR_US = 400.0
+"""The comparator's turn takes about so long."""
 NARROW = 0.003
 """Sampling stops once the standard error of the log ratio is below this."""
 HOPELESS = 4.0
 """A kernel that takes this many times as long as the comparator gets three samples."""
 
 Tensors = list[torch.Tensor]
-Replay = Callable[[], Any]
+
+
+class Replay(Protocol):
+    """Something to time: `calls` of a model at once, whose outputs it keeps."""
+
+    kept: list[Tensors]
+
+    @property
+    def calls(self) -> int: ...
+
+    def __call__(self) -> None: ...
 
 
 class Wrong(Exception):
@@ -90,22 +103,42 @@ class Workload:
 
 
 class Bed:
-    """The Workloads of a problem on a device, ready. `lock` is held for whatever uses the device."""
+    """The Workloads of a problem on a device, ready. `lock` is held for whatever uses the device.
 
-    def __init__(self, source: str, device: str, folder: Path, lock: Path | None) -> None:
+    `timed` is the name of the one Workload to time; empty for all of them. What is timed alone is compared with eager
+    PyTorch only: the comparator cancels the device's moods, and compiling it in every process takes long.
+    """
+
+    def __init__(self, source: str, device: str, folder: Path, lock: Path | None, timed: str = "") -> None:
         self.device, self.folder, self.lock = device, folder, lock
         self.cuda = device != "cpu"
         self.pool = torch.cuda.graph_pool_handle() if self.cuda else None
         self.stream = torch.cuda.Stream() if self.cuda else None
+        self._pool_keeper = self._kept_pool()
         self.sums: list[int] = []
         reference = self.module(source)
         held_out = [w for w in _all_sizes(source, "cuda" if self.cuda else "cpu") if w.get("held_out")][:1]
-        timed = [w for w in _all_sizes(source, "cuda" if self.cuda else "cpu") if not w.get("held_out")]
+        listed = [w for w in _all_sizes(source, "cuda" if self.cuda else "cpu") if not w.get("held_out")]
+        listed = [w for w in listed if timed in ("", w["name"])]
+        if not listed:
+            raise ValueError(f"the problem has no Workload {timed!r} for this device")
         with held(lock):
-            self.workloads = [self._workload(reference, w) for w in (*timed, *held_out)]
+            self.workloads = [self._workload(reference, w) for w in (*listed, *held_out)]
         for workload in self.workloads:
             if not workload.held_out:
-                self._compare_with(reference, workload)
+                self._compare_with(reference, workload, compiled=self.cuda and not timed)
+
+    def _kept_pool(self) -> Any:
+        """A small graph in the pool: PyTorch gives a pool up with its last graph, and refuses to use it afterwards."""
+        if self.stream is None:
+            return None
+        graph = torch.cuda.CUDAGraph()
+        with torch.cuda.stream(self.stream):
+            torch.cuda.synchronize()
+            graph.capture_begin(pool=self.pool)
+            kept = torch.zeros(1, device="cuda")
+            graph.capture_end()
+        return graph, kept
 
     def module(self, source: str) -> Any:
         """A module whose source is on disk, as Triton wants it."""
@@ -131,14 +164,11 @@ class Bed:
         init = recipe(**checking.pick(recipe, sizes)) if recipe else []
         with torch.device(self.device):
             inputs = reference.get_inputs(**checking.pick(reference.get_inputs, sizes))
-        model = reference.Model(*init).eval()
+            model = reference.Model(*init).eval()
         for parameter in model.parameters():
             torch.nn.init.normal_(parameter, 0.5, 0.5)
-        state = {name: value.to(self.device) for name, value in model.state_dict().items()}
-        model.to(self.device)
-        wide = reference.Model(*init).eval()
-        wide.load_state_dict(model.state_dict())
-        wide.double().to(self.device)
+        state = {name: value.clone() for name, value in model.state_dict().items()}
+        wide = copy.deepcopy(model).double()
         with torch.no_grad(), checking.Lifted():
             oracle = [o.double().flatten() for o in checking.flat(wide(*(checking.widened(i) for i in inputs)))]
         with torch.no_grad():
@@ -162,24 +192,24 @@ class Bed:
             torch.cuda.empty_cache()
         return made
 
-    def _compare_with(self, reference: Any, workload: Workload) -> None:
-        """Time eager and torch.compile, and keep the faster."""
-        model = reference.Model(*workload.init).eval()
-        model.load_state_dict(workload.state)
-        model.to(self.device)
+    def _compare_with(self, reference: Any, workload: Workload, *, compiled: bool) -> None:
+        """Time eager and, if `compiled`, torch.compile, and keep the faster."""
+        with torch.device("meta"):
+            model = reference.Model(*workload.init).eval()
+        model.load_state_dict(workload.state, assign=True)
         replays: dict[str, Replay] = {}
-        torch._dynamo.reset()
-        compiled = torch.compile(model, dynamic=False) if self.cuda else None
-        for name, called in (("eager", model), ("compile", compiled)):
-            if called is None:
-                continue
+        called_as: dict[str, Any] = {"eager": model}
+        if compiled:
+            torch._dynamo.reset()
+            called_as["compile"] = torch.compile(model, dynamic=False)
+        for name, called in called_as.items():
             try:
                 with torch.no_grad():
                     called(*workload.inputs)  # compiles, without the lock
                 with held(self.lock):
-                    replays[name] = self.replay(called, workload)
-                    times = self.samples(replays[name], None, len(workload.sets), 7)[0]
-                    workload.baselines_us[name] = statistics.median(times)
+                    times = self.samples(self.replay(called, workload, most=1), None, 7)[0]
+                    workload.baselines_us[name] = us = statistics.median(times)
+                    replays[name] = self.replay(called, workload, most=max(1, math.ceil(COMPARATOR_US / us)))
             except Exception as error:  # noqa: BLE001  one comparator less is said, and no reason to stop
                 print(f"{workload.name}: no {name}: {type(error).__name__}: {str(error)[:200]}", flush=True)
         workload.comparator_name = min(workload.baselines_us, key=workload.baselines_us.__getitem__)
@@ -194,9 +224,12 @@ class Bed:
     def made(self, module: Any, workload: Workload) -> Any:
         """The Candidate's module with the reference's parameters."""
         try:
-            model = module.ModelNew(*workload.init).eval()
-            model.load_state_dict(workload.state)
-            return model.to(self.device)
+            # The parameters themselves: filling and copying 100 MB for each of thousands of kernels would take longer
+            # than running them. `intact` notices who writes to them.
+            with torch.device("meta"):
+                model = module.ModelNew(*workload.init).eval()
+            model.load_state_dict(workload.state, assign=True)
+            return model
         except Exception as error:
             raise Wrong(Verdict.INVALID_SUBMISSION, f"{type(error).__name__}: {str(error)[:300]}") from error
 
@@ -229,30 +262,31 @@ class Bed:
                 reason = f"{int(wrong)} of {flat.numel()} elements are off on {workload.name}"
                 raise Wrong(Verdict.INCORRECT_VALUES, reason)
 
-    def replay(self, model: Any, workload: Workload) -> Replay:
-        """All input sets through a model, as one CUDA graph; `kept` on the result are the outputs."""
+    def replay(self, model: Any, workload: Workload, most: int = 32) -> Replay:
+        """At most so many of the input sets through a model, as one CUDA graph; `kept` are the outputs."""
+        sets = workload.sets[:most]
         if not self.cuda:
-            return _Plain(model, workload.sets)
+            return _Plain(model, sets)
         assert self.stream is not None
         with torch.no_grad(), torch.cuda.stream(self.stream):
-            model(*workload.sets[0])
+            model(*sets[0])
             torch.cuda.synchronize()
             graph = torch.cuda.CUDAGraph()
             graph.capture_begin(pool=self.pool)
             try:
-                kept = [checking.flat(model(*inputs)) for inputs in workload.sets]
+                kept = [checking.flat(model(*inputs)) for inputs in sets]
             finally:
                 graph.capture_end()
         return _Graph(graph, kept)
 
-    def samples(self, one: Replay, other: Replay | None, count: int, most: int) -> tuple[list[float], list[float]]:
+    def samples(self, one: Replay, other: Replay | None, most: int) -> tuple[list[float], list[float]]:
         """Microseconds a call of one and the other, in turns, after one turn that is not counted."""
         mine: list[float] = []
         theirs: list[float] = []
         for _ in range(most + 1):
             times = self._times([one] if other is None else [one, other])
-            mine.append(times[0] / count)
-            theirs.append(times[-1] / count)
+            mine.append(times[0] / one.calls)
+            theirs.append(times[-1] / (other or one).calls)
         return mine[1:], theirs[1:]
 
     def _times(self, replays: list[Replay]) -> list[float]:
@@ -274,18 +308,17 @@ class Bed:
     def timed(self, model: Any, workload: Workload) -> dict[str, Any]:
         """Medians in microseconds, the log ratio's mean and standard error, how many samples."""
         assert workload.comparator is not None
-        count = len(workload.sets)
         replay = self.replay(model, workload)
-        mine, theirs = self.samples(replay, workload.comparator, count, 3)
+        mine, theirs = self.samples(replay, workload.comparator, 3)
         if statistics.median(mine) < HOPELESS * statistics.median(theirs):
             while len(mine) < MOST_SAMPLES:
-                more = self.samples(replay, workload.comparator, count, 2)
+                more = self.samples(replay, workload.comparator, 2)
                 mine, theirs = mine + more[0], theirs + more[1]
                 logs = [math.log(b / a) for a, b in zip(mine, theirs, strict=True)]
                 if len(logs) >= LEAST_SAMPLES and statistics.stdev(logs) / math.sqrt(len(logs)) < NARROW:
                     break
         logs = [math.log(b / a) for a, b in zip(mine, theirs, strict=True)]
-        self.compare(replay.kept[-1], workload)  # type: ignore[attr-defined]
+        self.compare(replay.kept[-1], workload)
         return {
             "workload": workload.name,
             "us": round(statistics.median(mine), 3),
@@ -301,6 +334,10 @@ class _Graph:
     graph: Any
     kept: list[Tensors]
 
+    @property
+    def calls(self) -> int:
+        return len(self.kept)
+
     def __call__(self) -> None:
         self.graph.replay()
 
@@ -308,6 +345,7 @@ class _Graph:
 class _Plain:
     def __init__(self, model: Any, sets: list[Tensors]) -> None:
         self.model, self.sets = model, sets
+        self.calls = len(sets)
         self.kept: list[Tensors] = []
 
     def __call__(self) -> None:

@@ -3,7 +3,9 @@
 Every device measurement counts, the tuner's, re-measurements and confirmations (four each) too; what does not build is
 never on the device and counts for nobody. A search that does not get there within --most counts as that many. A ratio
 is the geometric mean over landscapes and seeds of what the other needs over what ours needs, with a bootstrap interval
-(95 %). With the tuner on, everybody has ours. QUICK=1: four seeds. Losses are printed like the rest.
+(95 %). With the tuner on, everybody has ours. QUICK=1: four seeds, and nothing is recorded. Losses are printed like the
+rest. The search was developed on the landscapes of DEVELOPED; the others were recorded afterwards and are held out:
+each ratio is also given for these two parts alone.
 """
 
 from __future__ import annotations
@@ -16,7 +18,15 @@ import platform
 import random
 import statistics
 import sys
+from collections.abc import Callable
+from concurrent.futures import ProcessPoolExecutor
+from dataclasses import dataclass
+from functools import cache
+from importlib.metadata import version
+from importlib.util import find_spec
+from multiprocessing import get_context
 from pathlib import Path
+from typing import Any
 
 from bench.search.landscape import Landscape, load
 from bench.search.ours import Ours
@@ -24,12 +34,42 @@ from bench.search.peers import searches
 
 FOLDER = Path(__file__).with_name("landscapes")
 RESULT = Path(__file__).parents[1] / "results" / "search.json"
+DEVELOPED = ("rmsnorm_residual", "softmax_scale_mask", "layernorm", "cross_entropy", "swiglu", "bias_gelu", "rope")
 ABLATIONS = ("niches", "bandit", "novelty", "tuning", "re-measurement")
+MODULES = {"openevolve": "openevolve", "shinka-evolve": "shinka"}
+PARTS = ("developed", "held out")
 Needed = dict[tuple[str, int], int]
 
 
-def ours(lands: list[Landscape], seeds: int, most: int, off: str) -> Needed:
-    return {(land.name, seed): Ours(land, seed, off).run(most) or most for land in lands for seed in range(seeds)}
+@dataclass(frozen=True)
+class Job:
+    """One search (ours where `search` is empty), once on every landscape. `off` is a mechanism to do without."""
+
+    paths: tuple[Path, ...]
+    most: int
+    seed: int
+    search: str = ""
+    off: str = ""
+
+    def __call__(self) -> Needed:
+        found: Needed = {}
+        for path in self.paths:
+            land = _land(path)
+            if self.search:
+                count = searches()[self.search](land, self.seed, self.most, self.off != "tuning")
+            else:
+                count = Ours(land, self.seed, self.off).run(self.most)
+            found[land.name, self.seed] = count or self.most
+        return found
+
+
+@cache
+def _land(path: Path) -> Landscape:
+    return load(path)
+
+
+def _run(job: Job) -> Needed:
+    return job()
 
 
 def interval(logs: list[float]) -> tuple[float, float]:
@@ -40,12 +80,39 @@ def interval(logs: list[float]) -> tuple[float, float]:
 
 
 def versus(mine: Needed, other: Needed) -> dict[str, object]:
-    """How many times the measurements the other needs: above 1 where ours is ahead."""
-    logs = [math.log(other[key] / mine[key]) for key in mine]
+    """How many times the measurements the other needs: above 1 where ours is ahead; all, and either part alone."""
+    parts = {name: [key for key in mine if (_problem(key) in DEVELOPED) is (name == "developed")] for name in PARTS}
+    return {
+        **_ratio(mine, other, list(mine)),
+        **{name: _ratio(mine, other, keys) for name, keys in parts.items() if keys},
+        **needed(other),
+    }
+
+
+def _problem(key: tuple[str, int]) -> str:
+    return key[0].split(" ")[0]
+
+
+def _ratio(mine: Needed, other: Needed, keys: list[tuple[str, int]]) -> dict[str, object]:
+    logs = [math.log(other[key] / mine[key]) for key in keys]
     low, high = interval(logs)
     verdict = "ahead" if low > 1 else "behind" if high < 1 else "no difference"
-    return {"ratio": round(math.exp(statistics.fmean(logs)), 3), "low": round(low, 3), "high": round(high, 3),
-            "verdict": verdict, **needed(other)}  # fmt: skip
+    return {
+        "ratio": round(math.exp(statistics.fmean(logs)), 3),
+        "low": round(low, 3),
+        "high": round(high, 3),
+        "verdict": verdict,
+    }
+
+
+def shown(row: dict[str, Any]) -> str:
+    """A row's ratios in one line: all, then the parts."""
+    parts = [("", row), *((f"{name} ", row[name]) for name in PARTS if name in row)]
+    return "   ".join(
+        f"{name}{part['ratio']:.2f} [{part['low']:.2f}, {part['high']:.2f}] {part['verdict']}"
+        for name, part in parts
+        if "ratio" in part
+    )
 
 
 def needed(found: Needed) -> dict[str, object]:
@@ -61,35 +128,51 @@ def needed(found: Needed) -> dict[str, object]:
     }
 
 
+def _table(every: Callable[[str, str], Needed]) -> dict[str, dict[str, Any]]:
+    """What every search needs, over what ours needs, with and without the tuner; and ours without this and that."""
+    table: dict[str, dict[str, Any]] = {}
+    for tuner, off in (("on", ""), ("off", "tuning")):
+        mine = every("", off)
+        for name in searches():
+            table[f"{name}, tuner {tuner}"] = row = versus(mine, every(name, off))
+            print(f"{name}, tuner {tuner}: {shown(row)}", file=sys.stderr, flush=True)
+        table[f"ours, tuner {tuner}"] = needed(mine)
+    whole = every("", "")
+    for off in ABLATIONS:
+        table[f"ours without {off}"] = versus(whole, every("", off))
+    return table
+
+
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=4 if os.environ.get("QUICK") else 20)
     parser.add_argument("--most", type=int, default=400)
     parser.add_argument("--landscapes", type=Path, default=FOLDER)
     options = parser.parse_args()
-    lands = [load(path) for path in sorted(options.landscapes.glob("*.jsonl.gz"))]
-    table: dict[str, dict[str, object]] = {}
-    for tuner in (True, False):
-        mine = ours(lands, options.seeds, options.most, "" if tuner else "tuning")
-        for name, search in searches().items():
-            found = {
-                (land.name, seed): search(land, seed, options.most, tuner) or options.most
-                for land in lands
-                for seed in range(options.seeds)
-            }
-            table[f"{name}, tuner {'on' if tuner else 'off'}"] = versus(mine, found)
-            print(name, tuner, table[f"{name}, tuner {'on' if tuner else 'off'}"], file=sys.stderr, flush=True)
-        table[f"ours, tuner {'on' if tuner else 'off'}"] = needed(mine)
-    whole = ours(lands, options.seeds, options.most, "")
-    for off in ABLATIONS:
-        table[f"ours without {off}"] = versus(whole, ours(lands, options.seeds, options.most, off))
+    paths = tuple(sorted(options.landscapes.glob("*.jsonl.gz")))
+    with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
+
+        def every(search: str = "", off: str = "") -> Needed:
+            jobs = [Job(paths, options.most, seed, search, off) for seed in range(options.seeds)]
+            return {key: count for found in pool.map(_run, jobs) for key, count in found.items()}
+
+        table = _table(every)
+    lands = [load(path) for path in paths]
     for name, row in table.items():
-        shown = f"{row['ratio']:.2f} [{row['low']:.2f}, {row['high']:.2f}] {row['verdict']}" if "ratio" in row else ""
-        print(f"{name:<34} mean {row['mean_needed']:>6}   {shown}")
+        print(f"{name:<34} mean {row['mean_needed']:>6}   {shown(row)}")
     sizes = {land.name: {"kernels": len(land.kernels), "best": land.best} for land in lands}
     hardware = {"machine": platform.machine(), "python": platform.python_version()}
-    body = {"hardware": hardware, "seeds": options.seeds, "most": options.most, "landscapes": sizes, "table": table}
-    RESULT.write_text(json.dumps(body, indent=1) + "\n")
+    peers = {name: version(name) for name in ("openevolve", "shinka-evolve") if find_spec(MODULES[name]) is not None}
+    body = {
+        "hardware": hardware,
+        "peers": peers,
+        "seeds": options.seeds,
+        "most": options.most,
+        "landscapes": sizes,
+        "table": table,
+    }
+    if not os.environ.get("QUICK"):
+        RESULT.write_text(json.dumps(body, indent=1) + "\n")
     print(f"{len(lands)} landscapes, {options.seeds} seeds, {sum(s['kernels'] for s in sizes.values())} kernels")
     return 0
 

@@ -235,7 +235,7 @@ def shortened(source: str, most: int) -> str:
     return re.sub(r"(?m)^TUNABLES = .*$", f"TUNABLES = {lists!r}", source, count=1) if tunables else source
 
 
-def items(chosen: list[Design], seed: int) -> Iterator[Item]:
+def items(chosen: list[Design], seed: int, slip_every: int = SLIP_EVERY) -> Iterator[Item]:
     """Every Configuration of every design, slips of them in between."""
     rng = random.Random(seed)
     for design in chosen:
@@ -244,7 +244,7 @@ def items(chosen: list[Design], seed: int) -> Iterator[Item]:
         for number, configuration in enumerate(grid):
             source = apply_configuration(design.source, configuration) if tunables else design.source
             yield Item(source, design, configuration)
-            if number % SLIP_EVERY == 0 and design.language is not Language.TORCH:
+            if number % slip_every == slip_every // 2 and design.language is not Language.TORCH:
                 slipped = slip(source, rng)
                 if slipped is not None:
                     origin = Item(source, design, configuration).hash

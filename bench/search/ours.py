@@ -115,7 +115,8 @@ class Ours:
         else:
             repair = decision.arm.operator is Operator.REPAIR
             child = self.proposer.propose(*parents, repair=repair) if parents else self.proposer.propose(None)
-        if self.off != "novelty" and (child.hash in self.seen or child.signature in self.compiled):
+        slipped = child.origin is not None  # few were recorded: drawn again, one stands for another that was not
+        if self.off != "novelty" and not slipped and (child.hash in self.seen or child.signature in self.compiled):
             # Turned away before any device time: its text, or what it compiles to, was judged before.
             self.seen.add(child.hash)
             if child.signature in self.compiled:

@@ -142,7 +142,7 @@ def shinkaevolve(land: Landscape, seed: int, most: int, tuner: bool) -> int | No
             shown = [kernels[p.code] for p in (*archive, *top)]
             crossed = bool(shown) and not fix and rng.random() < SHINKA_CROSS
             child = proposer.propose(kernels[parent.code], rng.choice(shown) if crossed else None, repair=fix)
-            if land.code(child) not in kernels:
+            if child.origin is not None or land.code(child) not in kernels:  # a slip is never the same again
                 break
         add(child, parent.id, number, tuned.measure(child))
         better = tuned.step()

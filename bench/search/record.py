@@ -21,18 +21,20 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.search.composed import PROBLEMS as COMPOSED
 from evaluator.types import Verdict
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).with_name("landscapes")
-PROBLEMS = ("rmsnorm_residual", "softmax_scale_mask", "layernorm", "cross_entropy", "swiglu", "bias_gelu", "rope")
+ROWS = ("rmsnorm_residual", "softmax_scale_mask", "layernorm", "cross_entropy", "swiglu", "bias_gelu", "rope")
+PROBLEMS = (*COMPOSED, *ROWS)
 HELD_S, SILENT_S = 30.0, 200.0
 """A worker hangs that holds the device, or says nothing at all, for so long."""
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("problems", nargs="*", default=list(PROBLEMS), help="files of examples/problems, without .py")
+    parser.add_argument("problems", nargs="*", default=list(PROBLEMS), help="PROBLEM or PROBLEM-WORKLOAD")
     parser.add_argument("--device", default="cuda:0")
     parser.add_argument("--budget-s", type=float, default=500.0, help="everything included")
     parser.add_argument("--shards", type=int, default=2, help="processes a problem")
@@ -104,8 +106,8 @@ class Session:
             while time.time() < self.end and not all(worker.over for worker in workers):
                 for worker in workers:
                     self._look_after(worker)
-                if time.time() - merged > 20:
-                    self._merge()
+                if time.time() - merged > 15:
+                    self._say(began, self._merge())
                     merged = time.time()
                 time.sleep(0.2)
         finally:
@@ -120,6 +122,12 @@ class Session:
             print(f"{name}: {verdicts}", flush=True)
         print(f"{total} kernels of {len(counts)} problems recorded in {time.monotonic() - began:.0f} s", flush=True)
         return 0 if total else 1
+
+    def _say(self, began: float, counts: dict[str, dict[str, int]]) -> None:
+        """One line of how far it has come."""
+        parts = [f"{name} " + (" ".join(f"{v} {n}" for v, n in found.items()) or "-") for name, found in counts.items()]
+        total = sum(sum(found.values()) for found in counts.values())
+        print(f"{time.monotonic() - began:.0f} s, {total} kernels: {'; '.join(parts)}", flush=True)
 
     def _look_after(self, worker: Worker) -> None:
         """Start, restart or end one worker."""
@@ -180,7 +188,8 @@ class Session:
     def _blame(self, worker: Worker, verdict: Verdict, reason: str) -> None:
         """Write the line of the kernel that a worker was at, unless it did so itself."""
         log = self.folder / f"{worker.problem}.{worker.shard}.log"
-        print(f"  {worker.problem}.{worker.shard}: {log.read_text(errors='replace')[-400:]}", flush=True)
+        last = (worker.part.read_text().splitlines() or [""])[-1] if worker.part.exists() else ""
+        print(f"  log: {log.read_text(errors='replace')[-400:]!r} last line: {last[-300:]}", flush=True)
         if not worker.current.exists():
             return
         line = json.loads(worker.current.read_text() or "{}")

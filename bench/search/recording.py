@@ -16,13 +16,13 @@ from typing import Any
 
 import torch
 
+from bench.search import composed
 from bench.search.bed import Bed, Wrong, held
-from bench.search.designs import Item, bases, designs, items, written
+from bench.search.designs import SLIP_EVERY, Design, Item, bases, designs, items, written
 from evaluator.types import DeviceKind, Language, Verdict, content_hash
 from evolution.niche import niche_of
 from tests.synthesis import checking
 
-ROOT = Path(__file__).parents[2]
 DESIGNS = 60
 AGAIN_EVERY = 12
 CRASHED = 3
@@ -36,16 +36,14 @@ def work(options: argparse.Namespace) -> int:
     shard, end = int(options.worker), time.time() + options.budget_s
     cuda = options.device != "cpu"
     torch.set_num_threads(1)
-    source = (ROOT / "examples" / "problems" / f"{name}.py").read_text(encoding="utf-8")
+    source = composed.reference(name)
     folder = options.output / "kernels"
     folder.mkdir(exist_ok=True)
     part, now = (options.output / f"{name}.{shard}.{ending}" for ending in ("jsonl", "now"))
-    kind = DeviceKind.CUDA if cuda else DeviceKind.CPU
     seed = int(content_hash(name, str(options.seed))[:8], 16)
-    graphs = checking.graphs(source, checking.sizes_of(source, kind.value))
-    by_hand = written(name) if cuda else []
-    chosen = list(designs(bases(graphs, kind, seed), source, seed, DESIGNS, by_hand))
-    bed = Bed(source, options.device, folder, options.output / "device.lock" if cuda else None)
+    chosen = _chosen(name, source, DeviceKind.CUDA if cuda else DeviceKind.CPU, seed)
+    lock = options.output / "device.lock" if cuda else None
+    bed = Bed(source, options.device, folder, lock, timed=name.partition("-")[2])
     known = _known(part, options.output / f"{name}.known")
     with held(bed.lock):
         bed.intact()
@@ -60,7 +58,8 @@ def work(options: argparse.Namespace) -> int:
         for design in chosen:
             write({"line": "design", "family": design.family, "base": design.base, "edits": design.edits,
                    "language": design.language.value, "source": design.source})  # fmt: skip
-        for number, item in enumerate(items(chosen, seed)):
+        every = composed.SLIP_EVERY if name in composed.PROBLEMS else SLIP_EVERY
+        for number, item in enumerate(items(chosen, seed, every)):
             if time.time() > end or recorder.count >= options.most:
                 break
             if number % options.shards != shard or item.hash in known:
@@ -73,6 +72,15 @@ def work(options: argparse.Namespace) -> int:
             if again is not None:
                 write(again)
     return 0
+
+
+def _chosen(name: str, source: str, kind: DeviceKind, seed: int) -> list[Design]:
+    """The designs of a problem, in the order in which they are recorded."""
+    if name in composed.PROBLEMS:
+        return list(composed.designs(name, seed, DESIGNS))
+    graphs = checking.graphs(source, checking.sizes_of(source, kind.value))
+    by_hand = written(name) if kind is DeviceKind.CUDA else []
+    return list(designs(bases(graphs, kind, seed), source, seed, DESIGNS, by_hand))
 
 
 def _known(*paths: Path) -> set[str]:

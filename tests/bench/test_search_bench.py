@@ -60,7 +60,7 @@ def test_the_recorded_landscapes_are_whole() -> None:
     assert sum(len(land.kernels) for land in lands) > 2000
     for land in lands:
         assert all(kernel.language != "torch" for kernel in land.kernels.values())
-        assert 0.5 < sum(kernel.passed for kernel in land.kernels.values()) / len(land.kernels) < 0.95
+        assert 0.5 < sum(kernel.passed for kernel in land.kernels.values()) / len(land.kernels) < 0.99
         for kernel in list(land.kernels.values())[::40]:
             found = Candidate(source=land.code(kernel), language=Language(kernel.language))
             assert found.hash == kernel.hash, "the source of every kernel can be made again"

@@ -1,0 +1,98 @@
+"""Designs that are composed, not synthesised: products and attention, whose landscapes are rugged.
+
+A problem is named "linear_gelu-decode": a file of `bench/search/problems` or `examples/problems`, and the one Workload
+that is timed. Bases come first, then a tree: each one more edit of a design before.
+"""
+
+from __future__ import annotations
+
+import math
+import random
+from collections.abc import Iterator
+from pathlib import Path
+
+from bench.search import attention, linear, linear_source
+from bench.search.designs import MOST_EDITS, Design
+from evaluator.types import Language
+
+PROBLEMS = (
+    "linear_gelu-prefill", "linear_gelu-decode", "gated_linear-prefill", "gated_linear-decode",
+    "rmsnorm_linear-decode-8", "int8_linear-decode", "decode_attention-b16-2k",
+)  # fmt: skip
+BASE_CONFIGURATIONS, MOST_CONFIGURATIONS = 36, 24
+"""A base and an edited design list at most so many: its author picks values out of the usual ones."""
+SLIP_EVERY = 40
+"""One in so many kernels is a slip: of products, slips often take the device context down, which costs a restart."""
+_FOLDERS = (Path(__file__).with_name("problems"), Path(__file__).parents[2] / "examples" / "problems")
+
+
+def reference(problem: str) -> str:
+    """The source of a problem's reference."""
+    name = problem.partition("-")[0]
+    path = next((folder / f"{name}.py" for folder in _FOLDERS if (folder / f"{name}.py").exists()), None)
+    if path is None:
+        raise FileNotFoundError(f"there is no problem {name!r} in bench/search/problems or examples/problems")
+    return path.read_text(encoding="utf-8")
+
+
+def designs(problem: str, seed: int, most: int) -> Iterator[Design]:
+    """Bases, then a tree of edits; the same for the same seed."""
+    rng = random.Random(f"{problem}/{seed}")
+    bases, edits, dead = _choices(problem)
+    seen: set[tuple[str, frozenset[str]]] = set()
+    grown: list[tuple[str, frozenset[str]]] = []
+    for base in bases:
+        if _applies(problem, base, frozenset()):
+            grown.append((base, frozenset()))
+            seen.add(grown[-1])
+            yield _design(problem, base, frozenset())
+    for _ in range(200 * most):
+        if len(seen) >= most:
+            return
+        base, had = rng.choice(grown)
+        name = rng.choice(edits)
+        wanted = base, had | {name}
+        if wanted in seen or not _applies(problem, *wanted):
+            continue
+        seen.add(wanted)
+        if name not in dead and len(wanted[1]) < MOST_EDITS:
+            grown.append(wanted)
+        yield _design(problem, *wanted)
+
+
+def _choices(problem: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
+    """The bases of a problem, the edits there are, and those that nobody builds on."""
+    name, _, workload = problem.partition("-")
+    if name == attention.PROBLEM:
+        return attention.BASES, attention.EDITS, attention.DEAD_ENDS
+    bases = tuple(base for base in linear.BASES if not (workload == "prefill" and base == "vector"))
+    return bases, linear.EDITS, linear.DEAD_ENDS
+
+
+def _applies(problem: str, base: str, edits: frozenset[str]) -> bool:
+    name = problem.partition("-")[0]
+    if name == attention.PROBLEM:
+        return attention.applies(base, edits)
+    return linear.applies(linear.KINDS[name], base, edits)
+
+
+def _design(problem: str, base: str, edits: frozenset[str]) -> Design:
+    name, _, workload = problem.partition("-")
+    rng = random.Random(f"{problem}/{base}/{sorted(edits)}")
+    most = MOST_CONFIGURATIONS if edits else BASE_CONFIGURATIONS
+    if name == attention.PROBLEM:
+        listed = _picked(attention.lists(base, edits), most, rng)
+        source = attention.source(base, edits, listed)
+    else:
+        listed = _picked(linear.lists(linear.KINDS[name], workload, base, edits), most, rng)
+        source = linear_source.source(linear.KINDS[name], base, edits, listed)
+    return Design(base, tuple(sorted(edits)), source, Language.TRITON)
+
+
+def _picked(lists: dict[str, list[int]], most: int, rng: random.Random) -> dict[str, list[int]]:
+    """Values left out here and there until there are at most so many Configurations."""
+    found = {name: list(values) for name, values in lists.items()}
+    while math.prod(len(values) for values in found.values()) > most:
+        name = rng.choices(list(found), [len(values) - 1 for values in found.values()])[0]
+        found[name].remove(rng.choice(found[name]))
+    return found
