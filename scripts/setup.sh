@@ -81,4 +81,6 @@ system_packages
 exec 9>.setup-stamp  # two makes at once take turns
 if command -v flock >/dev/null; then flock 9; fi
 install
+# Our own rooms too: where Python is told to write no bytecode, every process that starts would compile them again.
+"$VENV/bin/python" -m compileall -q -j 0 db evaluator evolution prompts runtime service synthesis warpwright workers
 if [ "${1:-}" = --browser ]; then browser; fi

@@ -12,10 +12,10 @@ from runtime.errors import SettingsError
 from runtime.logs import configure_logging
 from runtime.settings import Settings, load_settings
 from service import commands as commands_for_operators
-from service import openapi, server
-from service.app import create_app
 from service.errors import StartupError
 from service.exposure import check_exposure
+
+# The application takes seconds to import, so only what needs it does: an operator's command answers at once.
 
 
 def main(arguments: list[str] | None = None) -> int:
@@ -24,13 +24,11 @@ def main(arguments: list[str] | None = None) -> int:
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("serve", help="serve as the WARPWRIGHT_* variables say (the default)")
     document = commands.add_parser("openapi", help="write the OpenAPI document")
-    document.add_argument("file", nargs="?", type=Path, default=openapi.COMMITTED)
+    document.add_argument("file", nargs="?", type=Path, help="by default the one that is committed")
     commands_for_operators.add_keys(commands)
     chosen = parser.parse_args(arguments)
     if chosen.command == "openapi":
-        app = create_app(Settings(database_url="sqlite://"))
-        chosen.file.write_text(openapi.text(app), encoding="utf-8")
-        return 0
+        return _openapi(chosen.file)
     try:
         return _keys(chosen) if chosen.command == "keys" else _serve()
     except (SettingsError, StartupError) as error:
@@ -47,7 +45,19 @@ def _keys(chosen: argparse.Namespace) -> int:
         engine.dispose()
 
 
+def _openapi(file: Path | None) -> int:
+    from service import openapi  # noqa: PLC0415
+    from service.app import create_app  # noqa: PLC0415
+
+    app = create_app(Settings(database_url="sqlite://"))
+    (file or openapi.COMMITTED).write_text(openapi.text(app), encoding="utf-8")
+    return 0
+
+
 def _serve() -> int:
+    from service import server  # noqa: PLC0415
+    from service.app import create_app  # noqa: PLC0415
+
     settings = load_settings()
     configure_logging(settings.log_level, settings.log_format)
     engine = make_engine(settings.database_url)

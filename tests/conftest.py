@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
+import structlog
 
 from tests.support import stacks
 from tests.support.stacks import Stack
@@ -32,6 +33,15 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
     if "stack" in metafunc.fixturenames:
         metafunc.parametrize("stack", stacks.parameters(metafunc), indirect=True, scope="session")
+
+
+@pytest.fixture(scope="session", autouse=True)
+def _plain_tracebacks() -> Iterator[None]:
+    """What is logged in a test has plain tracebacks, as in the service: the fancy ones can take a minute each."""
+    console = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
+    structlog.configure(processors=[*structlog.get_config()["processors"][:-1], console])
+    yield
+    structlog.reset_defaults()
 
 
 @pytest.fixture(scope="session")

@@ -7,6 +7,7 @@ import socket
 import threading
 from collections.abc import Iterable
 from functools import cached_property
+from typing import TYPE_CHECKING
 
 from sqlalchemy import Engine
 
@@ -15,7 +16,9 @@ from evaluator.types import DeviceKind
 from runtime.nudge import nudge
 from runtime.settings import Settings
 from workers.judge_process import JudgeProcess
-from workers.proposers import Proposers
+
+if TYPE_CHECKING:
+    from workers.proposers import Proposers
 
 
 class Context:
@@ -35,6 +38,8 @@ class Context:
 
     @cached_property
     def proposers(self) -> Proposers:
+        from workers.proposers import Proposers  # noqa: PLC0415  models' clients take a second to import; most never ask
+
         return Proposers(self.settings)
 
     def judge(self, kind: DeviceKind) -> JudgeProcess:

@@ -1,6 +1,7 @@
 """A person's whole way through the dashboard, on the embedded stack, with an optimisation that really runs here.
 
-One run serves the whole module. A busy machine may confirm nothing; then the best candidate takes the champion's place.
+One run serves the whole module. Its verdicts and times are scripted, but for `make soak`: there the judge is the real
+one, and a busy machine may confirm nothing; then the best candidate takes the champion's place.
 """
 
 from __future__ import annotations
@@ -44,6 +45,7 @@ def get_inputs(rows=256):
     return [torch.randn(rows, 1024)]
 '''
 CANDIDATES = 2
+FAKE_JUDGE = Path(__file__).parents[1] / "support" / "fake_judge.py"
 PATIENCE_MS = 500_000  # a machine that is busy with other tests judges slowly
 
 pytestmark = pytest.mark.timeout(900)
@@ -64,10 +66,14 @@ class Done:
 
 
 @pytest.fixture(scope="module")
-def stack(tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = DataFolder(tmp_path_factory.mktemp("stack"))
-    with folder.held(), Stack(folder, workers=("control", "propose", "build", "cpu")) as running:
-        yield running.url
+    with pytest.MonkeyPatch.context() as patch:
+        if not request.config.getoption("--soak"):
+            patch.setenv("WARPWRIGHT_JUDGE_COMMAND", f"{sys.executable} {FAKE_JUDGE}")
+            patch.setenv("FAKE_JUDGE_SPEED", "1.5")
+        with folder.held(), Stack(folder, workers=("control", "propose", "build", "cpu")) as running:
+            yield running.url
 
 
 @pytest.fixture(scope="module")

@@ -117,9 +117,9 @@ def check(shop: Shop, run: Run) -> None:
 @pytest.mark.timeout(240)
 def test_ten_kills_with_a_scripted_judge(shop: Shop) -> None:
     shop.environment["WARPWRIGHT_JUDGE_COMMAND"] = FAKE_JUDGE
-    sources = [f"speed={1 + i / 100:.2f} sleep=0.6" for i in range(40)]
+    sources = [f"speed={1 + i / 100:.2f} sleep=0.4" for i in range(40)]
     run = shop.start(*sources, candidates=40)
-    kill_and_finish(shop, run, pause_s=2.0, wait_s=200.0, seed=random.SystemRandom().randrange(10**6))
+    kill_and_finish(shop, run, pause_s=1.2, wait_s=200.0, seed=random.SystemRandom().randrange(10**6))
     check(shop, run)
     found = shop.candidates(run.id)
     assert len(found) == 40

@@ -96,7 +96,7 @@ def test_a_champion_from_the_model_path(tmp_path: Path) -> None:
             body = {
                 "problem": {"name": "sorted", "source": PROBLEM},
                 "device": "cpu",
-                "budget": {"candidates": 4, "usd": 1.0},
+                "budget": {"candidates": 2, "usd": 1.0},
                 "config": {"proposers": ["scripted"], "in_flight": 2, "islands": 1, "stagnation_candidates": 6},
             }
             created = http.post("/runs", json=body)

@@ -85,10 +85,10 @@ def _report(fuzzer: Fuzzer) -> None:
     print(f"schemathesis: {fuzzer.cases} cases over {len(fuzzer.operations())} operations: {dict(fuzzer.statuses)}")
 
 
-def test_five_hundred_requests_get_documented_answers(fuzzer: Fuzzer) -> None:
-    _fuzz(fuzzer, 500, thorough=False)
+def test_two_hundred_requests_get_documented_answers(fuzzer: Fuzzer) -> None:
+    _fuzz(fuzzer, 200, thorough=False)
     _report(fuzzer)
-    assert fuzzer.cases >= 500
+    assert fuzzer.cases >= 200
     assert fuzzer.statuses[200] > 50
     assert not [status for status in fuzzer.statuses if status >= 500]
 

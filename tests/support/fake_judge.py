@@ -3,6 +3,7 @@
 `speed=1.5` in a source passes with that speedup; `verdict=TIMEOUT` fails so; `refused` in a reference refuses it.
 `die`, `hang`, `garbage` misbehave: once, if FAKE_JUDGE_ONCE names a file to remember it by, else always.
 `sleep=0.2` takes that long. Every request is added, one line each, to the file FAKE_JUDGE_LOG.
+What says no speed has that of FAKE_JUDGE_SPEED, else 1; where that is set, references are admitted by the real judge.
 """
 
 from __future__ import annotations
@@ -55,6 +56,18 @@ def admission(problem: Problem, verdict: Verdict) -> Admission:
         device=DEVICE,
         environment=ENVIRONMENT,
     )
+
+
+def really_admitted(problem: Problem) -> Admission:
+    from evaluator.admit import admit  # loads torch
+    from evaluator.judge import Judge
+    from evaluator.serve import make_backend
+
+    judge = Judge(make_backend("cpu"))
+    try:
+        return admit(judge, problem)
+    finally:
+        judge.close()
 
 
 def times(problem: Problem) -> tuple[BaselineTime, ...]:
@@ -130,6 +143,8 @@ def answer(request: dict[str, Any]) -> Any:
     problem = from_json(Problem, request["problem"])
     if op == "admit":
         misbehave(problem.source)
+        if "FAKE_JUDGE_SPEED" in os.environ:
+            return to_json(really_admitted(problem))
         verdict = Verdict.INVALID_REFERENCE if "refused" in problem.source else Verdict.PASSED
         return to_json(admission(problem, verdict))
     if op == "baseline":
@@ -145,7 +160,7 @@ def answer(request: dict[str, Any]) -> Any:
     if found := re.search(r"verdict=(\w+)", candidate.source):
         return to_json(failed(problem, candidate, Verdict(found[1])))
     found = re.search(r"speed=([\d.]+)", candidate.source)
-    speed = float(found[1]) if found else 1.0
+    speed = float(found[1] if found else os.environ.get("FAKE_JUDGE_SPEED", "1"))
     return to_json(passed(problem, candidate, speed, confirm=op == "confirm"))
 
 
