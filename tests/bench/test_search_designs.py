@@ -70,9 +70,10 @@ def written_lines(path: Path) -> list[str]:
     return gzip.decompress(path.read_bytes()).decode().splitlines()
 
 
+@pytest.mark.soak
 def test_a_recording_has_a_line_for_each_kernel_and_goes_on_where_it_was(tmp_path: Path) -> None:
     command = [sys.executable, "-m", "bench.search.record", "rmsnorm_residual", "--device", "cpu"]
-    command += ["--shards", "1", "--output", str(tmp_path), "--most", "2"]
+    command += ["--shards", "1", "--output", str(tmp_path), "--most", "4"]
     known: list[str] = []
     for more in ([], ["--resume"]):
         done = subprocess.run([*command, *more], cwd=ROOT, capture_output=True, text=True, timeout=300, check=True)
@@ -86,4 +87,4 @@ def test_a_recording_has_a_line_for_each_kernel_and_goes_on_where_it_was(tmp_pat
         passed = [line for line in kernels if line["verdict"] == "PASSED"]
         assert passed
         assert all(row["us"] > 0 and row["samples"] >= 3 for line in passed for row in line["rows"])
-    assert len(known) == 4
+    assert len(known) == 8

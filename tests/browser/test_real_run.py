@@ -66,7 +66,7 @@ class Done:
 
 
 @pytest.fixture(scope="module")
-def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
+def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[str]:
     folder = DataFolder(tmp_path_factory.mktemp("stack"))
     with pytest.MonkeyPatch.context() as patch:
         if not request.config.getoption("--soak"):
@@ -77,11 +77,11 @@ def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 
 @pytest.fixture(scope="module")
-def done(stack: str, browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Done:
+def done(served: str, browser: Browser, tmp_path_factory: pytest.TempPathFactory) -> Done:
     """Submitted, watched and downloaded as a reader would."""
     folder = tmp_path_factory.mktemp("reader")
     with looking(browser, 1280, "light") as page:
-        page.goto(stack)
+        page.goto(served)
         expect(page.get_by_role("heading", name="No champion yet")).to_be_visible()
         check(page, "empty", 1280, "light")
         page.get_by_role("link", name="New run").first.click()
@@ -90,11 +90,11 @@ def done(stack: str, browser: Browser, tmp_path_factory: pytest.TempPathFactory)
         run = page.url.rsplit("/", 1)[1]
         shift, shifted = watch(page)
         kernel = download(page, folder)
-    with httpx2.Client(base_url=stack) as client:
+    with httpx2.Client(base_url=served) as client:
         stored = client.get(f"/api/v1/runs/{run}").json()
     best = stored["champion_id"] or stored["best_id"]
     return Done(
-        url=stack,
+        url=served,
         run=run,
         best=best,
         confirmed=stored["champion_id"] is not None,

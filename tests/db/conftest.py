@@ -52,9 +52,12 @@ def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     found: str = request.getfixturevalue("postgres_url")
     engine = make_engine(found)
     with engine.begin() as connection:
-        names = ", ".join(f'"{table.name}"' for table in Base.metadata.sorted_tables if table.name != "projects")
-        connection.execute(text(f"TRUNCATE {names}"))
-        connection.execute(text("DELETE FROM projects WHERE id <> 'default'"))
+        # Not TRUNCATE: that makes new files for every table and index, which takes a fifth of a second.
+        connection.execute(text("SET LOCAL session_replication_role = replica"))
+        for table in Base.metadata.sorted_tables:
+            connection.execute(
+                text(f'DELETE FROM "{table.name}"' + (" WHERE id <> 'default'" * (table.name == "projects")))
+            )
     engine.dispose()
     return found
 

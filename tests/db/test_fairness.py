@@ -171,15 +171,15 @@ def test_a_long_backlog_delays_another_s_first_candidate_by_one_slot_at_most(
     alone = first_verdict_s(fleet, make_project(fleet.engine, "alone"))
     while fleet.step():
         pass
-    backlog(fleet.engine, "many", 900)
-    backlog(fleet.engine, "many", 100, queue=PROPOSE, kind=JobKind.PROPOSE)
-    backlog(fleet.engine, "many", 100, queue=BUILD, kind=JobKind.BUILD)
+    backlog(fleet.engine, "many", 500)
+    backlog(fleet.engine, "many", 50, queue=PROPOSE, kind=JobKind.PROPOSE)
+    backlog(fleet.engine, "many", 50, queue=BUILD, kind=JobKind.BUILD)
     fleet.stagger(*(fleet.at_s + moment for moment in busy))
     fleet.world.problem = problem("class Model: ... # another")
     crowded = first_verdict_s(fleet, make_project(fleet.engine, "few"))
     devices = [wait for job, wait in fleet.waits_s if job.project_id == "few" and job.queue == DEVICE]
     print(
-        f"first verdict: {alone:.0f} s alone, {crowded:.0f} s beside 1,100 ready jobs, {sum(devices):.0f} s for devices"
+        f"first verdict: {alone:.0f} s alone, {crowded:.0f} s beside 600 ready jobs, {sum(devices):.0f} s for devices"
     )
     assert sum(devices) <= SLOT_S
     assert crowded - alone <= SLOT_S + TAKES_S[JobKind.PROPOSE]

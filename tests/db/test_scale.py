@@ -21,7 +21,7 @@ from evolution.tunables import key_of
 from evolution.types import Budget, RunConfig
 from tests.db.world import World, from_list
 
-FEW, MANY = range(1000, 1200), range(5000, 7000)
+FEW, MANY = range(1000, 1200), range(5000, 6500)
 
 
 def fill(engine: Engine, run_id: str, problem_id: str, numbers: range) -> None:

@@ -134,8 +134,12 @@ def test_a_kernel_file_that_is_really_faster(tmp_path: Path) -> None:
     ("source", "words"),
     [
         ("x = (1,\n", "line 1"),
-        ("import torch\ndef get_inputs(): return [torch.randn(8)]\n", "Model"),
-        ("import torch\nclass Model(torch.nn.Module):\n    def forward(self, x): return x\n", "get_inputs"),
+        pytest.param("import torch\ndef get_inputs(): return [torch.randn(8)]\n", "Model", marks=pytest.mark.soak),
+        pytest.param(
+            "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x): return x\n",
+            "get_inputs",
+            marks=pytest.mark.soak,
+        ),
     ],
 )
 def test_a_reference_that_cannot_be_read_is_bad_usage(tmp_path: Path, source: str, words: str) -> None:
@@ -177,21 +181,25 @@ def test_an_interrupt_cancels_the_run_and_leaves_no_process(tmp_path: Path) -> N
     assert [run["status"] for run in json.loads(output)] == ["cancelled"], said
 
 
-@pytest.mark.parametrize("number", [signal.SIGTERM, signal.SIGKILL])
-def test_serve_leaves_no_process_however_it_ends(tmp_path: Path, number: signal.Signals) -> None:
+def ended(server: subprocess.Popen[str], data: Path, number: signal.Signals, status: int) -> None:
+    """A stack that a signal ends leaves no process."""
+    assert len(processes_of(data)) >= 5  # ours, Valkey, API, workers
+    server.send_signal(number)
+    server.communicate(timeout=STOP_S)
+    assert server.returncode == status
+    assert wait_until(lambda: not processes_of(data), 10), processes_of(data)
+
+
+def test_serve_leaves_no_process_when_it_is_killed(tmp_path: Path) -> None:
     with command(tmp_path, "serve", "--port", "0", "--json") as process:
         assert process.stdout is not None
         url = json.loads(process.stdout.readline())["url"]
         with Client(url) as client:
             assert client.get_readiness()
-        assert len(processes_of(tmp_path)) >= 5  # ours, Valkey, API, workers
-        process.send_signal(number)
-        process.communicate(timeout=STOP_S)
-    assert process.returncode == (ExitCode.OK if number == signal.SIGTERM else -signal.SIGKILL)
-    assert wait_until(lambda: not processes_of(tmp_path), 10), processes_of(tmp_path)
+        ended(process, tmp_path, signal.SIGKILL, -signal.SIGKILL)
 
 
-def test_commands_find_the_service_that_runs_on_their_data_folder(tmp_path: Path) -> None:
+def test_commands_find_the_service_that_runs_on_their_data_folder_until_it_is_ended(tmp_path: Path) -> None:
     with command(tmp_path, "serve", "--port", "0", "--json") as server:
         assert server.stdout is not None
         url = json.loads(server.stdout.readline())["url"]
@@ -204,3 +212,4 @@ def test_commands_find_the_service_that_runs_on_their_data_folder(tmp_path: Path
             _, said = second.communicate(timeout=START_S)
         assert second.returncode == ExitCode.BAD_USAGE
         assert url in said
+        ended(server, tmp_path, signal.SIGTERM, ExitCode.OK)

@@ -15,6 +15,7 @@ from synthesis.renaming import code, prefixed
 
 ROOT = Path(__file__).resolve().parents[2]
 HONEST = sorted((ROOT / "tests" / "adversarial" / "honest").glob("*.py"))
+LONG = ("one_very_long_line",)  # a list of 90,000 numbers, and a quarter of a minute
 
 STATEMENTS = (
     "a = 1",
@@ -72,7 +73,9 @@ def test_a_renamed_module_does_what_it_did(lines: list[str]) -> None:
         assert after[name if name in ("math", "functools") else f"_k0_{name}"] == before[name]
 
 
-@pytest.mark.parametrize("path", HONEST, ids=lambda path: path.stem)
+@pytest.mark.parametrize(
+    "path", [pytest.param(path, id=path.stem, marks=[pytest.mark.soak] * (path.stem in LONG)) for path in HONEST]
+)
 def test_honest_kernels_keep_their_shape(path: Path) -> None:
     source = decode_source(path.read_bytes())
     made = prefixed(source, "_k0_", keep=("ModelNew",))
