@@ -50,11 +50,12 @@ class Job:
     seed: int
     search: str = ""
     off: str = ""
+    noise: float = 0.0
 
     def __call__(self) -> Needed:
         found: Needed = {}
         for path in self.paths:
-            land = _land(path)
+            land = _land(path, self.noise)
             if self.search:
                 count = searches()[self.search](land, self.seed, self.most, self.off != "tuning")
             else:
@@ -64,8 +65,8 @@ class Job:
 
 
 @cache
-def _land(path: Path) -> Landscape:
-    return load(path)
+def _land(path: Path, noise: float) -> Landscape:
+    return load(path, noise)
 
 
 def _run(job: Job) -> Needed:
@@ -129,7 +130,7 @@ def needed(found: Needed) -> dict[str, object]:
 
 
 def _table(every: Callable[[str, str], Needed]) -> dict[str, dict[str, Any]]:
-    """What every search needs, over what ours needs, with and without the tuner; and ours without this and that."""
+    """What every search needs, over what ours needs, with and without the tuner."""
     table: dict[str, dict[str, Any]] = {}
     for tuner, off in (("on", ""), ("off", "tuning")):
         mine = every("", off)
@@ -137,26 +138,30 @@ def _table(every: Callable[[str, str], Needed]) -> dict[str, dict[str, Any]]:
             table[f"{name}, tuner {tuner}"] = row = versus(mine, every(name, off))
             print(f"{name}, tuner {tuner}: {shown(row)}", file=sys.stderr, flush=True)
         table[f"ours, tuner {tuner}"] = needed(mine)
-    whole = every("", "")
-    for off in ABLATIONS:
-        table[f"ours without {off}"] = versus(whole, every("", off))
     return table
+
+
+def _ablations(every: Callable[[str, str], Needed]) -> dict[str, dict[str, Any]]:
+    """What ours needs without this and that, over what the whole of it needs."""
+    whole = every("", "")
+    return {f"ours without {off}": versus(whole, every("", off)) for off in ABLATIONS}
 
 
 def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=4 if os.environ.get("QUICK") else 20)
     parser.add_argument("--most", type=int, default=400)
+    parser.add_argument("--noise", type=float, default=0.0, help="least spread of a measurement's log; ablations alone")
     parser.add_argument("--landscapes", type=Path, default=FOLDER)
     options = parser.parse_args()
     paths = tuple(sorted(options.landscapes.glob("*.jsonl.gz")))
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
 
         def every(search: str = "", off: str = "") -> Needed:
-            jobs = [Job(paths, options.most, seed, search, off) for seed in range(options.seeds)]
+            jobs = [Job(paths, options.most, seed, search, off, options.noise) for seed in range(options.seeds)]
             return {key: count for found in pool.map(_run, jobs) for key, count in found.items()}
 
-        table = _table(every)
+        table = {**({} if options.noise else _table(every)), **_ablations(every)}
     lands = [load(path) for path in paths]
     for name, row in table.items():
         print(f"{name:<34} mean {row['mean_needed']:>6}   {shown(row)}")
@@ -168,11 +173,13 @@ def main() -> int:
         "peers": peers,
         "seeds": options.seeds,
         "most": options.most,
+        "least_spread": options.noise,
         "landscapes": sizes,
         "table": table,
     }
     if not os.environ.get("QUICK"):
-        RESULT.write_text(json.dumps(body, indent=1) + "\n")
+        path = RESULT.with_stem("search-noisy") if options.noise else RESULT
+        path.write_text(json.dumps(body, indent=1) + "\n")
     print(f"{len(lands)} landscapes, {options.seeds} seeds, {sum(s['kernels'] for s in sizes.values())} kernels")
     return 0
 
