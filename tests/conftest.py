@@ -54,16 +54,18 @@ def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="module", autouse=True)
 def _own_core(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Judges time on the last core that they may use, one at a time. So each process of a parallel run gets cores and
-    a lock of its own for tests that judge themselves."""
+    """Judges time on the last core that they may use, one at a time. So each process of a parallel run gets cores of
+    its own for tests that judge themselves, and those that share one share its lock."""
     worker, cores = os.environ.get("PYTEST_XDIST_WORKER", ""), sorted(os.sched_getaffinity(0))
     count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    own = cores[int(worker.removeprefix("gw") or 0) :: count] if worker else cores
-    if request.path.relative_to(_HERE).parts[0] not in _JUDGING or own == cores or not own:
+    own = cores[int(worker.removeprefix("gw")) % len(cores) :: count] if worker else cores
+    if request.path.relative_to(_HERE).parts[0] not in _JUDGING or own == cores:
         yield
         return
+    locks = tmp_path_factory.getbasetemp().parent / f"locks-{own[-1]}"
+    locks.mkdir(exist_ok=True)
     with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WARPWRIGHT_LOCK_DIR", str(tmp_path_factory.mktemp("locks")))
+        patch.setenv("WARPWRIGHT_LOCK_DIR", str(locks))
         os.sched_setaffinity(0, own)
         try:
             yield
