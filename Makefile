@@ -23,8 +23,7 @@ export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 PROBLEM ?= examples/problems/bias_gelu.py
 SECONDS_TO_SEARCH ?= 65
 TESTS ?= tests
-# Tests wait for processes as much as they work: three of them at a time are what two cores are busy with.
-JOBS ?= 3
+JOBS ?= 2
 
 .PHONY: help setup demo serve check test test-postgres test-gpu soak docs screenshots clean
 

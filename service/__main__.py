@@ -55,9 +55,6 @@ def _openapi(file: Path | None) -> int:
 
 
 def _serve() -> int:
-    from service import server  # noqa: PLC0415
-    from service.app import create_app  # noqa: PLC0415
-
     settings = load_settings()
     configure_logging(settings.log_level, settings.log_format)
     engine = make_engine(settings.database_url)
@@ -65,6 +62,9 @@ def _serve() -> int:
     with read_session(engine) as s:
         check_exposure(settings, operator_key=keys.operator_exists(s))
     engine.dispose()
+    from service import server  # noqa: PLC0415
+    from service.app import create_app  # noqa: PLC0415
+
     return server.serve(create_app(settings), settings)
 
 

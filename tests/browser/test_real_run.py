@@ -16,7 +16,7 @@ import httpx2
 import pytest
 from playwright.sync_api import Browser, Page, expect
 
-from tests.browser.looking import SCHEMES, WIDTHS, Scheme, check, looking, measure_shift
+from tests.browser.looking import Scheme, check, looking, measure_shift
 from warpwright.instance import DataFolder
 from warpwright.stack import Stack
 
@@ -190,8 +190,15 @@ def test_axes_are_addresses_that_change_in_place(done: Done, browser: Browser) -
         expect(page.locator('[data-axis="seconds"]')).to_have_attribute("aria-current", "true")
 
 
-@pytest.mark.parametrize("scheme", SCHEMES)
-@pytest.mark.parametrize("width", WIDTHS)
+@pytest.mark.parametrize(
+    ("width", "scheme"),
+    [
+        (1280, "light"),
+        (390, "dark"),
+        pytest.param(1280, "dark", marks=pytest.mark.soak),
+        pytest.param(390, "light", marks=pytest.mark.soak),
+    ],
+)
 def test_every_page_is_whole(done: Done, browser: Browser, width: int, scheme: Scheme) -> None:
     run, candidate = f"/runs/{done.run}", f"/candidates/{done.best}"
     pages = {

@@ -1,4 +1,4 @@
-"""One database for each test, on SQLite and on PostgreSQL alike: ask for `engine`."""
+"""One database for each test: ask for `engine`. On SQLite; on PostgreSQL too for modules marked `both_stacks`."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from sqlalchemy import Engine, text
 
 from db.base import Base
 from db.engine import make_engine, migrate
-from tests.support import postgres
+from tests.support import postgres, stacks
 
 
 @pytest.fixture(scope="session")
@@ -42,7 +42,13 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> bytes:
     return path.read_bytes()
 
 
-@pytest.fixture(params=["sqlite", pytest.param("postgres", marks=pytest.mark.postgres)])
+def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
+    chosen = any("url" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
+    if "url" in metafunc.fixturenames and not chosen:
+        metafunc.parametrize("url", stacks.parameters(metafunc), indirect=True)
+
+
+@pytest.fixture
 def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
     """The address of an empty, migrated database."""
     if request.param == "sqlite":

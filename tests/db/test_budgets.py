@@ -21,6 +21,8 @@ from db.work import Call, ProposalResult
 from evolution.types import Budget, EndReason, ProposalOutcome, RunConfig, RunStatus
 from tests.db.world import World, candidate_result, from_list, problem
 
+pytestmark = pytest.mark.both_stacks
+
 CALL = Call(input_tokens=1000, output_tokens=4000, least_output_tokens=256, usd_per_input=1e-6, usd_per_output=1e-5)
 MODEL = RunConfig(proposers=("model",), in_flight=3, islands=1)
 BROKE = ProposalResult(outcome=ProposalOutcome.OUT_OF_BUDGET, detail="too little is left")

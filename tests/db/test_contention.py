@@ -6,11 +6,14 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
 from sqlalchemy import Engine
 
 from db.engine import read_session
 from db.repositories import events
 from tests.db.world import World, problem
+
+pytestmark = pytest.mark.both_stacks
 
 PROCESSES = 4
 ROOT = Path(__file__).resolve().parents[2]

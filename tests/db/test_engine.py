@@ -28,6 +28,8 @@ from evaluator.types import DeviceKind
 from evolution.types import Budget, RunConfig
 from tests.db.world import DEVICE, ENVIRONMENT, World, problem
 
+pytestmark = pytest.mark.both_stacks
+
 
 def test_the_migrations_make_what_the_tables_say(engine: Engine) -> None:
     with engine.connect() as connection:

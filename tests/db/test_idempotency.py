@@ -6,6 +6,7 @@ import threading
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
 
+import pytest
 from fastapi import FastAPI
 from sqlalchemy import Engine, func, select
 from starlette.testclient import TestClient
@@ -16,6 +17,8 @@ from db.transitions import idempotency
 from db.views import StoredAnswer
 from runtime.settings import Settings
 from service.app import create_app
+
+pytestmark = pytest.mark.both_stacks
 
 ANSWER = StoredAnswer(fingerprint="f" * 64, status=202, location="/runs/1", body="{}")
 PROBLEM = """import torch

@@ -15,6 +15,8 @@ from evaluator.types import Evaluation, Stage, Verdict, Workload, WorkloadFacts
 from evolution.types import Budget, EndReason, ProposalOutcome, RunConfig, RunStatus
 from tests.db.world import SAMPLES, World, admission, from_list
 
+pytestmark = pytest.mark.both_stacks
+
 
 def kinds(engine: Engine, run_id: str) -> list[str]:
     with read_session(engine) as s:

@@ -20,6 +20,8 @@ from db.views import Job
 from evolution.types import Budget, RunConfig, RunStatus
 from tests.db.world import World, from_list, problem
 
+pytestmark = pytest.mark.both_stacks
+
 SOURCES = [f"speed={n / 4} # {n}" for n in range(1, 12)]
 KINDS = ["INCORRECT_VALUES", "BUILD_ERROR", "INTERNAL_ERROR # x", "TIMEOUT", "speed=1.25 # 5", "speed=1.25 # 6"]
 BUDGET = 6

@@ -19,6 +19,8 @@ from evaluator.types import BuildReport, DeviceKind, Verdict
 from evolution.types import Budget, EndReason, ProposalOutcome, RunConfig, RunStatus
 from tests.db.world import ALL, World, candidate_result, failed, from_list, problem
 
+pytestmark = pytest.mark.both_stacks
+
 LATER = timedelta(minutes=15)
 
 

@@ -18,6 +18,8 @@ from db.tables import BaselineRow, EvaluationRow, SampleRow
 from db.transitions import retention
 from tests.db.world import SAMPLES, World, from_list
 
+pytestmark = pytest.mark.both_stacks
+
 
 def owners(engine: Engine) -> set[str]:
     with read_session(engine) as s:

@@ -23,6 +23,8 @@ from evaluator.types import DeviceKind
 from evolution.types import Budget, RunConfig, RunStatus
 from tests.db.world import World, candidate_result, from_list, problem
 
+pytestmark = pytest.mark.both_stacks
+
 
 def tenant(engine: Engine, name: str = "tenant", **quota: float) -> str:
     with write_session(engine) as s:

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 import torch
 
 from evaluator.child import chain
 from evaluator.judge import Judge
-from evaluator.serve import make_backend
 from evaluator.types import Verdict
 from tests.evaluator.rooms import candidate, eager_only, problem
 
@@ -63,13 +60,6 @@ def test_words_cover_every_layout_once() -> None:
     gaps = torch.randn(6, 8)[:, ::2]
     assert not chain.dense(gaps)
     assert chain.words(gaps).tolist() == gaps.flatten().view(torch.int32).tolist()
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    one = Judge(make_backend("cpu"))
-    yield one
-    one.close()
 
 
 SKIPS_THE_STEP = """import evaluator.child.chain as harness

@@ -4,25 +4,16 @@ from __future__ import annotations
 
 import math
 import random
-from collections.abc import Iterator
 
 import pytest
 
 from evaluator import confirm as confirming
 from evaluator.confirm import _promotion, confirm
 from evaluator.judge import Judge
-from evaluator.serve import make_backend
 from evaluator.types import Verdict, Workload
 from tests.evaluator.rooms import CPP, candidate, eager_only, problem
 
 ONE = Workload(name="a")
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    one = Judge(make_backend("cpu"))
-    yield one
-    one.close()
 
 
 def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:

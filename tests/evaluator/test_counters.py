@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,7 +10,6 @@ from hypothesis import strategies as st
 
 from evaluator import counters, profile, tool
 from evaluator.judge import Judge
-from evaluator.serve import make_backend
 from evaluator.tool import NCU, Ran
 from evaluator.types import DeviceKind
 from tests.evaluator import stand_ins
@@ -149,13 +147,6 @@ def test_no_text_is_too_strange_to_read(text: str) -> None:
 def test_why_there_are_no_counters(ran: Ran, why: str) -> None:
     assert why in tool.why_no_counters(ran)
     assert counters.resources([], tool.why_no_counters(ran))["no counters"]
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    one = Judge(make_backend("cpu"))
-    yield one
-    one.close()
 
 
 @pytest.mark.parametrize("denied", [False, True])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from evaluator.admit import admit
@@ -11,16 +9,8 @@ from evaluator.build import build
 from evaluator.judge import Judge
 from evaluator.problem import read_problem
 from evaluator.schema import from_json, to_json
-from evaluator.serve import make_backend
 from evaluator.types import Evaluation, Verdict
 from tests.evaluator.rooms import CPP, candidate, eager_only, forward, problem
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    one = Judge(make_backend("cpu"))
-    yield one
-    one.close()
 
 
 def verdict(judge: Judge, one: object) -> Evaluation:

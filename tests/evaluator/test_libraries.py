@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ctypes
 import os
-from collections.abc import Iterator
 
 import pytest
 
@@ -12,17 +11,8 @@ from evaluator import libraries, symbols
 from evaluator.errors import Rejection
 from evaluator.judge import Judge
 from evaluator.problem import read_problem
-from evaluator.serve import make_backend
 from evaluator.types import Stage, Verdict
 from tests.evaluator.rooms import PROBLEM, candidate, eager_only
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    one = Judge(make_backend("cpu"))
-    yield one
-    one.close()
-
 
 HIDDEN = candidate("""class ModelNew(Base):
     def forward(self, x):

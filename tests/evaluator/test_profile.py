@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from evaluator import serve
@@ -15,13 +13,6 @@ from evaluator.schema import to_json
 from evaluator.serve import make_backend
 from evaluator.types import Verdict
 from tests.evaluator.rooms import CPP, candidate, eager_only, forward, problem
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    one = Judge(make_backend("cpu"))
-    yield one
-    one.close()
 
 
 def test_functions_of_a_cpu_kernel_share_its_time(judge: Judge) -> None:

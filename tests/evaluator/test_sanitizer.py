@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -15,7 +14,6 @@ from evaluator.errors import CageError
 from evaluator.guests import Guest, small_calls
 from evaluator.judge import Judge, secret_generator
 from evaluator.sanitizer import Known
-from evaluator.serve import make_backend
 from evaluator.tool import SANITIZER, Ran
 from evaluator.types import Candidate, DeviceKind, Stage, Verdict
 from tests.evaluator import stand_ins
@@ -26,13 +24,6 @@ from tests.evaluator.stand_ins import MARK, out_of_bounds, race
 SOURCE = CPP + '\nKERNEL = """extern "C" __global__ void __launch_bounds__(64) scale(float* x, int n) { }"""\n'
 OWN = candidate(SOURCE, head="")
 DONE = {"done": True, "did": 4, "at": "rows=49"}
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    one = Judge(make_backend("cpu"))
-    yield one
-    one.close()
 
 
 @pytest.fixture(scope="module")
@@ -111,8 +102,8 @@ def test_a_finding_is_a_verdict_to_repair_from(judge: Judge, installed, monkeypa
         ("honest", stand_ins.UNSUPPORTED, 60, "Device not supported"),
         ("hang", "", 2, "not done within"),
         ("crash", "", 60, "status -11"),
-        ("garbage", "", 60, "status 3"),
-        ("pipe", "", 60, "no summary"),
+        pytest.param("garbage", "", 60, "status 3", marks=pytest.mark.soak),
+        pytest.param("pipe", "", 60, "no summary", marks=pytest.mark.soak),
         ("idle", stand_ins.CLEAN["memcheck"], 60, "the calls were not made"),
         ("honest", f"{MARK} COMPUTE-SANITIZER\n", 60, "no summary"),
     ],

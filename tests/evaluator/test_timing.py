@@ -2,23 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
-
 import pytest
 
 from evaluator.errors import Rejection
-from evaluator.judge import Judge
-from evaluator.serve import make_backend
 from evaluator.timing import Bench
 from evaluator.types import Stage, Verdict
 from tests.evaluator.rooms import CPP, candidate, eager_only, problem
-
-
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    judge = Judge(make_backend("cpu"))
-    yield judge
-    judge.close()
 
 
 @pytest.mark.parametrize("times", [1, 2])
