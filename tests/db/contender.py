@@ -1,8 +1,10 @@
-"""One of several processes that write to the same database at once: `python contender.py URL WHAT RUN COUNT`."""
+"""One of several processes that write to the same database at once: `python -m tests.db.contender URL RUN`."""
 
 from __future__ import annotations
 
 import sys
+
+from sqlalchemy import Engine
 
 from db.engine import make_engine, write_session
 from db.queues import JobKind
@@ -10,21 +12,20 @@ from db.transitions import jobs
 from db.transitions.events import emit
 from db.transitions.locks import lock_run
 
+COUNTED, TOLD = 100, 50
 
-def count_up(url: str, run_id: str, count: int) -> None:
+
+def count_up(engine: Engine, run_id: str) -> None:
     """Read, add one in Python, write: what loses updates wherever a write session does not lock first."""
-    engine = make_engine(url)
-    for _ in range(count):
+    for _ in range(COUNTED):
         with write_session(engine) as s:
             row = lock_run(s, run_id)
             row.spent_tokens = row.spent_tokens + 1
-    engine.dispose()
 
 
-def tell(url: str, run_id: str, count: int) -> None:
+def tell(engine: Engine, run_id: str) -> None:
     """Append events; every fifth transaction is rolled back, and must leave no gap."""
-    engine = make_engine(url)
-    for n in range(count):
+    for n in range(TOLD):
         try:
             with write_session(engine) as s:
                 emit(s, run_id, "test.told", n=n)
@@ -32,12 +33,10 @@ def tell(url: str, run_id: str, count: int) -> None:
                     raise InterruptedError
         except InterruptedError:
             continue
-    engine.dispose()
 
 
-def claim_all(url: str) -> None:
+def claim_all(engine: Engine) -> None:
     """Claim Jobs until none is left, and print their ids."""
-    engine = make_engine(url)
     while True:
         with write_session(engine) as s:
             job = jobs.claim(s, ["cpu"], "contender", 600.0)
@@ -45,15 +44,12 @@ def claim_all(url: str) -> None:
             break
         assert job.kind == JobKind.ADMIT
         print(job.id)
-    engine.dispose()
 
 
 if __name__ == "__main__":
-    _, url, what, run_id, count = sys.argv
-    match what:
-        case "count":
-            count_up(url, run_id, int(count))
-        case "tell":
-            tell(url, run_id, int(count))
-        case "claim":
-            claim_all(url)
+    _, url, run_id = sys.argv
+    engine = make_engine(url)
+    count_up(engine, run_id)
+    tell(engine, run_id)
+    claim_all(engine)
+    engine.dispose()

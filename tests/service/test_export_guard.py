@@ -15,6 +15,7 @@ from evaluator.types import Candidate, DeviceKind, Domain, Language, WorkloadFac
 from service.exports.domain import domain
 from service.exports.python_file import build
 from tests.service.test_exports import export
+from tests.support import scripts
 
 PROBLEM = """import torch
 import torch.nn as nn
@@ -106,8 +107,8 @@ def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
 
 
 def script(folder: Path, text: str) -> None:
-    done = run(folder, "-c", PRELUDE + textwrap.dedent(text))
-    assert done.returncode == 0, done.stdout + done.stderr
+    good, said = scripts.run(PRELUDE + textwrap.dedent(text), folder)
+    assert good, said
 
 
 def test_the_kernel_runs_on_what_it_was_verified_on(folder: Path) -> None:
@@ -215,6 +216,7 @@ def test_it_is_said_once_and_why(folder: Path) -> None:
     """)  # fmt: skip
 
 
+@pytest.mark.soak
 def test_the_guard_is_cheap(folder: Path) -> None:
     """A loose bound, for a busy machine: it is one to two microseconds on a quiet one."""
     script(folder, """
