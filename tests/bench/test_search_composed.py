@@ -53,6 +53,7 @@ def test_a_problem_that_is_not_there_is_named() -> None:
         reference("nothing_at_all-decode")
 
 
+@pytest.mark.soak
 def test_the_kernels_compute_what_the_reference_does(tmp_path: Path) -> None:
     """In Triton's interpreter, in float32 and small: a few designs of each problem."""
     cases = []

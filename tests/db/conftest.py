@@ -43,34 +43,53 @@ def sqlite_template(tmp_path_factory: pytest.TempPathFactory) -> bytes:
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
-    chosen = any("url" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
-    if "url" in metafunc.fixturenames and not chosen:
-        metafunc.parametrize("url", stacks.parameters(metafunc), indirect=True)
+    chosen = any("engine" in mark.args[0] for mark in metafunc.definition.iter_markers("parametrize"))
+    if "engine" in metafunc.fixturenames and not chosen:
+        metafunc.parametrize("engine", stacks.parameters(metafunc), indirect=True)
+
+
+@pytest.fixture(scope="session")
+def engines(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, Engine]]:
+    """One engine for each kind of database: an engine remembers how statements are compiled, which takes long."""
+    made: dict[str, Engine] = {}
+    yield made
+    for engine in made.values():
+        engine.dispose()
 
 
 @pytest.fixture
-def url(request: pytest.FixtureRequest, tmp_path: Path) -> str:
-    """The address of an empty, migrated database."""
-    if request.param == "sqlite":
-        path = tmp_path / "test.db"
-        path.write_bytes(request.getfixturevalue("sqlite_template"))
-        return f"sqlite:///{path}"
-    found: str = request.getfixturevalue("postgres_url")
-    engine = make_engine(found)
-    with engine.begin() as connection:
-        # Not TRUNCATE: that makes new files for every table and index, which takes a fifth of a second.
-        connection.execute(text("SET LOCAL session_replication_role = replica"))
-        for table in Base.metadata.sorted_tables:
-            connection.execute(
-                text(f'DELETE FROM "{table.name}"' + (" WHERE id <> 'default'" * (table.name == "projects")))
-            )
-    engine.dispose()
-    return found
-
-
-@pytest.fixture
-def engine(url: str) -> Iterator[Engine]:
+def engine(
+    request: pytest.FixtureRequest, engines: dict[str, Engine], tmp_path_factory: pytest.TempPathFactory
+) -> Iterator[Engine]:
     """An engine on an empty, migrated database."""
-    made = make_engine(url)
+    kind: str = request.param
+    if kind not in engines:
+        path = tmp_path_factory.mktemp("database") / "test.db"
+        engines[kind] = make_engine(
+            f"sqlite:///{path}" if kind == "sqlite" else request.getfixturevalue("postgres_url")
+        )
+    made = engines[kind]
+    if kind == "sqlite":
+        path = Path(str(made.url.database))
+        for old in path.parent.glob("test.db-*"):
+            old.unlink()
+        path.write_bytes(request.getfixturevalue("sqlite_template"))
+    else:
+        _empty(made)
     yield made
     made.dispose()
+
+
+@pytest.fixture
+def url(engine: Engine) -> str:
+    """The address of an empty, migrated database."""
+    return engine.url.render_as_string(False)
+
+
+def _empty(engine: Engine) -> None:
+    """Not by TRUNCATE: that makes new files for every table and index, which takes a fifth of a second."""
+    with engine.begin() as connection:
+        connection.execute(text("SET LOCAL session_replication_role = replica"))
+        for table in Base.metadata.sorted_tables:
+            those = " WHERE id <> 'default'" if table.name == "projects" else ""
+            connection.execute(text(f'DELETE FROM "{table.name}"{those}'))

@@ -143,7 +143,7 @@ def statements(engine: Engine) -> list[str]:
     return sent
 
 
-@pytest.mark.parametrize("url", [pytest.param("postgres", marks=pytest.mark.postgres)], indirect=True)
+@pytest.mark.parametrize("engine", [pytest.param("postgres", marks=pytest.mark.postgres)], indirect=True)
 def test_the_sweeper_locks_problems_before_runs(engine: Engine) -> None:
     """A confirmation that is given up needs both, and its settlement takes them in this order."""
     for n in (1, 2):

@@ -151,7 +151,7 @@ class Life(RuleBasedStateMachine):
 def test_any_life_of_a_run(engine: Engine) -> None:
     machine = type("LifeHere", (Life,), {"engine": engine})
     few = settings(
-        max_examples=6 if engine.dialect.name == "sqlite" else 2,
+        max_examples=4 if engine.dialect.name == "sqlite" else 1,
         stateful_step_count=25,
         deadline=None,
         derandomize=True,

@@ -97,7 +97,7 @@ def fill(engine: Engine, run_id: str, problem_id: str, numbers: range) -> None:
         s.execute(text("ANALYZE"))  # as the service does
 
 
-@pytest.mark.parametrize("url", ["sqlite"], indirect=True)
+@pytest.mark.parametrize("engine", ["sqlite"], indirect=True)
 def test_a_decision_reads_little_of_a_long_run(engine: Engine) -> None:
     """Work is what SQLite's machine does, in its own instructions: the same on every computer, however busy."""
     world = World(engine, propose=from_list(*(f"speed=0.5 # {n}" for n in range(3000))))

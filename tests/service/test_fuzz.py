@@ -85,10 +85,10 @@ def _report(fuzzer: Fuzzer) -> None:
     print(f"schemathesis: {fuzzer.cases} cases over {len(fuzzer.operations())} operations: {dict(fuzzer.statuses)}")
 
 
-def test_two_hundred_requests_get_documented_answers(fuzzer: Fuzzer) -> None:
-    _fuzz(fuzzer, 200, thorough=False)
+def test_a_hundred_requests_get_documented_answers(fuzzer: Fuzzer) -> None:
+    _fuzz(fuzzer, 100, thorough=False)
     _report(fuzzer)
-    assert fuzzer.cases >= 200
+    assert fuzzer.cases >= 100
     assert fuzzer.statuses[200] > 50
     assert not [status for status in fuzzer.statuses if status >= 500]
 
