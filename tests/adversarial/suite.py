@@ -150,11 +150,16 @@ def _limit(usual: Callable[[Candidate], float]) -> Callable[[Candidate], float]:
     return limit
 
 
+FOR_QUIET_MACHINES = ("floods_the_output",)
+"""What passes with its true time alone, and takes long: the last of its kind to be chosen."""
+
+
 def spread(kinds: dict[str, str], share: int) -> frozenset[str]:
     """One name in `share`, of every kind at least one, always the same ones. `kinds`: name -> kind."""
     chosen: set[str] = set()
     for kind in sorted(set(kinds.values())):
-        names = sorted((n for n, k in kinds.items() if k == kind), key=lambda name: zlib.crc32(name.encode()))
+        names = [name for name, its in kinds.items() if its == kind]
+        names.sort(key=lambda name: (name in FOR_QUIET_MACHINES, zlib.crc32(name.encode())))
         chosen.update(names[: -(-len(names) // share)])
     return frozenset(chosen)
 

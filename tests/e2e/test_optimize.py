@@ -133,7 +133,7 @@ def test_a_kernel_file_that_is_really_faster(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("source", "words"),
     [
-        ("x = (1,\n", "line 1"),
+        pytest.param("x = (1,\n", "line 1", marks=pytest.mark.soak),
         pytest.param("import torch\ndef get_inputs(): return [torch.randn(8)]\n", "Model", marks=pytest.mark.soak),
         pytest.param(
             "import torch\nclass Model(torch.nn.Module):\n    def forward(self, x): return x\n",

@@ -143,6 +143,7 @@ def test_a_limit_that_is_no_time_is_refused(monkeypatch, text: str) -> None:
         SANITIZER.seconds()
 
 
+@pytest.mark.soak
 def test_a_candidate_that_fails_beneath_the_tool_is_tried_with_torchs_allocator_and_not_refused(
     judge: Judge, installed
 ) -> None:

@@ -73,8 +73,8 @@ def in_a_row(judge: Judge, count: int) -> None:
 
 
 @pytest.mark.timeout(600)
-def test_twenty_in_a_row_leave_nothing_behind(judge: Judge) -> None:
-    in_a_row(judge, 20)
+def test_ten_in_a_row_leave_nothing_behind(judge: Judge) -> None:
+    in_a_row(judge, 10)
 
 
 @pytest.mark.soak

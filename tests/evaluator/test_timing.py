@@ -10,7 +10,7 @@ from evaluator.types import Stage, Verdict
 from tests.evaluator.rooms import CPP, candidate, eager_only, problem
 
 
-@pytest.mark.parametrize("times", [1, 2])
+@pytest.mark.parametrize("times", [pytest.param(1, marks=pytest.mark.soak), 2])
 def test_suspected_of_skipping_work_it_is_timed_again(judge, monkeypatch, times):
     looks: list[int] = []
 

@@ -181,7 +181,7 @@ def test_a_buffer_type_that_is_not_bytes_is_filled(probe: StartProbe) -> None:
         assert list(into) == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("keep_spare", [False, True])
+@pytest.mark.parametrize("keep_spare", [False, pytest.param(True, marks=pytest.mark.soak)])
 def test_one_cage_per_child_behaves_the_same(keep_spare: bool) -> None:
     policy = CagePolicy(start=StartMode.SPAWN, keep_spare=keep_spare, preload=("evaluator.child.ops",))
     with ChildPool(DeviceKind.CPU, policy=policy) as pool:
