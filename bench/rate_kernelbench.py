@@ -54,7 +54,8 @@ def evaluate(problem: str, source: str, backend: str, folder: str, device: str, 
     )  # fmt: skip
     if found is None:
         return {"outcome": "no result", "passed": False}
-    why = {key: str(value)[:200] for key, value in found.metadata.items() if "error" in key or "issue" in key}
+    told = {key: value for key, value in found.metadata.items() if "traceback" not in key}  # that names folders
+    why = {key: str(value)[:200] for key, value in told.items() if "error" in key or "issue" in key}
     return {
         "outcome": f"compiled {found.compiled}, correct {found.correctness}, {found.runtime} ms {why or ''}",
         "passed": bool(found.correctness),
