@@ -4,21 +4,19 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Session
 
+from db.bounded import Bounded
 from db.tables import AdmissionRow, ChampionRow, EvaluationRow, ProblemRow, RunRow
 from evaluator.schema import from_json
 from evaluator.types import Admission, Evaluation, Problem
 from evolution.roofline import attained
 
-_KNOWN: dict[str, float | None] = {}
+_KNOWN: Bounded[str, float | None] = Bounded()
 """By the Evaluation that confirmed it, which never changes."""
-_MOST_KNOWN = 1000
 
 
 def attained_by(s: Session, champion: ChampionRow) -> float | None:
     """Its share of what memory allows, None where that is not known well enough."""
     if champion.evaluation_id not in _KNOWN:
-        if len(_KNOWN) >= _MOST_KNOWN:
-            _KNOWN.clear()
         _KNOWN[champion.evaluation_id] = _attained(s, champion)
     return _KNOWN[champion.evaluation_id]
 

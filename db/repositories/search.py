@@ -9,6 +9,7 @@ from typing import Any
 from sqlalchemy import BindParameter, Text, bindparam, case, cast, func, select
 from sqlalchemy.orm import Session
 
+from db.bounded import Bounded
 from db.clock import now
 from db.packing import load_baseline
 from db.repositories import champions, roofline, runs
@@ -242,7 +243,7 @@ def _warm(run: RunRow, budget: Budget) -> tuple[str, ...]:
     return chosen if run.warm_id is None or few or run.warm_id in chosen else (*chosen, run.warm_id)
 
 
-_WORDS: dict[str, str] = {}
+_WORDS: Bounded[str, str] = Bounded()
 """What was read of Baseline reports. They never change once they are timed."""
 
 
@@ -254,8 +255,6 @@ def _baseline(s: Session, run: RunRow) -> str:
         row = s.get_one(BaselineRow, run.baseline_id)
         if row.body is None:
             return ""
-        if len(_WORDS) >= 1000:
-            _WORDS.clear()
         report = load_baseline(row.body)
         names = list(dict.fromkeys(time.workload for time in report.times))
         best = [report.fastest(name) for name in names]

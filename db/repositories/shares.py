@@ -7,6 +7,7 @@ from collections.abc import Mapping
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
+from db.bounded import Bounded
 from db.packing import load_baseline
 from db.ratio_tables import WorkloadRatioRow
 from db.tables import BaselineRow, CandidateRow, ProblemRow, RunRow
@@ -15,9 +16,8 @@ from evaluator.types import BaselineReport, DeviceKind, Problem
 from evolution.state import Rated, Share
 
 _Known = Mapping[str, tuple[float, float | None]]
-_KNOWN: dict[tuple[str, str, str | None], _Known] = {}
+_KNOWN: Bounded[tuple[str, str, str | None], _Known] = Bounded()
 """Weights of Workloads, and how fast the reference is there. Neither changes once the Baselines are timed."""
-_MOST_KNOWN = 1000
 
 _COLUMNS = (
     WorkloadRatioRow.workload,
@@ -62,8 +62,6 @@ def _rated(row: object) -> Rated:
 def _known(s: Session, run: RunRow) -> _Known:
     key = (run.problem_id, run.device_kind, run.baseline_id)
     if key not in _KNOWN:
-        if len(_KNOWN) >= _MOST_KNOWN:
-            _KNOWN.clear()
         problem = from_json(Problem, s.get_one(ProblemRow, run.problem_id).body)
         row = s.get(BaselineRow, run.baseline_id) if run.baseline_id is not None else None
         report = load_baseline(row.body) if row is not None and row.body is not None else None

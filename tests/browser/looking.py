@@ -11,8 +11,6 @@ from typing import Any, Literal
 from playwright.sync_api import Browser, Page
 
 Scheme = Literal["light", "dark"]
-SCHEMES: tuple[Scheme, ...] = ("light", "dark")
-WIDTHS = (1280, 390)
 # Set to a folder to keep pictures of every page.
 PICTURES = os.environ.get("WARPWRIGHT_SCREENSHOTS")
 AXE = (Path(__file__).parent / "vendor" / "axe.min.js").read_text(encoding="utf-8")

@@ -17,6 +17,7 @@ import pytest
 from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.looking import Scheme, check, looking, measure_shift
+from tests.support import fake_judge
 from warpwright.instance import DataFolder
 from warpwright.stack import Stack
 
@@ -45,7 +46,6 @@ def get_inputs(rows=256):
     return [torch.randn(rows, 1024)]
 '''
 CANDIDATES = 2
-FAKE_JUDGE = Path(__file__).parents[1] / "support" / "fake_judge.py"
 PATIENCE_MS = 500_000  # a machine that is busy with other tests judges slowly
 
 pytestmark = pytest.mark.timeout(900)
@@ -70,7 +70,7 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     folder = DataFolder(tmp_path_factory.mktemp("stack"))
     with pytest.MonkeyPatch.context() as patch:
         if not request.config.getoption("--soak"):
-            patch.setenv("WARPWRIGHT_JUDGE_COMMAND", f"{sys.executable} {FAKE_JUDGE}")
+            patch.setenv("WARPWRIGHT_JUDGE_COMMAND", fake_judge.COMMAND)
             patch.setenv("FAKE_JUDGE_SPEED", "1.5")
         with folder.held(), Stack(folder, workers=("control", "propose", "build", "cpu")) as running:
             yield running.url

@@ -18,9 +18,10 @@ from evaluator.problem import read_problem
 from evaluator.types import DeviceKind
 from evolution.types import Budget, EndReason, Run, RunConfig
 from runtime.nudge import nudge
+from tests.support import fake_judge
 from tests.support.valkey import valkey
 from tests.support.worker import WorkerProcess
-from tests.workers.conftest import FAKE_JUDGE, Shop
+from tests.workers.conftest import Shop
 
 KILLS = ("cpu", "propose", "build", "control", "cpu", "control", "build", "propose", "cpu", "cpu")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "problems" / "rmsnorm_residual.py"
@@ -116,7 +117,7 @@ def check(shop: Shop, run: Run) -> None:
 
 @pytest.mark.timeout(240)
 def test_ten_kills_with_a_scripted_judge(shop: Shop) -> None:
-    shop.environment["WARPWRIGHT_JUDGE_COMMAND"] = FAKE_JUDGE
+    shop.environment["WARPWRIGHT_JUDGE_COMMAND"] = fake_judge.COMMAND
     sources = [f"speed={1 + i / 100:.2f} sleep=0.4" for i in range(40)]
     run = shop.start(*sources, candidates=40)
     kill_and_finish(shop, run, pause_s=1.2, wait_s=200.0, seed=random.SystemRandom().randrange(10**6))

@@ -15,12 +15,12 @@ from typing import Any
 
 import pytest
 
+from tests.support import fake_judge
 from warpwright.api import Client
 from warpwright.errors import ExitCode
 
 ROOT = Path(__file__).parents[2]
 PROBLEM = ROOT / "examples" / "problems" / "rmsnorm_residual.py"
-FAKE_JUDGE = ROOT / "tests" / "support" / "fake_judge.py"
 RUN_S = 600.0  # a 90 s search, then confirmations: minutes on a machine that is busy with other tests
 START_S = 60.0
 STOP_S = 30.0
@@ -110,8 +110,8 @@ def check(best: Path) -> None:
 
 def test_a_kernel_file_from_a_problem_file(tmp_path: Path) -> None:
     """Times are scripted here, so that it always ends with a Champion; the file and its check are real."""
-    best, scripted = tmp_path / "best.py", f"{sys.executable} {FAKE_JUDGE}"
-    told = {"WARPWRIGHT_JUDGE_COMMAND": scripted, "FAKE_JUDGE_SPEED": "1.5"}
+    best = tmp_path / "best.py"
+    told = {"WARPWRIGHT_JUDGE_COMMAND": fake_judge.COMMAND, "FAKE_JUDGE_SPEED": "1.5"}
     result = optimize(tmp_path, PROBLEM, "--candidates", "3", "--seconds", "60", "-o", str(best), **told)
     assert result["improved"]
     assert result["candidates_by_verdict"]["PASSED"] >= 1

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import sys
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -18,11 +17,11 @@ from db.views import CandidateView
 from evaluator.types import DeviceKind, Problem, Workload
 from evolution.types import Budget, Run, RunConfig
 from runtime.settings import Settings
+from tests.support import fake_judge
 from tests.support.stacks import Stack
 from workers.context import Context
 from workers.loop import work
 
-FAKE_JUDGE = f"{sys.executable} {Path(__file__).parents[1] / 'support' / 'fake_judge.py'}"
 QUEUES = ("control", "propose", "build", "cpu")
 
 
@@ -38,7 +37,7 @@ class Shop:
         values: dict[str, object] = {
             "database_url": self.environment["WARPWRIGHT_DATABASE_URL"],
             "redis_url": "redis://127.0.0.1:1/0",
-            "judge_command": FAKE_JUDGE,
+            "judge_command": fake_judge.COMMAND,
             "replay_dir": self.folder,
             "lease_s": 5.0,
             "heartbeat_s": 0.2,

@@ -15,10 +15,11 @@ from db.engine import write_session
 from db.transitions.jobs import sweep
 from evaluator.types import Verdict
 from runtime.nudge import nudge
+from tests.support import fake_judge
 from tests.support.stacks import Stack
 from tests.support.valkey import valkey
 from tests.support.worker import WorkerProcess
-from tests.workers.conftest import FAKE_JUDGE, Shop
+from tests.workers.conftest import Shop
 
 WAIT_S = 60.0
 
@@ -39,7 +40,7 @@ class Floor:
         self.environment = {
             **shop.environment,
             "WARPWRIGHT_REDIS_URL": url,
-            "WARPWRIGHT_JUDGE_COMMAND": FAKE_JUDGE,
+            "WARPWRIGHT_JUDGE_COMMAND": fake_judge.COMMAND,
             "WARPWRIGHT_REPLAY_DIR": str(shop.folder),
             "WARPWRIGHT_LEASE_S": "2",
             "WARPWRIGHT_HEARTBEAT_S": "0.3",
