@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -175,8 +175,13 @@ class Judge:
         first = next(sizes_to_check(checker.problem, workloads))
         with ThreadPoolExecutor(1) as starter:
             started = starter.submit(self.start_candidate, candidate, Stage.BUILD)
-            with device_lock(self.device.uuid, exclusive=False, timeout_s=LOCK_S):
-                checker.prepare(first)
+            try:
+                with device_lock(self.device.uuid, exclusive=False, timeout_s=LOCK_S):
+                    checker.prepare(first)
+            except BaseException:
+                with suppress(Rejection):
+                    started.result().close()
+                raise
         return started.result()
 
     def _time(

@@ -6,6 +6,8 @@ import pytest
 
 from evaluator.admit import admit
 from evaluator.build import build
+from evaluator.correctness import Checker
+from evaluator.errors import EvaluatorError
 from evaluator.judge import Judge
 from evaluator.problem import read_problem
 from evaluator.schema import from_json, to_json
@@ -247,3 +249,23 @@ def test_what_a_reference_changes_is_an_output(
     expected = Verdict.PASSED if check is None else Verdict.INCORRECT_VALUES
     assert found.verdict is expected, (found.reason, found.evidence)
     assert check is None or found.evidence["check"] == check
+
+
+def test_a_child_that_was_started_beside_work_that_failed_is_ended(judge, monkeypatch) -> None:
+    started = []
+
+    def start(*arguments):
+        started.append(begin(*arguments))
+        return started[-1]
+
+    def fail(checker, sizes):
+        raise EvaluatorError("nobody let go of the device")
+
+    begin = judge.start_candidate
+    monkeypatch.setattr(judge, "start_candidate", start)
+    monkeypatch.setattr(Checker, "prepare", fail)
+    task = problem()
+    assert judge.judge(task, forward("return right(x, self.weight)"), eager_only(judge, task)).verdict is (
+        Verdict.INTERNAL_ERROR
+    )
+    assert [subject.child.alive for subject in started] == [False]
