@@ -1,71 +1,103 @@
 """Everything that needs an NVIDIA GPU, by one command: `python -m bench.gpu [--budget-s 1500] [--only NAME ...]`.
 
-What is shown first runs first: a whole optimisation, then the tests, then the other benchmarks. A step that would not
-fit into what is left of the budget is left out and said so; a step that fails does not stop the others. Each writes its
-own file under bench/results/; with --output those files and each step's log are copied there, too (a rented GPU machine
-usually hands back one folder). The long benchmarks go on where their files of results end, so that several short leases
-do as well as one long one. --kernelbench CHECKOUT names a checkout of https://github.com/ScalingIntelligence/KernelBench
-for the steps that need one; without it they are left out. QUICK=1 is passed on. Prints a line per step, and a summary.
+What is shown first runs first: a whole optimisation, then the tests, then the other benchmarks. A machine with several
+GPUs works on as many steps at once, one on each GPU with cores of its own; --cpu-lanes N sets two cores apart for each
+of N lanes that judge on the CPU meanwhile (steps whose names end in _cpu, which are run only when they are named or
+where there are such lanes). A step that would not fit into what is left of the budget is left out and said so; one that
+fails does not stop the others. Each writes files of its own under bench/results/; with --output those and each step's
+log are copied there, too (a rented GPU machine usually hands back one folder). The long benchmarks go on where their
+files of results end, so that several short leases do as well as one long one; those in several shards write a file per
+shard below parts/, which `python -m bench.shards` puts together. --kernelbench CHECKOUT names a checkout of
+https://github.com/ScalingIntelligence/KernelBench for the steps that need one; without it they are left out. QUICK=1 is
+passed on. Prints a line per step, and a summary.
 """
 
 from __future__ import annotations
 
 import argparse
+import os
+import queue
 import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
-from dataclasses import dataclass
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, replace
 from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results"
+_CHECKOUT, _LEFT_S, _SHARD, _PART = "CHECKOUT", "LEFT_S", "SHARD", "PART"
+_END_S = 20.0
+_CORES_OF_FIRST = 16  # the judging rate wants them, to build ahead
 
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`usual_s` is what it takes on an H200; it is ended after `limit_s`."""
+    """`usual_s` is the least that it is worth starting with; it is ended after `limit_s`. In `command` LEFT_S stands
+    for what is left of the budget, CHECKOUT for KernelBench, SHARD for I/N, PART for a shard's file of results."""
 
     name: str
     command: tuple[str, ...]
     usual_s: float
     limit_s: float
+    cpu: bool = False
+    shards: int = 1
 
 
-_CHECKOUT = "CHECKOUT"
-_DEVICE = ("--device", "cuda:0")
+def _to(name: str) -> tuple[str, str]:
+    return "--output", str(RESULTS / f"{name}.jsonl")
 
 
-def _resumed(name: str, *more: str, budget_s: float) -> Step:
-    """A benchmark that ends by itself after its budget, and goes on where its results end."""
-    command = (f"bench.{more[0]}", *more[1:], *_DEVICE, "--budget-s", f"{budget_s:g}", "--resume")
-    return Step(name, command, usual_s=budget_s + 30, limit_s=budget_s + 90)
-
-
+_RESUMED = ("--budget-s", _LEFT_S, "--resume")
+_SHARDED = ("--shard", _SHARD, "--output", _PART)
+_CUDA, _CPU = ("--device", "cuda:0", *_RESUMED), ("--device", "cpu", *_RESUMED, *_SHARDED)
 _PYTEST = ("pytest", "-q", "-p", "no:cacheprovider")
 _ADVERSARIAL = "tests/gpu/test_gpu_adversarial.py"
+_OPTIMIZE = ("bench.optimize", "--device", "cuda:0", "--problem", "rmsnorm_residual", "--seconds", "120")
+_SYNTHESIS = ("bench.synthesis", "--device", "cuda", "--output", "bench/results/synthesis-cuda.json")
 STEPS = (
-    Step(
-        "optimize",
-        ("bench.optimize", "--device", "cuda:0", "--problem", "rmsnorm_residual", "--seconds", "120"),
-        usual_s=400,
-        limit_s=580,
-    ),
+    Step("optimize", _OPTIMIZE, usual_s=400, limit_s=580),
     Step("tests", (*_PYTEST, "--ignore", _ADVERSARIAL, "tests/gpu"), usual_s=210, limit_s=540),
+    Step("rate", ("bench.rate", _CHECKOUT, *_CUDA), usual_s=200, limit_s=900),
+    Step("rate_inline", ("bench.rate", _CHECKOUT, "--load-inline", *_CUDA), usual_s=200, limit_s=900),
+    Step("aa", ("bench.judge", "aa", "--confirms", "40", *_CUDA, *_to("aa-cuda")), usual_s=60, limit_s=900),
+    Step("power", ("bench.judge", "power", "--confirms", "50", *_CUDA, *_to("power-cuda")), usual_s=60, limit_s=900),
+    Step("mutation", ("bench.mutation", "--repeats", "20", *_CUDA), usual_s=60, limit_s=900),
+    Step("soak", ("bench.soak", "--count", "200", *_CUDA), usual_s=60, limit_s=900),
+    Step("kernelbench", ("bench.kernelbench", _CHECKOUT, "--sample", "60", *_CUDA), usual_s=60, limit_s=900),
+    Step("adversarial", (*_PYTEST, "--shard", _SHARD, _ADVERSARIAL), usual_s=200, limit_s=900, shards=2),
     Step("judge_gpu", ("bench.judge_gpu",), usual_s=120, limit_s=400),
-    Step("adversarial", (*_PYTEST, _ADVERSARIAL), usual_s=600, limit_s=1200),
+    Step("synthesis", _SYNTHESIS, usual_s=300, limit_s=540),
+    Step("soak_cpu", ("bench.soak", *_CPU), usual_s=60, limit_s=3600, cpu=True),
+    Step("aa_cpu", ("bench.judge", "aa", *_CPU), usual_s=60, limit_s=3600, cpu=True, shards=6),
+    Step("power_cpu", ("bench.judge", "power", *_CPU), usual_s=60, limit_s=3600, cpu=True, shards=4),
+    Step("kernelbench_cpu", ("bench.kernelbench", _CHECKOUT, *_CPU), usual_s=60, limit_s=3600, cpu=True, shards=4),
+    Step("mutation_cpu", ("bench.mutation", *_CPU), usual_s=60, limit_s=3600, cpu=True, shards=10),
     Step(
-        "synthesis", ("bench.synthesis", "--device", "cuda", "--output", "bench/results/synthesis-cuda.json"), 300, 540
+        "adversarial_cpu", (*_PYTEST, "--soak", "--shard", _SHARD, "tests/adversarial"),
+        usual_s=200, limit_s=3600, cpu=True, shards=6,
     ),
-    _resumed("aa", "judge", "aa", "--confirms", "30", budget_s=400),
-    _resumed("power", "judge", "power", "--confirms", "10", budget_s=400),
-    _resumed("mutation", "mutation", "--repeats", "20", budget_s=450),
-    _resumed("soak", "soak", "--count", "200", budget_s=400),
-    _resumed("rate", "rate", _CHECKOUT, budget_s=480),
-    _resumed("rate_inline", "rate", _CHECKOUT, "--load-inline", budget_s=480),
-    _resumed("kernelbench", "kernelbench", _CHECKOUT, "--sample", "60", budget_s=480),
-)
+)  # fmt: skip
+
+
+@dataclass(frozen=True, slots=True)
+class Lane:
+    """Where one step at a time runs: on its GPU if it has one, on cores that no other lane uses."""
+
+    name: str
+    gpu: int | None
+    cores: tuple[int, ...]
+
+    def environment(self, scratch: Path) -> dict[str, str]:
+        """Variables of a step's process: it sees this GPU as cuda:0, and its temporary files are its own."""
+        folder = scratch / self.name
+        folder.mkdir(exist_ok=True)
+        shown = "" if self.gpu is None else str(self.gpu)
+        locks = {"WARPWRIGHT_LOCK_DIR": str(folder / "locks")}
+        return {**os.environ, "CUDA_VISIBLE_DEVICES": shown, "TMPDIR": str(folder), **locks}
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,56 +110,132 @@ class Outcome:
     last: str
 
 
-def run(step: Step, logs: Path, checkout: Path | None) -> Outcome:
-    """One step as a process of its own; its output goes to NAME.log. A step that is out of time ends with 124."""
-    command = [str(checkout) if word == _CHECKOUT else word for word in step.command]
-    start = time.monotonic()
-    log = logs / f"{step.name}.log"
-    with log.open("w", encoding="utf-8") as sink:
-        process = subprocess.Popen(
-            [sys.executable, "-m", *command], cwd=ROOT, stdout=sink, stderr=subprocess.STDOUT,
-        )  # fmt: skip
-        try:
-            code = process.wait(step.limit_s)
-        except subprocess.TimeoutExpired:
-            process.terminate()
+def lanes(gpus: int, cpu_lanes: int, cores: Sequence[int]) -> list[Lane]:
+    """The CPU's lanes have the last cores, two each; the first GPU has sixteen of the others, the rest is shared."""
+    split = len(cores) - 2 * cpu_lanes
+    if split < gpus:
+        raise ValueError(f"{len(cores)} cores do not do for {gpus} GPUs and {cpu_lanes} lanes of the CPU")
+    ours, others = list(cores[:split]), cores[split:]
+    first = len(ours) if gpus == 1 else min(_CORES_OF_FIRST, len(ours) - gpus + 1)
+    found, rest = [Lane("gpu0", 0, tuple(ours[:first]))], ours[first:]
+    each = len(rest) // max(1, gpus - 1)
+    found += [Lane(f"gpu{n}", n, tuple(rest[(n - 1) * each : n * each])) for n in range(1, gpus)]
+    return found + [Lane(f"cpu{n}", None, tuple(others[2 * n : 2 * n + 2])) for n in range(cpu_lanes)]
+
+
+def shards(step: Step) -> list[Step]:
+    """A step as its shards, each a step of its own."""
+    if step.shards == 1 and _SHARD not in step.command:
+        return [step]
+    found = []
+    for number in range(1, step.shards + 1):
+        name = step.name if step.shards == 1 else f"{step.name}-{number}"
+        known = {_SHARD: f"{number}/{step.shards}", _PART: str(RESULTS / "parts" / f"{name}.jsonl")}
+        found.append(replace(step, name=name, command=tuple(known.get(word, word) for word in step.command)))
+    return found
+
+
+class Work:
+    """Steps handed out to lanes until there are none, or too little time is left."""
+
+    def __init__(self, options: argparse.Namespace, logs: Path, scratch: Path) -> None:
+        self._options, self._logs, self._scratch = options, logs, scratch
+        self.started, self._clock = time.time(), time.monotonic()
+        self.outcomes: list[Outcome] = []
+
+    def run_all(self, lanes_: Iterable[Lane], steps: Iterable[Step]) -> None:
+        todo: dict[bool, queue.SimpleQueue[Step]] = {True: queue.SimpleQueue(), False: queue.SimpleQueue()}
+        for step in steps:
+            todo[step.cpu].put(step)
+        threads = [threading.Thread(target=self._lane, args=(lane, todo[lane.gpu is None])) for lane in lanes_]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        for step in (one.get() for one in todo.values() for _ in range(one.qsize())):
+            print(f"{step.name:18} left out: no lane for it", flush=True)
+
+    def _lane(self, lane: Lane, todo: queue.SimpleQueue[Step]) -> None:
+        while True:
             try:
-                process.wait(20)
+                step = todo.get_nowait()
+            except queue.Empty:
+                return
+            left_s = self._options.budget_s - (time.monotonic() - self._clock)
+            if step.usual_s > left_s:
+                print(f"{step.name:18} left out: {left_s:.0f} s are left, it wants {step.usual_s:g}", flush=True)
+                continue
+            one = self._run(lane, step, left_s)
+            self.outcomes.append(one)
+            print(f"{step.name:18} exit {one.exit_code:3} in {one.wall_s:6.1f} s: {one.last}", flush=True)
+
+    def _run(self, lane: Lane, step: Step, left_s: float) -> Outcome:
+        """One step as a process of its own; its output goes to NAME.log. A step that is out of time ends with 124."""
+        known = {_CHECKOUT: str(self._options.kernelbench), _LEFT_S: f"{max(10.0, left_s - 30):g}"}
+        command = [known.get(word, word) for word in step.command]
+        start, log = time.monotonic(), self._logs / f"{step.name}.log"
+        pinned = (
+            "import os, sys; os.sched_setaffinity(0, map(int, sys.argv[1].split(',')));"
+            " os.execv(sys.executable, [sys.executable, '-m', *sys.argv[2:]])"
+        )
+        with log.open("w", encoding="utf-8") as sink:
+            process = subprocess.Popen(
+                [sys.executable, "-c", pinned, ",".join(map(str, lane.cores)), *command],
+                cwd=ROOT, stdout=sink, stderr=subprocess.STDOUT, env=lane.environment(self._scratch),
+            )  # fmt: skip
+            try:
+                code = process.wait(min(step.limit_s, left_s))
             except subprocess.TimeoutExpired:
-                process.kill()
-                process.wait(20)
-            code = 124
-    lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
-    return Outcome(step, code, time.monotonic() - start, lines[-1][:160] if lines else "")
+                process.terminate()
+                try:
+                    process.wait(_END_S)
+                except subprocess.TimeoutExpired:
+                    process.kill()
+                    process.wait(_END_S)
+                code = 124
+        lines = log.read_text(encoding="utf-8", errors="replace").strip().splitlines()
+        return Outcome(step, code, time.monotonic() - start, lines[-1][:200] if lines else "")
+
+
+def parser() -> argparse.ArgumentParser:
+    made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    made.add_argument("--budget-s", type=float, default=1500.0, help="seconds for all of it")
+    made.add_argument(
+        "--only", nargs="+", choices=[step.name for step in STEPS], help="these steps alone, in this order"
+    )
+    made.add_argument("--gpus", type=int, default=1, help="how many GPUs to use at once")
+    made.add_argument("--cpu-lanes", type=int, default=0, help="lanes of two cores for what is judged on the CPU")
+    made.add_argument("--kernelbench", type=Path, metavar="CHECKOUT", help="for the steps that read KernelBench")
+    made.add_argument("--output", type=Path, help="a folder for copies of results and logs")
+    return made
+
+
+def _chosen(options: argparse.Namespace) -> list[Step]:
+    by_name = {step.name: step for step in STEPS}
+    found = []
+    for step in [by_name[name] for name in options.only or by_name]:
+        if _CHECKOUT in step.command and options.kernelbench is None:
+            print(f"{step.name:18} left out: it needs --kernelbench CHECKOUT", flush=True)
+        elif not step.cpu or options.cpu_lanes:
+            found += shards(step)
+    return found
 
 
 def main() -> int:
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--budget-s", type=float, default=1500.0, help="seconds for all of it")
-    parser.add_argument("--only", nargs="+", choices=[step.name for step in STEPS], help="these steps alone")
-    parser.add_argument("--kernelbench", type=Path, metavar="CHECKOUT", help="for the steps that read KernelBench")
-    parser.add_argument("--output", type=Path, help="a folder for copies of results and logs")
-    options = parser.parse_args()
-    logs = options.output or Path(tempfile.mkdtemp(prefix="warpwright-gpu-"))
-    logs.mkdir(parents=True, exist_ok=True)
-    started, outcomes = time.time(), []
-    for step in (s for s in STEPS if options.only is None or s.name in options.only):
-        if _CHECKOUT in step.command and options.kernelbench is None:
-            print(f"{step.name:12} left out: it needs --kernelbench CHECKOUT", flush=True)
-            continue
-        left_s = options.budget_s - (time.time() - started)
-        if step.usual_s > left_s:
-            print(f"{step.name:12} left out: {left_s:.0f} s are left, it usually takes {step.usual_s:g}", flush=True)
-            continue
-        outcomes.append(run(step, logs, options.kernelbench))
-        one = outcomes[-1]
-        print(f"{step.name:12} exit {one.exit_code:3} in {one.wall_s:6.1f} s: {one.last}", flush=True)
+    options = parser().parse_args()
+    steps, every = _chosen(options), lanes(options.gpus, options.cpu_lanes, sorted(os.sched_getaffinity(0)))
+    (RESULTS / "parts").mkdir(parents=True, exist_ok=True)
+    with tempfile.TemporaryDirectory(prefix="warpwright-gpu-", ignore_cleanup_errors=True) as scratch:
+        logs = options.output or Path(scratch)
+        logs.mkdir(parents=True, exist_ok=True)
+        work = Work(options, logs, Path(scratch))
+        work.run_all(every, steps)
         if options.output:
-            for path in RESULTS.glob("*.json*"):
-                if path.stat().st_mtime >= started:
+            for path in (*RESULTS.glob("*.json*"), *RESULTS.glob("parts/*.json*")):
+                if path.stat().st_mtime >= work.started:
                     shutil.copy2(path, options.output)
-    failed = [one.step.name for one in outcomes if one.exit_code]
-    print(f"gpu: {len(outcomes)} of {len(STEPS)} steps run, failed: {', '.join(failed) or 'none'}; logs in {logs}")
+    failed = sorted(one.step.name for one in work.outcomes if one.exit_code)
+    print(f"gpu: {len(work.outcomes)} of {len(steps)} steps run, failed: {', '.join(failed) or 'none'}")
     return 1 if failed else 0
 
 

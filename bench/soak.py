@@ -13,6 +13,7 @@ from __future__ import annotations
 import argparse
 import json
 import os
+import tempfile
 import time
 from pathlib import Path
 from typing import Any
@@ -84,7 +85,7 @@ def held(judge: Judge) -> dict[str, float]:
     """What the judge holds now."""
     status = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     resident_kib = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
-    files = sum(1 for folder in ("/tmp", "/dev/shm") for _ in Path(folder).glob("warpwright-*"))
+    files = sum(1 for folder in (tempfile.gettempdir(), "/dev/shm") for _ in Path(folder).glob("warpwright-*"))
     return {
         "descriptors": len(os.listdir("/proc/self/fd")),  # noqa: PTH208
         "processes": len(freezer.descendants(os.getpid())),

@@ -24,6 +24,7 @@ _AGAINST_CLOCKS = ("adversarial", "browser", "db", "e2e", "evaluator", "repo", "
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="run the long soak, fuzz and load tests too")
+    parser.addoption("--shard", default="1/1", metavar="I/N", help="every N-th test from the I-th (from 1)")
     parser.addoption(
         "--stack", choices=("essential", "postgres"), default="essential",
         help="postgres: run every service and worker test on PostgreSQL and Redis, and fail where they are missing",
@@ -74,6 +75,8 @@ def _own_core(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathF
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
+    index, _, count = config.getoption("--shard").partition("/")
+    items[:] = items[int(index) - 1 :: int(count)]
     gpu = any(Path("/dev").glob("nvidia[0-9]*"))
     for item in items:
         if item.get_closest_marker("gpu") and not gpu:

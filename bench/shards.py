@@ -1,0 +1,37 @@
+"""Puts together what `bench.gpu` left in parts: `python -m bench.shards`.
+
+bench/results/parts/NAME-I.jsonl of every shard become bench/results/NAME.jsonl (aa_cpu-1, aa_cpu-2, ... become
+aa-cpu.jsonl), in the order of the shards; the parts are removed. The benchmark's own summary of the whole is then
+printed by running it with `--resume --budget-s 0 --output` and that file.
+"""
+
+from __future__ import annotations
+
+import re
+from collections import defaultdict
+from pathlib import Path
+
+RESULTS = Path(__file__).parent / "results"
+_PART = re.compile(r"(?P<name>[a-z_]+?)(?:-(?P<shard>\d+))?\.jsonl")
+
+
+def together(folder: Path) -> list[Path]:
+    """Join the parts below `folder`/parts. Returns the files that were written."""
+    parts: dict[str, list[tuple[int, Path]]] = defaultdict(list)
+    for path in (folder / "parts").glob("*.jsonl"):
+        if found := _PART.fullmatch(path.name):
+            parts[found["name"]].append((int(found["shard"] or 1), path))
+    written = []
+    for name, some in sorted(parts.items()):
+        target = folder / f"{name.replace('_', '-')}.jsonl"
+        target.write_text("".join(path.read_text(encoding="utf-8") for _, path in sorted(some)), encoding="utf-8")
+        written.append(target)
+        for _, path in some:
+            path.unlink()
+            path.with_suffix(".json").unlink(missing_ok=True)
+    return written
+
+
+if __name__ == "__main__":
+    for made in together(RESULTS):
+        print(made.name)
