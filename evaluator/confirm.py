@@ -40,7 +40,7 @@ from evaluator.types import (
 
 PROCESS_PAIRS = 8
 _HIDDEN_PAIRS = 2
-_RULES = Rules(least_pairs=3, most_pairs=3, racing=False)
+_RULES = Rules(least_pairs=4, most_pairs=4, racing=False, round_us=10_000.0)  # both sizes of round in both orders
 _LEAST_GAIN = 0.01
 _CONFIDENCE = 0.999
 _WORST_WORKLOAD = 0.98

@@ -30,7 +30,7 @@ from evaluator.sanitizer import Known
 from evaluator.screen import Screened, screen
 from evaluator.state import match_names
 from evaluator.subject import Subject, rejection
-from evaluator.timing import BRIEFLY, FOR_LIBRARIES, Bench, Rules
+from evaluator.timing import BRIEFLY, FOR_LIBRARIES, Bench, Rules, Watched
 from evaluator.types import (
     BaselineReport,
     Candidate,
@@ -208,8 +208,8 @@ class Judge:
                 first_s = first_call_limit_s(candidate)
                 bench = Bench(self.room, workload, oracle, contenders, first_call_s=first_s)
                 try:
-                    bench.run(_JUDGE_RULES)
-                    ran = ran or bench.watch("candidate", FOR_LIBRARIES if strict else BRIEFLY)
+                    watched = None if ran else Watched("candidate", FOR_LIBRARIES if strict else BRIEFLY)
+                    ran = bench.run(_JUDGE_RULES, watched) or ran
                 finally:
                     bench.close()
             fastest = min(modes, key=lambda mode: bench.baseline_time(mode).median_us)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,6 +19,9 @@ from evaluator.subject import Arguments, Subject
 from evaluator.types import Problem
 
 _CALL_S = 30.0
+_TOGETHER_BYTES = 512 << 20  # of inputs that several questions are put to the reference with at once
+
+Result = tuple[Any, list[torch.Tensor]]  # what one call returned, as claimed, and its tensors
 
 
 @dataclass(frozen=True, slots=True)
@@ -113,17 +117,41 @@ class Oracle:
 
         `rounding` says per call how a good implementation's rounding may show.
         """
+        return self._expect(tree, calls, rounding, ())[0]
+
+    def expect_both(
+        self,
+        tree: Any,
+        calls: Sequence[Sequence[torch.Tensor]],
+        rounding: Sequence[values.Rounding],
+        others: Sequence[Sequence[torch.Tensor]],
+        like: Expected,
+    ) -> tuple[list[Expected], list[Expected]]:
+        """As `expect` for `calls` and as `targets` for `others`, in fewer runs of the reference than one by one."""
+        if not calls:
+            return [], self.targets(tree, others, like)
+        found, wide = self._expect(tree, calls, rounding, others)
+        return found, self._like(like, wide, others)
+
+    def _expect(
+        self,
+        tree: Any,
+        calls: Sequence[Sequence[torch.Tensor]],
+        rounding: Sequence[values.Rounding],
+        others: Sequence[Sequence[torch.Tensor]],
+    ) -> tuple[list[Expected], list[Result]]:
         how = rounding or [values.Rounding()] * len(calls)
         if calls:
             self.stateful(tree, calls[0])
-        own = self._own(tree, calls)
-        wide = self._wide(tree, calls) or own
         nudged = [values.nudged(c, self.generator, r.ulps) for c, r in zip(calls, how, strict=True)]
-        moved = self._wide(tree, nudged) or wide
+        own = self._own(tree, calls)
+        wide, moved, beside = self._wide_together(tree, [calls, nudged, others])
+        wide = wide or own
         shaken = self._wide(tree, calls, self._eps(calls)) or wide  # apart from the other, lest the two make up
-        return [self._expected(*five) for five in zip(own, wide, moved, shaken, calls, strict=True)]
+        found = [self._expected(*five) for five in zip(own, wide, moved or wide, shaken, calls, strict=True)]
+        return found, beside if beside is not None else self._own(tree, others)
 
-    def again(self, tree: Any, tensors: Sequence[torch.Tensor]) -> list[tuple[Any, list[torch.Tensor]]]:
+    def again(self, tree: Any, tensors: Sequence[torch.Tensor]) -> list[Result]:
         """What two more calls return, at the reference's own precision; each the first one for a module with state."""
         if self.stateful(tree, tensors):
             return [*self._own(tree, [tensors]), *self._own(tree, [tensors])]
@@ -133,7 +161,10 @@ class Oracle:
         """The same, each with the limits of an earlier call: one run of the reference instead of three."""
         if not calls:
             return []
-        wide = self._wide(tree, calls) or self._own(tree, calls)
+        return self._like(like, self._wide(tree, calls) or self._own(tree, calls), calls)
+
+    @staticmethod
+    def _like(like: Expected, wide: Sequence[Result], calls: Sequence[Sequence[torch.Tensor]]) -> list[Expected]:
         return [
             replace(like, targets=tuple(Target(t, None, inputs) for t in tensors))
             for (_, tensors), inputs in zip(wide, calls, strict=True)
@@ -151,14 +182,12 @@ class Oracle:
             raise LayoutError(f"MUTATES = {list(self.problem.mutates)} names an input that is no tensor")
         return tuple(found)
 
-    def _own(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[tuple[Any, list[torch.Tensor]]]:
+    def _own(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[Result]:
         if self._stateful:
             self.subject.load_state(self.buffers)
         return self.subject.results(tree, calls, timeout_s=_CALL_S, mutates=self.mutated(tree))
 
-    def _wide(
-        self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], shake: float = 0.0
-    ) -> list[tuple[Any, list[torch.Tensor]]] | None:
+    def _wide(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], shake: float = 0.0) -> list[Result] | None:
         if not self.lifts:
             return None
         if self._stateful:
@@ -173,6 +202,19 @@ class Oracle:
             self.lifts = False  # the reference, as it is, becomes the oracle
             return None
 
+    def _wide_together(
+        self, tree: Any, groups: Sequence[Sequence[Sequence[torch.Tensor]]]
+    ) -> list[list[Result] | None]:
+        """`_wide` of several lists of calls: in one run where they are small, since every run costs milliseconds."""
+        every = [call for calls in groups for call in calls]
+        size = sum(tensor.numel() * tensor.element_size() for call in every for tensor in call)
+        if self.lifts and not self._stateful and size <= _TOGETHER_BYTES:
+            with contextlib.suppress(ChildError):  # of which list, one by one tells
+                mutates = self.mutated(tree)
+                found = iter(self.subject.results(tree, every, timeout_s=_CALL_S, lift=True, mutates=mutates))
+                return [[next(found) for _ in calls] for calls in groups]
+        return [self._wide(tree, calls) if calls else [] for calls in groups]
+
     def _eps(self, calls: Sequence[Sequence[torch.Tensor]]) -> float:
         """What sums are rounded to: float64 where anything is, else float32, in which half precisions add up, too."""
         every = (*self.parameters.values(), *self.buffers.values(), *(tensor for call in calls[:1] for tensor in call))
@@ -181,10 +223,10 @@ class Oracle:
 
     def _expected(
         self,
-        own: tuple[Any, list[torch.Tensor]],
-        wide: tuple[Any, list[torch.Tensor]],
-        moved: tuple[Any, list[torch.Tensor]],
-        shaken: tuple[Any, list[torch.Tensor]],
+        own: Result,
+        wide: Result,
+        moved: Result,
+        shaken: Result,
         inputs: Sequence[torch.Tensor],
     ) -> Expected:
         targets, limits, informative = [], [], True

@@ -259,9 +259,11 @@ class Rounds:
         if len(known) < len(calls):
             rest = range(len(known), len(calls))
             plain, odd = [i for i in rest if fresh.odd[i] is None], [i for i in rest if fresh.odd[i] is not None]
-            found = dict(zip(plain, self.oracle.targets(self.tree, [calls[i] for i in plain], self.like), strict=True))
             rounding = [fresh.odd[i] or values.Rounding() for i in odd]
-            exact = self.oracle.expect(self.tree, [calls[i] for i in odd], rounding) if odd else []
+            exact, usual = self.oracle.expect_both(
+                self.tree, [calls[i] for i in odd], rounding, [calls[i] for i in plain], self.like
+            )
+            found = dict(zip(plain, usual, strict=True))
             found |= {i: _loosened(one, how.slack) for i, one, how in zip(odd, exact, rounding, strict=True)}
             known = [*known, *(found[i] for i in rest)]
             fresh.expected = known

@@ -14,7 +14,7 @@ import math
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 
 from evaluator import libraries, stats
 from evaluator.contender import Contender
@@ -25,11 +25,10 @@ from evaluator.room import Room
 from evaluator.rounds import FIRST_CALLS, STAGE, Rounds, to_read
 from evaluator.types import BaselineTime, Clock, Measurement, Verdict, Workload
 
-ROUND_US = 10_000.0
 _SIZES = (1.0, 1.6)  # of a round, in units of the plan
 _NULL_ROUNDS = 4
 _REFINEMENTS = 3
-_FIRST_REPLAY_ROUNDS = 5
+_FIRST_REPLAY_ROUNDS = 3
 _FIRST_REPLAY_CALLS = 8  # times as many calls as a usual round holds, so that a single replay can be told from noise
 _FIRST_REPLAY_US = 100.0
 _FIRST_REPLAY_BYTES = 2 << 30
@@ -50,7 +49,7 @@ class Rules:
     narrow: float = 0.03
     racing: bool = True
     budget_s: float = 1.5  # of a Workload; racing alone may stop for it, after the least pairs
-    round_us: float = ROUND_US
+    round_us: float | None = None  # None: what does for a search on the device
     rehearse: bool = True  # every kind of adversarial values, in rounds that do not count
 
 
@@ -61,6 +60,14 @@ class Looks:
     span_s: float = 0.1
     enough: int = 100
     until_library: bool = False
+
+
+@dataclass(frozen=True, slots=True)
+class Watched:
+    """Who is watched, and for how long."""
+
+    name: str
+    looks: Looks = field(default_factory=Looks)
 
 
 BRIEFLY = Looks()
@@ -98,12 +105,14 @@ class Bench:
         self._rounds.close()
         self._release()
 
-    def run(self, rules: Rules) -> None:
-        """Rounds until the rules are satisfied. Raises Rejection, ComparatorFailed."""
+    def run(self, rules: Rules, watched: Watched | None = None) -> dict[str, int]:
+        """Rounds until the rules are satisfied; what was seen of whom is `watched`. Raises Rejection,
+        ComparatorFailed."""
         if not self.contenders:
-            return
+            return {}
         self._warm_up(rules)
         self._pairs(rules, rehearse_at=self._rounds.secret(rules.least_pairs) if rules.rehearse else -1)
+        seen = self.watch(watched.name, watched.looks) if watched else {}  # here, where it is prepared for such rounds
         if self._first_replays() is not None:
             # Perhaps the device has become busy since: everything is timed again, and nothing of before counts.
             self._forget_samples()
@@ -113,6 +122,7 @@ class Bench:
             if found is not None:
                 raise found
         self._check_least()
+        return seen
 
     def _pairs(self, rules: Rules, rehearse_at: int) -> None:
         self._may_discard = _DISCARDED * rules.most_pairs
@@ -193,7 +203,9 @@ class Bench:
         """One round of every contender on the same fresh inputs, then the checks."""
         plan, rounds = self._plans[self.pairs % len(self._plans)], self._rounds
         fresh = rounds.fresh(plan.calls)
-        order = list(self.contenders) if self.pairs % 2 == 0 else list(reversed(self.contenders))
+        # Who runs first after the judge's own work is a little slower: every size of round has both orders.
+        turned = self.pairs // len(self._plans) % 2
+        order = list(reversed(self.contenders)) if turned else list(self.contenders)
         found = {c.name: rounds.run(c, fresh, plan, read=to_read(c, plan.calls)) for c in order}
         rounds.measure_null(fresh, plan, 1)
         disturbed = self.discarded < self._may_discard and any(map(self._disturbed, found.values()))
@@ -341,6 +353,7 @@ class Bench:
     def _plan(self, rules: Rules) -> None:
         """Choose the rounds by the fastest contender."""
         rounds, small = self._rounds, RoundPlan(calls=FIRST_CALLS)
+        round_us = rules.round_us or rounds.backend.round_us
         fastest = math.inf
         for contender in self.contenders:
             for _ in range(_WARM_UP_ROUNDS):
@@ -351,15 +364,15 @@ class Bench:
         rounds.measure_null(calls, small, 2)
         call_us = max(fastest - rounds.overhead_us[small.executions] / small.executions, 0.02 * fastest)
         if self._graph:
-            call_us = self._refined_us(call_us, rules)
-        sizes = [rounds.planned(call_us, rules.round_us * factor) for factor in _SIZES]
+            call_us = self._refined_us(call_us, round_us)
+        sizes = [rounds.planned(call_us, round_us * factor) for factor in _SIZES]
         self._plans = list(dict.fromkeys(sizes))
 
-    def _refined_us(self, call_us: float, rules: Rules) -> float:
+    def _refined_us(self, call_us: float, round_us: float) -> float:
         """The fastest contender's time of a call, from rounds that grow until they last: in a short one it drowns."""
         tried: RoundPlan | None = None
         for _ in range(_REFINEMENTS):
-            plan = self._rounds.planned(call_us, rules.round_us)
+            plan = self._rounds.planned(call_us, round_us)
             if plan == tried:
                 break
             tried, calls = plan, self._rounds.fresh(plan.calls)
@@ -367,7 +380,7 @@ class Bench:
             self._rounds.measure_null(calls, plan, 1)
             net_us = wall_us - self._rounds.overhead_us[plan.executions]
             call_us = max(net_us, 0.02 * wall_us) / plan.executions
-            if net_us > 0.8 * rules.round_us:
+            if net_us > 0.8 * round_us:
                 break
         return call_us
 

@@ -74,6 +74,7 @@ class DeviceBackend(Protocol):
     """The judge's side of one device."""
 
     kind: DeviceKind
+    round_us: float  # the least net time of a round while many Candidates are compared; confirming takes longer ones
     torch_device: torch.device
 
     def describe(self) -> Device:

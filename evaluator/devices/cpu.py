@@ -51,6 +51,7 @@ class CpuBackend:
     """See `evaluator.devices.base.DeviceBackend`."""
 
     kind = DeviceKind.CPU
+    round_us = 10_000.0
     torch_device = torch.device("cpu")
 
     def __init__(self) -> None:

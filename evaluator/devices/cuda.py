@@ -31,8 +31,8 @@ from evaluator.child.cuda_driver import Driver, DriverError
 from evaluator.claims import replies_of, tensor_claims
 from evaluator.devices.base import Round, RoundPlan
 from evaluator.devices.cuda_facts import Nvml, NvmlMissing, bandwidth_of, floor_us
-from evaluator.devices.cuda_memory import Block, Peer, Retired, Snapshot, fill
-from evaluator.devices.cuda_plan import CallSize, plan_replays, plan_rotation
+from evaluator.devices.cuda_memory import Block, Peer, Retired, Snapshot, Spare, fill
+from evaluator.devices.cuda_plan import ROUND_US, CallSize, plan_replays, plan_rotation
 from evaluator.errors import CageError, ChildFault
 from evaluator.pool import ChildPool
 from evaluator.process import ChildProcess
@@ -41,7 +41,7 @@ from evaluator.types import Clock, Device, DeviceKind, Environment
 _RELEASE_S = 20.0
 _PROBE_ELEMENTS = 1 << 20
 _TRITON = ("evaluator.child.triton_warm",) if importlib.util.find_spec("triton") else ()
-_PRELOAD = ("torch", "evaluator.child.ops", *_TRITON)
+_PRELOAD = ("torch", "evaluator.child.ops", "evaluator.child.cuda_device", "evaluator.child.cuda_ops", *_TRITON)
 _HOARD_BYTES = 8 * 1024**3  # of torch's freed memory that the judge keeps for itself; children need the rest
 
 
@@ -50,10 +50,10 @@ class CudaGrant:
 
     fds: Sequence[int] = ()
 
-    def __init__(self, block: Block, retired: Retired) -> None:
+    def __init__(self, block: Block, give_back: Callable[[Block], None]) -> None:
         self.fields: Mapping[str, Any] = block.fields()
         self._block: Block | None = block
-        self._retired = retired
+        self._give_back = give_back
 
     def read_back(self) -> list[list[torch.Tensor]]:
         """The granted tensors as they are now: it is the judge's own block that the child wrote to, if it did."""
@@ -71,7 +71,7 @@ class CudaGrant:
     def close(self) -> None:
         """Give the block up. May be called twice."""
         if self._block is not None:
-            self._retired.add(self._block)
+            self._give_back(self._block)
             self._block = None
 
 
@@ -102,6 +102,7 @@ class CudaBackend:
     """One GPU, by its ordinal among the visible ones. Not for two threads at once. Raises CageError without one."""
 
     kind = DeviceKind.CUDA
+    round_us = ROUND_US
 
     def __init__(self, ordinal: int = 0, *, cpus: frozenset[int] | None = None) -> None:
         why = cuda_driver.available()
@@ -117,6 +118,7 @@ class CudaBackend:
         self._uuid = f"GPU-{self._properties.uuid}"
         self._nvml = _nvml(self._uuid)
         self._retired = Retired()
+        self._spare = Spare(self._retired)
         self._timed: dict[ChildProcess, _Timed] = {}
         self._looked_after: weakref.WeakSet[ChildProcess] = weakref.WeakSet()
         self._copy_rate_gbs: float | None = None
@@ -161,10 +163,10 @@ class CudaBackend:
         return self.grant_calls([tensors])
 
     def grant_calls(self, calls: Sequence[Sequence[torch.Tensor]], *, ours: bool = False) -> CudaGrant:
-        block = self._block(calls)
+        block = (self._spare.take(calls) if ours else None) or self._block(calls)
         fill(block.calls, calls)
         torch.cuda.synchronize(self.torch_device)
-        return CudaGrant(block, self._retired)
+        return CudaGrant(block, self._spare.add if ours else self._retired.add)
 
     def fetch(self, child: ChildProcess, claims: Sequence[Mapping[str, Any]]) -> list[torch.Tensor]:
         del child
@@ -319,6 +321,7 @@ class CudaBackend:
     def close(self) -> None:
         for child in list(self._timed):
             self._forget_timed(child)
+        self._spare.close()
         self._retired.close()
 
     def _block(self, calls: Sequence[Sequence[torch.Tensor]], link: Link | None = None) -> Block:
@@ -329,6 +332,7 @@ class CudaBackend:
         try:
             return Block(self._driver, calls, link)
         except CageError:
+            self._spare.close()
             self._retired.close()
             torch.cuda.empty_cache()
             return Block(self._driver, calls, link)

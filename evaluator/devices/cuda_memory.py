@@ -18,6 +18,7 @@ from evaluator.errors import CageError
 
 ALIGNMENT = 256  # what cudaMalloc aligns to, so every tensor is as aligned as a fresh one
 _RETIRED_LIMIT_BYTES = 4 * 1024**3
+_SPARE_BLOCKS, _SPARE_BYTES = 4, 2 * 1024**3
 
 
 class Block:
@@ -62,6 +63,11 @@ class Block:
         handle = self._driver.export(self.address)
         return {"handle": handle, "layouts": layouts, "pitch": self.pitch, "count": self.count}
 
+    def holds(self, calls: Sequence[Sequence[torch.Tensor]]) -> bool:
+        """Whether it was made for just such sets of tensors, and no chain."""
+        alike = self.linked is None and self.count == len(calls)
+        return alike and self.specs == pack(calls[0] if calls else [], ALIGNMENT)[0]
+
     def close(self) -> None:
         """Free it; tensors in it must not be used again."""
         if self.address:
@@ -96,6 +102,31 @@ class Retired:
     def close(self) -> None:
         while self._blocks:
             self._blocks.pop().close()
+
+
+class Spare:
+    """Blocks that only children of ours were shown, to be shown again with other contents: the driver takes a
+    millisecond to make one. The ones that were not used for longest are retired."""
+
+    def __init__(self, retired: Retired) -> None:
+        self._retired = retired
+        self._blocks: list[Block] = []
+
+    def take(self, calls: Sequence[Sequence[torch.Tensor]]) -> Block | None:
+        """A block for such sets of tensors, if there is one."""
+        for index, block in enumerate(self._blocks):
+            if block.holds(calls):
+                return self._blocks.pop(index)
+        return None
+
+    def add(self, block: Block) -> None:
+        self._blocks.append(block)
+        while len(self._blocks) > _SPARE_BLOCKS or sum(b.size for b in self._blocks) > _SPARE_BYTES:
+            self._retired.add(self._blocks.pop(0))
+
+    def close(self) -> None:
+        while self._blocks:
+            self._retired.add(self._blocks.pop())
 
 
 class Peer:

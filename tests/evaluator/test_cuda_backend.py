@@ -16,7 +16,7 @@ from evaluator.child.spec import LayoutError, TensorSpec
 from evaluator.claims import tensor_claims
 from evaluator.devices import cuda, cuda_memory
 from evaluator.devices.base import RoundPlan
-from evaluator.devices.cuda_memory import Block, Peer, Retired
+from evaluator.devices.cuda_memory import Block, Peer, Retired, Spare
 from evaluator.errors import CageError
 from evaluator.types import Clock
 
@@ -138,6 +138,7 @@ def backend(driver):
     made._ordinal, made._cpus, made._driver = 0, None, driver
     made._looked_after = weakref.WeakSet()
     made._nvml, made._retired, made._timed, made._copy_rate_gbs = None, Retired(), {}, None
+    made._spare = Spare(made._retired)
     return made
 
 
@@ -258,3 +259,31 @@ def test_blocks_are_pitched(driver):
     assert block.size == BLOCK_BYTES
     block.close()
     block.close()
+
+
+def test_children_of_ours_are_shown_the_same_block_again_with_other_contents(backend, driver):
+    first = backend.grant_calls(calls(2), ours=True)
+    shown = first.fields["handle"]
+    first.close()
+    again, other = calls(2), calls(3)
+    second = backend.grant_calls(again, ours=True)
+    assert second.fields["handle"] == shown
+    assert all(torch.equal(a, b) for (a,), (b,) in zip(second.read_back(), again, strict=True))
+    beside = backend.grant_calls(again, ours=True)  # the other one is in use
+    third = backend.grant_calls(other, ours=True)
+    suspect = backend.grant_calls(again)
+    assert len({shown, *(grant.fields["handle"] for grant in (beside, third, suspect))}) == 4
+    for grant in (second, beside, third, suspect):
+        grant.close()
+    assert backend.grant_calls(again).fields["handle"] not in {shown, beside.fields["handle"], third.fields["handle"]}
+    backend.close()
+    assert len(driver.blocks) == 1  # of the grant that is still open
+
+
+def test_only_few_blocks_are_kept_for_children_of_ours(backend, driver):
+    grants = [backend.grant_calls(calls(n), ours=True) for n in range(1, 8)]
+    for grant in grants:
+        grant.close()
+    assert len(backend._spare._blocks) == cuda_memory._SPARE_BLOCKS
+    backend.close()
+    assert not driver.blocks

@@ -1,11 +1,16 @@
-"""When a graph's first replays look wrong, everything is timed once more before anybody is refused."""
+"""The order of timed rounds, what the reference is asked for them, and what happens where first replays look wrong."""
 
 from __future__ import annotations
 
 import pytest
+import torch
 
+from evaluator import judge as judging
 from evaluator.errors import Rejection
-from evaluator.timing import Bench
+from evaluator.oracle import Oracle
+from evaluator.rounds import Rounds
+from evaluator.subject import Subject
+from evaluator.timing import Bench, Rules
 from evaluator.types import Stage, Verdict
 from tests.evaluator.rooms import CPP, candidate, eager_only, problem
 
@@ -32,3 +37,59 @@ def test_suspected_of_skipping_work_it_is_timed_again(judge, monkeypatch, times)
     else:
         assert found.verdict is Verdict.REWARD_HACK
         assert found.evidence["check"] == "first_replay"
+
+
+def test_every_size_of_round_has_both_orders(judge, monkeypatch):
+    monkeypatch.setattr(judging, "_JUDGE_RULES", Rules(least_pairs=4, most_pairs=4, racing=False, rehearse=False))
+    ran: list[tuple[str, int]] = []
+    usual, pair = Rounds.run, Bench.pair
+
+    def run(rounds, contender, fresh, plan, **how):
+        ran.append((contender.name, plan.executions))
+        return usual(rounds, contender, fresh, plan, **how)
+
+    orders: list[tuple[tuple[str, ...], int]] = []
+
+    def one_pair(bench: Bench) -> None:
+        ran.clear()
+        before = bench.pairs
+        pair(bench)
+        if bench.pairs > before:  # a disturbed pair is made again
+            orders.append((tuple(name for name, _ in ran), ran[0][1]))
+
+    monkeypatch.setattr(Rounds, "run", run)
+    monkeypatch.setattr(Bench, "pair", one_pair)
+    task = problem()
+    found = judge.judge(task, candidate(CPP), eager_only(judge, task))
+    assert found.verdict is Verdict.PASSED, found.reason
+    assert len(orders) == 4
+    sizes = {size for _, size in orders}
+    assert set(orders) == {(names, n) for names in (("candidate", "eager"), ("eager", "candidate")) for n in sizes}
+
+
+def test_questions_to_the_reference_together_are_answered_as_one_by_one(judge, monkeypatch):
+    asked: list[int] = []
+    usual = Subject.results
+
+    def results(subject, tree, calls, **how):
+        asked.append(len(calls))
+        return usual(subject, tree, calls, **how)
+
+    monkeypatch.setattr(Subject, "results", results)
+    task = problem()
+    with judge.room.kept_reference(task) as reference:
+        oracle = Oracle(task, reference, task.workloads[0].sizes, torch.Generator().manual_seed(1))
+        made = [oracle.inputs() for _ in range(3)]
+        tree, calls = made[0].tree, [one.tensors for one in made]
+        like = oracle.expect(tree, calls[:1])[0]
+        asked.clear()
+        (odd,), usually = oracle.expect_both(tree, calls[:1], [], calls[1:], like)
+        assert asked == [1, 4, 1]  # as it is; lifted, with the nudged one and both others; its sums shaken
+        asked.clear()
+        (alone,), others = oracle.expect(tree, calls[:1]), oracle.targets(tree, calls[1:], like)
+        assert asked == [1, 2, 1, 2]
+    assert torch.equal(odd.targets[0].oracle, alone.targets[0].oracle)
+    assert torch.equal(odd.targets[0].reference, alone.targets[0].reference)
+    for mine, theirs in zip(usually, others, strict=True):
+        assert torch.equal(mine.targets[0].oracle, theirs.targets[0].oracle)
+        assert mine.limits == like.limits
