@@ -18,7 +18,6 @@ import db.errors
 from evaluator.schema import to_json
 from service import problem_details
 from service.errors import Conflict, NotFound, TooManyRequests
-from service.problem_details import ProblemDetails
 
 _ID = re.compile(r"[a-z]{2,8}_[0-9a-z]{8,40}\Z")
 
@@ -44,8 +43,7 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
     return {
         status: {
             "description": _MEANINGS[status],
-            "model": ProblemDetails,
-            "content": {problem_details.MEDIA_TYPE: {}},
+            "content": {problem_details.MEDIA_TYPE: {"schema": problem_details.SCHEMA}},
         }
         for status in sorted({400, 401, 403, 422, 429, 500, 503, *statuses})
     }

@@ -7,12 +7,14 @@ from pathlib import Path
 from typing import Any
 
 from fastapi import FastAPI
+from fastapi.encoders import jsonable_encoder
 from fastapi.openapi.utils import get_openapi
+from pydantic import TypeAdapter
 
-from service import problem_details
 from service.authentication import SECURE_COOKIE
 from service.examples import add_examples
 from service.middleware.authenticate import OPEN_PATHS
+from service.problem_details import ProblemDetails
 
 COMMITTED = Path(__file__).parent / "openapi.json"
 VERSION = "1.0.0"
@@ -44,7 +46,7 @@ def build(app: FastAPI) -> dict[str, Any]:
         schema = get_openapi(
             title="Warpwright", version=VERSION, summary="Kernels, proved", description=DESCRIPTION, routes=app.routes
         )
-        _problem_media_types(schema)
+        _errors(schema)
         schema["components"]["securitySchemes"] = {
             "bearer": {
                 "type": "http",
@@ -73,19 +75,18 @@ def text(app: FastAPI) -> str:
     return json.dumps(build(app), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 
-def _problem_media_types(schema: dict[str, Any]) -> None:
-    """Errors carry problem+json alone; FastAPI would add application/json beside it."""
+def _errors(schema: dict[str, Any]) -> None:
+    """What the routes' errors refer to, once, and none of FastAPI's own."""
+    components = schema["components"]["schemas"]
     for unused in ("HTTPValidationError", "ValidationError"):
-        schema["components"]["schemas"].pop(unused, None)
+        components.pop(unused, None)
+    found = TypeAdapter(ProblemDetails).json_schema(ref_template="#/components/schemas/{model}")
+    found = jsonable_encoder(found, exclude_none=True)
+    components |= {**found.pop("$defs"), ProblemDetails.__name__: found}
     for path in schema["paths"].values():
         for operation in path.values():
             if "HTTPValidationError" in str(operation["responses"].get("422")):
                 del operation["responses"]["422"]  # FastAPI's guess: an id that cannot be is a 404 here
-            for response in operation["responses"].values():
-                content = response.get("content", {})
-                if problem_details.MEDIA_TYPE in content:
-                    content[problem_details.MEDIA_TYPE] = {"schema": {"$ref": "#/components/schemas/ProblemDetails"}}
-                    content.pop("application/json", None)
 
 
 # What a worker registered: a Device, with where it is and since when.
