@@ -152,9 +152,10 @@ class Stack:
         shutil.rmtree(self._run_dir, ignore_errors=True)
         self._run_dir.mkdir(mode=0o700)
         self._start_valkey()
-        self._start_api()
-        for name in self._workers:
+        api = self._launch(Part("api", [sys.executable, "-m", "service"]))
+        for name in self._workers:  # beside it: they wait for the schema that it makes
             self._launch(Part(f"worker-{name}", [sys.executable, "-m", "workers", name]))
+        self._await_api(api)
 
     def _start_valkey(self) -> None:
         server = str(find_server())
@@ -168,9 +169,7 @@ class Stack:
             self._valkey = Valkey.choose()
         raise StackFailed(f"the private Valkey server does not come up:\n{child.log_tail()}")
 
-    def _start_api(self) -> None:
-        part = Part("api", [sys.executable, "-m", "service"])
-        child = self._launch(part)
+    def _await_api(self, child: Child) -> None:
         if not self._poll(lambda: self._announced(child), READY_S, child):
             raise StackFailed(f"the API does not come up:\n{child.log_tail()}")
         with Client(self.url, timeout_s=5.0) as client:
