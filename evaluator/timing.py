@@ -33,6 +33,7 @@ _FIRST_REPLAY_CALLS = 8  # times as many calls as a usual round holds, so that a
 _FIRST_REPLAY_US = 100.0
 _FIRST_REPLAY_BYTES = 2 << 30
 _WARM_UP_ROUNDS = 2
+_LEAST_OF_GRAPH, _LEAST_OF_CALLS = 0.02, 0.5  # of a round's wall time is the calls', when rounds are planned
 _WATCHED_CHECKED = 4  # one in so many of the rounds in which a child is watched
 _HARNESS_US = 20.0
 _MOST_OVERHEAD = 0.1  # of a round's wall time that is taken off
@@ -362,9 +363,7 @@ class Bench:
         calls = rounds.fresh(small.calls)
         rounds.prepare_null(calls, graph=self._graph)
         rounds.measure_null(calls, small, 2)
-        call_us = max(fastest - rounds.overhead_us[small.executions] / small.executions, 0.02 * fastest)
-        if self._graph:
-            call_us = self._refined_us(call_us, round_us)
+        call_us = self._refined_us(self._net_us(fastest * small.executions, small) / small.executions, round_us)
         sizes = [rounds.planned(call_us, round_us * factor) for factor in _SIZES]
         self._plans = list(dict.fromkeys(sizes))
 
@@ -378,11 +377,17 @@ class Bench:
             tried, calls = plan, self._rounds.fresh(plan.calls)
             wall_us = min(self._rounds.run(contender, calls, plan).wall_us for contender in self.contenders)
             self._rounds.measure_null(calls, plan, 1)
-            net_us = wall_us - self._rounds.overhead_us[plan.executions]
-            call_us = max(net_us, 0.02 * wall_us) / plan.executions
+            net_us = self._net_us(wall_us, plan)
+            call_us = net_us / plan.executions
             if net_us > 0.8 * round_us:
                 break
         return call_us
+
+    def _net_us(self, wall_us: float, plan: RoundPlan) -> float:
+        """A round's time less its overhead, to plan with. On a busy CPU a few rounds of the null child can take many
+        times what they should: believed, that would make rounds as long as they may be."""
+        least = _LEAST_OF_GRAPH if self._graph else _LEAST_OF_CALLS
+        return max(wall_us - self._rounds.overhead_us[plan.executions], least * wall_us)
 
     def _enough(self, rules: Rules) -> bool:
         """Narrow enough, or clearly worse than what it is compared with."""

@@ -18,7 +18,7 @@ _HERE = Path(__file__).parent
 
 # Suites that run real processes against real clocks. On a machine that others use, too, a stall of seconds can fail a
 # test that is right; so one that failed is tried again, twice at most, and every second try is told at the end.
-_JUDGING = ("adversarial", "evaluator")
+_JUDGING = ("adversarial", "browser", "e2e", "evaluator")
 _AGAINST_CLOCKS = ("adversarial", "browser", "db", "e2e", "evaluator", "repo", "service", "warpwright", "workers")
 
 

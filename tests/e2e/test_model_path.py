@@ -21,16 +21,14 @@ WAIT_S = 270.0
 
 pytestmark = pytest.mark.timeout(330)
 
-# Sorting what is sorted already changes nothing, but no compiler knows that: whoever sorts once is far ahead.
-PROBLEM = '''"""Sort, many times over."""
+# Who sorts a row for its smallest does many times what must be done, and no compiler knows that.
+PROBLEM = '''"""The smallest of each row."""
 import torch, torch.nn as nn
-WORKLOADS = [{"name": "small", "rows": 4, "hidden": 1024}]
+WORKLOADS = [{"name": "small", "rows": 8, "hidden": 4096}]
 class Model(nn.Module):
     def forward(self, x):
-        for _ in range(30):
-            x = torch.flip(torch.sort(x, dim=-1).values, (-1,))
-        return torch.sort(x, dim=-1).values
-def get_inputs(rows=4, hidden=1024):
+        return torch.sort(x, dim=-1).values[:, :1].contiguous()
+def get_inputs(rows=8, hidden=4096):
     return [torch.randn(rows, hidden)]
 '''
 FILE = """import torch
@@ -39,19 +37,19 @@ import torch.nn as nn
 
 class ModelNew(nn.Module):
     def forward(self, x):
-        return torch.sort(x, dim=-1).values
+        return torch.kthvalue(x, 1, dim=-1, keepdim=True).values
 """
-WRONG = FILE.replace("torch.sort(x, dim=-1).values", "x.clone()")
+WRONG = FILE.replace("x, 1", "x, 2")
 
 
 def script(number: int, body: dict[str, Any]) -> Step:
     """First an overloaded server and prose, then a wrong kernel, then the right one, over and over."""
     steps: list[Step] = [
         Fail(429, retry_after="0"),
-        Say("I would sort once."),
+        Say("I would not sort."),
         Say(f"Like this:\n```python\n{WRONG}```"),
     ]
-    return steps[number] if number < len(steps) else Say(f"Sorted once.\n```python\n{FILE}```")
+    return steps[number] if number < len(steps) else Say(f"Picked.\n```python\n{FILE}```")
 
 
 @contextmanager
@@ -94,7 +92,7 @@ def test_a_champion_from_the_model_path(tmp_path: Path) -> None:
         }  # fmt: skip
         with service(tmp_path, [endpoint]) as url, httpx2.Client(base_url=f"{url}/api/v1", timeout=30) as http:
             body = {
-                "problem": {"name": "sorted", "source": PROBLEM},
+                "problem": {"name": "smallest", "source": PROBLEM},
                 "device": "cpu",
                 "budget": {"candidates": 2, "usd": 1.0},
                 "config": {"proposers": ["scripted"], "in_flight": 2, "islands": 1, "stagnation_candidates": 6},
@@ -109,11 +107,11 @@ def test_a_champion_from_the_model_path(tmp_path: Path) -> None:
     assert champion["proposer"] == "scripted"
     assert champion["confirmed"]
     made = next(p for p in whole if p["candidate_id"] == champion["id"])
-    assert "flip" in made["prompt"]
-    assert "Sorted once." in made["reply"]
+    assert "The smallest" in made["prompt"]
+    assert "Picked." in made["reply"]
     assert made["input_tokens"] > 0
     assert made["output_tokens"] > 0
     assert made["prompt_template"].partition("@")[2]
-    assert any("I would sort once." in p["prompt"] for p in whole)
+    assert any("I would not sort." in p["prompt"] for p in whole)
     assert run["spend"]["tokens"] == sum(p["input_tokens"] + p["output_tokens"] for p in whole)
     assert run["spend"]["usd"] == pytest.approx(sum(p["usd"] for p in whole))
