@@ -117,11 +117,11 @@ def _decode(base: str, edits: frozenset[str]) -> str:
     constants = ["GROUP", "PADDED", "BLOCK", *(["SPLIT"] if split else []), *(["EVEN"] if "even" in edits else [])]
     head = f"@triton.jit\ndef attention(q_ptr, k_ptr, v_ptr, {outs}, length, "
     head += ", ".join(f"{name}: tl.constexpr" for name in constants) + "):\n"
-    join = _join(exp, "wide-join" in edits) if split else ""
-    return head + indent(body, "    ") + "\n\n" + join + _module(_decode_forward(edits, split, grouped, sums))
+    joined = join(exp, "wide-join" in edits) if split else ""
+    return head + indent(body, "    ") + "\n\n" + joined + _module(_decode_forward(edits, split, grouped, sums))
 
 
-def _join(exp: str, several: bool) -> str:
+def join(exp: str, several: bool) -> str:
     """The kernel that joins the parts of each head; several heads a program with JOIN."""
     rows = "tl.program_id(0) * JOIN + tl.arange(0, JOIN)" if several else "tl.program_id(0) + tl.arange(0, 1)"
     body = f"row = {rows}\npart = tl.arange(0, SPLIT)\nd = tl.arange(0, 64)\nheld = row[:, None] < rows\n"

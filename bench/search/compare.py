@@ -34,7 +34,11 @@ from bench.search.peers import searches
 
 FOLDER = Path(__file__).with_name("landscapes")
 RESULT = Path(__file__).parents[1] / "results" / "search.json"
-DEVELOPED = ("rmsnorm_residual", "softmax_scale_mask", "layernorm", "cross_entropy", "swiglu", "bias_gelu", "rope")
+DEVELOPED = (
+    "rmsnorm_residual", "softmax_scale_mask", "layernorm", "cross_entropy", "swiglu", "bias_gelu", "rope",
+    "deep.decode_attention-b16-2k", "deep.int8_linear-decode", "deep.softmax_scale_mask-prefill",
+    "deep.cross_entropy-llama3-1k",
+)  # fmt: skip
 ABLATIONS = ("niches", "bandit", "novelty", "tuning", "re-measurement")
 MODULES = {"openevolve": "openevolve", "shinka-evolve": "shinka"}
 PARTS = ("developed", "held out")

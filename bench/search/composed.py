@@ -1,34 +1,67 @@
-"""Designs that are composed, not synthesised: products and attention, whose landscapes are rugged.
+"""Designs that are composed, not synthesised: products, attention and rows, whose landscapes are rugged.
 
 A problem is named "linear_gelu-decode": a file of `bench/search/problems` or `examples/problems`, and the one Workload
-that is timed. Bases come first, then a tree: each one more edit of a design before.
+that is timed. Bases come first, then a tree: each one more edit of a design before. Those named "deep.…" grow out of
+one first draft (`bench.search.lattice`).
 """
 
 from __future__ import annotations
 
-import math
 import random
 from collections.abc import Iterator
 from pathlib import Path
 
-from bench.search import attention, linear, linear_source
+from bench.search import attention, deep_attention, deep_linear, deep_rows, linear, linear_source
 from bench.search.designs import MOST_EDITS, Design
+from bench.search.designs import SLIP_EVERY as OFTEN
+from bench.search.lattice import picked
 from evaluator.types import Language
 
 PROBLEMS = (
     "linear_gelu-prefill", "linear_gelu-decode", "gated_linear-prefill", "gated_linear-decode",
     "rmsnorm_linear-decode-8", "int8_linear-decode", "decode_attention-b16-2k",
 )  # fmt: skip
+LATTICES = {
+    "decode_attention": deep_attention.LATTICE,
+    **{name: deep_linear.lattice_of(kind) for name, kind in linear.KINDS.items()},
+    "softmax_scale_mask": deep_rows.lattice_of(deep_rows.SOFTMAX),
+    "layernorm": deep_rows.lattice_of(deep_rows.LAYERNORM),
+    "cross_entropy": deep_rows.lattice_of(deep_rows.CROSS_ENTROPY),
+}
+DEEP = "deep."
+DEEP_PROBLEMS = tuple(
+    DEEP + name
+    for name in (
+        "decode_attention-b16-2k", "int8_linear-decode", "softmax_scale_mask-prefill", "cross_entropy-llama3-1k",
+        "decode_attention-b1-8k", "rmsnorm_linear-decode-8", "gated_linear-decode", "layernorm-gpt-8k",
+        "linear_gelu-decode", "softmax_scale_mask-encoder",
+    )
+)  # fmt: skip
 BASE_CONFIGURATIONS, MOST_CONFIGURATIONS = 36, 24
 """A base and an edited design list at most so many: its author picks values out of the usual ones."""
 SLIP_EVERY = 40
 """One in so many kernels is a slip: of products, slips often take the device context down, which costs a restart."""
+DEEP_SLIPS = 10, 3
+"""One of every third deep design: no design has forty Configurations."""
 _FOLDERS = (Path(__file__).with_name("problems"), Path(__file__).parents[2] / "examples" / "problems")
+
+
+def is_deep(problem: str) -> bool:
+    return problem.startswith(DEEP)
+
+
+def is_composed(problem: str) -> bool:
+    return is_deep(problem) or problem in PROBLEMS
+
+
+def slips(problem: str) -> tuple[int, int]:
+    """One in so many Configurations of every so-manyth design is a slip."""
+    return DEEP_SLIPS if is_deep(problem) else (SLIP_EVERY if is_composed(problem) else OFTEN, 1)
 
 
 def reference(problem: str) -> str:
     """The source of a problem's reference."""
-    name = problem.partition("-")[0]
+    name = problem.removeprefix(DEEP).partition("-")[0]
     path = next((folder / f"{name}.py" for folder in _FOLDERS if (folder / f"{name}.py").exists()), None)
     if path is None:
         raise FileNotFoundError(f"there is no problem {name!r} in bench/search/problems or examples/problems")
@@ -37,6 +70,9 @@ def reference(problem: str) -> str:
 
 def designs(problem: str, seed: int, most: int) -> Iterator[Design]:
     """Bases, then a tree of edits; the same for the same seed."""
+    if is_deep(problem):
+        yield from LATTICES[problem.removeprefix(DEEP).partition("-")[0]].designs(f"{problem}/{seed}", most)
+        return
     rng = random.Random(f"{problem}/{seed}")
     bases, edits, dead = _choices(problem)
     seen: set[tuple[str, frozenset[str]]] = set()
@@ -81,18 +117,9 @@ def _design(problem: str, base: str, edits: frozenset[str]) -> Design:
     rng = random.Random(f"{problem}/{base}/{sorted(edits)}")
     most = MOST_CONFIGURATIONS if edits else BASE_CONFIGURATIONS
     if name == attention.PROBLEM:
-        listed = _picked(attention.lists(base, edits), most, rng)
+        listed = picked(attention.lists(base, edits), most, rng)
         source = attention.source(base, edits, listed)
     else:
-        listed = _picked(linear.lists(linear.KINDS[name], workload, base, edits), most, rng)
+        listed = picked(linear.lists(linear.KINDS[name], workload, base, edits), most, rng)
         source = linear_source.source(linear.KINDS[name], base, edits, listed)
     return Design(base, tuple(sorted(edits)), source, Language.TRITON)
-
-
-def _picked(lists: dict[str, list[int]], most: int, rng: random.Random) -> dict[str, list[int]]:
-    """Values left out here and there until there are at most so many Configurations."""
-    found = {name: list(values) for name, values in lists.items()}
-    while math.prod(len(values) for values in found.values()) > most:
-        name = rng.choices(list(found), [len(values) - 1 for values in found.values()])[0]
-        found[name].remove(rng.choice(found[name]))
-    return found

@@ -235,16 +235,17 @@ def shortened(source: str, most: int) -> str:
     return re.sub(r"(?m)^TUNABLES = .*$", f"TUNABLES = {lists!r}", source, count=1) if tunables else source
 
 
-def items(chosen: list[Design], seed: int, slip_every: int = SLIP_EVERY) -> Iterator[Item]:
-    """Every Configuration of every design, slips of them in between."""
+def items(chosen: list[Design], seed: int, slip_every: int = SLIP_EVERY, designs_every: int = 1) -> Iterator[Item]:
+    """Every Configuration of every design, slips of them in between, of every so-manyth design."""
     rng = random.Random(seed)
-    for design in chosen:
+    for place, design in enumerate(chosen):
         tunables, _ = read_tunables(design.source)
         grid = [dict(zip(tunables, values, strict=True)) for values in itertools.product(*tunables.values())]
         for number, configuration in enumerate(grid):
             source = apply_configuration(design.source, configuration) if tunables else design.source
             yield Item(source, design, configuration)
-            if number % slip_every == slip_every // 2 and design.language is not Language.TORCH:
+            slips = place % designs_every == 0 and number % slip_every == slip_every // 2
+            if slips and design.language is not Language.TORCH:
                 slipped = slip(source, rng)
                 if slipped is not None:
                     origin = Item(source, design, configuration).hash

@@ -13,6 +13,7 @@ import triton
 import triton.language as tl
 from torch import nn
 """
+_LAUNCHED = (("WARPS", "num_warps"), ("STAGES", "num_stages"), ("REGISTERS", "maxnreg"))
 SIGMOID = {False: "1.0 / (1.0 + tl.exp(-z))", True: "1.0 / (1.0 + tl.exp2(z * -1.4426950408889634))"}
 
 
@@ -21,8 +22,13 @@ def source(kind: Kind, base: str, edits: frozenset[str], tunables: Mapping[str, 
     config = {name: values[0] for name, values in tunables.items()}
     about = f"# {base}" + "".join(f", {edit}" for edit in EDITS if edit in edits)
     head = f"{about}\n{HEAD}\nTUNABLES = {dict(tunables)!r}\nCONFIG = {config!r}\n\n\n"
-    writer = _Writer(kind, base, edits, tuple(tunables))
-    return head + writer.kernels() + writer.module()
+    return head + body(kind, base, edits, tuple(tunables))
+
+
+def body(kind: Kind, base: str, edits: frozenset[str], tunables: tuple[str, ...]) -> str:
+    """Kernels and module alone."""
+    writer = _Writer(kind, base, edits, tunables)
+    return writer.kernels() + writer.module()
 
 
 @dataclass(frozen=True)
@@ -156,7 +162,7 @@ class _Writer:
             text += f"squares += tl.sum(wide * wide, axis={0 if self.flipped else 1})\n" if inline else ""
             text += f"x = (wide * {gamma}).to(x.dtype)\n"
         text += self._load("w", "w", False) + (self._load("v", "v", False) if two else "")
-        text += "w = w.to(x.dtype)\n" if kind.integers else ""
+        text += f"w = {self._cast('w', 'x.dtype')}\n" if kind.integers else ""
         for name, total in (("w", "total"), *([("v", "second")] if two else [])):
             pair = f"{name}, x" if self.flipped else f"x, {name}"
             if "wide" in self.edits:
@@ -167,6 +173,12 @@ class _Writer:
             else:
                 text += f"{total} = tl.dot({pair}, {total})\n"
         return text
+
+    def _cast(self, weights: str, kind: str) -> str:
+        """Weights as floating point; "magic" puts integers into a number's low bits, which needs no conversion."""
+        if "magic" not in self.edits:
+            return f"{weights}.to({kind})"
+        return f"((({weights}.to(tl.int32) + 128) | 0x4B000000).to(tl.float32, bitcast=True) - 8388736.0).to({kind})"
 
     def _end(self, inline: bool, two: bool) -> str:
         at, across = self._at(True), self._at(False)
@@ -227,14 +239,19 @@ class _Writer:
         mask = f"mask={even}(j[:, None] < n) & (k[None, :] < depth), other=0{hint}"
         text = "row = tl.program_id(1)\nj = tl.program_id(0) * BN + tl.arange(0, BN)\n"
         text += "sums = tl.zeros([BN, BK], tl.float32)\n" + ("more = tl.zeros([BN, BK], tl.float32)\n" if two else "")
+        text += "squares = tl.zeros([BK], tl.float32)\n" if kind.normed else ""
         unrolled = ", loop_unroll_factor=2" if "unrolled" in self.edits else ""
         text += f"for start in tl.range(0, depth, BK{unrolled}):\n    k = start + tl.arange(0, BK)\n"
         text += f"    x = tl.load(x_ptr + row * depth + k, mask=k < depth, other=0{keep}).to(tl.float32)\n"
-        text += f"    w = tl.load(w_ptr + j[:, None] * depth + k[None, :], {mask}).to(tl.float32)\n"
+        if kind.normed:
+            text += "    squares += x * x\n    x *= tl.load(gamma_ptr + k, mask=k < depth, other=0.0).to(tl.float32)\n"
+        weights = f"tl.load(w_ptr + j[:, None] * depth + k[None, :], {mask})"
+        text += f"    w = {self._cast(weights, 'tl.float32')}\n"
         text += "    sums += w * x[None, :]\n"
         if two:
             text += f"    v = tl.load(v_ptr + j[:, None] * depth + k[None, :], {mask}).to(tl.float32)\n"
             text += "    more += v * x[None, :]\n"
+        text += "scale = tl.rsqrt(tl.sum(squares, axis=0) / depth + 1e-6)\n" if kind.normed else ""
         text += "total = tl.sum(sums, axis=1)\n" + ("second = tl.sum(more, axis=1)\n" if two else "")
         text += self._finish("row", "j") + "tl.store(out_ptr + row.to(tl.int64) * n + j, y, mask=j < n)\n"
         return head + indent(text, "    ") + "\n\n"
@@ -249,8 +266,7 @@ class _Writer:
         launch = [f'{name}=CONFIG["{name}"]' for name in self.constants() if name not in ("EVEN", "TMA")]
         launch += ["EVEN=depth % CONFIG['BK'] == 0"] if "even" in self.edits else []
         launch += ["TMA=depth % 16 == 0"] if "descriptors" in self.edits else []
-        launch += ['num_warps=CONFIG["WARPS"]'] + (['num_stages=CONFIG["STAGES"]'] if "STAGES" in self.tunables else [])
-        launch += ['maxnreg=CONFIG["REGISTERS"]'] if "registers" in self.edits else []
+        launch += [f'{word}=CONFIG["{name}"]' for name, word in _LAUNCHED if name in self.tunables]
         if "descriptors" in self.edits:
             text += "triton.set_allocator(lambda size, alignment, stream: "
             text += "torch.empty(size, device=x.device, dtype=torch.int8))\n"

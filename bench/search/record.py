@@ -21,13 +21,14 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
+from bench.search.composed import DEEP_PROBLEMS
 from bench.search.composed import PROBLEMS as COMPOSED
 from evaluator.types import Verdict
 
 ROOT = Path(__file__).parents[2]
 FOLDER = Path(__file__).with_name("landscapes")
 ROWS = ("rmsnorm_residual", "softmax_scale_mask", "layernorm", "cross_entropy", "swiglu", "bias_gelu", "rope")
-PROBLEMS = (*COMPOSED, *ROWS)
+PROBLEMS = (*DEEP_PROBLEMS, *COMPOSED, *ROWS)
 HELD_S, SILENT_S = 30.0, 200.0
 """A worker hangs that holds the device, or says nothing at all, for so long."""
 

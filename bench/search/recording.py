@@ -18,12 +18,12 @@ import torch
 
 from bench.search import composed
 from bench.search.bed import Bed, Wrong, held
-from bench.search.designs import SLIP_EVERY, Design, Item, bases, designs, items, written
+from bench.search.designs import Design, Item, bases, designs, items, written
 from evaluator.types import DeviceKind, Language, Verdict, content_hash
 from evolution.niche import niche_of
 from tests.synthesis import checking
 
-DESIGNS = 60
+DESIGNS, DEEP_DESIGNS = 60, 160
 AGAIN_EVERY = 12
 CRASHED = 3
 """Exit code when a kernel has taken the device context down."""
@@ -58,8 +58,7 @@ def work(options: argparse.Namespace) -> int:
         for design in chosen:
             write({"line": "design", "family": design.family, "base": design.base, "edits": design.edits,
                    "language": design.language.value, "source": design.source})  # fmt: skip
-        every = composed.SLIP_EVERY if name in composed.PROBLEMS else SLIP_EVERY
-        for number, item in enumerate(items(chosen, seed, every)):
+        for number, item in enumerate(items(chosen, seed, *composed.slips(name))):
             if time.time() > end or recorder.count >= options.most:
                 break
             if number % options.shards != shard or item.hash in known:
@@ -76,8 +75,8 @@ def work(options: argparse.Namespace) -> int:
 
 def _chosen(name: str, source: str, kind: DeviceKind, seed: int) -> list[Design]:
     """The designs of a problem, in the order in which they are recorded."""
-    if name in composed.PROBLEMS:
-        return list(composed.designs(name, seed, DESIGNS))
+    if composed.is_composed(name):
+        return list(composed.designs(name, seed, DEEP_DESIGNS if composed.is_deep(name) else DESIGNS))
     graphs = checking.graphs(source, checking.sizes_of(source, kind.value))
     by_hand = written(name) if kind is DeviceKind.CUDA else []
     return list(designs(bases(graphs, kind, seed), source, seed, DESIGNS, by_hand))
