@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import threading
 from functools import cache
 from typing import Any
 
 from celery import Celery, signals
+from celery.exceptions import WorkerShutdown
 
 from runtime.broker import celery_config
 from runtime.logs import configure_logging
@@ -20,6 +22,8 @@ app.conf.update(celery_config(settings().redis_url))
 
 
 _presences: list[Presence] = []
+_busy: set[int] = set()
+"""The threads that do work at the moment. Kept without a lock, since a signal handler reads it."""
 
 
 @cache
@@ -31,7 +35,11 @@ def context() -> Context:
 @app.task(name=TASK_WORK)  # type: ignore[untyped-decorator]
 def work_task(queue: str) -> None:
     """There is work on a queue: do it until none is left."""
-    work(context(), queue)
+    _busy.add(threading.get_ident())
+    try:
+        work(context(), queue)
+    finally:
+        _busy.discard(threading.get_ident())
 
 
 @signals.setup_logging.connect  # type: ignore[untyped-decorator]
@@ -52,9 +60,14 @@ def _ready(sender: Any, **_: Any) -> None:
 
 @signals.worker_shutting_down.connect  # type: ignore[untyped-decorator]
 def _shutting_down(**_: Any) -> None:
-    """Claim nothing more, and break off what a judge is doing: its Job goes to another worker."""
+    """Claim nothing more, and break off what a judge is doing: its Job goes to another worker.
+
+    Who has nothing to do ends at once: Celery itself would first wait for the next nudge, for seconds.
+    """
     context().stopping.set()
     context().interrupt()
+    if not _busy:
+        raise WorkerShutdown(0)
 
 
 @signals.worker_shutdown.connect  # type: ignore[untyped-decorator]

@@ -47,7 +47,8 @@ class Context:
         if kind not in self._judges:
             device = "cpu" if kind is DeviceKind.CPU else self.settings.gpu_device
             hidden = {endpoint.api_key_env for endpoint in self.settings.models if endpoint.api_key_env}
-            self._judges[kind] = JudgeProcess(device, command=self.settings.judge_command, hidden=hidden)
+            command = self.settings.judge_command
+            self._judges[kind] = JudgeProcess(device, command=command, hidden=hidden, stopping=self.stopping)
         return self._judges[kind]
 
     def interrupt(self) -> None:

@@ -10,6 +10,7 @@ import select
 import signal
 import subprocess
 import sys
+import threading
 import time
 from collections.abc import Collection, Sequence
 from pathlib import Path
@@ -34,14 +35,23 @@ class JudgeProcess:
     may be called from any thread, or from a signal handler: the request in progress then raises JudgeFault.
     """
 
-    def __init__(self, device: str, *, command: Sequence[str] = (), hidden: Collection[str] = ()) -> None:
+    def __init__(
+        self,
+        device: str,
+        *,
+        command: Sequence[str] = (),
+        hidden: Collection[str] = (),
+        stopping: threading.Event | None = None,
+    ) -> None:
         """`command` is called with `--device D`; by default it is this Python's evaluator room.
 
-        `hidden` names environment variables that the judge does not get, besides our own secrets.
+        `hidden` names environment variables that the judge does not get, besides our own secrets. Once `stopping` is
+        set no child is started any more.
         """
         self._device = device
         self._command = (*(command or (sys.executable, "-m", "evaluator", "serve")), "--device", device)
         self._hidden = SECRETS | set(hidden)
+        self._stopping = stopping or threading.Event()
         self._process: subprocess.Popen[bytes] | None = None
         self._buffer = bytearray()
         self._ids = itertools.count(1)
@@ -109,6 +119,8 @@ class JudgeProcess:
             log.warning("judge.died", device=self._device, exit=self._process.returncode)
             self.kill()
         if self._process is None:
+            if self._stopping.is_set():
+                raise JudgeFault("no judge is started in a worker that stops")
             environment = {key: value for key, value in os.environ.items() if key not in self._hidden}
             self._process = subprocess.Popen(
                 [sys.executable, "-S", "-E", str(BOUND), str(os.getpid()), *self._command],

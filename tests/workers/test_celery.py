@@ -63,6 +63,8 @@ def floor(shop: Shop, stack: Stack) -> Iterator[Floor]:
         made = Floor(shop, url)
         yield made
         for worker in made.workers.values():
+            worker.process.terminate()
+        for worker in made.workers.values():
             worker.stop()
 
 

@@ -16,10 +16,11 @@ from db.engine import read_session, write_session
 from db.origin import originating
 from db.repositories import devices
 from db.transitions import jobs, runs
-from evaluator.types import Verdict
+from evaluator.types import DeviceKind, Verdict
 from evolution.types import EndReason, RunStatus
 from runtime.logs import configure_logging
 from tests.workers.conftest import Shop, drain
+from workers.errors import JudgeFault
 from workers.loop import run_job, work
 from workers.sweeper import tidy
 
@@ -147,6 +148,17 @@ def test_a_worker_that_stops_claims_nothing(shop: Shop) -> None:
     assert work(context, "control") == 0
     assert work(context, "cpu") == 0
     assert "admit " not in shop.requests()
+
+
+def test_a_worker_that_stops_starts_no_judge_for_the_job_that_it_has(shop: Shop) -> None:
+    context = shop.context()
+    judge = context.judge(DeviceKind.CPU)
+    judge.request("ping", deadline_s=30.0)
+    context.stopping.set()
+    judge.kill()
+    with pytest.raises(JudgeFault, match="stops"):
+        judge.request("ping", deadline_s=30.0)
+    assert judge.pid is None
 
 
 def test_an_unknown_proposer_is_an_outcome_not_an_error(shop: Shop) -> None:
