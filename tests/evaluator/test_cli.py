@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.cli import main
 from evaluator.schema import from_json, to_json
 from evaluator.types import Admission, BuildReport, Evaluation, Verdict
 from tests.evaluator.rooms import CPP, PROBLEM, candidate, problem
@@ -38,9 +39,12 @@ def test_a_wrong_candidate_exits_with_1_and_json_stands_alone(files: Path) -> No
     assert found.verdict is Verdict.INCORRECT_VALUES
 
 
-def test_bad_usage_exits_with_2(files: Path) -> None:
-    assert run("judge", "--problem", str(files / "p.py")).returncode == 2
-    assert run("judge", "--problem", str(files / "none.py"), "--candidate", str(files / "wrong.py")).returncode == 2
+def test_bad_usage_exits_with_2(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    with pytest.raises(SystemExit) as refused:
+        main(["judge", "--problem", str(files / "p.py")])
+    assert refused.value.code == 2
+    assert main(["judge", "--problem", str(files / "none.py"), "--candidate", str(files / "wrong.py")]) == 2
+    assert "none.py" in capsys.readouterr().err
     done = run("admit", "--problem", str(files / "broken.py"))
     assert done.returncode == 2
     assert "line 1" in done.stderr
