@@ -193,7 +193,7 @@ def main() -> int:
         ahead_s = compile_ahead([one for one in every if one.problem in names], folder, options.device)
         judge = Judge(make_backend(options.device))
         try:
-            judge.isolation()  # the fork server is up, as in a service that runs; KernelBench has none
+            judge.warm()  # as in a service that runs; KernelBench has nothing of the kind
             for source in names:
                 some = [one for one in every if one.problem == source]
                 if time.monotonic() > end or all(("ours", one.name) in log.known for one in some):

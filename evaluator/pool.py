@@ -40,6 +40,7 @@ class _Job:
     files: Mapping[str, bytes]
     limits: Limits
     operations: str
+    late: bool = False  # its files are handed over later
 
 
 class ChildPool:
@@ -103,8 +104,17 @@ class ChildPool:
         `operations` is the module whose OPS the child serves; one that is not preloaded is looked for in /job, too.
         Raises CageError when this machine fails us; never because of what the files hold.
         """
-        checked = _check_files(files or {})
-        job = _Job(name, checked, limits or Limits.for_device(self._kind), operations)
+        checked = check_files(files or {})
+        return self._start(_Job(name, checked, limits or Limits.for_device(self._kind), operations))
+
+    def start_empty(self, *, name: str) -> ChildProcess:
+        """A child whose files are handed over by operation "files", into a folder that stays writable for it. Raises
+        CageError, also where children are not forked into namespaces of their own."""
+        if not self._level.nested:
+            raise CageError("children cannot be started ahead here")
+        return self._start(_Job(name, {}, Limits.for_device(self._kind), "evaluator.child.ops", late=True))
+
+    def _start(self, job: _Job) -> ChildProcess:
         with self._lock:
             if self._closed:
                 raise CageError("the pool is closed")
@@ -226,6 +236,7 @@ class ChildPool:
             "uid": uid,
             "supervisor_uid": host.level.supervisor_uid,
             "operations": job.operations,
+            "late": job.late,
             **(bare.message() if bare else CAGED),
         }
         channel, far = status_pair(socket.SOCK_STREAM)
@@ -304,7 +315,8 @@ def _unfiltered() -> tuple[str, ...]:
     return (f"system calls: no filter is written for {platform.machine()}; sockets and kernel facilities are open",)
 
 
-def _check_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
+def check_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The same files. Raises ValueError where a name is no relative path, or there are too many bytes."""
     for name in files:
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name:

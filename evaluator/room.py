@@ -7,6 +7,7 @@ needs a quarter of a second to start and end one.
 
 from __future__ import annotations
 
+import threading
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -20,17 +21,26 @@ from evaluator.errors import ChildError, ChildFault
 from evaluator.languages.base import LanguageAdapter
 from evaluator.oracle import Oracle
 from evaluator.pool import ChildPool
-from evaluator.subject import Subject
+from evaluator.spares import Spares
+from evaluator.subject import Subject, set_up
 from evaluator.types import DeviceKind, Language, Problem, Workload
 
 _KEPT_COMPARATORS = 12
 _KEPT_REFERENCES = 4
 _KEPT_NULLS = 2
+_SPARES = 3  # a new Problem takes three: its reference, a Candidate, a Baseline
 _COMPILE_S = 180.0
 _SHAPES_S = 10.0
 # Inductor tries every vector instruction set by compiling a program each; the flags in /proc/cpuinfo say enough.
 _COMPILER_ENVIRONMENT = {"TORCHINDUCTOR_VEC_ISA_OK": "1", "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
 COMPILED = {"compile": "default", "max-autotune-no-cudagraphs": "max-autotune-no-cudagraphs"}
+
+
+def _key(environment: Mapping[str, str] | None, compiler: bool) -> str:
+    return repr((compiler, sorted((environment or {}).items())))
+
+
+_PLAIN = _key(None, False)
 
 
 class Room:
@@ -43,6 +53,9 @@ class Room:
         self._references: OrderedDict[str, Subject] = OrderedDict()
         self._nulls: list[Subject] = []
         self._runtime_files: Mapping[str, bytes] | None = None
+        wanted = _SPARES if backend.kind is DeviceKind.CUDA else 0  # a CPU forks one in a hundredth of a second
+        device = str(backend.torch_device)
+        self._spares = Spares(self.pool, lambda child: set_up(child, device), wanted)
         self._ender = ThreadPoolExecutor(1, thread_name_prefix="ends-children")
         self._ending: list[Future[None]] = []
 
@@ -69,7 +82,7 @@ class Room:
 
     def pool(self, environment: Mapping[str, str] | None = None, *, compiler: bool = False) -> ChildPool:
         """The pool for children with these extra variables; started when first asked for."""
-        key = repr((compiler, sorted((environment or {}).items())))
+        key = _key(environment, compiler)
         if key not in self._pools:
             self._pools[key] = self.backend.pool(environment, compiler=compiler)
         return self._pools[key]
@@ -96,7 +109,12 @@ class Room:
 
     def reference(self, problem: Problem) -> Subject:
         """A fresh child with the reference in it."""
-        return Subject.start(self.pool(), self.backend, problem.source, "reference")
+        return self.start(self.pool(), problem.source, "reference")
+
+    def start(self, pool: ChildPool, source: str, kind: str, **how: Any) -> Subject:
+        """As `Subject.start`, with a child that waits already if `pool` is the one that those come from."""
+        spares = self._spares if pool is self._pools.get(_PLAIN) else None
+        return Subject.start(pool, self.backend, source, kind, spares=spares, **how)
 
     @contextmanager
     def kept_reference(self, problem: Problem) -> Iterator[Subject]:
@@ -117,7 +135,7 @@ class Room:
         """A child that runs nothing of anybody's."""
         subject = self._nulls.pop() if self._nulls else None
         if subject is None or not subject.child.alive:
-            subject = Subject.start(self.pool(), self.backend, "", "null")
+            subject = self.start(self.pool(), "", "null")
         try:
             yield subject
         finally:
@@ -133,6 +151,23 @@ class Room:
             subject.close()
         else:
             self._ending.append(self._ender.submit(subject.close))
+
+    def warm(self) -> None:
+        """Make ready what the first Candidate would wait for."""
+        self.pool()
+        self.runtime_files(Language.TRITON)
+        self._spares.fill()
+
+    @contextmanager
+    def refilling(self) -> Iterator[None]:
+        """While entered, children are started ahead: nothing may be timed in here. Leaving waits for the last one."""
+        enough = threading.Event()
+        with ThreadPoolExecutor(1, thread_name_prefix="starts-children") as starter:
+            starter.submit(self._spares.fill, enough.is_set)
+            try:
+                yield
+            finally:
+                enough.set()
 
     def settle(self) -> None:
         """Return when every child that was ended is gone: before anything is timed."""
@@ -176,7 +211,7 @@ class Room:
     def _start_comparator(self, problem: Problem, mode: str, oracle: Oracle) -> Subject:
         compiled = mode != "eager"
         pool = self.pool(_COMPILER_ENVIRONMENT if compiled else None, compiler=compiled)
-        subject = Subject.start(pool, self.backend, problem.source, "reference")
+        subject = self.start(pool, problem.source, "reference")
         try:
             subject.construct("Model", oracle.init, train=problem.train, seed=11)
             if compiled:
@@ -195,6 +230,7 @@ class Room:
             subject.close()
         self._references.clear()
         self._nulls.clear()
+        self._spares.empty()
 
     def forget(self, problem: Problem) -> None:
         """End the children of a Problem."""
@@ -206,6 +242,7 @@ class Room:
     def close(self) -> None:
         self.settle()
         self._ender.shutdown()
+        self._spares.close()
         self.renew()
         for subject in self._comparators.values():
             subject.close()

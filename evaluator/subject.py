@@ -18,6 +18,7 @@ from evaluator.errors import CageError, ChildCrashed, ChildError, ChildFault, Ch
 from evaluator.languages.base import line_in_candidate
 from evaluator.pool import ChildPool
 from evaluator.process import ChildProcess
+from evaluator.spares import Spares
 from evaluator.types import Stage, Verdict
 
 _CANDIDATE_FILE = "candidate.py"
@@ -79,14 +80,18 @@ class Subject:
         files: Mapping[str, bytes] | None = None,
         limits: Limits | None = None,
         load_s: float = _LOAD_S,
+        spares: Spares | None = None,
     ) -> Self:
-        """A fresh child that has loaded `source`. `kind` is "reference" or "candidate"; raises ChildFault."""
+        """A fresh child that has loaded `source`, one of `spares` if there is one. `kind` is "reference" or
+        "candidate"; raises ChildFault."""
         needs = {"reference": ["Model", "get_inputs"], "candidate": ["ModelNew"], "null": []}[kind]
         content = {_CANDIDATE_FILE: source.encode("utf-8", "surrogatepass"), **(files or {})}
-        child = pool.start(name=kind, files=content, limits=limits)
+        spare = spares.take(kind, content) if spares is not None else None
+        child = spare or pool.start(name=kind, files=content, limits=limits)
         subject = cls(child, backend, kind)
         try:
-            _set_up(child, str(backend.torch_device))
+            if spare is None:
+                set_up(child, str(backend.torch_device))
             if kind != "null":
                 child.request("load", timeout_s=load_s, path=_CANDIDATE_FILE, name="candidate", needs=needs)
         except BaseException:
@@ -261,7 +266,7 @@ class Subject:
             self.child.request("forget", timeout_s=_STATE_S)
 
 
-def _set_up(child: ChildProcess, device: str) -> None:
+def set_up(child: ChildProcess, device: str) -> None:
     """Nothing of a module runs here: what fails is ours or the machine's. Raises CageError."""
     try:
         child.request("setup", timeout_s=30.0, device=device, threads=1)

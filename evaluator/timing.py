@@ -144,10 +144,11 @@ class Bench:
     def _rehearse(self) -> None:
         """Adversarial values of every kind through the timed loop, in rounds that do not count. Raises Rejection."""
         plan = self._plans[0]
-        for fresh in self._rounds.rehearsals(plan.calls):
-            for contender in (c for c in self.contenders if c.compared_in_full):
-                done = self._rounds.run(contender, fresh, plan, read=plan.calls)
-                self._rounds.verify(contender, fresh, done)
+        with self._rounds.room.refilling():
+            for fresh in self._rounds.rehearsals(plan.calls):
+                for contender in (c for c in self.contenders if c.compared_in_full):
+                    done = self._rounds.run(contender, fresh, plan, read=plan.calls)
+                    self._rounds.verify(contender, fresh, done)
 
     def watch(self, name: str, looks: Looks = BRIEFLY) -> dict[str, int]:
         """How often a contender was seen in which function during a few more rounds, which are checked like the others

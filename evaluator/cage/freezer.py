@@ -106,20 +106,25 @@ def _signal(pid: int, number: signal.Signals) -> None:
 
 
 def descendants(root: int) -> list[int]:
-    """Every process below `root`, which is not among them."""
-    return sorted({pid for pid, _ in _threads_below(root)})
+    """Every process below `root`, whichever of its threads started it; `root` is not among them."""
+    first = [pid for thread in _threads(root) for pid in _children(root, thread)]
+    return sorted({*first, *(pid for one in first for pid in descendants(one))})
 
 
 def _threads_below(root: int) -> list[tuple[int, str]]:
-    """Every (process, thread) below `root`."""
+    """Every (process, thread) below `root`, which is a supervisor: it has one thread."""
     found: list[tuple[int, str]] = []
-    frontier = [int(pid) for pid in _read(f"/proc/{root}/task/{root}/children").split()]
+    frontier = _children(root, str(root))
     while frontier:
         pid = frontier.pop()
         for thread in _threads(pid):
             found.append((pid, thread))
-            frontier += map(int, _read(f"/proc/{pid}/task/{thread}/children").split())
+            frontier += _children(pid, thread)
     return found
+
+
+def _children(pid: int, thread: str) -> list[int]:
+    return [int(child) for child in _read(f"/proc/{pid}/task/{thread}/children").split()]
 
 
 def _threads(pid: int) -> list[str]:

@@ -12,6 +12,7 @@ import resource
 import signal
 import struct
 from collections.abc import Mapping
+from pathlib import Path
 from typing import Any
 
 CLONE_NEWNS = 0x00020000
@@ -97,6 +98,11 @@ def _make_read_only(path: str) -> None:
 def seal_job_folder() -> None:
     """Make /job read-only, once its files are there."""
     _mount("none", "/job", "", _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV)
+
+
+def open_job_folder() -> None:
+    """Let the job write its own files into /job: it is started before they are known. Nobody else sees the folder."""
+    Path("/job").chmod(0o777)
 
 
 def set_limits(limits: Mapping[str, Any]) -> None:

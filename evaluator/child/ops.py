@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from evaluator.child import build_ops, triton_offline
+from evaluator.child import build_ops, job_files, triton_offline
 from evaluator.child.cpu_ops import CpuRounds
 from evaluator.child.cuda_ops import CudaRounds
 from evaluator.child.observe import Observer
@@ -23,6 +23,7 @@ def ping(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
 
 OPS: dict[str, Operation] = {
     "ping": ping,
+    "files": job_files.receive,
     "setup": _session.setup,
     "load": _session.load,
     "built_files": _session.built_files,

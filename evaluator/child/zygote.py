@@ -25,7 +25,7 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from evaluator.child import confine, landlock, wire
+from evaluator.child import confine, job_files, landlock, wire
 
 _PACKET_BYTES = 128 * 1024
 _CHANNEL, _STATUS, _OUTPUT, _PAYLOAD = range(4)
@@ -59,7 +59,7 @@ def _single(control: socket.socket, config: Mapping[str, Any], seccomp: bytes, s
         _preload(config)
         control.send(b'{"ready": true}')
         job, fds = _packet(control)
-        _write_files(job, fds[_PAYLOAD])
+        job_files.write(job["folder"], job["files"], fds[_PAYLOAD])
         control.close()
         _become_job(job, fds, seccomp)
     except EOFError:
@@ -151,9 +151,9 @@ def _supervise(job: Mapping[str, Any], fds: list[int], seccomp: bytes, *, nested
             signal.signal(signal.SIGTERM, _end_descendants)
             confine.die_with_parent(signal.SIGTERM)
             confine.adopt_orphans()
-        _write_files(job, fds[_PAYLOAD])
+        job_files.write(job["folder"], job["files"], fds[_PAYLOAD])
         if nested:
-            confine.seal_job_folder()
+            confine.open_job_folder() if job["late"] else confine.seal_job_folder()
         status.send(b'{"hello": true}')
         pid = os.fork()
         if pid == 0:
@@ -197,17 +197,6 @@ def _end_descendants(*_: object) -> NoReturn:
         except ChildProcessError:
             break
     os._exit(0)
-
-
-def _write_files(job: Mapping[str, Any], payload: int) -> None:
-    """The job's files, which lie one after another in `payload`. The judge has checked the names."""
-    offset = 0
-    for name, size in job["files"]:
-        path = Path(job["folder"], name)
-        path.parent.mkdir(parents=True, exist_ok=True)
-        path.write_bytes(os.pread(payload, size, offset))
-        path.chmod(0o644)
-        offset += size
 
 
 def _become_job(job: Mapping[str, Any], fds: list[int], seccomp: bytes) -> NoReturn:

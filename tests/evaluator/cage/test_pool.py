@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.cage import freezer
 from evaluator.cage.policy import CagePolicy, Limits, StartMode
 from evaluator.errors import CageError, ChildCrashed, ChildError
 from evaluator.pool import ChildPool
@@ -267,3 +268,13 @@ def test_an_architecture_without_a_filter_is_said_loudly(monkeypatch: pytest.Mon
         with pool.start(name="unfiltered") as child:
             assert child.isolation == pool.isolation
             assert child.request("ping", timeout_s=10)
+
+
+def test_processes_below_one_are_found_whichever_thread_started_them() -> None:
+    with ThreadPoolExecutor(1) as other:
+        started = other.submit(subprocess.Popen, ["sh", "-c", "cat; true"], stdin=subprocess.PIPE).result()
+        try:
+            assert started.pid in freezer.descendants(os.getpid())
+        finally:
+            started.communicate(timeout=10)
+    assert started.pid not in freezer.descendants(os.getpid())

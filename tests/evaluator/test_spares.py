@@ -1,0 +1,106 @@
+"""Children started before anybody needs them: taken, replaced, and never left behind. On a CPU, where none are kept."""
+
+from __future__ import annotations
+
+import os
+import signal
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from evaluator.cage.policy import CagePolicy, StartMode
+from evaluator.judge import Judge
+from evaluator.pool import ChildPool
+from evaluator.serve import make_backend
+from evaluator.spares import Spares
+from evaluator.subject import Subject, set_up
+from evaluator.types import DeviceKind, Verdict
+from tests.evaluator.rooms import CPP, candidate, eager_only, problem
+
+
+@pytest.fixture(scope="module")
+def pool() -> Iterator[ChildPool]:
+    with ChildPool(DeviceKind.CPU) as one:
+        if not one._level.nested:
+            pytest.skip("children cannot be started ahead on this machine")
+        yield one
+
+
+@pytest.fixture
+def spares(pool: ChildPool) -> Iterator[Spares]:
+    one = Spares(lambda: pool, lambda child: set_up(child, "cpu"), 2)
+    yield one
+    one.close()
+
+
+def pids(spares: Spares) -> list[int]:
+    return [child.pid for child in spares._children]
+
+
+def test_a_spare_serves_as_a_fresh_child_does(pool: ChildPool, spares: Spares) -> None:
+    assert spares.take("nobody", {}) is None
+    spares.fill()
+    waiting = pids(spares)
+    assert len(waiting) == 2
+    backend = make_backend("cpu")
+    source = "import torch\nclass ModelNew(torch.nn.Module):\n    pass\n"
+    with Subject.start(pool, backend, source, "candidate", files={"native/x.so": b"x" * 70000}, spares=spares) as one:
+        assert one.child.pid in waiting
+        assert one.child.name == "candidate"
+        assert pids(spares) == [pid for pid in waiting if pid != one.child.pid]
+        folder = Path(f"/proc/{one.child.pid}/root/job")
+        assert sorted(str(p.relative_to(folder)) for p in folder.rglob("*.*")) == ["candidate.py", "native/x.so"]
+        assert (folder / "native/x.so").read_bytes() == b"x" * 70000
+        other = Path(f"/proc/{pids(spares)[0]}/root/job")
+        assert list(other.iterdir()) == []  # nobody else sees them
+    spares.fill()
+    assert len(pids(spares)) == 2
+    with pytest.raises(ValueError, match="no relative path"):
+        spares.take("candidate", {"../x": b""})
+
+
+def test_a_spare_that_died_is_passed_over(spares: Spares) -> None:
+    spares.fill()
+    first, second = pids(spares)
+    os.kill(second, signal.SIGKILL)  # the one that would be taken first
+    child = spares.take("candidate", {})
+    assert child is not None
+    assert child.pid == first
+    child.close()
+    assert spares.take("candidate", {}) is None
+
+
+def test_those_that_wait_end_with_the_pool_of_spares(spares: Spares) -> None:
+    spares.fill()
+    waiting = pids(spares)
+    spares.close()
+    assert not any(Path(f"/proc/{pid}").exists() for pid in waiting)
+    spares.fill()
+    assert pids(spares) == []
+
+
+def test_where_every_child_has_a_cage_of_its_own_there_are_none() -> None:
+    with ChildPool(DeviceKind.CPU, policy=CagePolicy(start=StartMode.SPAWN)) as pool:
+        spares = Spares(lambda: pool, lambda child: None, 2)
+        spares.fill()
+        assert spares.take("candidate", {}) is None
+
+
+def test_a_judge_with_spares_judges_as_without_and_makes_new_ones_while_it_rehearses() -> None:
+    judge = Judge(make_backend("cpu"))
+    try:
+        room = judge.room
+        room._spares = Spares(room.pool, lambda child: set_up(child, "cpu"), 3)
+        judge.warm()
+        waiting = set(pids(room._spares))
+        assert len(waiting) == 3
+        task = problem()
+        found = judge.judge(task, candidate(CPP), eager_only(judge, task))
+        assert found.verdict is Verdict.PASSED, found.reason
+        now = set(pids(room._spares))
+        assert now
+        assert not now & waiting  # all were used, and some were replaced
+    finally:
+        judge.close()
+    assert not any(Path(f"/proc/{pid}").exists() for pid in now)
