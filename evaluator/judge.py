@@ -34,6 +34,7 @@ from evaluator.timing import BRIEFLY, FOR_LIBRARIES, Bench, Rules, Watched
 from evaluator.types import (
     BaselineReport,
     Candidate,
+    DeviceKind,
     Evaluation,
     Language,
     LibraryPolicy,
@@ -97,9 +98,11 @@ class Judge:
         return self.room.isolation
 
     def warm(self) -> None:
-        """Make ready what the first Candidate would wait for: a second on a CPU, five on a GPU."""
-        with device_lock(self.device.uuid, exclusive=False, timeout_s=LOCK_S):
-            self.room.warm()
+        """Make ready what the first Candidate on a GPU would wait for, five seconds of work; a CPU has little of it."""
+        if self.backend.kind is DeviceKind.CUDA:
+            # What fails here fails again, and is told, where it is needed.
+            with suppress(EvaluatorError), device_lock(self.device.uuid, exclusive=False, timeout_s=LOCK_S):
+                self.room.warm()
 
     @contextmanager
     def alone(self) -> Iterator[None]:

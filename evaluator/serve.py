@@ -24,7 +24,7 @@ from evaluator.devices.cpu import CpuBackend
 from evaluator.errors import EvaluatorError
 from evaluator.judge import Judge
 from evaluator.schema import SchemaError, from_json, to_json
-from evaluator.types import BaselineReport, Candidate, DeviceKind, Problem
+from evaluator.types import BaselineReport, Candidate, Problem
 
 log = logging.getLogger("evaluator.serve")
 
@@ -55,9 +55,7 @@ def serve(device: str) -> int:
         log.error("%s", error)
         return 3
     try:
-        if judge.backend.kind is DeviceKind.CUDA:
-            with contextlib.suppress(EvaluatorError):  # the first request tells
-                judge.warm()
+        judge.warm()
         for line in sys.stdin:
             if line.strip():
                 channel.write(json.dumps(answer(judge, line), separators=(",", ":"), allow_nan=False) + "\n")

@@ -69,6 +69,9 @@ def test_serve_ends_when_the_device_is_lost(monkeypatch: pytest.MonkeyPatch, cap
     class Lost:
         lost = True
 
+        def warm(self) -> None:
+            """Nothing to make ready."""
+
         def close(self) -> None:
             """Nothing to close."""
 

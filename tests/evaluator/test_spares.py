@@ -92,7 +92,7 @@ def test_a_judge_with_spares_judges_as_without_and_makes_new_ones_while_it_rehea
     try:
         room = judge.room
         room._spares = Spares(room.pool, lambda child: set_up(child, "cpu"), 3)
-        judge.warm()
+        room.warm()
         waiting = set(pids(room._spares))
         assert len(waiting) == 3
         task = problem()
