@@ -23,6 +23,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import machine
+from evaluator import tool
 from evaluator.confirm import confirm
 from evaluator.judge import Judge
 from evaluator.languages import detect
@@ -267,6 +268,8 @@ def main() -> None:
     log, end = Log(path, options.resume), time.monotonic() + options.budget_s
     problem = read_problem(PROBLEM, "bench rmsnorm")
     judge = Judge(make_backend(options.device))
+    # Both take a minute of a confirmation on a GPU, and neither has to do with how well it times.
+    judge.tools.broken |= dict.fromkeys((tool.SANITIZER.name, tool.NCU.name), "not what is measured here")
     try:
         for number, (key, kind, step) in enumerate(work(which, options.confirms)):
             if number % int(count) != int(index) - 1 or key in log.done:

@@ -35,7 +35,7 @@ from tests.evaluator.rooms import eager_only
 # A mutant that does not even build was planted badly: it counts as not caught.
 _ON_GPU = (
     "cuda_plain", "cuda_unordered_atomics", "triton_plain_softmax", "triton_autotuned", "triton_dot_ieee", "split_k",
-    "online_softmax", "cached_workspace",
+    "own_graph", "cached_workspace",
 )  # fmt: skip
 _NO_CATCH = {Verdict.PASSED, Verdict.BUILD_ERROR, Verdict.INTERNAL_ERROR, Verdict.INVALID_SUBMISSION}
 
