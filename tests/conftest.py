@@ -19,6 +19,10 @@ _HERE = Path(__file__).parent
 # Suites that run real processes against real clocks. On a machine that others use, too, a stall of seconds can fail a
 # test that is right; so one that failed is tried again, twice at most, and every second try is told at the end.
 _JUDGING = ("adversarial", "browser", "e2e", "evaluator")
+_LOGGED = [
+    *structlog.get_config()["processors"][:-1],
+    structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
+]
 _AGAINST_CLOCKS = ("adversarial", "browser", "db", "e2e", "evaluator", "repo", "service", "warpwright", "workers")
 
 
@@ -36,13 +40,11 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
         metafunc.parametrize("stack", stacks.parameters(metafunc), indirect=True, scope="session")
 
 
-@pytest.fixture(scope="session", autouse=True)
-def _plain_tracebacks() -> Iterator[None]:
-    """What is logged in a test has plain tracebacks, as in the service: the fancy ones can take a minute each."""
-    console = structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback)
-    structlog.configure(processors=[*structlog.get_config()["processors"][:-1], console])
-    yield
-    structlog.reset_defaults()
+@pytest.fixture(autouse=True)
+def _plain_tracebacks() -> None:
+    """What is logged in a test has plain tracebacks, as in the service: the fancy ones can take a minute each. For each
+    test anew, since some configure logging themselves."""
+    structlog.configure(processors=_LOGGED)
 
 
 @pytest.fixture(scope="session")

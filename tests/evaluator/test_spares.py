@@ -87,20 +87,21 @@ def test_where_every_child_has_a_cage_of_its_own_there_are_none() -> None:
         assert spares.take("candidate", {}) is None
 
 
-def test_a_judge_with_spares_judges_as_without_and_makes_new_ones_while_it_rehearses() -> None:
-    judge = Judge(make_backend("cpu"))
+def test_a_judge_with_spares_judges_as_without_and_makes_new_ones_while_it_rehearses(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    room, task = judge.room, problem()
+    spares = Spares(room.pool, lambda child: set_up(child, "cpu"), 2)
     try:
-        room = judge.room
-        room._spares = Spares(room.pool, lambda child: set_up(child, "cpu"), 3)
+        monkeypatch.setattr(room, "_spares", spares)
         room.warm()
-        waiting = set(pids(room._spares))
-        assert len(waiting) == 3
-        task = problem()
+        waiting = set(pids(spares))
+        assert len(waiting) == 2
         found = judge.judge(task, candidate(CPP), eager_only(judge, task))
         assert found.verdict is Verdict.PASSED, found.reason
-        now = set(pids(room._spares))
+        now = set(pids(spares))
         assert now
-        assert not now & waiting  # all were used, and some were replaced
+        assert not now & waiting  # both were used, and one or more replaced
     finally:
-        judge.close()
+        spares.close()
     assert not any(Path(f"/proc/{pid}").exists() for pid in now)
