@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -26,6 +26,7 @@ _SEEDS = 2
 _CASE_BYTES = 38  # of device memory per byte of a case's inputs: float64 expectations, their scales, work space
 _LATER_SETS, _HIDDEN_SETS = 5, 3
 _STATE_CALLS, _STATE_SLACK = 3, 10.0
+_TOUCHES = 3  # loads that change one element of one parameter
 # Calls whose outputs are all kept, for so much memory and time at most, and how many of them are compared.
 _MANY, _MANY_BYTES, _MANY_US, _MANY_READ = 1200, 128 << 20, 300_000.0, 6
 
@@ -287,11 +288,26 @@ class Checker:
         candidate.load_state(candidate_state(oracle, matched))
 
     def _again(self, oracle: Oracle, tree: Any, matched: Mapping[str, str], sizes: Sizes) -> None:
-        """New parameters into the same module: weights folded at construction or at the first call are stale now."""
+        """New parameters into the same module: weights folded at construction or at the first call are stale now. On
+        what is shown also loads of which a glance at the parameters tells nothing."""
+        self._renewed(oracle.reload, "new parameters", oracle, tree, matched, sizes)
+        touches = _TOUCHES if oracle.parameters and sizes.adversarial and not sizes.hidden else 0
+        for _ in range(touches):
+            self._renewed(oracle.touch, "one element of a parameter changed", oracle, tree, matched, sizes)
+
+    def _renewed(
+        self,
+        renew: Callable[[], None],
+        name: str,
+        oracle: Oracle,
+        tree: Any,
+        matched: Mapping[str, str],
+        sizes: Sizes,
+    ) -> None:
         with _reference_at_work(sizes):
-            oracle.reload()
+            renew()
             tensors = oracle.inputs().tensors
-            cases = [Case("new parameters", tensors, e, 0) for e in oracle.expect(tree, [tensors])]
+            cases = [Case(name, tensors, e, 0) for e in oracle.expect(tree, [tensors])]
         self.candidate.load_state(candidate_state(oracle, matched))
         reply = self.candidate.run(tree, [tensors], slot="second", timeout_s=self.first_call_s)
         try:

@@ -81,6 +81,15 @@ class Oracle:
         self.parameters = random_parameters(self._made, self.generator)
         self.subject.load_state({**self.parameters, **self.buffers})
 
+    def touch(self) -> None:
+        """A new value for one element of one parameter, picked at random; all else as it is."""
+        names = [name for name, value in self.parameters.items() if value.is_floating_point() and value.numel()]
+        if names:
+            name = names[int(torch.randint(len(names), (1,), generator=self.generator, device=self.generator.device))]
+            fresh = random_parameters({name: self._made[name]}, self.generator)[name]
+            self.parameters[name] = values.with_element_of(self.parameters[name], fresh, self.generator)
+        self.subject.load_state({**self.parameters, **self.buffers})
+
     def changed_buffers(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> dict[str, torch.Tensor]:
         """What buffers that forward changes hold after these calls; the reference then has its first ones again."""
         subject = self.subject

@@ -155,8 +155,8 @@ class ChildProcess:
         if frozen is not None:
             freezer.thaw(frozen.pids)
 
-    def look(self) -> list[int]:
-        """Stop the child for a moment and say where in its code each of its threads was."""
+    def look(self) -> list[tuple[int, int]]:
+        """Stop the child for a moment and say where in its code each of its threads was: process and address."""
         self.freeze()
         try:
             return freezer.code_addresses(self._root)

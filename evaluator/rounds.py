@@ -53,6 +53,7 @@ class Rounds:
         self._bases = values.bases([arguments.tensors for arguments in made], oracle.generator)
         self._varies = [not values.same_bits(a, b) for a, b in zip(self._bases[0], self._bases[1], strict=True)]
         self._coins = values.coins(self._bases[0], self._varies, oracle.generator)
+        self._between = values.continuous(self._bases[0])
         self.like = _widest(oracle.expect(self.tree, self._bases))
         self._stateful = oracle.stateful(self.tree, self._bases[0])
         self._mutated = oracle.mutated(self.tree)
@@ -123,10 +124,10 @@ class Rounds:
         odd: list[values.Rounding | None] = []
         for index, pick in enumerate(torch.rand(count, generator=generator).tolist()):
             if calls and pick < _TWINS and index not in kinds:
-                calls.append(values.twin(calls[-1], self._varies, generator))
+                calls.append(values.twin(calls[-1], self._varies, generator, slightly=pick < _TWINS / 2))
                 odd.append(odd[-1])
                 continue
-            made = values.mixed(self._bases, self._coins, self._varies, generator)
+            made = values.mixed(self._bases, self._coins, self._between, self._varies, generator)
             calls.append(values.apply(kinds[index], made, generator) if index in kinds else made)
             odd.append(kinds[index].rounding if index in kinds else None)
         return Fresh(calls, odd, self._link(calls))

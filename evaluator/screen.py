@@ -43,9 +43,24 @@ _LIBRARY_CALLS = frozenset(
     )
 )
 _CPP_LIBRARY = re.compile(r"\b(?:at|torch)::(\w+)\s*\(|\b(cublas\w+|cudnn\w+|cblas_\w+|mkldnn\w*|dnnl_\w+)\b")
-# Switches of PyTorch that are there to be set.
 _SIGNATURES = (".argtypes", ".restype", ".errcheck")  # of ctypes' functions
-_SETTABLE = ("torch.backends", "torch._inductor.config", "torch._dynamo.config", "os.environ")
+# Switches of PyTorch, Triton and Python that are there to be set.
+_SETTABLE = (
+    "torch.backends",
+    "torch._inductor.config",
+    "torch._dynamo.config",
+    "torch._functorch.config",
+    "torch.compiler.config",
+    "triton.knobs",
+    "os.environ",
+    "sys.argv",
+    "sys.dont_write_bytecode",
+    "sys.path",
+    "sys.stderr",
+    "sys.stdout",
+    "sys.tracebacklimit",
+    "logging.raiseExceptions",
+)
 
 
 @dataclass(frozen=True, slots=True)

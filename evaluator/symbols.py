@@ -56,14 +56,18 @@ def executable_ranges(pid: int) -> list[Range]:
     return found
 
 
-def places(pid: int, addresses: Iterable[int]) -> dict[str, int]:
-    """How many of the addresses lie in which place: "libtorch_cpu.so: mkl_blas_sgemm", "candidate's own library". A
-    mapped copy of a vendor library counts as seen twice, wherever the addresses are."""
-    ranges = executable_ranges(pid)
-    own = ((r.low, r.high, r.offset, r.path) for r in ranges if _is_own(r.path))
-    counts = {f"a copy of {Path(path).name}": 2 for path in copies.loaded(pid, own) if _COPIED.search(path)}
-    for address in addresses:
-        place = _place(pid, ranges, address)
+def places(pid: int, addresses: Iterable[tuple[int, int]]) -> dict[str, int]:
+    """How many of the addresses, each with its process, lie in which place: "libtorch_cpu.so: mkl_blas_sgemm",
+    "candidate's own library". A copy of a vendor library that `pid` or any of them has mapped counts as seen twice,
+    wherever the addresses are. A helper is a process of its own, with mappings of its own."""
+    found = list(addresses)
+    ranges = {one: executable_ranges(one) for one in {pid, *(where for where, _ in found)}}
+    counts: dict[str, int] = {}
+    for one, mapped in ranges.items():
+        own = ((r.low, r.high, r.offset, r.path) for r in mapped if _is_own(r.path))
+        counts |= {f"a copy of {Path(path).name}": 2 for path in copies.loaded(one, own) if _COPIED.search(path)}
+    for where, address in found:
+        place = _place(where, ranges[where], address)
         counts[place] = counts.get(place, 0) + 1
     return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
 

@@ -13,6 +13,9 @@ from dataclasses import dataclass
 import torch
 
 Tensors = tuple[torch.Tensor, ...]
+# Elements that are looked at, and the share of them that must differ, before a tensor counts as continuous.
+_SAMPLE, _DIFFERENT = 4096, 0.5
+_TOWARDS = (1 / 64, 1 / 16)  # how far timed values move towards others: their spread stays nearly the recipe's
 
 
 @dataclass(frozen=True, slots=True)
@@ -193,7 +196,9 @@ def _laid_out(tensor: torch.Tensor, layout: str) -> torch.Tensor:
     if layout == "transposed":
         return tensor.transpose(-1, -2).contiguous().transpose(-1, -2)
     more = 3 if layout == "rows apart" else 1
-    wide = torch.zeros((*tensor.shape[:-1], tensor.shape[-1] + more), dtype=tensor.dtype, device=tensor.device)
+    # A kernel that counts the gaps in shall not find zeros there.
+    gap = math.nan if tensor.is_floating_point() else 0
+    wide = torch.full((*tensor.shape[:-1], tensor.shape[-1] + more), gap, dtype=tensor.dtype, device=tensor.device)
     part = wide[..., 1:] if layout == "from an odd offset" else wide[..., : tensor.shape[-1]]
     return part.copy_(tensor)
 
@@ -233,21 +238,49 @@ def coins(tensors: Tensors, varies: Sequence[bool], generator: torch.Generator) 
     ]
 
 
+def continuous(tensors: Tensors) -> list[bool]:
+    """Which tensors hold so many different values, none of them zero or whole, that those in between are like them: no
+    masks, labels, or sparse ones."""
+    return [_continuous(tensor) for tensor in tensors]
+
+
+def _continuous(tensor: torch.Tensor) -> bool:
+    if tensor.dtype not in (torch.float32, torch.float64) or tensor.numel() < 2:
+        return False
+    if not bool((torch.isfinite(tensor) & (tensor != 0)).all()):
+        return False
+    some = tensor.flatten()[:_SAMPLE]
+    return len(torch.unique(some)) > _DIFFERENT * len(some) and float((some != some.round()).double().mean()) > 0.5
+
+
 def mixed(
-    made: Sequence[Tensors], bits: Sequence[torch.Tensor | None], varies: Sequence[bool], generator: torch.Generator
+    made: Sequence[Tensors],
+    bits: Sequence[torch.Tensor | None],
+    between: Sequence[bool],
+    varies: Sequence[bool],
+    generator: torch.Generator,
 ) -> Tensors:
     """Fresh content from old at the speed of a few copies. Of each random floating tensor every element comes from one
     of two others, each rotated by a secret amount, as bits say that are rotated by a third; other random tensors, whose
-    values may have to stay together, are rotated. Tensors that the recipe always makes alike are the same."""
-    first, second = torch.randperm(len(made), generator=generator).tolist()[:2]
+    values may have to stay together, are rotated. Where values in `between` are as good, each then moves by a secret
+    share towards an element of a third tensor: no single value comes twice, so nobody can look answers up one by one.
+    Tensors that the recipe always makes alike are the same."""
+    first, second, *rest = torch.randperm(len(made), generator=generator).tolist()
+    third = rest[0] if rest else first
     fresh = []
-    for one, other, bit, change in zip(made[first], made[second], bits, varies, strict=True):
+    for one, other, towards, bit, blend, change in zip(
+        made[first], made[second], made[third], bits, between, varies, strict=True
+    ):
         if not change or one.numel() < 2:
             fresh.append(one)
             continue
         moved = _rolled(one, generator)
         if bit is not None:
             moved = torch.where(_rolled(bit, generator), moved, _rolled(other, generator))
+        if blend:
+            low, high = _TOWARDS
+            share = low + (high - low) * float(torch.rand((), generator=generator, device=generator.device))
+            moved = torch.lerp(moved, _rolled(towards, generator), share)
         moved = moved.reshape(one.shape)
         fresh.append(moved if one.is_contiguous() else clone(one).copy_(moved))
     return tuple(fresh)
@@ -258,17 +291,29 @@ def _rolled(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return tensor.reshape(-1).roll(shift)
 
 
-def twin(tensors: Sequence[torch.Tensor], varies: Sequence[bool], generator: torch.Generator) -> Tensors:
-    """The same content but for one element of each random floating tensor: what a memo by samples takes for equal."""
+def twin(
+    tensors: Sequence[torch.Tensor], varies: Sequence[bool], generator: torch.Generator, *, slightly: bool = False
+) -> Tensors:
+    """The same content but for one element of each random floating tensor: what a memo by samples takes for equal.
+    Where it changes `slightly`, by less than a hundredth, so does a memo by means that nearly agree."""
     changed = []
     for tensor, change in zip(tensors, varies, strict=True):
         copy = clone(tensor)
         if change and tensor.is_floating_point() and tensor.numel():
             where = int(torch.randint(tensor.numel(), (1,), generator=generator, device=generator.device))
             index = _index(where, tuple(tensor.shape))
-            copy[index] = copy[index] * -1.5 + 1.0
+            copy[index] = copy[index] * (1 + 2**-7) if slightly else copy[index] * -1.5 + 1.0
         changed.append(copy)
     return tuple(changed)
+
+
+def with_element_of(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """A copy of a tensor that has elements, one of which, picked at random, is the other tensor's."""
+    copy = clone(tensor)
+    where = int(torch.randint(tensor.numel(), (1,), generator=generator, device=generator.device))
+    index = _index(where, tuple(tensor.shape))
+    copy[index] = other[index]
+    return copy
 
 
 def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:

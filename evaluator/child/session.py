@@ -27,6 +27,7 @@ from evaluator.child.shake import Shaken
 from evaluator.child.spec import TensorSpec, read_tree, write_tree
 
 _MAX_LEAVES = 256
+_MAX_TEXT, _MAX_BITS = 1000, 1024  # of a string or a number that a call returns in place of a tensor
 _KEPT_SHARE = 1 / 64  # of the device's memory that a child may keep for itself; the judge and others need the rest
 _BUILT_BYTES = 2 << 20
 _TRITON_SUFFIXES = (".cubin", ".json", ".so")
@@ -256,7 +257,9 @@ class Session:
             return {type(value).__name__: [self._output(item) for item in value]}
         if type(value) is dict and len(value) <= _MAX_LEAVES:
             return {"dict": [[str(key)[:80], self._output(item)] for key, item in value.items()]}
-        if value is None or type(value) in (bool, int, str):
+        if type(value) is str:
+            return {"value": value[:_MAX_TEXT]}
+        if value is None or type(value) is bool or (type(value) is int and value.bit_length() <= _MAX_BITS):
             return {"value": value}
         if type(value) is float:
             return {"value": value.hex()}

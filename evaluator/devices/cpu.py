@@ -229,7 +229,7 @@ class _Watcher:
 
     def __init__(self, child: ChildProcess) -> None:
         self._child = child
-        self.seen: list[int] = []
+        self.seen: list[tuple[int, int]] = []
 
     def __call__(self) -> None:
         time.sleep(random.uniform(0.0001, 0.0006))

@@ -16,6 +16,7 @@ from evaluator.child.spec import LayoutError, TensorSpec, pack
 from evaluator.process import ChildProcess
 
 _PAGE = 4096
+_BEHIND = b"\xff"  # a NaN in floats of any width, -1 in integers
 _MAX_TENSOR_BYTES = 2 << 30
 _MAX_SPREAD_BYTES = 256 << 20
 
@@ -28,6 +29,7 @@ class CpuGrant:
         self.specs, self.pitch = _pitched(calls)
         total = self.pitch * max(1, len(calls))
         self._fd = memory_file("inputs", total)
+        _fill_gaps(self._fd, self.pitch, self.specs, len(calls))
         write_calls(self._fd, self.pitch, self.specs, calls)
         if not shared:  # this seal still allows private (copy-on-write) mappings
             fcntl.fcntl(self._fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
@@ -78,6 +80,7 @@ class Staged:
         self._link_start = self.pitch * max(1, self.room)
         self.bytes = self._link_start + _link_bytes(link)
         self.fd = memory_file("inputs", self.bytes)
+        _fill_gaps(self.fd, self.pitch, self.specs, self.room)
 
     def fits(self, calls: Sequence[Sequence[torch.Tensor]], link: Link | None) -> bool:
         specs, _ = _pitched(calls)
@@ -117,6 +120,15 @@ def memory_file(name: str, size: int) -> int:
     os.ftruncate(fd, size)
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
     return fd
+
+
+def _fill_gaps(fd: int, pitch: int, specs: Sequence[TensorSpec], count: int) -> None:
+    """What lies behind each tensor is no zeros, which a kernel that reads too far might count in and be right."""
+    starts = [spec.offset for spec in specs] + [pitch]
+    gaps = [(spec.offset + spec.span_bytes, start) for spec, start in zip(specs, starts[1:], strict=True)]
+    for index in range(count):
+        for low, high in gaps:
+            os.pwrite(fd, _BEHIND * (high - low), index * pitch + low)
 
 
 def write_calls(fd: int, pitch: int, specs: Sequence[TensorSpec], calls: Sequence[Sequence[torch.Tensor]]) -> None:

@@ -6,6 +6,8 @@ Each is a name, its bytes, and the Verdicts that it may get; `FILES` is all of t
 from __future__ import annotations
 
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass
 
 from evaluator.types import Verdict
@@ -51,6 +53,14 @@ class File:
 
 FILES: list[File] = []
 _PART = [""]
+
+
+@contextmanager
+def part(name: str) -> Iterator[None]:
+    """What is added inside is made by this function."""
+    _PART.append(name)
+    yield
+    _PART.pop()
 
 
 def add(name: str, data: bytes | str, *verdicts: Verdict, limit_s: float | None = None) -> None:
@@ -379,5 +389,5 @@ def _compilers() -> None:
 
 
 for fill in (_text, _legal_but_hard, _no_model, _at_import, _constructor, _forward, _compilers):
-    _PART.append(fill.__name__)
-    fill()
+    with part(fill.__name__):
+        fill()

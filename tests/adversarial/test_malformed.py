@@ -14,7 +14,8 @@ from evaluator.languages import detect
 from evaluator.schema import to_json
 from evaluator.types import Candidate, Verdict
 from tests.adversarial import suite
-from tests.adversarial.malformed_files import FILES, PLAIN, File
+from tests.adversarial.malformed_deeds import EVERY as FILES
+from tests.adversarial.malformed_files import PLAIN, File
 from tests.adversarial.open_findings import OPEN
 
 _MOST_BYTES = 200_000  # of an Evaluation as JSON, however much a file prints or says

@@ -1,0 +1,19 @@
+"""linear | default parameters, stale folding | a packed weight, made again only when the sums of every other element changed | INCORRECT_VALUES NONDETERMINISTIC | cpu"""
+
+import torch
+import torch.nn as nn
+
+
+class Base(nn.Module):
+    def __init__(self, k, n):
+        super().__init__()
+        self.weight = nn.Parameter(torch.zeros(n, k))
+        self.bias = nn.Parameter(torch.zeros(n))
+
+
+class ModelNew(Base):
+    def forward(self, x):
+        key = (float(self.weight.view(-1)[::2].sum()), float(self.bias[::2].sum()))
+        if getattr(self, "key", None) != key:
+            self.key, self.packed, self.added = key, self.weight.detach().t().contiguous(), self.bias.detach().clone()
+        return torch.addmm(self.added, x, self.packed)

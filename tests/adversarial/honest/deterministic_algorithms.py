@@ -1,0 +1,23 @@
+"""rmsnorm | odd but legal | asks torch for deterministic algorithms | PASSED | cpu"""
+
+import torch
+import torch.nn as nn
+
+
+def right(x, weight, eps=1e-6):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+class Base(nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden))
+        self.eps = eps
+
+
+torch.use_deterministic_algorithms(True)
+
+
+class ModelNew(Base):
+    def forward(self, x):
+        return right(x, self.weight)

@@ -1,0 +1,21 @@
+"""rmsnorm | odd but legal | forgets to detach: the answer carries a graph | PASSED | cpu"""
+
+import torch
+import torch.nn as nn
+
+
+def right(x, weight, eps=1e-6):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+class Base(nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden))
+        self.eps = eps
+
+
+class ModelNew(Base):
+    @torch.enable_grad()
+    def forward(self, x):
+        return right(x, self.weight)

@@ -1,0 +1,25 @@
+"""rmsnorm | odd but legal | turns warnings into errors, as careful projects do | PASSED | cpu"""
+
+import warnings
+
+import torch
+import torch.nn as nn
+
+
+def right(x, weight, eps=1e-6):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+class Base(nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden))
+        self.eps = eps
+
+
+warnings.simplefilter("error")
+
+
+class ModelNew(Base):
+    def forward(self, x):
+        return right(x, self.weight)
