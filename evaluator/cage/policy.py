@@ -64,7 +64,7 @@ class Limits:
     tmp_bytes: int = 1 * GIB
     file_bytes: int = 1 * GIB
     processes: int = 64
-    descriptors: int = 512
+    descriptors: int = 2048  # more than the outputs that the judge has a Candidate keep at once
 
     @classmethod
     def for_device(cls, kind: DeviceKind) -> Limits:
