@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass, field
 
-from sqlalchemy import Engine
+from sqlalchemy import Engine, select
 
 from db.engine import read_session, write_session
 from db.queues import BUILD, CONTROL, PROPOSE, JobKind
 from db.repositories import jobs as job_reads
 from db.repositories import runs as run_reads
+from db.tables import JobRow
 from db.transitions import jobs, problems, runs, settle
 from db.transitions.advance import advance
 from db.views import Job
@@ -174,7 +175,10 @@ class World:
 
     def claim(self, *queues: str, worker: str = "w1", lease_s: float = 600.0) -> Job | None:
         with write_session(self.engine) as s:
-            return jobs.claim(s, queues or ALL, worker, lease_s)
+            if not queues:  # asking an empty queue is the larger part of playing all the workers
+                ready = set(s.scalars(select(JobRow.queue).where(JobRow.state == "ready").distinct()))
+                queues = tuple(queue for queue in ALL if queue in ready)
+            return jobs.claim(s, queues, worker, lease_s)
 
     def take(self, kind: JobKind) -> Job:
         """Work until a Job of this kind is next, and claim that."""
