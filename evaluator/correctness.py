@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -290,29 +290,25 @@ class Checker:
     def _again(self, oracle: Oracle, tree: Any, matched: Mapping[str, str], sizes: Sizes) -> None:
         """New parameters into the same module: weights folded at construction or at the first call are stale now. On
         what is shown also loads of which a glance at the parameters tells nothing."""
-        self._renewed(oracle.reload, "new parameters", oracle, tree, matched, sizes)
+        with _reference_at_work(sizes):
+            oracle.reload()
+            tensors = oracle.inputs().tensors
+            (like,) = oracle.expect(tree, [tensors])
+        self._renewed(Case("new parameters", tensors, like, 0), oracle, tree, matched, sizes)
         touches = _TOUCHES if oracle.parameters and sizes.adversarial and not sizes.hidden else 0
         for _ in range(touches):
-            self._renewed(oracle.touch, "one element of a parameter changed", oracle, tree, matched, sizes)
+            with _reference_at_work(sizes):
+                oracle.touch()
+                (expected,) = oracle.targets(tree, [tensors], like)
+            case = Case("one element of a parameter changed", tensors, expected, 0)
+            self._renewed(case, oracle, tree, matched, sizes)
 
-    def _renewed(
-        self,
-        renew: Callable[[], None],
-        name: str,
-        oracle: Oracle,
-        tree: Any,
-        matched: Mapping[str, str],
-        sizes: Sizes,
-    ) -> None:
-        with _reference_at_work(sizes):
-            renew()
-            tensors = oracle.inputs().tensors
-            cases = [Case(name, tensors, e, 0) for e in oracle.expect(tree, [tensors])]
+    def _renewed(self, case: Case, oracle: Oracle, tree: Any, matched: Mapping[str, str], sizes: Sizes) -> None:
         self.candidate.load_state(candidate_state(oracle, matched))
-        reply = self.candidate.run(tree, [tensors], slot="second", timeout_s=self.first_call_s)
+        reply = self.candidate.run(tree, [case.tensors], slot="second", timeout_s=self.first_call_s)
         try:
-            if all(case.expected.informative for case in cases):
-                self._compare(cases, reply, sizes, oracle.mutated(tree))
+            if case.expected.informative:
+                self._compare([case], reply, sizes, oracle.mutated(tree))
         finally:
             self.candidate.finish(reply)
         self.candidate.drop("second")
