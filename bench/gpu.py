@@ -29,6 +29,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results"
+LANDSCAPES = ROOT / "bench" / "search" / "landscapes"
 _CHECKOUT, _LEFT_S, _SHARD, _PART = "CHECKOUT", "LEFT_S", "SHARD", "PART"
 _END_S = 20.0
 _CORES_OF_FIRST = 16  # the judging rate wants them, to build ahead
@@ -54,6 +55,15 @@ def _to(name: str) -> tuple[str, str]:
 _RESUMED = ("--budget-s", _LEFT_S, "--resume")
 _SHARDED = ("--shard", _SHARD, "--output", _PART)
 _CUDA, _CPU = ("--device", "cuda:0", *_RESUMED), ("--device", "cpu", *_RESUMED, *_SHARDED)
+
+
+def _landscapes(number: int, processes: int, *problems: str) -> Step:
+    """Deep landscapes of some problems, recorded into the folder where the search's benchmark looks."""
+    named = tuple(f"deep.{problem}" for problem in problems)
+    command = ("bench.search.record", *named, "--shards", str(processes), *_CUDA)
+    return Step(f"landscapes_{number}", command, usual_s=240, limit_s=900)
+
+
 _PYTEST = ("pytest", "-q", "-p", "no:cacheprovider")
 _ADVERSARIAL = "tests/gpu/test_gpu_adversarial.py"
 _OPTIMIZE = ("bench.optimize", "--device", "cuda:0", "--problem", "rmsnorm_residual", "--seconds", "120")
@@ -69,6 +79,10 @@ STEPS = (
     Step("soak", ("bench.soak", "--count", "200", *_CUDA), usual_s=60, limit_s=900),
     Step("kernelbench", ("bench.kernelbench", _CHECKOUT, "--sample", "60", *_CUDA), usual_s=60, limit_s=900),
     Step("adversarial", (*_PYTEST, "--shard", _SHARD, _ADVERSARIAL), usual_s=200, limit_s=900, shards=2),
+    _landscapes(1, 8, "decode_attention-b16-2k", "softmax_scale_mask-encoder"),
+    _landscapes(2, 8, "int8_linear-decode", "decode_attention-b1-8k"),
+    _landscapes(3, 6, "softmax_scale_mask-prefill", "rmsnorm_linear-decode-8", "linear_gelu-decode"),
+    _landscapes(4, 6, "cross_entropy-llama3-1k", "gated_linear-decode", "layernorm-gpt-8k"),
     Step("judge_gpu", ("bench.judge_gpu",), usual_s=120, limit_s=400),
     Step("synthesis", _SYNTHESIS, usual_s=300, limit_s=540),
     Step("soak_cpu", ("bench.soak", *_CPU), usual_s=60, limit_s=3600, cpu=True),
@@ -231,7 +245,7 @@ def main() -> int:
         work = Work(options, logs, Path(scratch))
         work.run_all(every, steps)
         if options.output:
-            for path in (*RESULTS.glob("*.json*"), *RESULTS.glob("parts/*.json*")):
+            for path in (*RESULTS.glob("*.json*"), *RESULTS.glob("parts/*.json*"), *LANDSCAPES.glob("deep.*.jsonl.gz")):
                 if path.stat().st_mtime >= work.started:
                     shutil.copy2(path, options.output)
     failed = sorted(one.step.name for one in work.outcomes if one.exit_code)
