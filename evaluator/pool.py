@@ -230,8 +230,11 @@ class ChildPool:
         inside: socket.socket | None,
         bare: BareFolder | None = None,
     ) -> ChildProcess:
+        channel, far = status_pair(socket.SOCK_STREAM)
+        output_read, output_write = os.pipe2(os.O_CLOEXEC)
+        sizes, payload = packed(job.files)
         message = {
-            "files": [[path, len(data)] for path, data in job.files.items()],
+            "files": sizes,
             "limits": to_json(job.limits),
             "uid": uid,
             "supervisor_uid": host.level.supervisor_uid,
@@ -239,9 +242,6 @@ class ChildPool:
             "late": job.late,
             **(bare.message() if bare else CAGED),
         }
-        channel, far = status_pair(socket.SOCK_STREAM)
-        output_read, output_write = os.pipe2(os.O_CLOEXEC)
-        payload = memory_file(b"".join(job.files.values()))
         ward = warden.Ward(output_read, warden.Capture(self._policy.output_bytes))
         try:
             host.send(message, [far.fileno(), (inside or far).fileno(), output_write, payload])
@@ -313,6 +313,12 @@ def _unfiltered() -> tuple[str, ...]:
     if seccomp.program() is not None:
         return ()
     return (f"system calls: no filter is written for {platform.machine()}; sockets and kernel facilities are open",)
+
+
+def packed(files: Mapping[str, bytes]) -> tuple[list[tuple[str, int]], int]:
+    """Files as `child.job_files` unpacks them: paths and sizes, and a descriptor of all contents, which the caller
+    closes."""
+    return [(path, len(data)) for path, data in files.items()], memory_file(b"".join(files.values()))
 
 
 def check_files(files: Mapping[str, bytes]) -> dict[str, bytes]:

@@ -161,6 +161,9 @@ class Room:
     @contextmanager
     def refilling(self) -> Iterator[None]:
         """While entered, children are started ahead: nothing may be timed in here. Leaving waits for the last one."""
+        if self._spares.full:
+            yield
+            return
         enough = threading.Event()
         with ThreadPoolExecutor(1, thread_name_prefix="starts-children") as starter:
             starter.submit(self._spares.fill, enough.is_set)

@@ -9,9 +9,8 @@ import os
 import threading
 from collections.abc import Callable, Mapping
 
-from evaluator.cage.host import memory_file
 from evaluator.errors import CageError, ChildFault
-from evaluator.pool import ChildPool, check_files
+from evaluator.pool import ChildPool, check_files, packed
 from evaluator.process import ChildProcess
 
 _FILES_S = 20.0
@@ -43,11 +42,15 @@ class Spares:
             else:
                 return child
 
+    @property
+    def full(self) -> bool:
+        return len(self._children) >= self._wanted
+
     def fill(self, enough: Callable[[], bool] = lambda: False) -> None:
         """Start what is missing, one by one, until `enough` says so; returns when they are ready. Whatever fails here
         fails again where it is told."""
         with self._filling:
-            while not self._closed and len(self._children) < self._wanted and not enough():
+            while not (self._closed or self.full or enough()):
                 try:
                     child = self._pool().start_empty(name="spare")
                 except CageError:
@@ -76,9 +79,8 @@ class Spares:
 
 def _provide(child: ChildProcess, files: Mapping[str, bytes]) -> None:
     """Hand the files of a job to a child that was started without. Raises ChildFault."""
-    payload = memory_file(b"".join(files.values()))
+    sizes, payload = packed(files)
     try:
-        sizes = [[path, len(data)] for path, data in files.items()]
         child.request("files", timeout_s=_FILES_S, fds=[payload], files=sizes)
     finally:
         os.close(payload)

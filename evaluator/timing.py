@@ -14,7 +14,7 @@ import math
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 
 from evaluator import libraries, stats
 from evaluator.contender import Contender
@@ -68,7 +68,7 @@ class Watched:
     """Who is watched, and for how long."""
 
     name: str
-    looks: Looks = field(default_factory=Looks)
+    looks: Looks
 
 
 BRIEFLY = Looks()

@@ -12,14 +12,13 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 
 from bench.search.designs import Design
-from bench.search.linear_source import HEAD
+from bench.search.linear_source import HEAD, LAUNCHED
 from evaluator.types import Language
 
 CONFIGURATIONS = 12
 """An author lists at most so many, picked out of the usual values."""
 DRAFT = "draft"
 Lists = dict[str, list[int]]
-_LAUNCHED = {"WARPS": "num_warps", "STAGES": "num_stages", "REGISTERS": "maxnreg"}
 
 
 @dataclass(frozen=True)
@@ -78,4 +77,4 @@ def headed(lattice: Lattice, edits: frozenset[str], tunables: Mapping[str, list[
 
 def options(tunables: Mapping[str, list[int]], without: tuple[str, ...] = ()) -> str:
     """The Tunables as arguments of a launch."""
-    return ", ".join(f'{_LAUNCHED.get(name, name)}=CONFIG["{name}"]' for name in tunables if name not in without)
+    return ", ".join(f'{LAUNCHED.get(name, name)}=CONFIG["{name}"]' for name in tunables if name not in without)

@@ -13,7 +13,8 @@ import triton
 import triton.language as tl
 from torch import nn
 """
-_LAUNCHED = (("WARPS", "num_warps"), ("STAGES", "num_stages"), ("REGISTERS", "maxnreg"))
+LAUNCHED = {"WARPS": "num_warps", "STAGES": "num_stages", "REGISTERS": "maxnreg"}
+"""What Triton calls the Tunables that are options of a launch."""
 SIGMOID = {False: "1.0 / (1.0 + tl.exp(-z))", True: "1.0 / (1.0 + tl.exp2(z * -1.4426950408889634))"}
 
 
@@ -266,7 +267,7 @@ class _Writer:
         launch = [f'{name}=CONFIG["{name}"]' for name in self.constants() if name not in ("EVEN", "TMA")]
         launch += ["EVEN=depth % CONFIG['BK'] == 0"] if "even" in self.edits else []
         launch += ["TMA=depth % 16 == 0"] if "descriptors" in self.edits else []
-        launch += [f'{word}=CONFIG["{name}"]' for name, word in _LAUNCHED if name in self.tunables]
+        launch += [f'{word}=CONFIG["{name}"]' for name, word in LAUNCHED.items() if name in self.tunables]
         if "descriptors" in self.edits:
             text += "triton.set_allocator(lambda size, alignment, stream: "
             text += "torch.empty(size, device=x.device, dtype=torch.int8))\n"

@@ -41,7 +41,7 @@ from evaluator.types import Clock, Device, DeviceKind, Environment
 _RELEASE_S = 20.0
 _PROBE_ELEMENTS = 1 << 20
 _TRITON = ("evaluator.child.triton_warm",) if importlib.util.find_spec("triton") else ()
-_PRELOAD = ("torch", "evaluator.child.ops", "evaluator.child.cuda_device", "evaluator.child.cuda_ops", *_TRITON)
+_PRELOAD = ("torch", "evaluator.child.ops", "evaluator.child.cuda_device", *_TRITON)
 _HOARD_BYTES = 8 * 1024**3  # of torch's freed memory that the judge keeps for itself; children need the rest
 
 

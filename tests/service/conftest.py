@@ -111,10 +111,14 @@ def client(session_client: TestClient, engine: Engine) -> TestClient:
     return session_client
 
 
+def world_of(engine: Engine) -> World:
+    return World(engine=engine, propose=from_list(*SOURCES), problem=read_problem(PROBLEM, "softmax"))
+
+
 @pytest.fixture
 def world(engine: Engine) -> World:
     """Workers and a judge; `world.start()` makes a Run, `world.drain()` works until it has ended."""
-    return World(engine=engine, propose=from_list(*SOURCES), problem=read_problem(PROBLEM, "softmax"))
+    return world_of(engine)
 
 
 @pytest.fixture(scope="session")
@@ -123,7 +127,7 @@ def played(stack: Stack, tmp_path_factory: pytest.TempPathFactory) -> tuple[str,
     with stack.database(tmp_path_factory.mktemp("played")) as url:
         made = make_engine(url)
         try:
-            world = World(engine=made, propose=from_list(*SOURCES), problem=read_problem(PROBLEM, "softmax"))
+            world = world_of(made)
             run = world.start()
             world.drain()
             assert world.run(run.id).champion_id is not None
