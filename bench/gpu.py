@@ -27,6 +27,8 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
+from bench.search.composed import DEEP_PROBLEMS
+
 ROOT = Path(__file__).resolve().parents[1]
 RESULTS = ROOT / "bench" / "results"
 LANDSCAPES = ROOT / "bench" / "search" / "landscapes"
@@ -57,11 +59,9 @@ _SHARDED = ("--shard", _SHARD, "--output", _PART)
 _CUDA, _CPU = ("--device", "cuda:0", *_RESUMED), ("--device", "cpu", *_RESUMED, *_SHARDED)
 
 
-def _landscapes(number: int, processes: int, *problems: str) -> Step:
-    """Deep landscapes of some problems, recorded into the folder where the search's benchmark looks."""
-    named = tuple(f"deep.{problem}" for problem in problems)
-    command = ("bench.search.record", *named, "--shards", str(processes), *_CUDA)
-    return Step(f"landscapes_{number}", command, usual_s=240, limit_s=900)
+def _landscape(problem: str) -> Step:
+    """The deep landscape of a problem, recorded into the folder where the search's benchmark looks."""
+    return Step(problem, ("bench.search.record", problem, "--shards", "12", *_CUDA), usual_s=100, limit_s=900)
 
 
 _PYTEST = ("pytest", "-q", "-p", "no:cacheprovider")
@@ -79,10 +79,7 @@ STEPS = (
     Step("soak", ("bench.soak", "--count", "200", *_CUDA), usual_s=60, limit_s=900),
     Step("kernelbench", ("bench.kernelbench", _CHECKOUT, "--sample", "60", *_CUDA), usual_s=60, limit_s=900),
     Step("adversarial", (*_PYTEST, "--shard", _SHARD, _ADVERSARIAL), usual_s=200, limit_s=900, shards=2),
-    _landscapes(1, 8, "decode_attention-b16-2k", "softmax_scale_mask-encoder"),
-    _landscapes(2, 8, "int8_linear-decode", "decode_attention-b1-8k"),
-    _landscapes(3, 6, "softmax_scale_mask-prefill", "rmsnorm_linear-decode-8", "linear_gelu-decode"),
-    _landscapes(4, 6, "cross_entropy-llama3-1k", "gated_linear-decode", "layernorm-gpt-8k"),
+    *map(_landscape, DEEP_PROBLEMS),
     Step("judge_gpu", ("bench.judge_gpu",), usual_s=120, limit_s=400),
     Step("synthesis", _SYNTHESIS, usual_s=300, limit_s=540),
     Step("soak_cpu", ("bench.soak", *_CPU), usual_s=60, limit_s=3600, cpu=True),

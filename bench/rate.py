@@ -184,6 +184,8 @@ def main() -> int:
     log.add({"about": machine.describe(), **lease, "kernelbench": revision, "trials": TRIALS, "kind": kind})
     index, _, count = options.shard.partition("/")
     every = files(load_inline=options.load_inline)
+    if all(("ours", one.name) in log.known for one in every):
+        log.known.clear()  # there is nothing to go on with: every file is measured again
     names = list(dict.fromkeys(one.problem for one in every))[int(index) - 1 :: int(count)]
     lines: list[dict[str, Any]] = []
     end = time.monotonic() + options.budget_s

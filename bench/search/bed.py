@@ -318,6 +318,7 @@ class Bed:
                 if len(logs) >= LEAST_SAMPLES and statistics.stdev(logs) / math.sqrt(len(logs)) < NARROW:
                     break
         logs = [math.log(b / a) for a, b in zip(mine, theirs, strict=True)]
+        replay()  # graphs of one pool share memory: the comparator's replays may have written over what this one keeps
         self.compare(replay.kept[-1], workload)
         return {
             "workload": workload.name,
