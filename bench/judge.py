@@ -39,7 +39,7 @@ PROBLEM = """import torch
 
 WORKLOADS = [
     {"name": "rows", "rows": 512, "hidden": 1024, "device": "cpu"},
-    {"name": "rows-cuda", "rows": 32768, "hidden": 1024, "device": "cuda"},
+    {"name": "rows-cuda", "rows": 16384, "hidden": 1024, "device": "cuda"},
 ]
 
 

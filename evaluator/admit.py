@@ -12,9 +12,8 @@ from evaluator.child.spec import LayoutError
 from evaluator.correctness import sizes_to_check
 from evaluator.devices.rates import matmul_gflops
 from evaluator.errors import ChildError, ChildFault, ChildTimeout, EvaluatorError
-from evaluator.judge import LOCK_S, Clockwork, Judge, secret_generator
+from evaluator.judge import Clockwork, Judge, secret_generator
 from evaluator.limits import Limit, Target, rule_for
-from evaluator.lock import device_lock
 from evaluator.oracle import Expected, Oracle
 from evaluator.subject import Arguments, Subject
 from evaluator.types import Admission, Domain, Problem, Stage, Verdict, Workload, WorkloadFacts
@@ -38,7 +37,7 @@ def admit(judge: Judge, problem: Problem) -> Admission:
     facts: list[WorkloadFacts] = []
     verdict, reason, evidence = Verdict.PASSED, "", {}
     try:
-        with clock.during(Stage.CORRECTNESS), device_lock(judge.device.uuid, exclusive=False, timeout_s=LOCK_S):
+        with clock.during(Stage.CORRECTNESS), judge.shared():
             evidence = _admit(judge, problem, facts)
         reason = f"the reference runs on {len(facts)} workloads, and no null solution passes"
     except _Refused as found:

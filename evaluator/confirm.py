@@ -18,9 +18,8 @@ from evaluator.contender import Contender
 from evaluator.correctness import Checker
 from evaluator.errors import EvaluatorError, Rejection
 from evaluator.guests import Guest, small_calls
-from evaluator.judge import LOCK_S, Clockwork, Judge, first_call_limit_s, secret_generator
+from evaluator.judge import Clockwork, Judge, first_call_limit_s, secret_generator
 from evaluator.languages import adapter
-from evaluator.lock import device_lock
 from evaluator.oracle import Oracle
 from evaluator.plain import is_plain
 from evaluator.screen import Screened, screen
@@ -123,7 +122,7 @@ def _check(
     """All of correctness again, on seeds of its own, held-out Workloads included; then what compute-sanitizer says."""
     with (
         judge.start_candidate(candidate, Stage.CONFIRM) as subject,
-        device_lock(judge.device.uuid, exclusive=False, timeout_s=LOCK_S),
+        judge.shared(),
     ):
         checker = Checker(problem, reference, generator, first_call_limit_s(candidate))
         checked = judge.checked(candidate, subject, checker, workloads, Stage.CONFIRM)
@@ -145,7 +144,7 @@ def _resources(judge: Judge, checked: _Checked) -> dict[str, Any]:
     """Registers, shared memory and spills; what hardware counters say, or why they say nothing."""
     found: dict[str, Any] = {"kernels": checked.kernels}
     if checked.guest is not None:
-        with device_lock(judge.device.uuid, exclusive=False, timeout_s=LOCK_S):
+        with judge.shared():
             kernels, why = counters.read(checked.guest, judge.tools.broken)
         found |= counters.resources(kernels, why)
     return found

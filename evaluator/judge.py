@@ -7,7 +7,7 @@ import secrets
 import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from types import MappingProxyType
 from typing import Any
@@ -46,7 +46,7 @@ from evaluator.types import (
     Workload,
 )
 
-LOCK_S = 600.0
+_LOCK_S = 600.0
 _JUDGE_RULES = Rules()
 _FAULTS = (Verdict.RUNTIME_ERROR, Verdict.TIMEOUT, Verdict.OUT_OF_MEMORY, Verdict.INTERNAL_ERROR)
 _COMPILES = re.compile(r"\btorch\.compile\b|\bimport compile\b|_inductor|_dynamo|torch\.jit|load_inline|cpp_extension")
@@ -101,14 +101,18 @@ class Judge:
         """Make ready what the first Candidate on a GPU would wait for, five seconds of work; a CPU has little of it."""
         if self.backend.kind is DeviceKind.CUDA:
             # What fails here fails again, and is told, where it is needed.
-            with suppress(EvaluatorError), device_lock(self.device.uuid, exclusive=False, timeout_s=LOCK_S):
+            with suppress(EvaluatorError), self.shared():
                 self.room.warm()
+
+    def shared(self) -> AbstractContextManager[None]:
+        """While entered, nobody times anything on the device."""
+        return device_lock(self.device.uuid, exclusive=False, timeout_s=_LOCK_S)
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """While entered, nobody else uses the device: what is timed is timed in here."""
         self.room.settle()
-        with device_lock(self.device.uuid, exclusive=True, timeout_s=LOCK_S):
+        with device_lock(self.device.uuid, exclusive=True, timeout_s=_LOCK_S):
             yield
 
     # ------------------------------------------------------------ judge
@@ -121,6 +125,7 @@ class Judge:
         clock = Clockwork()
         try:
             self.probe()
+            self.room.replenish(self.shared)
             return self._judge(problem, candidate, baseline, clock)
         except Rejection as found:
             return self.refusal(problem, candidate, found, clock)
@@ -158,7 +163,7 @@ class Judge:
             with clock.during(Stage.BUILD):
                 subject = self._start_beside(candidate, checker, workloads)
                 children.callback(self.room.end, subject)
-            with clock.during(Stage.CORRECTNESS), device_lock(self.device.uuid, exclusive=False, timeout_s=LOCK_S):
+            with clock.during(Stage.CORRECTNESS), self.shared():
                 checked = self.checked(candidate, subject, checker, workloads, Stage.CORRECTNESS)
             evidence: dict[str, Any] = {"correctness": checked.evidence()}
             named = libraries.named(checked.operations)
@@ -184,7 +189,7 @@ class Judge:
         with ThreadPoolExecutor(1) as starter:
             started = starter.submit(self.start_candidate, candidate, Stage.BUILD)
             try:
-                with device_lock(self.device.uuid, exclusive=False, timeout_s=LOCK_S):
+                with self.shared():
                     checker.prepare(first)
             except BaseException:
                 with suppress(Rejection):

@@ -9,9 +9,9 @@ from __future__ import annotations
 
 import threading
 from collections import OrderedDict
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Any
 
 from evaluator.built import built_by
@@ -56,6 +56,9 @@ class Room:
         wanted = _SPARES if backend.kind is DeviceKind.CUDA else 0  # a CPU forks one in a hundredth of a second
         device = str(backend.torch_device)
         self._spares = Spares(self.pool, lambda child: set_up(child, device), wanted)
+        self._starter = ThreadPoolExecutor(1, thread_name_prefix="starts-children")
+        self._starting: Future[None] | None = None
+        self._enough = threading.Event()
         self._ender = ThreadPoolExecutor(1, thread_name_prefix="ends-children")
         self._ending: list[Future[None]] = []
 
@@ -158,22 +161,17 @@ class Room:
         self.runtime_files(Language.TRITON)
         self._spares.fill()
 
-    @contextmanager
-    def refilling(self) -> Iterator[None]:
-        """While entered, children are started ahead: nothing may be timed in here. Leaving waits for the last one."""
-        if self._spares.full:
-            yield
-            return
-        enough = threading.Event()
-        with ThreadPoolExecutor(1, thread_name_prefix="starts-children") as starter:
-            starter.submit(self._spares.fill, enough.is_set)
-            try:
-                yield
-            finally:
-                enough.set()
+    def replenish(self, held: Callable[[], AbstractContextManager[None]]) -> None:
+        """Start children ahead beside what is done next, with the device `held`: see `settle`."""
+        if not (self._spares.full or (self._starting is not None and not self._starting.done())):
+            self._enough.clear()
+            self._starting = self._starter.submit(self._spares.fill, self._enough.is_set, held)
 
     def settle(self) -> None:
-        """Return when every child that was ended is gone: before anything is timed."""
+        """Return when every child that was ended is gone, and none is being started: before anything is timed."""
+        self._enough.set()
+        if self._starting is not None:
+            self._starting.result()
         ending, self._ending = self._ending, []
         for one in ending:
             one.result()
@@ -244,6 +242,7 @@ class Room:
 
     def close(self) -> None:
         self.settle()
+        self._starter.shutdown()
         self._ender.shutdown()
         self._spares.close()
         self.renew()

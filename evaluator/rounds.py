@@ -6,7 +6,7 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
@@ -25,6 +25,7 @@ from evaluator.types import Clock, DeviceKind, Stage, Verdict, Workload
 
 STAGE = Stage.TIMING
 FIRST_CALLS = 4  # in the rounds that tell how long a call takes
+Thing = TypeVar("Thing")
 _POOL = 3
 _ODD = 0.06  # the share of calls that hold adversarial values
 _FEW = 8
@@ -107,7 +108,7 @@ class Rounds:
     def rehearsals(self, count: int) -> Iterator[Fresh]:
         """Rounds of `count` calls that nobody times, which hold adversarial values of every kind between them: those
         also that a processor computes slower. For a child they are like any other round."""
-        left = self._shuffled(values.ADVERSARIAL) if self._odd else []
+        left = self.shuffled(values.ADVERSARIAL) if self._odd else []
         places = max(1, count - 1)
         while left:
             some, left = left[:places], left[places:]
@@ -144,10 +145,11 @@ class Rounds:
         spare = self.backend.spare_bytes()
         if self._stateful or (spare is not None and spare < _ODD_SPARE * self.input_bytes):
             return []
-        return self._shuffled(values.TIMED)
+        return self.shuffled(values.TIMED)
 
-    def _shuffled(self, sets: Sequence[values.ValueSet]) -> list[values.ValueSet]:
-        return [sets[index] for index in torch.randperm(len(sets), generator=self.oracle.generator).tolist()]
+    def shuffled(self, things: Sequence[Thing]) -> list[Thing]:
+        """In an order that nobody can guess."""
+        return [things[index] for index in torch.randperm(len(things), generator=self.oracle.generator).tolist()]
 
     def _linked_outputs(self) -> list[int]:
         """The outputs that a chain may read. A captured step always reads the same one, picked at random."""

@@ -1,6 +1,7 @@
 """Children that are started before anybody needs them, since a GPU's driver takes a quarter of a second for one.
 
-They are made only while nothing is timed, and know nothing yet: source and built files come when one is taken.
+They are made beside builds and checks, never while anything is timed, and know nothing yet: source and built files come
+when one is taken.
 """
 
 from __future__ import annotations
@@ -8,8 +9,9 @@ from __future__ import annotations
 import os
 import threading
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 
-from evaluator.errors import CageError, ChildFault
+from evaluator.errors import CageError, ChildFault, LockTimeout
 from evaluator.pool import ChildPool, check_files, packed
 from evaluator.process import ChildProcess
 
@@ -46,22 +48,32 @@ class Spares:
     def full(self) -> bool:
         return len(self._children) >= self._wanted
 
-    def fill(self, enough: Callable[[], bool] = lambda: False) -> None:
-        """Start what is missing, one by one, until `enough` says so; returns when they are ready. Whatever fails here
-        fails again where it is told."""
+    def fill(
+        self,
+        enough: Callable[[], bool] = lambda: False,
+        held: Callable[[], AbstractContextManager[None]] = nullcontext,
+    ) -> None:
+        """Start what is missing, one by one, until `enough` says so; returns when they are ready. The device is `held`
+        while one is started. Whatever fails here fails again where it is told."""
         with self._filling:
             while not (self._closed or self.full or enough()):
                 try:
-                    child = self._pool().start_empty(name="spare")
-                except CageError:
-                    return
-                try:
-                    self._set_up(child)
-                except (CageError, ChildFault):
-                    child.close()
+                    with held():
+                        child = self._started()
+                except (CageError, ChildFault, LockTimeout):
                     return
                 with self._lock:
                     self._children.append(child)
+
+    def _started(self) -> ChildProcess:
+        """A child that is ready. Raises CageError, ChildFault."""
+        child = self._pool().start_empty(name="spare")
+        try:
+            self._set_up(child)
+        except BaseException:
+            child.close()
+            raise
+        return child
 
     def empty(self) -> None:
         """End those that wait."""

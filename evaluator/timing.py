@@ -2,10 +2,10 @@
 
 A round is n calls over n input sets that nobody has seen before. One sample is its wall time divided by n, less the
 least that a null child (which returns ready-made outputs) took for a round of the same shape; but no more than a tenth
-is taken off. Everything that is compared runs side by side: one round each on the same inputs, in alternating order,
-and ratios come from such pairs. The official time is the largest over the round sizes of the median sample, so padding
-one size does not help. Every output of a Candidate's timed calls is compared with the oracle's; of a Baseline's, one
-call per round.
+is taken off. Everything that is compared runs side by side: one round each on the same inputs, in secret order and
+back, and ratios come from such pairs. The official time is the largest over the round sizes of the median sample, so
+padding one size does not help. Every output of a Candidate's timed calls is compared with the oracle's; of a
+Baseline's, one call per round.
 """
 
 from __future__ import annotations
@@ -92,6 +92,7 @@ class Bench:
         self.contenders = list(contenders)
         self._rounds = Rounds(room, workload, oracle, first_call_s)
         self._plans: list[RoundPlan] = []
+        self._order: Sequence[Contender] = ()
         self._graph = False
         self._warm = False
         self._may_discard = 0
@@ -144,11 +145,10 @@ class Bench:
     def _rehearse(self) -> None:
         """Adversarial values of every kind through the timed loop, in rounds that do not count. Raises Rejection."""
         plan = self._plans[0]
-        with self._rounds.room.refilling():
-            for fresh in self._rounds.rehearsals(plan.calls):
-                for contender in (c for c in self.contenders if c.compared_in_full):
-                    done = self._rounds.run(contender, fresh, plan, read=plan.calls)
-                    self._rounds.verify(contender, fresh, done)
+        for fresh in self._rounds.rehearsals(plan.calls):
+            for contender in (c for c in self.contenders if c.compared_in_full):
+                done = self._rounds.run(contender, fresh, plan, read=plan.calls)
+                self._rounds.verify(contender, fresh, done)
 
     def watch(self, name: str, looks: Looks = BRIEFLY) -> dict[str, int]:
         """How often a contender was seen in which function during a few more rounds, which are checked like the others
@@ -205,10 +205,7 @@ class Bench:
         """One round of every contender on the same fresh inputs, then the checks."""
         plan, rounds = self._plans[self.pairs % len(self._plans)], self._rounds
         fresh = rounds.fresh(plan.calls)
-        # Who runs first after the judge's own work is a little slower: every size of round has both orders.
-        turned = self.pairs // len(self._plans) % 2
-        order = list(reversed(self.contenders)) if turned else list(self.contenders)
-        found = {c.name: rounds.run(c, fresh, plan, read=to_read(c, plan.calls)) for c in order}
+        found = {c.name: rounds.run(c, fresh, plan, read=to_read(c, plan.calls)) for c in self._in_turn()}
         rounds.measure_null(fresh, plan, 1)
         disturbed = self.discarded < self._may_discard and any(map(self._disturbed, found.values()))
         for contender in self.contenders:
@@ -223,6 +220,13 @@ class Bench:
             contender.samples.setdefault(plan.executions, []).append(sample)
         self.discarded += disturbed
         self.pairs += not disturbed
+
+    def _in_turn(self) -> Sequence[Contender]:
+        """A secret order for each size of round, then the same backwards. Who runs first after the judge's own work is
+        a little slower, and so may be who runs behind whom: no place is anybody's own."""
+        if self.pairs % (2 * len(self._plans)) == 0:
+            self._order = self._rounds.shuffled(self.contenders)
+        return self._order[::-1] if self.pairs // len(self._plans) % 2 else self._order
 
     def resolution(self, name: str) -> float:
         """What a child could gain by making its own harness faster, as a share of its time: a gain as small proves

@@ -87,7 +87,7 @@ def test_where_every_child_has_a_cage_of_its_own_there_are_none() -> None:
         assert spares.take("candidate", {}) is None
 
 
-def test_a_judge_with_spares_judges_as_without_and_makes_new_ones_while_it_rehearses(
+def test_a_judge_with_spares_judges_as_without_and_makes_new_ones_beside_the_next_builds_and_checks(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     room, task = judge.room, problem()
@@ -99,6 +99,10 @@ def test_a_judge_with_spares_judges_as_without_and_makes_new_ones_while_it_rehea
         assert len(waiting) == 2
         found = judge.judge(task, candidate(CPP), eager_only(judge, task))
         assert found.verdict is Verdict.PASSED, found.reason
+        assert set(pids(spares)) < waiting, "used, and none was started while the candidate was timed"
+        assert judge.judge(task, candidate(CPP), eager_only(judge, task)).verdict is Verdict.PASSED
+        assert judge.judge(task, candidate("nothing to judge")).verdict is Verdict.INVALID_SUBMISSION
+        room.settle()
         now = set(pids(spares))
         assert now
         assert not now & waiting  # both were used, and one or more replaced
