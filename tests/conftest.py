@@ -6,12 +6,16 @@ import os
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import pytest
 import structlog
 
 from tests.support import stacks
 from tests.support.stacks import Stack
+
+if TYPE_CHECKING:
+    from evaluator.judge import Judge
 
 _HERE = Path(__file__).parent
 
@@ -53,6 +57,17 @@ def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
     asked_for = request.config.getoption("--stack") == "postgres"
     with stacks.make(request.param, tmp_path_factory.mktemp(request.param), asked_for=asked_for) as made:
         yield made
+
+
+@pytest.fixture(scope="session")
+def judge() -> Iterator[Judge]:
+    """One judge for the whole session: each starts children that import torch, which takes seconds."""
+    from evaluator.judge import Judge
+    from evaluator.serve import make_backend
+
+    one = Judge(make_backend("cpu"))
+    yield one
+    one.close()
 
 
 @pytest.fixture(scope="module", autouse=True)

@@ -23,15 +23,12 @@ from evaluator.cage import freezer
 from evaluator.judge import Judge
 from evaluator.languages import detect
 from evaluator.problem import read_problem
-from evaluator.serve import make_backend
 from evaluator.timing import Rules
-from evaluator.types import Candidate, Evaluation, Problem, Verdict
-from tests.evaluator.rooms import eager_only
+from evaluator.types import Candidate, DeviceKind, Evaluation, Problem, Verdict
+from tests.evaluator.rooms import QUICK, eager_only
 
 HERE = Path(__file__).parent
 TRUE_TIME = "TRUE_TIME"
-# Short rounds: what is tested here is who passes. A tenth of a second of timing tells a factor of 1.3 from 1.
-QUICK = Rules(least_pairs=2, most_pairs=4, round_us=3000.0, budget_s=0.4)
 FIRST_CALL_S = 4.0
 TRUE_RATIO = 1.3
 
@@ -84,16 +81,16 @@ def problem(name: str) -> Problem:
 
 
 class Court:
-    """One judge with short rules, and an eye on what is left behind."""
+    """A judge with short rules, and an eye on what is left behind in `folder`, which is its temporary one meanwhile."""
 
-    def __init__(self, device: str, folder: Path | None = None) -> None:
+    def __init__(self, judge: Judge, folder: Path | None = None) -> None:
         self._patch = pytest.MonkeyPatch()
         self._patch.setattr(judging, "_JUDGE_RULES", QUICK)
-        if device == "cpu":
+        if judge.backend.kind is DeviceKind.CPU:
             self._patch.setattr(judging, "first_call_limit_s", _limit(judging.first_call_limit_s))
         if folder is not None:
             self._patch.setattr(tempfile, "tempdir", str(folder))
-        self.judge = Judge(make_backend(device))
+        self.judge = judge
         self._folder = folder
         self._settled: tuple[int, int] | None = None
         self._answered: set[str] = set()
@@ -102,7 +99,6 @@ class Court:
         return self
 
     def __exit__(self, *_: object) -> None:
-        self.judge.close()
         self._patch.undo()
 
     def try_case(self, case: Case) -> Evaluation:

@@ -12,6 +12,7 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.judge import Judge
 from evaluator.schema import to_json
 from evaluator.types import Verdict
 from tests.adversarial import suite
@@ -25,8 +26,8 @@ pytestmark = pytest.mark.timeout(600)  # a busy machine; a verdict takes a secon
 
 
 @pytest.fixture(scope="module")
-def court(tmp_path_factory: pytest.TempPathFactory) -> Iterator[suite.Court]:
-    with suite.Court("cpu", tmp_path_factory.mktemp("cheats")) as one:
+def court(judge: Judge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[suite.Court]:
+    with suite.Court(judge, tmp_path_factory.mktemp("cheats")) as one:
         one.try_source(honest().candidate, "rmsnorm")
         one.assert_clean()
         yield one

@@ -6,6 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from evaluator.judge import Judge
 from tests.adversarial import suite
 from tests.adversarial.open_findings import OPEN
 
@@ -13,8 +14,8 @@ pytestmark = pytest.mark.timeout(600)  # a busy machine; a verdict takes a secon
 
 
 @pytest.fixture(scope="module")
-def court(tmp_path_factory: pytest.TempPathFactory) -> Iterator[suite.Court]:
-    with suite.Court("cpu", tmp_path_factory.mktemp("honest")) as one:
+def court(judge: Judge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[suite.Court]:
+    with suite.Court(judge, tmp_path_factory.mktemp("honest")) as one:
         yield one
 
 

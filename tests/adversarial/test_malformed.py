@@ -10,6 +10,7 @@ import pytest
 
 from evaluator import judge as judging
 from evaluator import subject
+from evaluator.judge import Judge
 from evaluator.languages import detect
 from evaluator.schema import to_json
 from evaluator.types import Candidate, Verdict
@@ -24,8 +25,8 @@ pytestmark = pytest.mark.timeout(600)  # a busy machine; a verdict takes a secon
 
 
 @pytest.fixture(scope="module")
-def court(tmp_path_factory: pytest.TempPathFactory) -> Iterator[suite.Court]:
-    with suite.Court("cpu", tmp_path_factory.mktemp("malformed")) as one:
+def court(judge: Judge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[suite.Court]:
+    with suite.Court(judge, tmp_path_factory.mktemp("malformed")) as one:
         for source in (PLAIN, PLAIN + "\nimport triton\n"):
             assert one.try_source(read(source.encode()), "rmsnorm").verdict is Verdict.PASSED
         one.assert_clean()

@@ -9,6 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
+from evaluator.judge import Judge
 from evaluator.types import Verdict
 from tests.adversarial import suite
 from tests.adversarial.open_findings import OPEN
@@ -23,8 +24,8 @@ pytestmark = pytest.mark.timeout(600)  # a busy machine; a verdict takes a secon
 
 
 @pytest.fixture(scope="module")
-def court() -> Iterator[suite.Court]:
-    with suite.Court("cpu") as one:
+def court(judge: Judge) -> Iterator[suite.Court]:
+    with suite.Court(judge) as one:
         yield one
 
 

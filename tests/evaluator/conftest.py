@@ -1,17 +1,24 @@
-"""One judge for the whole session: each starts children that import torch, which takes seconds."""
+"""Short rounds: what nearly all of these tests look at is who passes, and why others do not."""
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from dataclasses import replace
 
 import pytest
 
-from evaluator.judge import Judge
-from evaluator.serve import make_backend
+from evaluator import confirm, profile
+from evaluator import judge as judging
+from evaluator.timing import Looks
+from tests.evaluator.rooms import QUICK
 
 
-@pytest.fixture(scope="session")
-def judge() -> Iterator[Judge]:
-    one = Judge(make_backend("cpu"))
-    yield one
-    one.close()
+@pytest.fixture(scope="module", autouse=True)
+def _short_rounds() -> Iterator[None]:
+    """A test about times themselves sets its own rules."""
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(judging, "_JUDGE_RULES", QUICK)
+        patch.setattr(profile, "_RULES", QUICK)
+        patch.setattr(profile, "_LOOKS", Looks(span_s=0.5, enough=300))
+        patch.setattr(confirm, "_RULES", replace(confirm._RULES, round_us=QUICK.round_us))  # its number of pairs stays
+        yield

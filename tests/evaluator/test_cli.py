@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import runpy
 import subprocess
 import sys
 from pathlib import Path
@@ -32,22 +33,26 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
-def test_a_wrong_candidate_exits_with_1_and_json_stands_alone(files: Path) -> None:
-    done = run("judge", "--problem", str(files / "p.py"), "--candidate", str(files / "wrong.py"), "--json", "-")
-    assert done.returncode == 1, done.stderr
-    found = from_json(Evaluation, json.loads(done.stdout))
+def test_a_wrong_candidate_exits_with_1_and_json_stands_alone(files: Path, capfd: pytest.CaptureFixture[str]) -> None:
+    asked = ["judge", "--problem", str(files / "p.py"), "--candidate", str(files / "wrong.py"), "--json", "-"]
+    assert main(asked) == 1
+    found = from_json(Evaluation, json.loads(capfd.readouterr().out))
     assert found.verdict is Verdict.INCORRECT_VALUES
 
 
-def test_bad_usage_exits_with_2(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_bad_usage_exits_with_2(
+    files: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
+) -> None:
     with pytest.raises(SystemExit) as refused:
         main(["judge", "--problem", str(files / "p.py")])
     assert refused.value.code == 2
     assert main(["judge", "--problem", str(files / "none.py"), "--candidate", str(files / "wrong.py")]) == 2
     assert "none.py" in capsys.readouterr().err
-    done = run("admit", "--problem", str(files / "broken.py"))
-    assert done.returncode == 2
-    assert "line 1" in done.stderr
+    monkeypatch.setattr(sys, "argv", ["evaluator", "admit", "--problem", str(files / "broken.py")])
+    with pytest.raises(SystemExit) as refused:
+        runpy.run_module("evaluator", run_name="__main__")  # as `python -m evaluator` does
+    assert refused.value.code == 2
+    assert "line 1" in capsys.readouterr().err
 
 
 def test_the_server_answers_each_line_and_ends_with_its_input() -> None:

@@ -10,7 +10,6 @@ from evaluator.errors import Rejection
 from evaluator.judge import Judge
 from evaluator.profile import profile, render
 from evaluator.schema import to_json
-from evaluator.serve import make_backend
 from evaluator.types import Verdict
 from tests.evaluator.rooms import CPP, candidate, eager_only, forward, problem
 
@@ -45,22 +44,22 @@ def test_a_trace_is_read_as_kernels_of_one_call() -> None:
     assert launches({}, 3) == []
 
 
-def test_after_a_fault_the_device_is_probed_before_anybody_is_judged(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_after_a_fault_the_device_is_probed_before_anybody_is_judged(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
     probes: list[str] = ["", "the GPU does not answer: lost"]
-    one = Judge(make_backend("cpu"))
-    try:
-        monkeypatch.setattr(one.backend, "probe", lambda: probes.pop(0))
-        task, good = problem(), candidate(CPP, head="")
-        assert one.judge(task, forward("os._exit(0)"), eager_only(one, task)).verdict is Verdict.RUNTIME_ERROR
-        assert one.judge(task, good, eager_only(one, task)).verdict is Verdict.PASSED
-        assert probes == ["the GPU does not answer: lost"]  # asked once, answered well
-        assert one.judge(task, forward("raise ValueError"), eager_only(one, task)).verdict is Verdict.RUNTIME_ERROR
-        found = one.judge(task, good, eager_only(one, task))
-        assert found.verdict is Verdict.INTERNAL_ERROR
-        assert "started again" in found.reason
-        assert one.lost
-    finally:
-        one.close()
+    monkeypatch.setattr(judge.backend, "probe", lambda: probes.pop(0))
+    for name in ("lost", "_suspicious"):  # as they are now afterwards
+        monkeypatch.setattr(judge, name, False)
+    task, good = problem(), candidate(CPP, head="")
+    assert judge.judge(task, forward("os._exit(0)"), eager_only(judge, task)).verdict is Verdict.RUNTIME_ERROR
+    assert judge.judge(task, good, eager_only(judge, task)).verdict is Verdict.PASSED
+    assert probes == ["the GPU does not answer: lost"]  # asked once, answered well
+    assert judge.judge(task, forward("raise ValueError"), eager_only(judge, task)).verdict is Verdict.RUNTIME_ERROR
+    found = judge.judge(task, good, eager_only(judge, task))
+    assert found.verdict is Verdict.INTERNAL_ERROR
+    assert "started again" in found.reason
+    assert judge.lost
 
 
 def test_serve_ends_when_the_device_is_lost(monkeypatch: pytest.MonkeyPatch, capfd: pytest.CaptureFixture[str]) -> None:

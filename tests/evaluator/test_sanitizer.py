@@ -10,10 +10,10 @@ from hypothesis import strategies as st
 
 from evaluator import sanitizer, sanitizer_log, tool
 from evaluator.confirm import confirm
-from evaluator.errors import CageError
+from evaluator.errors import CageError, Rejection
 from evaluator.guests import Guest, small_calls
 from evaluator.judge import Judge, secret_generator
-from evaluator.sanitizer import Known
+from evaluator.sanitizer import Known, Outcome
 from evaluator.tool import SANITIZER, Ran
 from evaluator.types import Candidate, DeviceKind, Stage, Verdict
 from tests.evaluator import stand_ins
@@ -54,6 +54,11 @@ def _memcheck(guest: Guest, known: Known | None = None) -> dict[str, object]:
     return sanitizer._run("memcheck", guest, known or Known()).evidence()
 
 
+def _clean_in(name: str) -> Known:
+    """What is known where one of the tools has run, so that the other alone is run."""
+    return Known(clean={(problem().hash, OWN.hash, name): Outcome(tool=name, status="clean")})
+
+
 def _ran(log: str, **words: object) -> Ran:
     return Ran(exit=0, log=log, words={**DONE, **words})
 
@@ -71,41 +76,40 @@ def test_a_clean_run_is_told_as_such(guest: Guest, installed) -> None:
     assert again["memcheck"]["why"] == "as it was found before"
 
 
-@pytest.mark.parametrize(
-    ("log", "tool_name", "words"),
-    [
-        (
-            {"memcheck": out_of_bounds("scale")},
-            "memcheck",
-            ["Invalid __global__ write", "scale", "31", "0x7f3b2a001000"],
-        ),
-        ({"racecheck": race("scale(float *, int)")}, "racecheck", ["race between write and read", "scale", "18"]),
-    ],
-)
-def test_a_finding_is_a_verdict_to_repair_from(judge: Judge, installed, monkeypatch, log, tool_name, words) -> None:
+def test_a_finding_is_a_verdict_to_repair_from(judge: Judge, installed, monkeypatch) -> None:
     """Through `confirm`, which on a CPU would run neither tool."""
     monkeypatch.setattr(sanitizer, "DEVICES", (DeviceKind.CPU,))
-    monkeypatch.setattr(judge, "tools", Known())
-    installed(**log)
+    monkeypatch.setattr(judge, "tools", _clean_in("racecheck"))
+    installed(memcheck=out_of_bounds("scale"))
     found = confirm(judge, problem(), OWN)
     assert (found.verdict, found.stage) == (Verdict.RUNTIME_ERROR, Stage.CONFIRM), found.reason
+    words = ("Invalid __global__ write", "scale", "31", "0x7f3b2a001000")
     assert all(word in found.reason for word in words), found.reason
-    assert found.evidence["check"] == tool_name
+    assert found.evidence["check"] == "memcheck"
     assert found.evidence["kernel"] == "scale"
     assert found.evidence["source_line"] == OWN.source.splitlines()[found.evidence["line"] - 1].strip()
     assert found.evidence["findings"][0]["where"][0].startswith("scale")
 
 
+def test_a_race_is_told_too_where_memory_is_clean(guest: Guest, installed) -> None:
+    installed(racecheck=race("scale(float *, int)"))
+    with pytest.raises(Rejection) as found:
+        sanitizer.check(guest, _clean_in("memcheck"))
+    words = ("race between write and read", "scale", "18")
+    assert all(word in found.value.reason for word in words), found.value.reason
+    assert (found.value.evidence["check"], found.value.evidence["kernel"]) == ("racecheck", "scale")
+    assert found.value.evidence["findings"][0]["where"][0].startswith("scale")
+
+
 @pytest.mark.parametrize(
     ("body", "log", "limit_s", "why"),
     [
-        ("honest", stand_ins.UNSUPPORTED, 60, "Device not supported"),
+        ("idle", stand_ins.UNSUPPORTED, 60, "Device not supported"),
         ("hang", "", 2, "not done within"),
         ("crash", "", 60, "status -11"),
         pytest.param("garbage", "", 60, "status 3", marks=pytest.mark.soak),
         pytest.param("pipe", "", 60, "no summary", marks=pytest.mark.soak),
         ("idle", stand_ins.CLEAN["memcheck"], 60, "the calls were not made"),
-        ("honest", f"{MARK} COMPUTE-SANITIZER\n", 60, "no summary"),
     ],
 )
 def test_a_tool_that_does_not_work_refuses_nobody(guest: Guest, installed, body, log, limit_s, why) -> None:
@@ -116,6 +120,12 @@ def test_a_tool_that_does_not_work_refuses_nobody(guest: Guest, installed, body,
     assert why in str(found["why"])
     assert bool(known.broken) == (why == "Device not supported")
     assert not known.clean
+
+
+def test_a_log_that_breaks_off_is_no_clean_one() -> None:
+    found = sanitizer.read("memcheck", _ran(f"{MARK} COMPUTE-SANITIZER\n"), OWN)
+    assert found.status == "not run"
+    assert "no summary" in found.why
 
 
 def test_a_device_that_is_not_supported_is_not_tried_again(guest: Guest, installed, monkeypatch) -> None:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
@@ -11,12 +10,11 @@ import pytest
 from evaluator import judge as judging
 from evaluator.cage import freezer
 from evaluator.judge import Judge
-from evaluator.serve import make_backend
 from evaluator.timing import Rules
 from evaluator.types import Candidate, Verdict
 from tests.evaluator.rooms import CPP, candidate, eager_only, forward, problem
 
-QUICK = Rules(least_pairs=2, most_pairs=2, round_us=1000.0, budget_s=0.1)
+SHORTEST = Rules(least_pairs=2, most_pairs=2, round_us=1000.0, budget_s=0.1)
 HOSTILE = [
     forward("ctypes.string_at(0)"),
     forward("os._exit(0)"),
@@ -27,14 +25,9 @@ HOSTILE = [
 ]
 
 
-@pytest.fixture(scope="module")
-def judge() -> Iterator[Judge]:
-    patch = pytest.MonkeyPatch()
-    patch.setattr(judging, "_JUDGE_RULES", QUICK)
-    one = Judge(make_backend("cpu"))
-    yield one
-    one.close()
-    patch.undo()
+@pytest.fixture(autouse=True)
+def _shortest_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judging, "_JUDGE_RULES", SHORTEST)
 
 
 def held() -> tuple[int, int, int, int]:

@@ -19,12 +19,12 @@ from evaluator.types import DeviceKind, Verdict
 from tests.evaluator.rooms import CPP, candidate, eager_only, problem
 
 
-@pytest.fixture(scope="module")
-def pool() -> Iterator[ChildPool]:
-    with ChildPool(DeviceKind.CPU) as one:
-        if not one._level.nested:
-            pytest.skip("children cannot be started ahead on this machine")
-        yield one
+@pytest.fixture
+def pool(judge: Judge) -> ChildPool:
+    one = judge.room.pool()
+    if not one._level.nested:
+        pytest.skip("children cannot be started ahead on this machine")
+    return one
 
 
 @pytest.fixture
@@ -81,7 +81,8 @@ def test_those_that_wait_end_with_the_pool_of_spares(spares: Spares) -> None:
 
 
 def test_where_every_child_has_a_cage_of_its_own_there_are_none() -> None:
-    with ChildPool(DeviceKind.CPU, policy=CagePolicy(start=StartMode.SPAWN)) as pool:
+    policy = CagePolicy(preload=("evaluator.child.wire",), start=StartMode.SPAWN)
+    with ChildPool(DeviceKind.CPU, policy=policy) as pool:
         spares = Spares(lambda: pool, lambda child: None, 2)
         spares.fill()
         assert spares.take("candidate", {}) is None

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 import torch
 
@@ -10,9 +12,9 @@ from evaluator.errors import Rejection
 from evaluator.oracle import Oracle
 from evaluator.rounds import Rounds
 from evaluator.subject import Subject
-from evaluator.timing import Bench, Rules
+from evaluator.timing import Bench
 from evaluator.types import Stage, Verdict
-from tests.evaluator.rooms import CPP, candidate, eager_only, problem
+from tests.evaluator.rooms import CPP, QUICK, candidate, eager_only, problem
 
 
 @pytest.mark.parametrize("times", [pytest.param(1, marks=pytest.mark.soak), 2])
@@ -40,7 +42,7 @@ def test_suspected_of_skipping_work_it_is_timed_again(judge, monkeypatch, times)
 
 
 def test_every_size_of_round_has_both_orders(judge, monkeypatch):
-    monkeypatch.setattr(judging, "_JUDGE_RULES", Rules(least_pairs=4, most_pairs=4, racing=False, rehearse=False))
+    monkeypatch.setattr(judging, "_JUDGE_RULES", replace(QUICK, least_pairs=4, racing=False, rehearse=False))
     ran: list[tuple[str, int]] = []
     usual, pair = Rounds.run, Bench.pair
 

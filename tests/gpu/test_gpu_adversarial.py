@@ -6,6 +6,8 @@ from collections.abc import Iterator
 
 import pytest
 
+from evaluator.judge import Judge
+from evaluator.serve import make_backend
 from evaluator.types import Verdict
 from tests.adversarial import suite
 from tests.adversarial.planted_bugs import BUGS, HERE, KERNELS, Bug, as_candidate, original
@@ -16,8 +18,12 @@ ON_GPU = {kernel: case for kernel, case in ON_GPU.items() if case.devices & {"cu
 
 @pytest.fixture(scope="module")
 def court() -> Iterator[suite.Court]:
-    with suite.Court("cuda:0") as one:
-        yield one
+    judge = Judge(make_backend("cuda:0"))
+    try:
+        with suite.Court(judge) as one:
+            yield one
+    finally:
+        judge.close()
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name) for case in suite.cases_for("cheats", "cuda")])

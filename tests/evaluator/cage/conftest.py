@@ -9,18 +9,25 @@ from typing import Any
 
 import pytest
 
-from evaluator.cage.policy import Limits
+from evaluator.cage.policy import CagePolicy, Limits
+from evaluator.judge import Judge
 from evaluator.pool import ChildPool
 from evaluator.process import ChildProcess
-from evaluator.types import DeviceKind
 
+LIGHT = CagePolicy(preload=("evaluator.child.wire",))
+"""For pools of a test's own: nothing of ours imports torch in them, which takes seconds."""
 PROBE = b"""
+import os
+
 def python(request, fds):
     space = {"__name__": "candidate", "result": {}, "fds": fds}
     exec(compile(request["code"], "/job/candidate.py", "exec"), space)
     return space["result"]
 
-OPS = {"python": python}
+def ping(request, fds):
+    return {"pid": os.getpid()}
+
+OPS = {"python": python, "ping": ping}
 """
 
 
@@ -36,10 +43,10 @@ class Probe:
 StartProbe = Callable[..., AbstractContextManager[Probe]]
 
 
-@pytest.fixture(scope="session")
-def pool() -> Iterator[ChildPool]:
-    with ChildPool(DeviceKind.CPU) as pool:
-        yield pool
+@pytest.fixture
+def pool(judge: Judge) -> ChildPool:
+    """The one that Candidates come from."""
+    return judge.room.pool()
 
 
 @pytest.fixture

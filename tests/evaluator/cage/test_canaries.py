@@ -8,6 +8,7 @@ import subprocess
 import sys
 import uuid
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -16,7 +17,7 @@ from evaluator.cage.policy import CagePolicy, StartMode
 from evaluator.errors import ChildError
 from evaluator.pool import ChildPool
 from evaluator.types import DeviceKind
-from tests.evaluator.cage.conftest import PROBE, Probe, StartProbe
+from tests.evaluator.cage.conftest import LIGHT, PROBE, Probe, StartProbe
 
 ROOT = Path(__file__).resolve().parents[3]
 SECRET = f"canary-{uuid.uuid4().hex}"
@@ -99,7 +100,7 @@ for path in glob.glob("/proc/[0-9]*/environ") + glob.glob("/proc/[0-9]*/cmdline"
     except OSError: pass
 result = {"text": "".join(texts)}
 """
-    policy = CagePolicy(preload=("evaluator.child.ops",), environment={"OURS": "given on purpose"})
+    policy = replace(LIGHT, environment={"OURS": "given on purpose"})
     job = {"name": "environment", "files": {"probe.py": PROBE}, "operations": "probe"}
     with ChildPool(DeviceKind.CPU, policy=policy) as pool, pool.start(**job) as child:
         text = Probe(child).run(look)["text"]
@@ -175,7 +176,7 @@ with socket.create_connection(server.getsockname(), timeout=2), server.accept()[
     shown = tmp_path / "tool"
     shown.mkdir()
     (shown / "file").write_text("to be seen")
-    policy = CagePolicy(preload=("evaluator.child.wire",), start=StartMode.SPAWN, loopback=True, readable=(str(shown),))
+    policy = replace(LIGHT, start=StartMode.SPAWN, loopback=True, readable=(str(shown),))
     job = {"name": "loopback", "files": {"probe.py": PROBE}, "operations": "probe"}
     with (
         socket.create_server(("127.0.0.1", 0)) as server,

@@ -5,18 +5,19 @@ from __future__ import annotations
 import os
 import time
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from evaluator.cage import cgroup
 from evaluator.cage.level import levels
-from evaluator.cage.policy import MIB, MINIMUM_VARIABLE, CagePolicy, Limits, Minimum, StartMode, minimum_asked_for
+from evaluator.cage.policy import MIB, MINIMUM_VARIABLE, Limits, Minimum, StartMode, minimum_asked_for
 from evaluator.errors import CageError, ChildCrashed, ChildTimeout
 from evaluator.pool import ChildPool, _below
 from evaluator.types import DeviceKind
+from tests.evaluator.cage.conftest import LIGHT, PROBE
 
-QUICK = CagePolicy(preload=("evaluator.child.wire",))
 RAMP = """
 import time
 def grow(request, fds):
@@ -31,7 +32,7 @@ needs_groups = pytest.mark.skipif(cgroup.place() is None, reason="no control gro
 
 @pytest.fixture
 def pool() -> Iterator[ChildPool]:
-    with ChildPool(DeviceKind.CPU, policy=QUICK) as one:
+    with ChildPool(DeviceKind.CPU, policy=LIGHT) as one:
         yield one
 
 
@@ -55,7 +56,7 @@ def test_the_kernel_ends_a_child_for_memory_and_that_is_what_is_said(pool: Child
 
 @needs_groups
 def test_a_group_holds_the_job_and_its_supervisor(pool: ChildPool) -> None:
-    with pool.start(name="one", operations="evaluator.child.ops") as child:
+    with pool.start(name="one", files={"probe.py": PROBE}, operations="probe") as child:
         held = {int(pid) for path in groups() for pid in (path / "cgroup.procs").read_text().split()}
         assert child.pid in held
 
@@ -75,7 +76,7 @@ def test_a_pool_below_what_is_asked_for_is_refused_with_the_reason(monkeypatch: 
     monkeypatch.setenv(MINIMUM_VARIABLE, "caged")
     monkeypatch.setattr("evaluator.cage.host._bubblewrap", _missing)
     with pytest.raises(CageError, match="isolation that is asked for") as found:
-        ChildPool(DeviceKind.CPU, policy=CagePolicy(preload=("evaluator.child.wire",)))
+        ChildPool(DeviceKind.CPU, policy=replace(LIGHT, minimum=minimum_asked_for()))
     assert "install bubblewrap" in str(found.value)
 
 

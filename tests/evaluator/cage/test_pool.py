@@ -8,16 +8,22 @@ import select
 import subprocess
 import sys
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from evaluator.cage import freezer
-from evaluator.cage.policy import CagePolicy, Limits, StartMode
+from evaluator.cage.policy import Limits, StartMode
 from evaluator.errors import CageError, ChildCrashed, ChildError
 from evaluator.pool import ChildPool
+from evaluator.process import ChildProcess
 from evaluator.types import DeviceKind
-from tests.evaluator.cage.conftest import PROBE, Probe, StartProbe
+from tests.evaluator.cage.conftest import LIGHT, PROBE, Probe, StartProbe
+
+
+def start(pool: ChildPool, name: str) -> ChildProcess:
+    return pool.start(name=name, files={"probe.py": PROBE}, operations="probe")
 
 
 def test_a_child_answers_and_is_gone_after_close(pool: ChildPool) -> None:
@@ -158,7 +164,7 @@ def test_torch_works_inside_and_is_single_threaded(probe: StartProbe) -> None:
 def test_children_are_pinned_and_cannot_unpin_themselves() -> None:
     cpu = min(os.sched_getaffinity(0))
     before = os.sched_getaffinity(0)
-    with ChildPool(DeviceKind.CPU, cpus=frozenset({cpu})) as pool, pool.start(name="pinned") as child:
+    with ChildPool(DeviceKind.CPU, cpus=frozenset({cpu}), policy=LIGHT) as pool, start(pool, "pinned") as child:
         assert os.sched_getaffinity(child.pid) == {cpu}
         assert os.sched_getaffinity(0) == before
 
@@ -184,10 +190,10 @@ def test_a_buffer_type_that_is_not_bytes_is_filled(probe: StartProbe) -> None:
 
 @pytest.mark.parametrize("keep_spare", [False, pytest.param(True, marks=pytest.mark.soak)])
 def test_one_cage_per_child_behaves_the_same(keep_spare: bool) -> None:
-    policy = CagePolicy(start=StartMode.SPAWN, keep_spare=keep_spare, preload=("evaluator.child.ops",))
+    policy = replace(LIGHT, start=StartMode.SPAWN, keep_spare=keep_spare)
     with ChildPool(DeviceKind.CPU, policy=policy) as pool:
         for _ in range(2):
-            with pool.start(name="one", files={"probe.py": PROBE}, operations="probe") as process:
+            with start(pool, "one") as process:
                 child = Probe(process)
                 child.run("import os\nif os.fork() == 0:\n  if os.fork(): os._exit(0)\n  while True: pass")
                 process.freeze()
@@ -197,34 +203,34 @@ def test_one_cage_per_child_behaves_the_same(keep_spare: bool) -> None:
                 with pytest.raises(ChildError, match="rmission"):
                     child.run("import socket; socket.socket()")
             assert not Path(f"/proc/{process.pid}").exists()
-        with pool.start(name="dies", files={"probe.py": PROBE}, operations="probe") as process:
+        with start(pool, "dies") as process:
             with pytest.raises(ChildCrashed) as caught:
                 Probe(process).run("import os; os._exit(3)")
             assert caught.value.exit_code == 3
 
 
 def test_a_fork_server_that_was_killed_is_replaced() -> None:
-    with ChildPool(DeviceKind.CPU, policy=CagePolicy(preload=("evaluator.child.ops",))) as pool:
-        with pool.start(name="before") as child:
+    with ChildPool(DeviceKind.CPU, policy=LIGHT) as pool:
+        with start(pool, "before") as child:
             before = child.pid
             assert pool._host is not None
             pool._host._process.kill()
             pool._host._process.wait(10)
             with pytest.raises(ChildCrashed):  # it goes with its cage
                 child.request("ping", timeout_s=10)
-        with pool.start(name="after") as child:
+        with start(pool, "after") as child:
             assert child.pid != before
             assert child.request("ping", timeout_s=10)
 
 
 def test_children_end_with_the_judge() -> None:
-    code = """
+    code = f"""
 import os, sys, time
 from evaluator.cage.policy import CagePolicy
 from evaluator.pool import ChildPool
 from evaluator.types import DeviceKind
-pool = ChildPool(DeviceKind.CPU, policy=CagePolicy(preload=("evaluator.child.ops",)))
-print(pool.start(name="orphan").pid, flush=True)
+pool = ChildPool(DeviceKind.CPU, policy=CagePolicy(preload=("evaluator.child.wire",)))
+print(pool.start(name="orphan", files={{"probe.py": {PROBE!r}}}, operations="probe").pid, flush=True)
 sys.stdin.read()
 """
     with subprocess.Popen([sys.executable, "-c", code], stdin=subprocess.PIPE, stdout=subprocess.PIPE) as judge:
@@ -263,9 +269,9 @@ def test_no_descriptor_is_left_open(pool: ChildPool) -> None:
 
 def test_an_architecture_without_a_filter_is_said_loudly(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
-    with ChildPool(DeviceKind.CPU, policy=CagePolicy(preload=("evaluator.child.ops",))) as pool:
+    with ChildPool(DeviceKind.CPU, policy=LIGHT) as pool:
         assert any("no filter is written for aarch64" in item for item in pool.isolation)
-        with pool.start(name="unfiltered") as child:
+        with start(pool, "unfiltered") as child:
             assert child.isolation == pool.isolation
             assert child.request("ping", timeout_s=10)
 
