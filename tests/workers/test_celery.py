@@ -14,7 +14,6 @@ import pytest
 from db.engine import write_session
 from db.transitions.jobs import sweep
 from evaluator.types import Verdict
-from runtime.nudge import nudge
 from tests.support import fake_judge
 from tests.support.stacks import Stack
 from tests.support.valkey import valkey
@@ -73,12 +72,14 @@ def judge_pids(worker: WorkerProcess) -> list[int]:
     return [int(pid) for pid in children.read_text().split()]
 
 
-def test_a_worker_killed_in_mid_job_is_replaced_and_the_job_is_done(floor: Floor) -> None:
+def test_work_that_waited_is_done_though_a_worker_is_killed_in_mid_job_and_workers_stop_in_time(floor: Floor) -> None:
+    """What waits before any worker comes needs no nudge, and a killed worker's Job goes to the one after it."""
     shop = floor.shop
     shop.context()
-    floor.start("control", "propose", "build", "cpu")
     run = shop.start("speed=1.5 sleep=1.5", "speed=1.2")
-    nudge(floor.environment["WARPWRIGHT_REDIS_URL"], ["control", "cpu"])
+    with write_session(shop.contexts[0].engine) as s:
+        sweep(s)
+    floor.start("control", "propose", "build", "cpu")
     until(lambda: any("judge speed=1.5" in line for line in shop.requests()), "the judging")
     judges = judge_pids(floor.workers["cpu"])
     assert judges
@@ -93,16 +94,6 @@ def test_a_worker_killed_in_mid_job_is_replaced_and_the_job_is_done(floor: Floor
     assert asked["judge speed=1.2"] == 1
     events = [json.loads(line).get("event") for line in floor.log("control").splitlines() if line.startswith("{")]
     assert "sweep.nudged" in events
-
-
-def test_work_that_waited_before_any_worker_came_is_done_and_workers_stop_in_time(floor: Floor) -> None:
-    shop = floor.shop
-    shop.context()
-    run = shop.start("speed=1.5")
-    with write_session(shop.contexts[0].engine) as s:
-        sweep(s)
-    floor.start("control", "propose", "build", "cpu")
-    until(lambda: shop.run(run.id).status.ended, "the run's end")
     started = time.monotonic()
     for kind in ("control", "propose", "build", "cpu"):
         assert floor.workers.pop(kind).stop() == 0, floor.log(kind)
