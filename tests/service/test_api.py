@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import base64
 import hashlib
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -15,6 +13,7 @@ from starlette.testclient import TestClient
 from db.queues import JobKind
 from tests.db.world import World
 from tests.service.conftest import BASE_URL, PROBLEM, SOURCES
+from tests.support import scripts
 from tests.support.stacks import Stack
 
 pytestmark = pytest.mark.both_stacks
@@ -198,13 +197,7 @@ def test_the_download_is_a_file_that_passes_its_own_check(client: TestClient, fi
     assert "2.40 x as fast as the fastest PyTorch baseline, confirmed" in response.text
     path = tmp_path / "best.py"
     path.write_bytes(response.content)
-    done = subprocess.run(
-        [sys.executable, str(path), "--check", "--no-time", "--seeds", "1"],
-        capture_output=True,
-        text=True,
-        timeout=100,
-        check=False,
-    )
+    done = scripts.run_file(path, "--check", "--no-time", "--seeds", "1")
     assert done.returncode == 0, done.stdout + done.stderr
     assert "hidden" in done.stdout
 

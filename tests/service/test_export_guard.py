@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 import textwrap
 from dataclasses import replace
 from pathlib import Path
@@ -97,13 +95,6 @@ def folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
     wanted = replace(export(KERNEL), problem=read_problem(PROBLEM, "p"), candidate=candidate, facts=FACTS)
     (made / "kernel.py").write_text(build(wanted), encoding="utf-8")
     return made
-
-
-def run(folder: Path, *arguments: str) -> subprocess.CompletedProcess[str]:
-    return subprocess.run(
-        [sys.executable, "-W", "error", *arguments], capture_output=True, text=True, timeout=100, cwd=folder,
-        env={"PATH": "/usr/bin:/bin", "TMPDIR": str(folder), "PYTHONDONTWRITEBYTECODE": "1"}, check=False,
-    )  # fmt: skip
 
 
 def script(folder: Path, text: str) -> None:
@@ -230,11 +221,11 @@ def test_the_guard_is_cheap(folder: Path) -> None:
 
 
 def test_the_check_runs_the_kernel_itself(folder: Path) -> None:
-    done = run(folder, "kernel.py", "--check", "--no-time", "--seeds", "1")
+    done = scripts.run_file(folder / "kernel.py", "--check", "--no-time", "--seeds", "1")
     assert done.returncode == 0, done.stdout + done.stderr
     wrong = (folder / "kernel.py").read_text(encoding="utf-8").replace("[8, 64]", "[9, 64]").replace("'rows'", "7")
     (folder / "narrow.py").write_text(wrong, encoding="utf-8")
-    done = run(folder, "narrow.py", "--check", "--no-time", "--seeds", "1")
+    done = scripts.run_file(folder / "narrow.py", "--check", "--no-time", "--seeds", "1")
     assert done.returncode == 1
     assert "does not let the kernel run" in done.stdout
 

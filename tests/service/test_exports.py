@@ -31,6 +31,7 @@ from evaluator.types import (
 )
 from service.exports.embed import one_line, raw_literal
 from service.exports.python_file import Export, build, file_name, hoist_future
+from tests.support import scripts
 
 PROBLEM = '''"""Scale and shift \\\\ with a "quoted" docstring."""
 import torch
@@ -180,7 +181,7 @@ def test_a_right_kernel_passes_its_own_check_far_from_the_checkout(tmp_path: Pat
 def test_a_wrong_kernel_fails_its_check(tmp_path: Path, source: str, complaint: str) -> None:
     path = tmp_path / "wrong.py"
     path.write_text(build(export(source)), encoding="utf-8")
-    done = run(path, "--check", "--no-time")
+    done = scripts.run_file(path, "--check", "--no-time")
     assert done.returncode == 1, done.stdout + done.stderr
     assert complaint in done.stdout
     assert "FAILED" in done.stdout
@@ -189,7 +190,7 @@ def test_a_wrong_kernel_fails_its_check(tmp_path: Path, source: str, complaint: 
 def test_a_kernel_for_cuda_says_what_is_missing(tmp_path: Path) -> None:
     path = tmp_path / "gpu.py"
     path.write_text(build(dataclasses.replace(export(RIGHT), device_kind=DeviceKind.CUDA)), encoding="utf-8")
-    done = run(path, "--check")
+    done = scripts.run_file(path, "--check")
     assert done.returncode in (0, 2)
     if done.returncode == 2:
         assert "PyTorch sees no CUDA device" in done.stderr
@@ -212,7 +213,7 @@ def test_the_header_says_where_the_kernel_comes_from(tmp_path: Path) -> None:
         assert expected in header
     path = tmp_path / "info.py"
     path.write_text(text, encoding="utf-8")
-    done = run(path, "--info")
+    done = scripts.run_file(path, "--info")
     assert done.returncode == 0
     assert done.stdout.strip() == header.strip()
 

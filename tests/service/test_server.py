@@ -19,7 +19,7 @@ import pytest
 from sqlalchemy import Engine
 
 from db.engine import make_engine, write_session
-from db.transitions.keys import revoke_key
+from db.transitions.keys import create_key, revoke_key
 from evaluator.problem import read_problem
 from service.__main__ import main
 from service.exposure import is_loopback
@@ -40,19 +40,22 @@ class Running:
     engine: Engine
 
 
-def start(folder: Path, **environment: str) -> subprocess.Popen[str]:
-    variables = {
+def variables(folder: Path) -> dict[str, str]:
+    """What a service is told: a database and a port of its own, and no broker."""
+    return {
         "WARPWRIGHT_DATABASE_URL": f"sqlite:///{folder / 'service.db'}",
         "WARPWRIGHT_REDIS_URL": NOBODY,
         "WARPWRIGHT_DATA_DIR": str(folder),
         "WARPWRIGHT_PORT": "0",
-        **environment,
     }
+
+
+def start(folder: Path, **environment: str) -> subprocess.Popen[str]:
     with (folder / "service.log").open("w") as log:
         return subprocess.Popen(
             [sys.executable, "-m", "service"],
             cwd=ROOT,
-            env={**os.environ, **variables},
+            env={**os.environ, **variables(folder), **environment},
             stdout=subprocess.PIPE,
             stderr=log,
             text=True,
@@ -108,6 +111,10 @@ def test_events_stream_live_and_resume_until_the_run_has_ended(running: Running)
         assert seqs == list(range(2, world.run(run.id).last_seq + 1))
         done = client.get(path, headers={**headers, "last-event-id": str(seqs[-1])})
         assert done.status_code == 204
+        assert client.get(f"{running.url}/runs/{run.id}").status_code == 200
+    maps = Path(f"/proc/{running.process.pid}/maps").read_text()
+    assert "libtorch" not in maps  # whatever it was asked
+    assert "python" in maps  # it is the right file that was read
 
 
 def make_key(database_url: str, *options: str) -> tuple[str, str]:
@@ -120,14 +127,13 @@ def make_key(database_url: str, *options: str) -> tuple[str, str]:
     return done.stdout.strip(), done.stderr.split()[0]
 
 
-def test_a_key_from_the_command_line_opens_a_stream_that_ends_when_it_is_revoked(
-    database_url: str, tmp_path: Path
-) -> None:
-    secret, key_id = make_key(database_url, "--scope", "operator", "--name", "test")
+def test_an_operator_s_key_opens_a_stream_that_ends_when_it_is_revoked(database_url: str, tmp_path: Path) -> None:
+    engine = make_engine(database_url)
+    with write_session(engine) as s:
+        made, secret = create_key(s, "default", name="test", scope="operator", created_by="test")
     # No key in the settings, and a name that is not loopback's: the operator's key in the database is enough to start.
     process = start(tmp_path, WARPWRIGHT_DATABASE_URL=database_url, WARPWRIGHT_ALLOWED_HOSTS="kernels.example")
     assert process.stdout is not None
-    engine = make_engine(database_url)
     try:
         url = json.loads(process.stdout.readline())["url"]
         run = World(engine, problem=read_problem(PROBLEM, "softmax")).start()
@@ -139,7 +145,7 @@ def test_a_key_from_the_command_line_opens_a_stream_that_ends_when_it_is_revoked
                 chunks = response.iter_bytes()
                 assert next(chunks)
                 with write_session(engine) as s:
-                    revoke_key(s, key_id)
+                    revoke_key(s, made.id)
                 began = time.monotonic()
                 assert b"run.ended" not in b"".join(chunks)  # it ends, whole, within seconds
                 assert time.monotonic() - began < 15
@@ -192,16 +198,9 @@ def test_sigterm_ends_open_streams_and_the_process(running: Running) -> None:
     assert running.process.wait(10) in (0, -signal.SIGTERM)
 
 
-def test_no_process_of_the_api_loads_torch(running: Running) -> None:
-    maps = Path(f"/proc/{running.process.pid}/maps").read_text()
-    assert "libtorch" not in maps
-    assert "python" in maps  # it is the right file that was read
-
-
 @pytest.mark.parametrize(
     ("environment", "complaint"),
     [
-        ({"WARPWRIGHT_HOST": "0.0.0.0"}, "WARPWRIGHT_API_KEY"),
         ({"WARPWRIGHT_ALLOWED_HOSTS": "kernels.example"}, "service keys create"),
         ({"WARPWRIGHT_TRUSTED_PROXIES": "10.0.0.300"}, "WARPWRIGHT_TRUSTED_PROXIES"),
         ({"WARPWRIGHT_HOST": "0.0.0.0", "WARPWRIGHT_API_KEY": "short"}, "too short"),
@@ -210,13 +209,26 @@ def test_no_process_of_the_api_loads_torch(running: Running) -> None:
     ],
 )
 def test_a_dangerous_or_wrong_configuration_is_refused(
-    tmp_path: Path, environment: dict[str, str], complaint: str
+    database_url: str,
+    tmp_path: Path,
+    monkeypatch: pytest.MonkeyPatch,
+    capsys: pytest.CaptureFixture[str],
+    environment: dict[str, str],
+    complaint: str,
 ) -> None:
-    process = start(tmp_path, **environment)
-    out, _ = process.communicate(timeout=60)
-    assert process.returncode == 2
+    for name, value in (variables(tmp_path) | {"WARPWRIGHT_DATABASE_URL": database_url} | environment).items():
+        monkeypatch.setenv(name, value)
+    assert main([]) == 2
+    out, said = capsys.readouterr()
     assert out == ""
-    assert complaint in (tmp_path / "service.log").read_text()
+    assert complaint in said
+
+
+def test_a_refusal_is_the_process_s_exit_status(tmp_path: Path) -> None:
+    process = start(tmp_path, WARPWRIGHT_HOST="0.0.0.0")
+    out, _ = process.communicate(timeout=60)
+    assert (process.returncode, out) == (2, "")
+    assert "WARPWRIGHT_API_KEY" in (tmp_path / "service.log").read_text()
 
 
 @pytest.mark.parametrize(

@@ -9,9 +9,12 @@ import contextlib
 import io
 import multiprocessing
 import os
+import runpy
 import sys
 import traceback
 import warnings
+from collections.abc import Callable
+from dataclasses import dataclass
 from multiprocessing.connection import Connection
 from pathlib import Path
 
@@ -19,32 +22,65 @@ _FORKS = multiprocessing.get_context("forkserver")
 _FORKS.set_forkserver_preload(["torch"])
 
 
+@dataclass(frozen=True, slots=True)
+class Done:
+    """How a file's process ended, and what it said; named as subprocess names them."""
+
+    returncode: int
+    stdout: str
+    stderr: str
+
+
 def run(text: str, folder: Path, timeout_s: float = 100.0) -> tuple[bool, str]:
     """Whether it ran to its end, in a folder, with every warning an error; and what it printed and raised."""
+    done = _done(timeout_s, _text, text, folder)
+    return done.returncode == 0, done.stdout + done.stderr
+
+
+def run_file(path: Path, *arguments: str, timeout_s: float = 100.0) -> Done:
+    """`python -W error FILE ARGUMENTS` in the file's folder, but for the import."""
+    return _done(timeout_s, _file, path.name, path.parent, arguments)
+
+
+def _done(timeout_s: float, task: Callable[..., None], what: str, folder: Path, *more: object) -> Done:
     mine, its = _FORKS.Pipe(duplex=False)
-    process = _FORKS.Process(target=_main, args=(text, str(folder), its), daemon=True)
+    process = _FORKS.Process(target=_main, args=(its, task, what, str(folder), *more), daemon=True)
     process.start()
     its.close()
     try:
-        return mine.recv() if mine.poll(timeout_s) else (False, f"not done within {timeout_s:g} s")
+        if not mine.poll(timeout_s):
+            return Done(-1, "", f"not done within {timeout_s:g} s")
+        return Done(*mine.recv())
     except EOFError:
         process.join(5)
-        return False, f"the process ended with {process.exitcode}"
+        return Done(-1, "", f"the process ended with {process.exitcode}")
     finally:
         process.kill()
         process.join(10)
         mine.close()
 
 
-def _main(text: str, folder: str, answer: Connection) -> None:
+def _main(answer: Connection, task: Callable[..., None], what: str, folder: str, *more: object) -> None:
     os.chdir(folder)
+    os.environ["TMPDIR"] = folder
     sys.path.insert(0, folder)
     warnings.simplefilter("error")
-    printed, good = io.StringIO(), True
-    with contextlib.redirect_stdout(printed), contextlib.redirect_stderr(printed):
+    out, err, status = io.StringIO(), io.StringIO(), 0
+    with contextlib.redirect_stdout(out), contextlib.redirect_stderr(err):
         try:
-            exec(compile(text, "<string>", "exec"), {"__name__": "__main__"})
+            task(what, *more)
+        except SystemExit as end:
+            status = end.code if isinstance(end.code, int) else int(end.code is not None)
         except BaseException:  # noqa: BLE001 - whatever a script ends with is told
             traceback.print_exc()
-            good = False
-    answer.send((good, printed.getvalue()))
+            status = 1
+    answer.send((status, out.getvalue(), err.getvalue()))
+
+
+def _text(text: str) -> None:
+    exec(compile(text, "<string>", "exec"), {"__name__": "__main__"})
+
+
+def _file(name: str, arguments: tuple[str, ...]) -> None:
+    sys.argv = [name, *arguments]
+    runpy.run_path(name, run_name="__main__")

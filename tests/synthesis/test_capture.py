@@ -5,13 +5,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 
 import pytest
 
+from evaluator.cage.policy import CagePolicy
 from evaluator.pool import ChildPool
 from evaluator.problem import read_problem
 from evaluator.types import DeviceKind
+from synthesis import __main__ as command
 from synthesis.__main__ import main
 from synthesis.capture import capture
 from synthesis.errors import TraceError, Unsupported
@@ -22,7 +25,9 @@ from tests.synthesis.checking import ROOT, problem
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[ChildPool]:
-    with ChildPool(DeviceKind.CPU) as started:
+    """Its fork server has what tracing needs, so that a child need not import it."""
+    policy = CagePolicy(preload=("torch.fx.experimental.proxy_tensor", "torch._subclasses.fake_tensor"))
+    with ChildPool(DeviceKind.CPU, policy=policy) as started:
         yield started
 
 
@@ -72,10 +77,13 @@ def test_nothing_to_fuse_is_said(pool: ChildPool) -> None:
         propose(capture(found, DeviceKind.CPU, pool), DeviceKind.CPU, number=0)
 
 
-def test_the_command_prints_a_candidate(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+def test_the_command_prints_a_candidate(
+    pool: ChildPool, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch, tmp_path: Path
+) -> None:
     path = str(ROOT / "examples" / "problems" / "swiglu.py")
     assert main([path, "--device", "cuda"]) == 0
     assert "class ModelNew(nn.Module)" in capsys.readouterr().out
+    monkeypatch.setattr(command, "ChildPool", lambda kind: nullcontext(pool))  # a pool of its own takes seconds
     assert main([path, "--list"]) == 0
     assert "fused rows" in capsys.readouterr().out
     assert main([str(tmp_path / "absent.py")]) == 2
