@@ -1,7 +1,12 @@
-"""One of several processes that write to the same database at once: `python -m tests.db.contender URL RUN`."""
+"""Several processes that write to the same database at once: `python -m tests.db.contender URL RUN COUNT`.
+
+They are forked when all is imported, which takes longer than what they do, and have nothing open in common.
+"""
 
 from __future__ import annotations
 
+import multiprocessing
+import os
 import sys
 
 from sqlalchemy import Engine
@@ -43,13 +48,23 @@ def claim_all(engine: Engine) -> None:
         if job is None:
             break
         assert job.kind == JobKind.ADMIT
-        print(job.id)
+        os.write(sys.stdout.fileno(), f"{job.id}\n".encode())  # at once, so that lines of several stay whole
 
 
-if __name__ == "__main__":
-    _, url, run_id = sys.argv
+def contend(url: str, run_id: str) -> None:
     engine = make_engine(url)
     count_up(engine, run_id)
     tell(engine, run_id)
     claim_all(engine)
     engine.dispose()
+
+
+if __name__ == "__main__":
+    _, url, run_id, count = sys.argv
+    fork = multiprocessing.get_context("fork")
+    started = [fork.Process(target=contend, args=(url, run_id)) for _ in range(int(count))]
+    for process in started:
+        process.start()
+    for process in started:
+        process.join()
+    sys.exit(any(process.exitcode for process in started))

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import os
+import signal
 import subprocess
 import sys
 from pathlib import Path
@@ -22,23 +24,17 @@ ROOT = Path(__file__).resolve().parents[2]
 
 def contend(url: str, run_id: str) -> list[str]:
     """Start the processes, wait for them all, and return what they printed."""
-    command = [sys.executable, "-m", "tests.db.contender", url, run_id]
-    started = [
-        subprocess.Popen(command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
-        for _ in range(PROCESSES)
-    ]
-    lines: list[str] = []
-    try:
-        for process in started:
-            out, err = process.communicate(timeout=90)
-            assert process.returncode == 0, err
-            lines += out.split()
-    finally:
-        for process in started:
-            if process.poll() is None:
-                process.kill()
-                process.wait()
-    return lines
+    command = [sys.executable, "-m", "tests.db.contender", url, run_id, str(PROCESSES)]
+    with subprocess.Popen(
+        command, cwd=ROOT, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as started:
+        try:
+            out, err = started.communicate(timeout=90)
+        finally:
+            if started.poll() is None:
+                os.killpg(started.pid, signal.SIGKILL)
+    assert started.returncode == 0, err
+    return out.split()
 
 
 def test_four_processes_lose_no_update_leave_no_gap_and_claim_each_job_once(engine: Engine, url: str) -> None:

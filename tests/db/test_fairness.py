@@ -86,9 +86,10 @@ class Fleet:
         for queue, idle in self._idle.items():
             for worker in tuple(idle):
                 job = self.world.claim(queue, worker=worker, lease_s=1e6)
-                if job is not None:
-                    idle.remove(worker)
-                    self._begin(queue, worker, job)
+                if job is None:
+                    break  # what is not there for one is not there for the next
+                idle.remove(worker)
+                self._begin(queue, worker, job)
         if not self._busy:
             return False
         self.at_s, _, queue, worker, job = heapq.heappop(self._busy)

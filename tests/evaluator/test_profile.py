@@ -8,14 +8,16 @@ from evaluator import serve
 from evaluator.child.profile_ops import launches
 from evaluator.errors import Rejection
 from evaluator.judge import Judge
+from evaluator.problem import read_problem
 from evaluator.profile import profile, render
 from evaluator.schema import to_json
 from evaluator.types import Verdict
-from tests.evaluator.rooms import CPP, candidate, eager_only, forward, problem
+from tests.evaluator.rooms import CPP, PROBLEM, candidate, eager_only, forward, problem
 
 
 def test_functions_of_a_cpu_kernel_share_its_time(judge: Judge) -> None:
-    found = profile(judge, problem(), candidate(CPP, head=""))
+    larger = PROBLEM.replace('"rows": 48, "hidden": 256', '"rows": 256, "hidden": 1024')  # else its caller is all
+    found = profile(judge, read_problem(larger, "larger"), candidate(CPP, head=""))
     assert found.workload == "small"
     assert found.call_us > 0
     assert sum(part.share for part in found.parts) <= 1.0001
