@@ -81,8 +81,8 @@ def write_session(engine: Engine) -> Iterator[Session]:
         counters.flush(s)
 
 
-def migrate(engine: Engine) -> None:
-    """Bring the database to the newest revision. Safe to call from several processes at once."""
+def migrate(engine: Engine, revision: str = "head") -> None:
+    """Bring the database to the newest revision, or to an older one that comes after its own. Safe to call from several processes at once."""
     from alembic import command  # noqa: PLC0415  slow to import, and workers never migrate
     from alembic.config import Config  # noqa: PLC0415
 
@@ -92,7 +92,7 @@ def migrate(engine: Engine) -> None:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
         config.attributes["connection"] = connection
-        command.upgrade(config, "head")
+        command.upgrade(config, revision)
 
 
 @cache

@@ -6,10 +6,8 @@ import json
 from pathlib import Path
 
 import pytest
-from alembic import command
 from sqlalchemy import Engine, text
 
-from db import engine as engines
 from db.engine import make_engine, migrate, read_session, write_session
 from db.repositories import problems
 from db.transitions.problems import create_problem
@@ -32,10 +30,8 @@ def test_a_stored_problem_has_its_family(engine: Engine) -> None:
 @pytest.mark.parametrize(("call", "family"), [("softmax", Family.SOFTMAX), ("frobnicate", Family.OTHER)])
 def test_problems_from_before_get_theirs(tmp_path: Path, call: str, family: Family) -> None:
     engine = make_engine(f"sqlite:///{tmp_path}/old.db")
+    migrate(engine, "0017")
     with engine.execution_options(writes=True).begin() as connection:
-        config = engines._config()
-        config.attributes["connection"] = connection
-        command.upgrade(config, "0017")
         body = json.dumps(to_json(read_problem(SOURCE.format(call=call), "old")))
         connection.execute(
             text(
