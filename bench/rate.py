@@ -1,14 +1,15 @@
 """How many kernels a minute the judge gets through on a GPU, beside KernelBench's own evaluation of the same files.
 
-    python -m bench.rate CHECKOUT [--device cuda:0] [--budget-s 520] [--load-inline] [--shard I/N] [--resume]
-        [--output FILE]
+    python -m bench.rate CHECKOUT [--device cuda:0] [--budget-s 520] [--load-inline] [--ours-alone] [--shard I/N]
+        [--resume] [--output FILE]
 
 CHECKOUT is a checkout of https://github.com/ScalingIntelligence/KernelBench (MIT); its evaluation runs as its own
 script runs it: a fresh spawned process per file, 5 correctness trials, 100 timed trials of the kernel and of the
 reference by CUDA events. Ours judges the same files with the same references, at least 100 timed calls of each. Builds
 are done ahead, outside both times, in as many processes as there are cores: for KernelBench what `load_inline` and
 Triton keep on disk, by running each file once; for ours by the build stage. A folder without its history says its
-revision in a file REVISION.
+revision in a file REVISION. --ours-alone leaves KernelBench out, and says nothing of a ratio: it is for looking where
+our time goes (`python -m bench.sampler FILE bench.rate ...`).
 
 Problem by problem, first one then the other, as long as the budget lasts. Appends a JSON line per file, and at the end
 one with the rates and their ratio, which is formed of lines of this run alone: never across two leases.
@@ -42,6 +43,7 @@ from evaluator.serve import make_backend
 from evaluator.types import Candidate, Problem, Verdict
 
 RESULTS = Path(__file__).parent / "results"
+KERNELBENCH, OURS = "kernelbench", "ours"
 TRIALS = 100
 _AHEAD_S = 180.0
 _FILE_S = 120.0
@@ -65,21 +67,22 @@ class Log:
             )
 
 
-def compile_ahead(some: Sequence[File], folder: Path, device: str) -> dict[str, float]:
-    """Have both build every file, each into what it keeps on disk. Seconds, of the one and of the other."""
+def compile_ahead(some: Sequence[File], who: Sequence[str], folder: Path, device: str) -> dict[str, float]:
+    """Have each of `who` build every file into what it keeps on disk. Seconds that each took."""
     context = multiprocessing.get_context("spawn")
     workers = min(len(some), max(1, len(os.sched_getaffinity(0)) - 1))
     took = {}
-    start = time.monotonic()
-    with context.Pool(workers) as pool:
-        theirs_ = [(one.problem, one.source, one.backend, str(folder / one.name), device, 1) for one in some]
-        pool.starmap_async(rate_kernelbench.evaluate, theirs_, chunksize=1).get(timeout=_AHEAD_S)
-    took["kernelbench"], start = time.monotonic() - start, time.monotonic()
-    with context.Pool(workers) as pool:
-        ours_ = [(some[first::workers], device) for first in range(workers)]
-        pool.starmap_async(build_some, ours_, chunksize=1).get(timeout=_AHEAD_S)
-    took["ours"] = time.monotonic() - start
-    return {who: round(seconds, 1) for who, seconds in took.items()}
+    for one_of_them in who:
+        start = time.monotonic()
+        with context.Pool(workers) as pool:
+            if one_of_them == KERNELBENCH:
+                work = [(one.problem, one.source, one.backend, str(folder / one.name), device, 1) for one in some]
+                pool.starmap_async(rate_kernelbench.evaluate, work, chunksize=1).get(timeout=_AHEAD_S)
+            else:
+                shares = [(some[first::workers], device) for first in range(workers)]
+                pool.starmap_async(build_some, shares, chunksize=1).get(timeout=_AHEAD_S)
+        took[one_of_them] = round(time.monotonic() - start, 1)
+    return took
 
 
 def build_some(some: Sequence[File], device: str) -> None:
@@ -124,10 +127,10 @@ def ours(judge: Judge, problem: Problem, one: File) -> dict[str, Any]:
 
 
 def summary(lines: Sequence[dict[str, Any]], ahead_s: dict[str, float]) -> dict[str, Any]:
-    """Rates over the files that both have judged in this run."""
-    both = {e["file"] for e in lines if e["who"] == "ours"} & {e["file"] for e in lines if e["who"] == "kernelbench"}
+    """Rates over the files that everybody has judged in this run; a ratio, if there are two."""
+    both = set.intersection(*({e["file"] for e in lines if e["who"] == who} for who in ahead_s))
     found: dict[str, Any] = {"summary": "rate", "files": len(both), "built_ahead_s": ahead_s}
-    for who in ("kernelbench", "ours"):
+    for who in ahead_s:
         mine = [e for e in lines if e["who"] == who and e["file"] in both]
         if not mine:
             return found
@@ -140,7 +143,8 @@ def summary(lines: Sequence[dict[str, Any]], ahead_s: dict[str, float]) -> dict[
     passing = [e["stages_s"] for e in lines if e["who"] == "ours" and e["passed"]]
     refused = [e["stages_s"] for e in lines if e["who"] == "ours" and not e["passed"]]
     found["ours"]["passing_stages_s"], found["ours"]["rejected_stages_s"] = _stages(passing), _stages(refused)
-    found["ratio"] = round(found["ours"]["per_minute"] / found["kernelbench"]["per_minute"], 2)
+    if KERNELBENCH in found:
+        found["ratio"] = round(found["ours"]["per_minute"] / found[KERNELBENCH]["per_minute"], 2)
     return found
 
 
@@ -168,6 +172,7 @@ def parser() -> argparse.ArgumentParser:
     made.add_argument("--budget-s", type=float, default=520.0)
     made.add_argument("--shard", default="1/1", help="I/N: every N-th problem from the I-th")
     made.add_argument("--load-inline", action="store_true", help="some of the CUDA files are built by load_inline")
+    made.add_argument("--ours-alone", action="store_true", help="without KernelBench")
     made.add_argument("--resume", action="store_true", help="leave out files that the output has of both")
     made.add_argument("--output", type=Path)
     return made
@@ -177,7 +182,8 @@ def main() -> int:
     options = parser().parse_args()
     sys.path.insert(0, str(options.checkout / "src"))
     os.environ["PYTHONPATH"] = os.pathsep.join([str(options.checkout / "src"), os.environ.get("PYTHONPATH", "")])
-    kind = "inline" if options.load_inline else "plain"
+    kind = ("inline" if options.load_inline else "plain") + ("-ours" if options.ours_alone else "")
+    whose = (OURS,) if options.ours_alone else (KERNELBENCH, OURS)
     log = Log(options.output or RESULTS / f"rate-{kind}.jsonl", resume=options.resume)
     lease = {"lease": Path("/proc/sys/kernel/random/boot_id").read_text().strip(), "run": uuid.uuid4().hex}
     revision = _revision(options.checkout)
@@ -192,7 +198,7 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="warpwright-rate-") as name:
         folder = Path(name)
         os.environ |= {FOLDER_VARIABLE: str(folder / "built"), "TRITON_CACHE_DIR": str(folder / "triton")}
-        ahead_s = compile_ahead([one for one in every if one.problem in names], folder, options.device)
+        ahead_s = compile_ahead([one for one in every if one.problem in names], whose, folder, options.device)
         judge = Judge(make_backend(options.device))
         try:
             judge.warm()  # as in a service that runs; KernelBench has nothing of the kind
@@ -201,11 +207,9 @@ def main() -> int:
                 if time.monotonic() > end or all(("ours", one.name) in log.known for one in some):
                     continue
                 problem = read_problem(source, some[0].name)
-                for who in ("kernelbench", "ours"):
+                for who in whose:
                     for one in some:
-                        found = (
-                            theirs(one, folder, options.device) if who == "kernelbench" else ours(judge, problem, one)
-                        )
+                        found = theirs(one, folder, options.device) if who == KERNELBENCH else ours(judge, problem, one)
                         lines.append({"who": who, "file": one.name, "right": one.right, **found, **lease})
                         log.add(lines[-1])
         finally:

@@ -5,7 +5,8 @@
 Appends a JSON line per fifty kernels with what the judge holds then: its resident memory, descriptors, processes below
 it, files of ours in shared places, and the GPU's memory in use. Comparators are ended before each count. The last line
 compares the end with the count after the first fifty, when everything that is kept on purpose is there. With --resume
-the count goes on where the file ends; what is compared is one process's own figures alone. QUICK=1: 100 kernels.
+the count goes on where the file ends, from the start if that was the end; what is compared is one process's own figures
+alone. QUICK=1: 100 kernels.
 """
 
 from __future__ import annotations
@@ -118,6 +119,7 @@ def main() -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [json.loads(line) for line in path.read_text().splitlines()] if options.resume and path.exists() else []
     first = max((line["kernels"] for line in lines if "kernels" in line), default=0)
+    first = 0 if first >= options.count else first  # that one is whole: a new one begins
     shard, _, shards = options.shard.partition("/")
     todo = [index for index in range(first, options.count) if index % int(shards) == int(shard) - 1]
     judge = Judge(make_backend(options.device))

@@ -157,8 +157,10 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=400)
     parser.add_argument("--noise", type=float, default=0.0, help="least spread of a measurement's log; ablations alone")
     parser.add_argument("--landscapes", type=Path, default=FOLDER)
+    parser.add_argument("--only", default="*", metavar="NAMES", help="landscapes of these names, as in 'deep.*'")
+    parser.add_argument("--output", type=Path, default=None, help="where the record goes")
     options = parser.parse_args()
-    paths = tuple(sorted(options.landscapes.glob("*.jsonl.gz")))
+    paths = tuple(sorted(options.landscapes.glob(f"{options.only}.jsonl.gz")))
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:
 
         def every(search: str = "", off: str = "") -> Needed:
@@ -181,8 +183,8 @@ def main() -> int:
         "landscapes": sizes,
         "table": table,
     }
-    if not os.environ.get("QUICK"):
-        path = RESULT.with_stem("search-noisy") if options.noise else RESULT
+    if options.output or not os.environ.get("QUICK"):
+        path = options.output or (RESULT.with_stem("search-noisy") if options.noise else RESULT)
         path.write_text(json.dumps(body, indent=1) + "\n")
     print(f"{len(lands)} landscapes, {options.seeds} seeds, {sum(s['kernels'] for s in sizes.values())} kernels")
     return 0
