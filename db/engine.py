@@ -82,8 +82,8 @@ def write_session(engine: Engine) -> Iterator[Session]:
 
 
 def migrate(engine: Engine, revision: str = "head") -> None:
-    """Bring the database to the newest revision, or to one between that and its own. Safe to call from several processes
-    at once."""
+    """Bring the database to the newest revision, or to one between that and its own. Safe to call from several
+    processes at once."""
     from alembic import command  # noqa: PLC0415  slow to import, and workers never migrate
     from alembic.config import Config  # noqa: PLC0415
 
