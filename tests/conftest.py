@@ -47,7 +47,8 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 @pytest.fixture(autouse=True)
 def _plain_tracebacks() -> None:
     """What is logged in a test has plain tracebacks, as in the service: the fancy ones can take a minute each. For each
-    test anew, since some configure logging themselves."""
+    test anew, since some configure logging themselves: what they set is undone, or loggers would keep it for good."""
+    structlog.reset_defaults()
     structlog.configure(processors=_LOGGED)
 
 

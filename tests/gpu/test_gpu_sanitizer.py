@@ -11,9 +11,8 @@ from evaluator.confirm import confirm
 from evaluator.correctness import Checker
 from evaluator.errors import Rejection
 from evaluator.guests import Guest, small_calls
-from evaluator.judge import LOCK_S, Judge, secret_generator
+from evaluator.judge import Judge, secret_generator
 from evaluator.languages.triton import kernel_names
-from evaluator.lock import device_lock
 from evaluator.problem import read_problem
 from evaluator.profile import profile, render
 from evaluator.sanitizer import Known
@@ -86,7 +85,7 @@ def counters_work() -> None:
 
 def _check(judge: Judge, problem: Problem, one: Candidate) -> dict[str, Any]:
     guest = _guest(judge, problem, one)
-    with device_lock(judge.device.uuid, exclusive=False, timeout_s=LOCK_S):
+    with judge.shared():
         return sanitizer.check(guest, Known())
 
 
@@ -94,7 +93,7 @@ def _guest(judge: Judge, problem: Problem, one: Candidate) -> Guest:
     with (
         judge.start_candidate(one, Stage.CONFIRM) as subject,
         judge.room.reference(problem) as reference,
-        device_lock(judge.device.uuid, exclusive=False, timeout_s=LOCK_S),
+        judge.shared(),
     ):
         workloads = problem.workloads_for(DeviceKind.CUDA)
         judge.checked(one, subject, Checker(problem, reference, secret_generator(), 60.0), workloads, Stage.CONFIRM)
@@ -162,7 +161,7 @@ def test_no_odd_but_legal_kernel_is_refused(judge: Judge, case: suite.Case) -> N
 @pytest.mark.parametrize(("name", "kernel"), [("honest_triton", ""), ("honest_cuda", "add_rmsnorm_bfloat16")])
 def test_counters_are_read(judge: Judge, name: str, kernel: str) -> None:
     guest = _guest(judge, rmsnorm_problem(), candidate(name))
-    with device_lock(judge.device.uuid, exclusive=False, timeout_s=LOCK_S):
+    with judge.shared():
         found, why = counters.read(guest, {})
     print(f"\n{[kernel.text for kernel in found]} {why}")
     assert found, why
