@@ -140,11 +140,11 @@ def summary(lines: Sequence[dict[str, Any]], ahead_s: dict[str, float]) -> dict[
             "median_passing_s": _median([e["wall_s"] for e in mine if e["passed"]]),
             "median_rejected_s": _median([e["wall_s"] for e in mine if not e["passed"]]),
         }
-    passing = [e["stages_s"] for e in lines if e["who"] == "ours" and e["passed"]]
-    refused = [e["stages_s"] for e in lines if e["who"] == "ours" and not e["passed"]]
-    found["ours"]["passing_stages_s"], found["ours"]["rejected_stages_s"] = _stages(passing), _stages(refused)
+    passing = [e["stages_s"] for e in lines if e["who"] == OURS and e["passed"]]
+    refused = [e["stages_s"] for e in lines if e["who"] == OURS and not e["passed"]]
+    found[OURS]["passing_stages_s"], found[OURS]["rejected_stages_s"] = _stages(passing), _stages(refused)
     if KERNELBENCH in found:
-        found["ratio"] = round(found["ours"]["per_minute"] / found[KERNELBENCH]["per_minute"], 2)
+        found["ratio"] = round(found[OURS]["per_minute"] / found[KERNELBENCH]["per_minute"], 2)
     return found
 
 
@@ -190,7 +190,7 @@ def main() -> int:
     log.add({"about": machine.describe(), **lease, "kernelbench": revision, "trials": TRIALS, "kind": kind})
     index, _, count = options.shard.partition("/")
     every = files(load_inline=options.load_inline)
-    if all(("ours", one.name) in log.known for one in every):
+    if all((OURS, one.name) in log.known for one in every):
         log.known.clear()  # there is nothing to go on with: every file is measured again
     names = list(dict.fromkeys(one.problem for one in every))[int(index) - 1 :: int(count)]
     lines: list[dict[str, Any]] = []
@@ -204,7 +204,7 @@ def main() -> int:
             judge.warm()  # as in a service that runs; KernelBench has nothing of the kind
             for source in names:
                 some = [one for one in every if one.problem == source]
-                if time.monotonic() > end or all(("ours", one.name) in log.known for one in some):
+                if time.monotonic() > end or all((OURS, one.name) in log.known for one in some):
                     continue
                 problem = read_problem(source, some[0].name)
                 for who in whose:

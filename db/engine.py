@@ -8,7 +8,11 @@ from contextlib import contextmanager
 from functools import cache
 from pathlib import Path
 
-from sqlalchemy import Connection, Engine, create_engine, event, inspect, text
+from alembic import command
+from alembic.config import Config
+from alembic.migration import MigrationContext
+from alembic.script import ScriptDirectory
+from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.orm import Session
@@ -21,7 +25,6 @@ BUSY_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 5
 POOL_SIZE = 20
 _MIGRATION_LOCK = 7_713_001
-_MIGRATIONS = Path(__file__).parent / "migrations"
 
 
 def make_engine(url: str) -> Engine:
@@ -81,34 +84,34 @@ def write_session(engine: Engine) -> Iterator[Session]:
         counters.flush(s)
 
 
+def _config() -> Config:
+    config = Config()
+    config.set_main_option("script_location", str(Path(__file__).parent / "migrations"))
+    return config
+
+
 def migrate(engine: Engine, revision: str = "head") -> None:
     """Bring the database to the newest revision, or to one between that and its own. Safe to call from several
     processes at once."""
-    from alembic import command  # noqa: PLC0415  slow to import, and workers never migrate
-    from alembic.config import Config  # noqa: PLC0415
-
-    config = Config()
-    config.set_main_option("script_location", str(_MIGRATIONS))
     with engine.execution_options(writes=True).begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
+        config = _config()
         config.attributes["connection"] = connection
         command.upgrade(config, revision)
 
 
 @cache
 def newest_revision() -> str | None:
-    """The revision that this code needs: files of migrations begin with theirs, and are numbered."""
-    numbered = (path.name.partition("_")[0] for path in (_MIGRATIONS / "versions").glob("[0-9]*_*.py"))
-    return max(numbered, default=None)
+    """The revision that this code needs; it takes reading all migrations, so it is found once."""
+    return ScriptDirectory.from_config(_config()).get_current_head()
 
 
 def check(engine: Engine) -> None:
     """Raise SchemaMismatch unless the database is at the newest revision."""
     newest = newest_revision()
     with engine.connect() as connection:
-        known = inspect(connection).has_table("alembic_version")
-        found = connection.scalar(text("SELECT version_num FROM alembic_version")) if known else None
+        found = MigrationContext.configure(connection).get_current_revision()
     if found != newest:
         raise SchemaMismatch(
             f"the database is at revision {found}, the code needs {newest}: run `python -m db migrate`"
