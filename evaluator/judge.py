@@ -267,10 +267,12 @@ class Judge:
         if candidate.language is Language.TRITON:  # compiled by its first calls
             self._keep_built(candidate, subject, stage)
         if hidden:
-            with self.start_candidate(candidate, stage) as other:
-                checker.candidate = other
+            checker.candidate = other = self.start_candidate(candidate, stage)
+            try:
                 for sizes in hidden:
                     checker.check(sizes)
+            finally:
+                self.room.end(other)
         return checker.report
 
     def start_candidate(self, candidate: Candidate, stage: Stage) -> Subject:

@@ -61,6 +61,7 @@ class RunReply:
     mutated: Sequence[Sequence[Mapping[str, Any]]]
     grant: Grant
     wall_us: float
+    kept: bool
 
 
 class Subject:
@@ -163,18 +164,21 @@ class Subject:
         shake: float = 0.0,
         mutates: Sequence[int] = (),
         repeats: int = 1,
+        settle: bool = False,
     ) -> RunReply:
         """One call per input set, untimed, all of them `repeats` times in turn. The child is frozen afterwards, its
-        outputs kept under `slot`: the caller reads what it needs and calls `finish`."""
+        outputs kept under `slot`: the caller reads what it needs and calls `finish`. With `settle` it is not frozen,
+        and keeps nothing where its device has a place for copies."""
         grant = self.backend.grant_calls(calls, ours=self.kind != "candidate")
         try:
             start = time.perf_counter_ns()
             reply = self.child.request(
                 "run", timeout_s=timeout_s, fds=grant.fds,
                 slot=slot, tree=tree, grant=grant.fields, lift=lift, shake=shake, mutates=list(mutates),
-                repeats=repeats, poison=self.kind == "candidate",
+                repeats=repeats, poison=self.kind == "candidate", settle=settle,
             )  # fmt: skip
-            self.child.freeze()
+            if not settle:
+                self.child.freeze()
             wall_us = (time.perf_counter_ns() - start) / 1000
             replies = replies_of(reply, repeats * len(calls))
             mutated = _mutated(reply.get("mutated"), repeats * len(calls), len(mutates))
@@ -182,7 +186,7 @@ class Subject:
         except BaseException:
             grant.close()
             raise
-        return RunReply(replies, mutated, grant, wall_us)
+        return RunReply(replies, mutated, grant, wall_us, kept=reply.get("kept") is not False)
 
     def finish(self, reply: RunReply) -> None:
         """Let the child go on after `run`. Raises ChildMoved when it did so by itself."""
@@ -204,18 +208,22 @@ class Subject:
     ) -> list[tuple[Any, list[torch.Tensor]]]:
         """Replies of a child that is not hostile to itself (a reference) with their tensors, and after those the inputs
         that it changed; nothing is kept. `shake` is what its sums are rounded to (`child.shake`)."""
-        reply = self.run(tree, calls, slot="results", timeout_s=timeout_s, lift=lift, shake=shake, mutates=mutates)
+        reply = self.run(
+            tree, calls, slot="results", timeout_s=timeout_s, lift=lift, shake=shake, mutates=mutates, settle=True
+        )
         try:
             pairs = list(zip(reply.replies, reply.mutated, strict=True))
             tensors = self.fetch_calls([[*tensor_claims(item), *changed] for item, changed in pairs])
         finally:
             self.finish(reply)
-        self.drop("results")
+        if reply.kept:
+            self.drop("results")
         return list(zip(reply.replies, tensors, strict=True))
 
     def fetch_calls(self, claims: Sequence[Sequence[Mapping[str, Any]]]) -> list[list[torch.Tensor]]:
         """Private copies of what several calls claim, a list for each: a GPU's block of many of them is opened once."""
-        copies = iter(self.backend.fetch(self.child, [claim for call in claims for claim in call]))
+        ours = self.kind != "candidate"
+        copies = iter(self.backend.fetch(self.child, [claim for call in claims for claim in call], ours=ours))
         return [[next(copies) for _ in call] for call in claims]
 
     def observe(self, tree: Any, tensors: Sequence[torch.Tensor], *, timeout_s: float) -> dict[str, int]:

@@ -28,7 +28,7 @@ from evaluator.types import BaselineTime, Clock, Measurement, Verdict, Workload
 _SIZES = (1.0, 1.6)  # of a round, in units of the plan
 _NULL_ROUNDS = 4
 _REFINEMENTS = 3
-_FIRST_REPLAY_ROUNDS = 3
+_FIRST_REPLAY_ROUNDS = 2
 _FIRST_REPLAY_CALLS = 8  # times as many calls as a usual round holds, so that a single replay can be told from noise
 _FIRST_REPLAY_US = 100.0
 _FIRST_REPLAY_BYTES = 2 << 30

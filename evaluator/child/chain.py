@@ -109,13 +109,13 @@ def make_link(
     starts, sizes = starts[sizes > 1], sizes[sizes > 1]
     count = len(starts)
 
-    def below(limit: int) -> torch.Tensor:
-        return torch.randint(limit, (count,), generator=generator, device=generator.device).cpu()
+    def below(limit: int, rows: int = 1) -> torch.Tensor:
+        return torch.randint(limit, (rows, count), generator=generator, device=generator.device).cpu()
 
     bits = words(inputs[index])
-    values = [bits[(starts + below(1 << 40) % sizes).to(bits.device)].cpu().to(torch.int64) for _ in range(VALUES)]
-    rows = (starts + below(1 << 40) % sizes, below(output_elements), below(1 << 40), *values)
-    return Link(index, output, torch.stack(rows).to(inputs[index].device))
+    places = starts + below(1 << 40, VALUES + 1) % sizes
+    rows = torch.cat([places, below(output_elements), below(1 << 40)]).to(bits.device)
+    return Link(index, output, torch.cat([rows[VALUES:], bits[rows[:VALUES]].to(torch.int64)]))
 
 
 def step(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], link: Link) -> None:

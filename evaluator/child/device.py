@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from contextlib import AbstractContextManager
 from typing import Any, Protocol
 
@@ -29,6 +29,10 @@ class ChildDevice(Protocol):
 
     def claim(self, tensor: torch.Tensor) -> dict[str, Any]:
         """Where a tensor lies, so that the judge can read it: its layout and an "address" (CPU) or "handle" (CUDA)."""
+
+    def settled(self, tensors: Sequence[torch.Tensor]) -> dict[int, dict[str, Any]]:
+        """Copies where the judge may look again and again, until this is called again: a claim for each tensor's id.
+        Empty where nothing is gained by that, or there is too much for it."""
 
     def poisoned(self) -> AbstractContextManager[None]:
         """While entered, memory that is allocated holds what nobody expects in it, as far as that can be had."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import json
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 from typing import Any
@@ -46,7 +46,8 @@ def _follow(words: Words) -> None:
 
 
 def _call(session: Session, one: Mapping[str, Any]) -> None:
-    session.run({**one["call"], "slot": "tool", "lift": False, "mutates": [], "repeats": 1, "poison": False}, [])
+    plainly = {"slot": "tool", "lift": False, "mutates": [], "repeats": 1, "poison": False, "settle": False}
+    session.run({**one["call"], **plainly}, [])
     session.kept.clear()
 
 
@@ -100,6 +101,9 @@ class _OwnMemory:
     def poisoned(self) -> AbstractContextManager[None]:
         """Memory is left as it is."""
         return nullcontext()
+
+    def settled(self, tensors: Sequence[torch.Tensor]) -> dict[int, dict[str, Any]]:
+        return {}
 
     def spare(self, share: float) -> None:
         """Nothing is kept."""

@@ -27,6 +27,7 @@ from evaluator.child.shake import Shaken
 from evaluator.child.spec import TensorSpec, read_tree, write_tree
 
 _MAX_LEAVES = 256
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
 _MAX_TEXT, _MAX_BITS = 1000, 1024  # of a string or a number that a call returns in place of a tensor
 _KEPT_SHARE = 1 / 64  # of the device's memory that a child may keep for itself; the judge and others need the rest
 _BUILT_BYTES = 2 << 20
@@ -47,6 +48,7 @@ class Session:
         self.model: Any = None
         self.call: Any = None  # the model, or what torch.compile made of it
         self.kept: dict[str, Any] = {}
+        self._settled: dict[int, dict[str, Any]] = {}
         self.parameter_twins: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
         self.buffer_twins: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
 
@@ -182,7 +184,8 @@ class Session:
         until it is dropped.
 
         `lift` runs the reference in float64, with "shake" (see `child.shake`) its reductions a little off; `mutates`
-        are inputs whose state after each call is told, too.
+        are inputs whose state after each call is told, too. With "settle" nothing is kept, "kept" is False and copies
+        of the outputs lie where they can be read until the next such run, if the device has a place for that.
         """
         mapped = self._open(request, fds)
         tree, model, mutates = request["tree"], self.call, request["mutates"]
@@ -199,11 +202,24 @@ class Session:
                 outputs.append(output)
                 changed.append([after[index].clone() for index in mutates])
         self._device().finish()
-        self.kept[request["slot"]] = [mapped, outputs, changed]
-        return {
+        self._settled = self._settle([outputs, changed]) if request["settle"] else {}
+        reply = {
             "outputs": [self._output(value) for value in outputs],
             "mutated": [[self._tensor(tensor) for tensor in after] for after in changed],
+            "kept": not self._settled,
         }
+        if self._settled:
+            self._settled = {}
+            del outputs, output, changed, after
+            self._device().spare(_KEPT_SHARE)
+        else:
+            self.kept[request["slot"]] = [mapped, outputs, changed]
+        return reply
+
+    def _settle(self, values: Any) -> dict[int, dict[str, Any]]:
+        """Claims of lasting copies by the tensors' ids; empty where one of them is no plain tensor of this device."""
+        tensors = tensor_leaves(values)
+        return self._device().settled(tensors) if all(map(self._is_plain, tensors)) else {}
 
     def drop(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Forget what `run` kept, so that its memory can be used again."""
@@ -238,16 +254,20 @@ class Session:
         return self._device().open(request["grant"], fds)
 
     def _tensor(self, tensor: torch.Tensor) -> dict[str, Any]:
-        plain = type(tensor) is torch.Tensor or type(tensor) is torch.nn.Parameter
-        if not plain or tensor.layout is not torch.strided or tensor.device != self._device().torch_device:
+        if not self._is_plain(tensor):
             return {
-                "type": "torch.Tensor" if plain else type(tensor).__name__[:80],
+                "type": "torch.Tensor" if type(tensor) in _PLAIN else type(tensor).__name__[:80],
                 "device": str(tensor.device),
                 "layout": str(tensor.layout),
                 "shape": [int(n) for n in tensor.shape],
                 "dtype": str(tensor.dtype).removeprefix("torch."),
             }
-        return self._device().claim(tensor)
+        return self._settled.get(id(tensor)) or self._device().claim(tensor)
+
+    def _is_plain(self, tensor: torch.Tensor) -> bool:
+        """Whether it is an ordinary tensor on this device."""
+        ordinary = type(tensor) in _PLAIN and tensor.layout is torch.strided
+        return ordinary and tensor.device == self._device().torch_device
 
     def _output(self, value: Any) -> Any:
         """A claim about one call's result: nested lists, tuples and dicts of tensors, or what it is instead."""

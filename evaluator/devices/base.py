@@ -97,8 +97,11 @@ class DeviceBackend(Protocol):
         """Copy the input tensors of several calls, all of one layout, into fresh memory. With `ours` only children
         that run nothing of a Candidate's will see it, so that it may be one that such a child was shown before."""
 
-    def fetch(self, child: ChildProcess, claims: Sequence[Mapping[str, Any]]) -> list[torch.Tensor]:
-        """Snapshot the tensors that a child claims to have. Raises `child.spec.LayoutError` for false claims."""
+    def fetch(
+        self, child: ChildProcess, claims: Sequence[Mapping[str, Any]], *, ours: bool = False
+    ) -> list[torch.Tensor]:
+        """Snapshot the tensors that a child claims to have. A child that runs nothing of a Candidate's (`ours`) is
+        believed where it says that memory lasts. Raises `child.spec.LayoutError` for false claims."""
 
     def plan(
         self, call_us: float, call_bytes: int, output_bytes: int, round_us: float, parameter_bytes: int = 0

@@ -106,7 +106,10 @@ class CpuBackend:
             self._shared.free()
         self._shared = grant
 
-    def fetch(self, child: ChildProcess, claims: Sequence[Mapping[str, Any]]) -> list[torch.Tensor]:
+    def fetch(
+        self, child: ChildProcess, claims: Sequence[Mapping[str, Any]], *, ours: bool = False
+    ) -> list[torch.Tensor]:
+        del ours
         return [read_claim(child, claim) for claim in claims]
 
     def plan(

@@ -27,6 +27,7 @@ import torch
 from evaluator.cage.policy import CagePolicy
 from evaluator.child import cuda_chain, cuda_driver, warpwright_native
 from evaluator.child.chain import Link
+from evaluator.child.cuda_device import reserved_bytes
 from evaluator.child.cuda_driver import Driver, DriverError
 from evaluator.claims import replies_of, tensor_claims
 from evaluator.devices.base import Round, RoundPlan
@@ -42,7 +43,7 @@ _RELEASE_S = 20.0
 _PROBE_ELEMENTS = 1 << 20
 _TRITON = ("evaluator.child.triton_warm",) if importlib.util.find_spec("triton") else ()
 _PRELOAD = ("torch", "evaluator.child.ops", "evaluator.child.cuda_device", *_TRITON)
-_HOARD_BYTES = 8 * 1024**3  # of torch's freed memory that the judge keeps for itself; children need the rest
+_HOARD_SHARE = 1 / 8  # of the GPU's memory that the judge keeps of what torch has freed; children need the rest
 
 
 class CudaGrant:
@@ -120,6 +121,7 @@ class CudaBackend:
         self._retired = Retired()
         self._spare = Spare(self._retired)
         self._timed: dict[ChildProcess, _Timed] = {}
+        self._lasting: dict[ChildProcess, Peer] = {}
         self._looked_after: weakref.WeakSet[ChildProcess] = weakref.WeakSet()
         self._copy_rate_gbs: float | None = None
 
@@ -168,15 +170,28 @@ class CudaBackend:
         torch.cuda.synchronize(self.torch_device)
         return CudaGrant(block, self._spare.add if ours else self._retired.add)
 
-    def fetch(self, child: ChildProcess, claims: Sequence[Mapping[str, Any]]) -> list[torch.Tensor]:
-        del child
+    def fetch(
+        self, child: ChildProcess, claims: Sequence[Mapping[str, Any]], *, ours: bool = False
+    ) -> list[torch.Tensor]:
         peer = Peer(self._driver)
+        lasting = self._lasting_of(child) if ours else peer
         try:
-            copies = [clone(peer.tensor(claim)) for claim in claims]
+            copies = [clone((lasting if claim.get("lasting") is True else peer).tensor(claim)) for claim in claims]
             torch.cuda.synchronize(self.torch_device)
         finally:
             peer.close()  # what stays open here cannot be freed there
         return copies
+
+    def _lasting_of(self, child: ChildProcess) -> Peer:
+        """What is open of a child's memory as long as the child lives."""
+        if child not in self._lasting:
+            self._lasting[child] = Peer(self._driver)
+            child.add_cleanup(lambda: self._forget_lasting(child))
+        return self._lasting[child]
+
+    def _forget_lasting(self, child: ChildProcess) -> None:
+        self._driver.make_current()  # children end in any thread
+        self._lasting.pop(child).close()
 
     def plan(
         self, call_us: float, call_bytes: int, output_bytes: int, round_us: float, parameter_bytes: int = 0
@@ -297,7 +312,8 @@ class CudaBackend:
 
     def spare_bytes(self) -> int | None:
         free, _ = self._driver.memory()
-        return free + torch.cuda.memory_reserved(self.torch_device) - torch.cuda.memory_allocated(self.torch_device)
+        reserved, allocated = reserved_bytes(self.torch_device)
+        return free + reserved - allocated
 
     def least_us(self, written_bytes: int, plan: RoundPlan) -> float | None:
         name, l2_bytes = str(self._properties.name), int(self._properties.L2_cache_size)
@@ -321,13 +337,15 @@ class CudaBackend:
     def close(self) -> None:
         for child in list(self._timed):
             self._forget_timed(child)
+        for peer in self._lasting.values():
+            peer.close()
         self._spare.close()
         self._retired.close()
 
     def _block(self, calls: Sequence[Sequence[torch.Tensor]], link: Link | None = None) -> Block:
         """A block for these tensors; what was kept for later is given up when memory is short."""
-        spare = torch.cuda.memory_reserved(self.torch_device) - torch.cuda.memory_allocated(self.torch_device)
-        if spare > _HOARD_BYTES:
+        reserved, allocated = reserved_bytes(self.torch_device)
+        if reserved - allocated > _HOARD_SHARE * self._properties.total_memory:
             torch.cuda.empty_cache()
         try:
             return Block(self._driver, calls, link)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import weakref
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -62,6 +63,12 @@ class FakeDriver:
 
     def memory(self) -> tuple[int, int]:
         return 10 << 30, 20 << 30
+
+    def make_current(self) -> None:
+        """One device, one context."""
+
+    def synchronize(self) -> None:
+        """Nothing runs behind anybody's back."""
 
     def still_open(self) -> int:
         return sum(self.opened.values())
@@ -125,8 +132,7 @@ def driver(monkeypatch):
     monkeypatch.setattr(cuda_memory.torch, "as_tensor", as_tensor)
     monkeypatch.setattr(cuda_device.torch, "as_tensor", as_tensor)
     monkeypatch.setattr(torch.cuda, "synchronize", lambda device=None: None)
-    monkeypatch.setattr(torch.cuda, "memory_reserved", lambda device=None: 0)
-    monkeypatch.setattr(torch.cuda, "memory_allocated", lambda device=None: 0)
+    monkeypatch.setattr(torch.cuda, "memory_stats_as_nested_dict", lambda device=None: {})
     monkeypatch.setattr(torch.cuda, "empty_cache", lambda: None)
     return FakeDriver()
 
@@ -136,7 +142,8 @@ def backend(driver):
     made = cuda.CudaBackend.__new__(cuda.CudaBackend)
     made.torch_device = torch.device("cpu")
     made._ordinal, made._cpus, made._driver = 0, None, driver
-    made._looked_after = weakref.WeakSet()
+    made._looked_after, made._lasting = weakref.WeakSet(), {}
+    made._properties = SimpleNamespace(total_memory=20 << 30)
     made._nvml, made._retired, made._timed, made._copy_rate_gbs = None, Retired(), {}, None
     made._spare = Spare(made._retired)
     return made
@@ -223,6 +230,45 @@ def test_fetch_copies_and_keeps_nothing_open(backend, driver):
         with pytest.raises(LayoutError):
             backend.fetch(child, [{**claims[0], **wrong}])
     assert driver.still_open() == before
+
+
+@pytest.fixture
+def own(driver, monkeypatch):
+    """The child's side of a device with 1 GiB, in this process."""
+    made = cuda_device.CudaDevice.__new__(cuda_device.CudaDevice)
+    made.torch_device, made._driver, made._total_bytes = torch.device("cpu"), driver, 1 << 30
+    made._lasting, made._handle = None, ""
+    return made
+
+
+def test_what_lasts_is_opened_once_and_closed_with_its_child(backend, driver, own):
+    child = FakeChild(driver)
+    for turn in range(3):
+        tensors = [torch.full((3, 50), float(turn)), torch.arange(8).reshape(2, 4).t(), torch.zeros(0, 4)]
+        claims = own.settled(tensors)
+        assert set(claims) == {id(tensors[0]), id(tensors[1])}  # an empty one lies nowhere
+        found = backend.fetch(child, [claims[id(tensor)] for tensor in tensors[:2]], ours=True)
+        torch.testing.assert_close(found, tensors[:2])
+        assert found[1].stride() == tensors[1].stride()
+        assert driver.still_open() == 1
+    assert len(driver.blocks) == 1
+    backend.fetch(child, [claims[id(tensors[0])]])  # of a child that is not believed it is closed at once
+    assert driver.still_open() == 1
+    grown = own.settled([torch.ones(3 * BLOCK_BYTES, dtype=torch.uint8)])
+    assert len(driver.blocks) == 2  # the judge may look at the old one still
+    (copy,) = backend.fetch(child, list(grown.values()), ours=True)
+    assert bool(copy.all())
+    for action in child.cleanups:
+        action()
+    assert driver.still_open() == 0
+
+
+def test_what_does_not_fit_or_cannot_be_copied_stays_where_it_is(driver, own):
+    assert own.settled([torch.zeros(17 << 20, dtype=torch.uint8)]) == {}  # a 64th of the device is 16 MiB
+    assert own.settled([torch.zeros(1).expand(5)]) == {}
+    assert not driver.blocks
+    driver.limit = 1
+    assert own.settled([torch.zeros(1)]) == {}
 
 
 def test_a_grant_is_read_back_and_given_up(backend, driver):
