@@ -25,6 +25,8 @@ from tests.workers.conftest import Shop
 
 KILLS = ("cpu", "propose", "build", "control", "cpu", "control", "build", "propose", "cpu", "cpu")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "problems" / "rmsnorm_residual.py"
+HURRY = "hurry"
+"""The file that says that no kill is to come: what the scripted judge does need not last any longer."""
 QUICK = {"WARPWRIGHT_LEASE_S": "2", "WARPWRIGHT_HEARTBEAT_S": "0.3", "WARPWRIGHT_SWEEP_INTERVAL_S": "0.3"}
 
 
@@ -57,6 +59,7 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
         {
             "WARPWRIGHT_DATABASE_URL": f"sqlite:///{tmp_path / 'test.db'}",
             "FAKE_JUDGE_LOG": str(tmp_path / "judge.log"),
+            "FAKE_JUDGE_HURRY": str(tmp_path / HURRY),
             "WARPWRIGHT_REPLAY_DIR": str(tmp_path),
             "WARPWRIGHT_LOG_FORMAT": "json",
             **QUICK,
@@ -87,6 +90,8 @@ def kill_and_finish(shop: Shop, run: Run, *, pause_s: float, wait_s: float, seed
                 if kills:
                     assert not shop.run(run.id).status.ended, f"the run ended before its last kill: {kills}"
                     floor.replace(kills.pop())
+                if not kills:
+                    (shop.folder / HURRY).touch()
         finally:
             floor.stop()
 

@@ -2,7 +2,8 @@
 
 `speed=1.5` in a source passes with that speedup; `verdict=TIMEOUT` fails so; `refused` in a reference refuses it.
 `die`, `hang`, `garbage` misbehave: once, if FAKE_JUDGE_ONCE names a file to remember it by, else always.
-`sleep=0.2` takes that long. Every request is added, one line each, to the file FAKE_JUDGE_LOG.
+`sleep=0.2` takes that long, unless the file that FAKE_JUDGE_HURRY names is there.
+Every request is added, one line each, to the file FAKE_JUDGE_LOG.
 What says no speed has that of FAKE_JUDGE_SPEED, else 1; where that is set, references are admitted by the real judge.
 """
 
@@ -156,7 +157,8 @@ def answer(request: dict[str, Any]) -> Any:
     candidate = from_json(Candidate, request["candidate"])
     if op == "build":
         return to_json(BuildReport(candidate_hash=candidate.hash, signature=content_hash(candidate.source)))
-    if found := re.search(r"sleep=([\d.]+)", candidate.source):
+    found = re.search(r"sleep=([\d.]+)", candidate.source)
+    if found and not Path(os.environ.get("FAKE_JUDGE_HURRY") or "/nowhere").exists():
         time.sleep(float(found[1]))
     misbehave(candidate.source)
     if found := re.search(r"verdict=(\w+)", candidate.source):
