@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 from collections import Counter
 from collections.abc import Iterator
@@ -103,6 +104,12 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
             item.add_marker(pytest.mark.skip(reason="long run; make soak"))
         if item.path.relative_to(_HERE).parts[0] in _AGAINST_CLOCKS:
             item.add_marker(pytest.mark.flaky(reruns=2))
+
+
+def pytest_collection_finish() -> None:
+    """What is there by now stays: Python need not look through a million objects whenever it collects garbage."""
+    gc.collect()
+    gc.freeze()
 
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
