@@ -20,15 +20,15 @@ WAIT_S = 270.0
 
 pytestmark = pytest.mark.timeout(330)
 
-# Who sorts a row twice for its range does twice what must be done, and no compiler knows that. Not more than twice: in
-# the judge's rounds, which last as long as the faster one needs, the slower one is run many times.
-PROBLEM = '''"""The range of each row."""
+# Who sorts a row twice does twice what must be done, and no compiler knows that. Not more than twice: in the judge's
+# rounds, which last as long as the faster one needs, the slower one is run many times. And nothing but sorting: what
+# is computed element by element, the compiled Baseline would first compile.
+PROBLEM = '''"""Each row in falling and in rising order."""
 import torch, torch.nn as nn
 WORKLOADS = [{"name": "small", "rows": 8, "hidden": 1024}]
 class Model(nn.Module):
     def forward(self, x):
-        largest = torch.sort(x, dim=-1, descending=True).values[:, :1]
-        return largest - torch.sort(x, dim=-1).values[:, :1]
+        return torch.sort(x, dim=-1, descending=True).values, torch.sort(x, dim=-1).values
 def get_inputs(rows=8, hidden=1024):
     return [torch.randn(rows, hidden)]
 '''
@@ -39,9 +39,9 @@ import torch.nn as nn
 class ModelNew(nn.Module):
     def forward(self, x):
         rising = torch.sort(x, dim=-1).values
-        return rising[:, -1:] - rising[:, :1]
+        return rising.flip(-1), rising
 """
-WRONG = FILE.replace("-1:]", "-2:-1]")
+WRONG = FILE.replace("flip(-1)", "roll(1, -1)")
 
 
 def script(number: int, body: dict[str, Any]) -> Step:
@@ -96,7 +96,7 @@ def test_a_champion_from_the_model_path(tmp_path: Path) -> None:
     assert champion["proposer"] == "scripted"
     assert champion["confirmed"]
     made = next(p for p in whole if p["candidate_id"] == champion["id"])
-    assert "The range" in made["prompt"]
+    assert "in falling and in rising order" in made["prompt"]
     assert "Once." in made["reply"]
     assert made["input_tokens"] > 0
     assert made["output_tokens"] > 0
