@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import threading
 from functools import cache
 from typing import Any
@@ -49,7 +50,11 @@ def _logging(**_: Any) -> None:
 
 @signals.worker_ready.connect  # type: ignore[untyped-decorator]
 def _ready(sender: Any, **_: Any) -> None:
-    """Look at our queues at once: what was waiting while no worker was there needs no other nudge."""
+    """Look at our queues at once: what was waiting while no worker was there needs no other nudge.
+
+    What is here by now stays for good: a garbage collector that looked through it at the end would take half a second.
+    """
+    gc.freeze()
     queues = sorted(queue.name for queue in sender.task_consumer.queues)
     context().nudge(queues)
     for queue in queues[:1]:
