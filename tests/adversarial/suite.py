@@ -19,6 +19,7 @@ from typing import Self
 import pytest
 
 from evaluator import judge as judging
+from evaluator import timing
 from evaluator.cage import freezer
 from evaluator.judge import Judge
 from evaluator.languages import detect
@@ -31,6 +32,7 @@ HERE = Path(__file__).parent
 TRUE_TIME = "TRUE_TIME"
 FIRST_CALL_S = 4.0
 TRUE_RATIO = 1.3
+DISCARDED = timing._DISCARDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,6 +88,7 @@ class Court:
     def __init__(self, judge: Judge, folder: Path | None = None) -> None:
         self._patch = pytest.MonkeyPatch()
         self._patch.setattr(judging, "_JUDGE_RULES", QUICK)
+        self._patch.setattr(timing, "_DISCARDED", 0)  # where every core is busy, all that may be discarded is
         if judge.backend.kind is DeviceKind.CPU:
             self._patch.setattr(judging, "first_call_limit_s", _limit(judging.first_call_limit_s))
         if folder is not None:
@@ -116,6 +119,7 @@ class Court:
             if ratio is None or ratio.value < TRUE_RATIO:
                 break
             with pytest.MonkeyPatch.context() as patch:
+                patch.setattr(timing, "_DISCARDED", DISCARDED)
                 patch.setattr(judging, "_JUDGE_RULES", Rules(least_pairs=6, most_pairs=8 + 4 * attempt, racing=False))
                 again = self.try_case(case)
             other = again.speedup("fastest")

@@ -13,6 +13,7 @@ import httpx2
 import pytest
 
 from tests.e2e.test_optimize import command, ended
+from tests.support.quick_judge import COMMAND as QUICK_JUDGE
 from tests.support.scripted_llm import Fail, Say, ScriptedLLM, Step
 from warpwright.errors import ExitCode
 
@@ -57,7 +58,8 @@ def script(number: int, body: dict[str, Any]) -> Step:
 @contextmanager
 def service(data: Path, models: list[dict[str, Any]]) -> Iterator[str]:
     """`warpwright serve` with these endpoints; gives its address. Asked to end, it ends well and leaves no process."""
-    with command(data, "serve", "--port", "0", "--json", WARPWRIGHT_MODELS=json.dumps(models)) as process:
+    told = {"WARPWRIGHT_MODELS": json.dumps(models), "WARPWRIGHT_JUDGE_COMMAND": QUICK_JUDGE}
+    with command(data, "serve", "--port", "0", "--json", **told) as process:
         assert process.stdout is not None
         yield str(json.loads(process.stdout.readline())["url"])
         ended(process, data, signal.SIGTERM, ExitCode.OK)

@@ -1,0 +1,31 @@
+"""The real judge with short rounds: for tests that look at what comes of a verdict, and not at times.
+
+It is `python -m evaluator serve` in all else: stages, cages, fresh processes, pairs to confirm by.
+"""
+
+from __future__ import annotations
+
+import sys
+from dataclasses import replace
+from pathlib import Path
+
+COMMAND = f"{sys.executable} {Path(__file__).resolve()}"
+"""What WARPWRIGHT_JUDGE_COMMAND is to be for this judge."""
+
+
+def main() -> int:
+    """The exit status of the judge. What is imported here loads torch."""
+    sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
+    from evaluator import baselines, cli, confirm, judge, profile, timing
+    from tests.evaluator.rooms import QUICK
+
+    judge._JUDGE_RULES = QUICK
+    profile._RULES = QUICK
+    baselines._RULES = replace(baselines._RULES, round_us=QUICK.round_us, budget_s=QUICK.budget_s)
+    confirm._RULES = replace(confirm._RULES, round_us=QUICK.round_us)
+    timing._DISCARDED = 0  # where every core is busy, all that may be discarded is
+    return cli.main(["serve", *sys.argv[1:]])
+
+
+if __name__ == "__main__":
+    sys.exit(main())
