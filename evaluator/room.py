@@ -219,7 +219,7 @@ class Room:
                 subject.compile(COMPILED[mode])
                 tensors = oracle.inputs()
                 # The first call compiles. Its own limit, because a C++ compiler runs inside it.
-                subject.results(tensors.tree, [tensors.tensors], timeout_s=_COMPILE_S)
+                subject.results(tensors.tree, [tensors.tensors], timeout_s=_COMPILE_S, settle=False)
         except BaseException:
             subject.close()
             raise

@@ -205,11 +205,12 @@ class Subject:
         lift: bool = False,
         shake: float = 0.0,
         mutates: Sequence[int] = (),
+        settle: bool = True,
     ) -> list[tuple[Any, list[torch.Tensor]]]:
         """Replies of a child that is not hostile to itself (a reference) with their tensors, and after those the inputs
         that it changed; nothing is kept. `shake` is what its sums are rounded to (`child.shake`)."""
         reply = self.run(
-            tree, calls, slot="results", timeout_s=timeout_s, lift=lift, shake=shake, mutates=mutates, settle=True
+            tree, calls, slot="results", timeout_s=timeout_s, lift=lift, shake=shake, mutates=mutates, settle=settle
         )
         try:
             pairs = list(zip(reply.replies, reply.mutated, strict=True))

@@ -260,9 +260,9 @@ class Bench:
                 if turn:  # the first round prepares the child
                     usual_us = once.calls * contender.official_us()
                     excess_us.setdefault(contender.name, []).append(done.wall_us - usual_us)
-        # Skipped work is missing in every later replay, so even a suspect's best round shows it; a disturbed round,
-        # which an honest kernel may meet, does not count.
-        found = {c.name: (min if c.suspect else statistics.median)(excess_us[c.name]) for c in self.contenders}
+        # Skipped work is missing in every later replay, so even the best round shows it; a disturbed round, which
+        # anybody may meet, does not count.
+        found = {c.name: min(excess_us[c.name]) for c in self.contenders}
         common_us = max([0.0, *(found[c.name] for c in self.contenders if not c.suspect)])
         for contender in (c for c in self.contenders if c.suspect):
             over_us = found[contender.name] - common_us

@@ -14,7 +14,7 @@ from evaluator.child.cuda_driver import DeviceBytes, Driver, DriverError, round_
 from evaluator.child.spec import TensorSpec, pack
 
 _POISONED_BLOCKS, _POISONED_BYTES = 32, 256 << 20
-_SETTLED_SHARE = 1 / 64  # of the device's memory that copies may lie in which the judge looks at again and again
+_SETTLED_SHARE = 1 / 128  # of the device's memory that copies may lie in which the judge looks at again and again
 _ALIGNMENT = 256
 
 
@@ -105,15 +105,16 @@ class CudaDevice:
         ends: the judge may have it open."""
         known = 0 if self._lasting is None else self._lasting.numel()
         if size > known:
-            wanted = round_to_blocks(max(size, 2 * known))
-            if wanted > _SETTLED_SHARE * self._total_bytes:
+            most = int(_SETTLED_SHARE * self._total_bytes)
+            wanted = round_to_blocks(max(size, min(2 * known, most)))
+            if wanted > most:
                 return None
             try:
                 address = self._driver.allocate(wanted)
+                self._handle = self._driver.export(address)
             except DriverError:
                 return None
             self._lasting = torch.as_tensor(DeviceBytes(address, wanted), device="cuda")
-            self._handle = self._driver.export(address)
         return self._lasting
 
     @contextlib.contextmanager

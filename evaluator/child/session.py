@@ -202,24 +202,37 @@ class Session:
                 outputs.append(output)
                 changed.append([after[index].clone() for index in mutates])
         self._device().finish()
-        self._settled = self._settle([outputs, changed]) if request["settle"] else {}
-        reply = {
-            "outputs": [self._output(value) for value in outputs],
-            "mutated": [[self._tensor(tensor) for tensor in after] for after in changed],
-            "kept": not self._settled,
-        }
-        if self._settled:
-            self._settled = {}
+        settled = self._settle([outputs, changed], mapped) if request["settle"] else {}
+        reply = self._told(outputs, changed, settled)
+        if settled:
             del outputs, output, changed, after
             self._device().spare(_KEPT_SHARE)
         else:
             self.kept[request["slot"]] = [mapped, outputs, changed]
         return reply
 
-    def _settle(self, values: Any) -> dict[int, dict[str, Any]]:
-        """Claims of lasting copies by the tensors' ids; empty where one of them is no plain tensor of this device."""
+    def _told(
+        self, outputs: list[Any], changed: list[list[torch.Tensor]], settled: dict[int, dict[str, Any]]
+    ) -> dict[str, Any]:
+        """The reply of `run`."""
+        self._settled = settled
+        try:
+            return {
+                "outputs": [self._output(value) for value in outputs],
+                "mutated": [[self._tensor(tensor) for tensor in after] for after in changed],
+                "kept": not settled,
+            }
+        finally:
+            self._settled = {}
+
+    def _settle(self, values: Any, mapped: Mapped) -> dict[int, dict[str, Any]]:
+        """Claims of lasting copies by the tensors' ids. Empty where one of them is no plain tensor of this device, or
+        lies in what was granted: whoever shows that as its own is to fail as it would without copies."""
         tensors = tensor_leaves(values)
-        return self._device().settled(tensors) if all(map(self._is_plain, tensors)) else {}
+        if not all(map(self._is_plain, tensors)) or any(tensor.is_conj() or tensor.is_neg() for tensor in tensors):
+            return {}
+        granted = {_base(tensor) for call in mapped.calls for tensor in call}
+        return {} if any(_base(tensor) in granted for tensor in tensors) else self._device().settled(tensors)
 
     def drop(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Forget what `run` kept, so that its memory can be used again."""
@@ -317,6 +330,11 @@ def _made(reply: Any, device: torch.device) -> Any:
     if kind == "dict":
         return {key: _made(item, device) for key, item in body}
     return body
+
+
+def _base(tensor: torch.Tensor) -> int:
+    """Where the memory begins that a tensor looks into."""
+    return tensor.untyped_storage().data_ptr()
 
 
 def _accepted(function: Any, sizes: dict[str, Any]) -> dict[str, Any]:

@@ -12,7 +12,9 @@ import torch
 
 from evaluator.child import cuda_device
 from evaluator.child.chain import Link, derive, make_link, step
+from evaluator.child.cpu_device import CpuDevice
 from evaluator.child.cuda_driver import BLOCK_BYTES, DriverError
+from evaluator.child.session import Session
 from evaluator.child.spec import LayoutError, TensorSpec
 from evaluator.claims import tensor_claims
 from evaluator.devices import cuda, cuda_memory
@@ -264,11 +266,55 @@ def test_what_lasts_is_opened_once_and_closed_with_its_child(backend, driver, ow
 
 
 def test_what_does_not_fit_or_cannot_be_copied_stays_where_it_is(driver, own):
-    assert own.settled([torch.zeros(17 << 20, dtype=torch.uint8)]) == {}  # a 64th of the device is 16 MiB
+    assert own.settled([torch.zeros(9 << 20, dtype=torch.uint8)]) == {}  # a 128th of the device is 8 MiB
     assert own.settled([torch.zeros(1).expand(5)]) == {}
     assert not driver.blocks
     driver.limit = 1
     assert own.settled([torch.zeros(1)]) == {}
+
+
+def test_a_block_grows_to_what_it_may_be_and_is_shown_before_it_is_used(driver, own, monkeypatch):
+    assert own.settled([torch.zeros(5 << 20, dtype=torch.uint8)])
+    assert own.settled([torch.zeros(7 << 20, dtype=torch.uint8)])  # twice as large would be too large
+    before = own._handle
+    own._lasting = own._lasting[: 1 << 20]  # too small again
+
+    def refuse(base: int) -> str:
+        raise DriverError("cuIpcGetMemHandle", 1, "CUDA_ERROR_INVALID_VALUE")
+
+    monkeypatch.setattr(driver, "export", refuse)
+    assert own.settled([torch.zeros(2 << 20, dtype=torch.uint8)]) == {}
+    assert own._handle == before
+
+
+class Settling(CpuDevice):
+    """Keeps copies as a GPU's child does."""
+
+    def settled(self, tensors):
+        self.copies = [tensor.clone() for tensor in tensors]
+        return {id(t): {**self.claim(copy), "lasting": True} for t, copy in zip(tensors, self.copies, strict=True)}
+
+
+@pytest.mark.parametrize(
+    ("forward", "settles"),
+    [
+        (lambda x: x * 2, True), (lambda x: (x * 2, [x + 1]), True), (lambda x: x, False), (lambda x: x[1:], False),
+        (lambda x: (x * (1 + 1j)).conj(), False), (lambda x: x.to_sparse(), False), (lambda x: (x * 2, None), True),
+    ],
+)  # fmt: skip
+def test_a_reference_keeps_nothing_where_copies_last(monkeypatch, forward, settles):
+    session, given = Session(), torch.arange(6.0)
+    session.device, session.call = Settling(), forward
+    monkeypatch.setattr(session, "_open", lambda request, fds: SimpleNamespace(calls=[[given]]))
+    asked = {"slot": "s", "tree": TREE, "lift": False, "mutates": [], "repeats": 1, "poison": False}
+    reply = session.run({**asked, "settle": True}, [])
+    assert reply["kept"] is not settles
+    assert ("s" in session.kept) is not settles
+    assert session._settled == {}
+    if settles:
+        claims = [claim for item in reply["outputs"] for claim in tensor_claims(item)]
+        assert [claim["address"] for claim in claims] == [copy.data_ptr() for copy in session.device.copies]
+    assert session.run({**asked, "settle": False}, [])["kept"] is True
 
 
 def test_a_grant_is_read_back_and_given_up(backend, driver):
