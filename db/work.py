@@ -147,7 +147,9 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approach:
-    """A judged Candidate of the Run: the first words of the reply that it came of, and what became of it.
+    """A Candidate of the Run: the first words of the reply that it came of, and what became of it.
+
+    `verdict` is None while it is being judged.
 
     `measurements` and `ratios` (against "fastest") are of its newest judging; there are none unless it PASSED.
     """
@@ -155,7 +157,7 @@ class Approach:
     number: int
     language: Language
     niche: str
-    verdict: Verdict
+    verdict: Verdict | None
     stage: Stage
     reason: str
     said: str = ""

@@ -12,7 +12,7 @@ from evolution.types import Operator
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApproachNote:
-    """A kernel that was judged: what its writer said it does, and what became of it.
+    """A kernel that was answered: what its writer said it does, and what became of it (`verdict` "": not judged yet).
 
     `measurements` and `ratios` are of one judging; there are none unless it PASSED.
     """

@@ -129,8 +129,9 @@ def _answer(one: ApproachNote, names: set[str]) -> str:
     """One line for one answer: what became of it, and what its writer said."""
     measured = times.brief(one.measurements, one.ratios, names)
     failed = f"{one.verdict} at {one.stage}: {textwrap.shorten(one.reason, REASON_CHARACTERS, placeholder=' ...')}"
+    became = measured or (failed if one.verdict else "being judged")
     kind = f"{one.language}, {one.niche}" if one.niche and not one.said else one.language
-    return f"answer {one.number} ({kind}): {measured or failed}" + (f" | {one.said}" if one.said else "")
+    return f"answer {one.number} ({kind}): {became}" + (f" | {one.said}" if one.said else "")
 
 
 def _relative(one: ApproachNote, names: set[str]) -> str:

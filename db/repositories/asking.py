@@ -5,7 +5,7 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Sequence
 
-from sqlalchemy import func, select
+from sqlalchemy import func, or_, select
 from sqlalchemy.orm import Session
 
 from db.packing import load_baseline
@@ -142,12 +142,11 @@ def _relatives(s: Session, parent: CandidateRow) -> tuple[Approach, ...]:
 
 
 def _approach(row: CandidateRow, evaluation: Evaluation | None, said: str) -> Approach:
-    assert row.verdict is not None  # who asks has left out what was not judged yet
     return Approach(
         number=row.number,
         language=Language(row.language),
         niche=row.niche,
-        verdict=Verdict(row.verdict),
+        verdict=None if row.verdict is None else Verdict(row.verdict),
         stage=Stage(row.stage or Stage.SCREEN),
         reason=row.reason,
         said=said,
@@ -192,14 +191,17 @@ def _lessons(s: Session, run: RunRow) -> tuple[Lesson, ...]:
 
 
 def _approaches(s: Session, run: RunRow) -> tuple[Approach, ...]:
-    """What was answered so far, the tuner's values left out: the fastest and the newest, fastest first."""
+    """What was answered so far, the tuner's values left out: the fastest and the newest, fastest first; what is being
+    judged too, lest it be written once more."""
+    under_way = select(EvaluationRow.candidate_id).where(
+        EvaluationRow.run_id == run.id, EvaluationRow.state.in_(("building", "judging"))
+    )
     answers = (
         select(CandidateRow)
         .where(
             CandidateRow.run_id == run.id,
             CandidateRow.operator != Operator.TUNE,
-            CandidateRow.verdict.is_not(None),
-            CandidateRow.verdict != Verdict.INTERNAL_ERROR,
+            or_(CandidateRow.verdict != Verdict.INTERNAL_ERROR, CandidateRow.id.in_(under_way)),
         )
         .limit(_FASTEST)
     )

@@ -112,6 +112,7 @@ FAST = ApproachNote(
 FAILED = ApproachNote(
     number=3, language="cpp", niche="", verdict="BUILD_ERROR", stage="build", reason="no such intrinsic", said="Wider."
 )
+PENDING = ApproachNote(number=4, language="cpp", niche="", verdict="", said="Two rows at once.")
 GOOD = replace(
     PARENT,
     verdict="PASSED",
@@ -186,7 +187,7 @@ def material(operator: Operator) -> Material:
             ),
         ),
         varied=("rows=1", "rows=63"),
-        approaches=(FAST, FAILED),
+        approaches=(FAST, FAILED, PENDING),
     )
 
 

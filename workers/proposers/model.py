@@ -225,7 +225,7 @@ def _approach(one: Approach) -> ApproachNote:
         number=one.number,
         language=one.language.value,
         niche=one.niche,
-        verdict=one.verdict.value,
+        verdict=one.verdict.value if one.verdict is not None else "",
         stage=one.stage.value,
         reason=one.reason,
         said=one.said,
