@@ -1,7 +1,7 @@
 """`python -m bench.advance [URL]`: how long a decision takes, and how large the database is, after 10,000 Candidates.
 
 Every Candidate goes the whole way through the real transitions: a Proposal with a prompt and a reply of usual length, a
-build, a judgement with its samples; one in two is judged again. Models and judges take no time here. QUICK=1 makes 400.
+build, a judgement with its samples. Models and judges take no time here. QUICK=1 makes 400.
 """
 
 from __future__ import annotations

@@ -32,7 +32,7 @@ class MilestoneRow(Base):
 
 
 class TallyRow(Base):
-    """How many Evaluations of a Run ended where, and how. `kind` is first, again or confirm."""
+    """How many Evaluations of a Run ended where, and how. `kind` is judge or confirm."""
 
     __tablename__ = "tallies"
 

@@ -21,10 +21,11 @@ from sqlalchemy.orm import Session
 from db.clock import now
 from db.engine import make_engine, migrate, write_session
 from db.ids import new_id
+from db.queue_tables import JobRow
 from db.queues import JobKind
 from db.recording import BadRecording, Recording, read_recording
 from db.repositories import runs
-from db.tables import CandidateRow, EvaluationRow, EventRow, JobRow, ProposalRow
+from db.tables import CandidateRow, EvaluationRow, EventRow, ProposalRow
 from db.transitions import settle
 from db.transitions.advance import advance
 from db.transitions.extend import extend_run

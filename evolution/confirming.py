@@ -7,9 +7,10 @@ from evolution.state import Elite, SearchState
 
 MARGIN = 1.02
 FINAL_MARGIN = 1.0
-SETTLED_AFTER = 12
+SETTLED_AFTER = 24
 """A new best is confirmed once this many later Candidates did not beat it, or at once where it reaches the target."""
 MOST_REFUSED = 4
+"""Once so many that seemed as fast were refused, only what is clearly faster than they is tried."""
 
 
 def contender(state: SearchState, *, final: bool) -> Elite | None:
@@ -23,11 +24,13 @@ def contender(state: SearchState, *, final: bool) -> Elite | None:
         return None
     bar = max(1.0, state.champion.speedup if state.champion is not None else 1.0)
     standing = state.champion.hash if state.champion is not None else None
-    fresh = [e for e in state.elites if not (e.confirms or e.confirmed or e.pending) and e.hash != standing]
-    refused = sum(1 for e in state.elites if e.confirms and not e.confirmed)
-    if not fresh or refused >= MOST_REFUSED:
+    fresh = [e for e in state.elites if not (e.confirms or e.confirmed) and e.hash != standing]
+    if not fresh:
         return None
     best = max(fresh, key=lambda elite: (elite.speedup, elite.candidate_id))
+    refused = sum(1 for e in state.elites if e.confirms and not e.confirmed and e.speedup * MARGIN >= best.speedup)
+    if refused >= MOST_REFUSED:
+        return None
     if final:
         return best if best.speedup > bar * FINAL_MARGIN else None
     target = state.config.target_speedup

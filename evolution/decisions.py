@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from evaluator.schema import to_json
 from evaluator.types import canonical_json, content_hash
-from evolution.types import Confirm, Decision, Finish, Propose, Remeasure
+from evolution.types import Confirm, Decision, Finish, Propose
 
 
 def named(decision: Decision) -> tuple[str, ...]:
@@ -14,7 +14,7 @@ def named(decision: Decision) -> tuple[str, ...]:
     match decision:
         case Propose():
             return decision.parents
-        case Remeasure() | Confirm():
+        case Confirm():
             return (decision.candidate_id,)
         case Finish():
             return ()
@@ -32,8 +32,6 @@ def _line(decision: Decision, of: str) -> str:
             kept = {key: value for key, value in hint.items() if key != "candidate_id"}
             mark = f" #{content_hash(canonical_json(to_json(kept)))[:8]}" if kept else ""
             return f"propose {who} @{island}{f' from {of}' if of else ''}{mark}"
-        case Remeasure():
-            return f"remeasure {of}"
         case Confirm():
             return f"confirm {of}"
         case Finish():

@@ -1,7 +1,7 @@
 """The Niche of a Candidate: how it treats memory, computes, and spreads its work, read from its text alone.
 
-Words in the source are weak evidence, but they need no device and no compiler, and an archive only needs kernels that
-differ to be kept apart. The cells are few on purpose: an archive with more cells than Candidates selects nothing.
+Words in the source are weak evidence, but they need no device and no compiler, and pages and prompts only need a few
+words that tell kernels apart.
 """
 
 from __future__ import annotations
@@ -14,7 +14,7 @@ from evaluator.types import Language
 
 @dataclass(frozen=True, slots=True)
 class Niche:
-    """One cell of the archive; `str` gives "memory/compute/parallelisation"."""
+    """What kind of kernel it is; `str` gives "memory/compute/parallelisation"."""
 
     memory: str
     compute: str

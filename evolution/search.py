@@ -15,18 +15,23 @@ from evolution.parents import islanders, sample, sample_broken, sample_pair
 from evolution.state import ArmStats, Elite, SearchState
 from evolution.tunables import key_of
 from evolution.tuning import next_trial
-from evolution.types import Arm, Confirm, Decision, EndReason, Finish, Operator, Propose, Remeasure
+from evolution.types import Arm, Confirm, Decision, EndReason, Finish, Operator, Propose
 
 TUNER_SHARE = 0.5
 """At least this share of what is asked goes to the inner search, while it has something to try."""
-MOST_LUCK = 0.03
-"""A parent whose interval is no wider is not judged again: what luck can have given it is too little to matter."""
 LEAST_FAMILIES = 2
 """Until there are so many, what proposers have for designs comes first: the inner search compares relatives."""
+FIRST_DESIGNS = 5
+"""Until so many passed, new designs are asked for, and nothing is bred or mended yet..."""
+MOST_FIRST = 10
+"""...but for so many asks at the most..."""
+FIRST_SHARE = 8
+"""...and for one in so many of the Candidates that there may be."""
 LEAST_GAIN = 0.01
 """The inner search has its share while something may be so much faster (in log) than the fastest."""
 MOST_FAMILIES = 8
 """How many families the inner search looks at: the fastest."""
+_BREEDING = (Operator.REWRITE, Operator.DIFF, Operator.CROSSOVER, Operator.REPAIR)
 
 
 @dataclass(slots=True)
@@ -38,7 +43,6 @@ class _Plan:
     paid: int = 0
     asked: dict[int, int] = field(default_factory=dict)
     repaired: set[str] = field(default_factory=set)
-    remeasured: set[str] = field(default_factory=set)
     tried: dict[str, set[str]] = field(default_factory=dict)
 
 
@@ -63,7 +67,7 @@ def decide(state: SearchState, rng: Random) -> list[Decision]:
             over = _spent(state)
     quiet = over is not None and state.in_flight == 0
     best = contender(state, final=quiet or spending.last_call(state))
-    if best is not None and best.candidate_id not in plan.remeasured:
+    if best is not None:
         plan.decisions.append(Confirm(candidate_id=best.candidate_id))
     if not plan.decisions and state.idle:
         return [over or _spent(state)]
@@ -101,17 +105,18 @@ def _top_up(state: SearchState, plan: _Plan, rng: Random) -> None:
     seeds = list(range(seeds_asked(state), len(state.config.seed_sources) + len(state.warm)))
     if room > 0:
         _combine(state, plan, last=False)
+    turn = sum(one.asked for one in state.arms if one.arm != TUNER)  # a family is tuned where it is at home
     while len(plan.decisions) < room:
-        judgements = len(plan.remeasured)
-        if not spending.may_propose(state, plan.proposals, judgements):
+        if not spending.may_propose(state, plan.proposals):
             return
-        island = (state.proposals + plan.proposals) % state.config.islands
+        island = turn % state.config.islands
         decision = _seed(state, seeds.pop(0), island) if seeds else _next(state, plan, stats, island, rng)
         if decision is None:
             return
         plan.decisions.append(decision)
         if isinstance(decision, Propose):
             plan.proposals += 1
+            turn += decision.arm != TUNER
 
 
 def _combine(state: SearchState, plan: _Plan, *, last: bool) -> None:
@@ -134,13 +139,15 @@ def _next(state: SearchState, plan: _Plan, stats: list[ArmStats], island: int, r
     The inner search over Tunables costs no model call, so it has its share before the bandit is asked.
     """
     if len(state.families) >= LEAST_FAMILIES and _tuning_is_due(plan, stats):
-        tuned = _tune(state, plan, TUNER, island, rng, least=LEAST_GAIN)
+        tuned = _tune(state, plan, TUNER, rng, least=LEAST_GAIN)
         if tuned is not None:
             index = next(i for i, arm in enumerate(stats) if arm.arm == TUNER)
             plan.asked[index] = plan.asked.get(index, 0) + 1
             return tuned
     breeders = islanders(state.elites, island, rng)
     left = [i for i, arm in enumerate(stats) if _usable(state, plan, arm)]
+    if _is_first(state, plan) and any(stats[i].arm.operator is Operator.CREATE for i in left):
+        left = [i for i in left if stats[i].arm.operator not in _BREEDING]
     while left:
         index = left[
             bandit.choose([stats[i] for i in left], {k: plan.asked.get(i, 0) for k, i in enumerate(left)}, rng)
@@ -165,6 +172,14 @@ def _usable(state: SearchState, plan: _Plan, arm: ArmStats) -> bool:
     return is_up(arm) and (is_free(arm.arm) or spending.may_pay(state, plan.paid))
 
 
+def _is_first(state: SearchState, plan: _Plan) -> bool:
+    """Whether the first designs are still being collected: what a good one is made of is in some first draft."""
+    asked = sum(arm.asked for arm in state.arms if arm.arm != TUNER) + plan.proposals
+    limit = state.budget.candidates
+    wanted = FIRST_DESIGNS if limit is None else min(FIRST_DESIGNS, limit // FIRST_SHARE)
+    return len(state.elites) < wanted and asked < MOST_FIRST
+
+
 def _step(
     state: SearchState, plan: _Plan, arm: Arm, island: int, breeders: list[Elite], rng: Random
 ) -> Decision | None:
@@ -172,7 +187,7 @@ def _step(
         case Operator.CREATE:
             return Propose(arm=arm, island=island)
         case Operator.TUNE:
-            return _tune(state, plan, arm, island, rng)
+            return _tune(state, plan, arm, rng)
         case Operator.REPAIR:
             broken = sample_broken(state.broken, frozenset(plan.repaired))
             if broken is None:
@@ -182,27 +197,17 @@ def _step(
         case Operator.CROSSOVER:
             if len(breeders) < 2:
                 return None
-            pair = sample_pair(breeders, rng)
-            return _bred(plan, arm, island, pair)
+            return _bred(arm, island, *sample_pair(breeders, rng))
         case Operator.REWRITE | Operator.DIFF:
-            return _bred(plan, arm, island, (sample(breeders, rng),)) if breeders else None
+            return _bred(arm, island, sample(breeders, rng)) if breeders else None
 
 
-def _bred(plan: _Plan, arm: Arm, island: int, parents: tuple[Elite, ...]) -> Decision | None:
-    """Ask for a child; but a parent that may owe its place to luck is judged again first: luck does not breed."""
-    once = [parent for parent in parents if parent.times_judged < 2 and parent.luck > MOST_LUCK]
-    if any(parent.pending or parent.candidate_id in plan.remeasured for parent in once):
-        return None
-    if once:
-        plan.remeasured.add(once[0].candidate_id)
-        return Remeasure(candidate_id=once[0].candidate_id)
+def _bred(arm: Arm, island: int, *parents: Elite) -> Propose:
     return Propose(arm=arm, island=island, parents=tuple(parent.candidate_id for parent in parents))
 
 
-def _tune(
-    state: SearchState, plan: _Plan, arm: Arm, island: int, rng: Random, *, least: float = -math.inf
-) -> Decision | None:
-    """The untried Configuration with the best prospects; those of this call count as tried."""
+def _tune(state: SearchState, plan: _Plan, arm: Arm, rng: Random, *, least: float = -math.inf) -> Decision | None:
+    """The untried Configuration with the best prospects, on its family's island; those of this call count as tried."""
     families = [replace(f, tried=f.tried | plan.tried.get(f.family, frozenset())) for f in state.families]
     found = next_trial(families, rng, least=least)
     if found is None:
@@ -210,4 +215,4 @@ def _tune(
     family, configuration = found
     plan.tried.setdefault(family.family, set()).add(key_of(configuration))
     hint = {"configuration": configuration, "family": family.family}
-    return Propose(arm=arm, island=island, parents=(family.candidate_id,), hint=hint)
+    return Propose(arm=arm, island=family.island, parents=(family.candidate_id,), hint=hint)

@@ -55,10 +55,10 @@ def may_confirm(state: SearchState) -> bool:
     )
 
 
-def may_propose(state: SearchState, more: int = 0, judgements: int = 0) -> bool:
-    """Whether one more Candidate may be asked for, after `more` Proposals and `judgements` decided just now."""
+def may_propose(state: SearchState, more: int = 0) -> bool:
+    """Whether one more Candidate may be asked for, after `more` Proposals decided just now."""
     limit = state.budget.candidates
-    return (limit is None or state.spend.candidates + more < limit) and may_judge(state, more + judgements)
+    return (limit is None or state.spend.candidates + more < limit) and may_judge(state, more)
 
 
 def may_pay(state: SearchState, more: int = 0) -> bool:

@@ -12,33 +12,26 @@ from evolution.types import Arm, Budget, RunConfig, Spend
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elite:
-    """The fastest passed Candidate of one cell (island, niche). Ratios are against the fastest Baseline.
+    """The fastest passed Candidate of one design: a family, or a source of its own. Ratios are against the fastest
+    Baseline.
 
-    `pending`: an Evaluation of it is open. `confirms`: how often it went to confirm. `confirmed`: it was promoted.
+    `confirms`: how often it went to confirm. `confirmed`: it was promoted.
     """
 
     candidate_id: str
     number: int
     island: int
-    niche: str
     language: Language
     speedup: float
     low: float
-    times_judged: int = 1
-    pending: bool = False
     confirms: int = 0
     confirmed: bool = False
     hash: str = ""
 
-    @property
-    def luck(self) -> float:
-        """What of the speedup may be luck: how far its lower bound lies below it, as a share of it."""
-        return 1.0 - self.low / self.speedup if self.speedup > 0 else 1.0
-
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """Candidates that differ in their Configuration alone. `candidate_id` is the fastest of them.
+    """Candidates that differ in their Configuration alone. `candidate_id` is the fastest of them, at home on `island`.
 
     `seen` pairs Configurations with their speedups (0.0: it did not pass); `tried` holds the `tunables.key_of` of these
     and of those that are under way or were turned away.
@@ -46,6 +39,7 @@ class Family:
 
     family: str
     candidate_id: str
+    island: int = 0
     tunables: Mapping[str, tuple[Scalar, ...]]
     seen: tuple[tuple[Mapping[str, Scalar], float], ...]
     tried: frozenset[str]
@@ -127,7 +121,7 @@ class Standing:
 class SearchState:
     """A Run, as `decide` is told about it.
 
-    `proposals` counts all that were opened; `open_*` what is in flight. `warm` are Candidates of other Runs to try.
+    `open_*` is what is in flight. `warm` are Candidates of other Runs to try.
     `families` are those that the inner search may look at. Times are seconds of device work a step; 0.0 where none has
     been seen. `baseline` says in words what the fastest Baseline is. `shares` are the Workloads, if several.
     """
@@ -135,7 +129,6 @@ class SearchState:
     config: RunConfig
     budget: Budget
     spend: Spend
-    proposals: int = 0
     open_proposals: int = 0
     open_judgements: int = 0
     open_confirms: int = 0

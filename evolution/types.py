@@ -236,13 +236,6 @@ class Propose:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Remeasure:
-    """Decision: judge an elite again before it breeds."""
-
-    candidate_id: str
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
 class Confirm:
     """Decision: confirm a Candidate (fresh processes, fresh seeds, held-out Workloads, against the Champion)."""
 
@@ -257,4 +250,4 @@ class Finish:
     message: str
 
 
-Decision = Propose | Remeasure | Confirm | Finish
+Decision = Propose | Confirm | Finish

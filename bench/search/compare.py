@@ -1,11 +1,11 @@
 """`python -m bench.search.compare`: measurements until within 5 % of the best known kernel, ours and others.
 
-Every device measurement counts, the tuner's, re-measurements and confirmations (four each) too; what does not build is
+Every device measurement counts, the tuner's and confirmations (four each) too; what does not build is
 never on the device and counts for nobody. A search that does not get there within --most counts as that many. A ratio
 is the geometric mean over landscapes and seeds of what the other needs over what ours needs, with a bootstrap interval
 (95 %). With the tuner on, everybody has ours. QUICK=1: four seeds, and nothing is recorded. Losses are printed like the
-rest. The search was developed on the landscapes of DEVELOPED; the others were recorded afterwards and are held out:
-each ratio is also given for these two parts alone.
+rest. Each ratio is also given for parts alone: the deep landscapes, whose best kernels lie behind several edits, the
+shallow ones, and those that were recorded after the search was developed (HELD_OUT), once there are any.
 """
 
 from __future__ import annotations
@@ -34,14 +34,13 @@ from bench.search.peers import searches
 
 FOLDER = Path(__file__).with_name("landscapes")
 RESULT = Path(__file__).parents[1] / "results" / "search.json"
-DEVELOPED = (
-    "rmsnorm_residual", "softmax_scale_mask", "layernorm", "cross_entropy", "swiglu", "bias_gelu", "rope",
-    "deep.decode_attention-b16-2k", "deep.int8_linear-decode", "deep.softmax_scale_mask-prefill",
-    "deep.cross_entropy-llama3-1k",
+HELD_OUT = (
+    "deep.softmax_scale_mask-prefill", "deep.decode_attention-b1-8k", "deep.layernorm-gpt-8k",
+    "deep.softmax_scale_mask-encoder",
 )  # fmt: skip
-ABLATIONS = ("niches", "bandit", "novelty", "tuning", "re-measurement")
+ABLATIONS = ("bandit", "novelty", "tuning")
 MODULES = {"openevolve": "openevolve", "shinka-evolve": "shinka"}
-PARTS = ("developed", "held out")
+PARTS = ("held out", "deep", "shallow")
 Needed = dict[tuple[str, int], int]
 
 
@@ -85,8 +84,8 @@ def interval(logs: list[float]) -> tuple[float, float]:
 
 
 def versus(mine: Needed, other: Needed) -> dict[str, object]:
-    """How many times the measurements the other needs: above 1 where ours is ahead; all, and either part alone."""
-    parts = {name: [key for key in mine if (_problem(key) in DEVELOPED) is (name == "developed")] for name in PARTS}
+    """How many times the measurements the other needs: above 1 where ours is ahead; all, and each part alone."""
+    parts = {part: [key for key in mine if part in _parts(_problem(key))] for part in PARTS}
     return {
         **_ratio(mine, other, list(mine)),
         **{name: _ratio(mine, other, keys) for name, keys in parts.items() if keys},
@@ -96,6 +95,12 @@ def versus(mine: Needed, other: Needed) -> dict[str, object]:
 
 def _problem(key: tuple[str, int]) -> str:
     return key[0].split(" ")[0]
+
+
+def _parts(problem: str) -> set[str]:
+    """Which parts a landscape belongs to."""
+    depth = "deep" if problem.startswith("deep.") else "shallow"
+    return {depth, "held out"} if problem in HELD_OUT else {depth}
 
 
 def _ratio(mine: Needed, other: Needed, keys: list[tuple[str, int]]) -> dict[str, object]:

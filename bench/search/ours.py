@@ -15,8 +15,8 @@ from evolution import bandit
 from evolution.arms import TUNER, stats_of
 from evolution.bandit import judged_reward
 from evolution.search import decide
-from evolution.state import ArmStats, Broken, Elite, SearchState, Standing
-from evolution.types import Arm, Budget, Confirm, Finish, Operator, Propose, Remeasure, RunConfig, Spend
+from evolution.state import ArmStats, Broken, Elite, Family, SearchState, Standing
+from evolution.types import Arm, Budget, Confirm, Finish, Operator, Propose, RunConfig, Spend
 
 CONFIRM_COST = 4
 
@@ -65,41 +65,33 @@ class Ours:
             config=self.config,
             budget=Budget(candidates=10**9),
             spend=Spend(),
-            proposals=self.proposals,
             elites=tuple(sorted(self.elites.values(), key=lambda elite: elite.number)),
             broken=tuple(self.broken[::-1][:8]),
             arms=tuple(self.arms.values()),
-            families=tuple(self.known.families()),
+            families=tuple(self._at_home(family) for family in self.known.families()),
             champion=self.champion,
             since_best=self.since_best,
             judged_any=True,
             judge_s=1.0,
         )
 
-    def _do(self, decision: Propose | Remeasure | Confirm) -> None:
+    def _at_home(self, family: Family) -> Family:
+        elite = self.elites.get(family.family)
+        return family if elite is None else dataclasses.replace(family, island=elite.island)
+
+    def _do(self, decision: Propose | Confirm) -> None:
         if isinstance(decision, Propose):
             self._propose(decision)
             return
-        found = [(c, e) for c, e in self.elites.items() if e.candidate_id == decision.candidate_id]
-        if not found:  # a faster one took its cell meanwhile; the work is done all the same
-            self.meter.measure(
-                self._kernel(decision.candidate_id), 1 if isinstance(decision, Remeasure) else CONFIRM_COST
-            )
+        found = [(design, e) for design, e in self.elites.items() if e.candidate_id == decision.candidate_id]
+        if not found:  # a faster one took its place meanwhile; the work is done all the same
+            self.meter.measure(self._kernel(decision.candidate_id), CONFIRM_COST)
             return
-        [(cell, elite)] = found
+        [(design, elite)] = found
         kernel = self.land.kernels[elite.hash]
-        if isinstance(decision, Remeasure):
-            speedup = self.meter.measure(kernel)
-            again = {
-                "speedup": speedup,
-                "low": speedup * (1 - 2 * kernel.sigma),
-                "times_judged": elite.times_judged + 1,
-            }
-            self.elites[cell] = dataclasses.replace(elite, **again)
-            return
         self.meter.measure(kernel, CONFIRM_COST)
         good = kernel.speedup > 1.01 * (self.champion.speedup if self.champion is not None else 1.0)
-        self.elites[cell] = dataclasses.replace(elite, confirms=elite.confirms + 1, confirmed=good)
+        self.elites[design] = dataclasses.replace(elite, confirms=elite.confirms + 1, confirmed=good)
         if good:
             self.champion = Standing(candidate_id=elite.candidate_id, hash=elite.hash, speedup=kernel.speedup, own=True)
 
@@ -145,18 +137,14 @@ class Ours:
         if not child.passed:
             self.broken.append(Broken(candidate_id=name, island=island, verdict=Verdict.INCORRECT_VALUES))
             return
-        niche = "all" if self.off == "niches" else child.niche
-        cell = f"{island}/{niche}"
-        if cell not in self.elites or self.elites[cell].speedup < speedup:
-            self.elites[cell] = Elite(
+        if child.family not in self.elites or self.elites[child.family].speedup < speedup:
+            self.elites[child.family] = Elite(
                 candidate_id=name,
                 number=self.proposals,
                 island=island,
-                niche=niche,
                 language=Language(child.language),
                 speedup=speedup,
                 low=speedup * (1 - 2 * child.sigma),
-                times_judged=2 if self.off == "re-measurement" else 1,
                 hash=child.hash,
             )
 

@@ -240,7 +240,7 @@ def _arms(loader: Loader) -> None:
 def _tallies(loader: Loader) -> None:
     columns = {
         "run_id": "e.run_id",
-        "kind": "CASE WHEN e.kind = 'confirm' THEN 'confirm' ELSE 'first' END",
+        "kind": "CASE WHEN e.kind = 'confirm' THEN 'confirm' ELSE 'judge' END",
         "stage": "e.stage",
         "verdict": "e.verdict",
         "number": "count(*)",

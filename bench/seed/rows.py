@@ -51,7 +51,7 @@ NICHES = tuple(
 CANDIDATE = (
     "id", "run_id", "problem_id", "proposal_id", "number", "hash", "language", "source", "proposer", "operator",
     "model", "variant", "island", "parents", "family", "tunables", "configuration", "configuration_key", "signature",
-    "niche", "verdict", "stage", "reason", "speedup", "speedup_low", "speedup_high", "confidence", "times_judged",
+    "niche", "verdict", "stage", "reason", "speedup", "speedup_low", "speedup_high", "confidence",
     "elite", "confirms", "confirmed", "created_at",
 )  # fmt: skip
 RUN = (
@@ -120,7 +120,7 @@ class World:
         problem_id = self.problem_ids[plan.problem]
         device = "cuda" if plan.problem % 3 else "cpu"
         made = Made(run=(), candidates=[])
-        elite: dict[tuple[int, str], int] = {}
+        elite: dict[str, int] = {}
         best: tuple[float, int] = (0.0, -1)
         for number, values in enumerate(self._candidates(plan, begin, step), start=1):
             row = (values[0], run_id, problem_id, *values[1:])
@@ -128,9 +128,9 @@ class World:
             speedup = row[23]
             if speedup is None:
                 continue
-            cell = (row[12], row[19])
-            if cell not in elite or made.candidates[elite[cell]][23] < speedup:
-                elite[cell] = number - 1
+            design = row[14] or row[0]
+            if design not in elite or made.candidates[elite[design]][23] < speedup:
+                elite[design] = number - 1
             if speedup > best[0]:
                 best = (speedup, number - 1)
                 made.milestones.append(_milestone(row, len(made.milestones) + 1, step))
@@ -177,7 +177,7 @@ class World:
                 f'{{"BLOCK":{number % 64}}}' if tuned else None, f"sig{number}-{tail}",
                 NICHES[int(rng.random() ** 2 * len(NICHES))], verdict, stage or None, reason, speedup,
                 speedup and round(speedup * 0.98, 6), speedup and round(speedup * 1.02, 6), speedup and 0.95,
-                int(verdict is not None), False, 0, False, moment(ms),
+                False, 0, False, moment(ms),
             )  # fmt: skip
 
     def _promote(
@@ -231,7 +231,7 @@ class World:
     def _keep_samples(self, made: Made, begin: int, step: int) -> None:
         young = self.now_ms - SAMPLE_DAYS * DAY_MS
         for row in made.candidates:
-            if row[20] == "PASSED" and (begin + row[4] * step > young or row[30]):
+            if row[20] == "PASSED" and (begin + row[4] * step > young or row[29]):
                 for workload in ("decode", "prefill"):
                     for series in ("", "eager/graph", "compile/graph"):
                         data = self._samples[int(self.rng.random() * 64)]

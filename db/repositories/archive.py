@@ -1,4 +1,4 @@
-"""The Archive of a Run: the elite of every cell, island by Niche. Bounded by the number of cells."""
+"""The Archive of a Run: the elites, one of every design."""
 
 from __future__ import annotations
 
@@ -9,10 +9,15 @@ from db.repositories.candidates import LISTED, view
 from db.tables import CandidateRow
 from db.views import CandidateView
 
-MOST_CELLS = 2000
+MOST_ELITES = 200
 
 
 def elites(s: Session, run_id: str) -> tuple[CandidateView, ...]:
-    """The fastest passed Candidate of every cell, by island and Niche."""
-    rows = s.execute(select(*LISTED).where(CandidateRow.run_id == run_id, CandidateRow.elite).limit(MOST_CELLS))
-    return tuple(view(row) for row in sorted(rows, key=lambda row: (row.island, row.niche)))
+    """The fastest passed Candidate of each of the fastest designs, the fastest first."""
+    rows = s.execute(
+        select(*LISTED)
+        .where(CandidateRow.run_id == run_id, CandidateRow.elite)
+        .order_by(CandidateRow.speedup.desc(), CandidateRow.number)
+        .limit(MOST_ELITES)
+    )
+    return tuple(map(view, rows))

@@ -6,7 +6,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.clock import iso
-from db.tables import DeviceRow
+from db.queue_tables import DeviceRow
 from db.views import DeviceView
 from db.worker_tables import WorkerRow
 from evaluator.schema import from_json

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 
 from db.clock import iso, now
 from db.history import DeviceHourRow
-from db.tables import ALIVE, JobRow
+from db.queue_tables import ALIVE, JobRow
 from db.views import DeviceHour, WorkerView
 from db.worker_tables import WorkerRow
 

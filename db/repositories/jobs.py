@@ -7,9 +7,10 @@ from collections.abc import Callable
 from sqlalchemy.orm import Session
 
 from db.packing import load_baseline
+from db.queue_tables import JobRow
 from db.queues import JobKind
 from db.repositories import asking, webhooks
-from db.tables import AdmissionRow, BaselineRow, CandidateRow, EvaluationRow, JobRow, ProblemRow, RunRow
+from db.tables import AdmissionRow, BaselineRow, CandidateRow, EvaluationRow, ProblemRow, RunRow
 from db.views import Job
 from db.work import AdmitWork, BaselineWork, BuildWork, ConfirmWork, JudgeWork, WorkItem
 from evaluator.schema import from_json

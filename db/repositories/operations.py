@@ -11,8 +11,9 @@ from sqlalchemy.orm import Session
 
 from db import counters
 from db.clock import now
+from db.queue_tables import DeviceRow
 from db.repositories import queue
-from db.tables import DeviceRow, RunRow
+from db.tables import RunRow
 from db.views import QueueView
 from evolution.types import RunStatus
 

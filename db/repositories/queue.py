@@ -6,7 +6,7 @@ from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
 from db.clock import iso, now
-from db.tables import ALIVE, JobRow
+from db.queue_tables import ALIVE, JobRow
 from db.views import JobView, QueueView
 
 

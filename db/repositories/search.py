@@ -23,6 +23,8 @@ from evolution.tunables import key_of
 from evolution.types import Arm, Budget, Operator, RunConfig
 
 _RECENT = 40
+_MOST_ELITES, _MOST_ELITES_EACH = 64, 16
+"""So many designs are bred from (or so many for each island), the fastest: others would hardly ever be drawn."""
 _MOST_SEEN = 16
 """So many Configurations of a family are told to the inner search."""
 _MOST_BROKEN = 8
@@ -41,19 +43,22 @@ _MENDABLE = (
 
 # Statements are made once: building them costs as much as running them.
 _RUN: BindParameter[str] = bindparam("run_id")
-_ELITES = select(
-    CandidateRow.id,
-    CandidateRow.number,
-    CandidateRow.island,
-    CandidateRow.niche,
-    CandidateRow.language,
-    CandidateRow.speedup,
-    CandidateRow.speedup_low,
-    CandidateRow.times_judged,
-    CandidateRow.confirms,
-    CandidateRow.confirmed,
-    CandidateRow.hash,
-).where(CandidateRow.run_id == _RUN, CandidateRow.elite)
+_ELITES = (
+    select(
+        CandidateRow.id,
+        CandidateRow.number,
+        CandidateRow.island,
+        CandidateRow.language,
+        CandidateRow.speedup,
+        CandidateRow.speedup_low,
+        CandidateRow.confirms,
+        CandidateRow.confirmed,
+        CandidateRow.hash,
+    )
+    .where(CandidateRow.run_id == _RUN, CandidateRow.elite)
+    .order_by(CandidateRow.speedup.desc(), CandidateRow.number)
+    .limit(bindparam("most"))
+)
 # These read the index of families alone; Candidates' rows are long.
 _FAMILIES = (
     select(CandidateRow.family, func.max(CandidateRow.speedup))
@@ -71,7 +76,13 @@ _MEMBERS = (
     .where(CandidateRow.run_id == _RUN, CandidateRow.family.in_(bindparam("families", expanding=True)))
     .group_by(CandidateRow.family)
 )
-_FASTEST = select(CandidateRow.id, CandidateRow.family, CandidateRow.configuration_key, CandidateRow.tunables).where(
+_FASTEST = select(
+    CandidateRow.id,
+    CandidateRow.family,
+    CandidateRow.island,
+    CandidateRow.configuration_key,
+    CandidateRow.tunables,
+).where(
     CandidateRow.run_id == _RUN,
     CandidateRow.family.in_(bindparam("families", expanding=True)),
     CandidateRow.configuration_key.in_(bindparam("keys", expanding=True)),
@@ -106,19 +117,19 @@ def load(s: Session, run: RunRow, arms: Sequence[ArmStat]) -> SearchState:
     open_evaluations = s.execute(_OPEN_EVALUATIONS, {"run_id": run.id}).all()
     open_proposals = s.execute(_OPEN_PROPOSALS, {"run_id": run.id}).all()
     confirms = sum(row.kind == "confirm" for row in open_evaluations)
-    rows = s.execute(_ELITES, {"run_id": run.id}).all()
-    pending = {row.candidate_id for row in open_evaluations}
+    config = from_json(RunConfig, run.config)
+    most = max(_MOST_ELITES, _MOST_ELITES_EACH * config.islands)
+    rows = s.execute(_ELITES, {"run_id": run.id, "most": most}).all()
     budget = from_json(Budget, run.budget)
     stats = tuple(_arm(row) for row in arms)
     return SearchState(
-        config=from_json(RunConfig, run.config),
+        config=config,
         budget=budget,
         spend=runs.spend(run, now(s)),
-        proposals=run.proposals,
         open_proposals=len(open_proposals),
         open_judgements=len(open_evaluations) - confirms,
         open_confirms=confirms,
-        elites=tuple(_elite(row, row.id in pending) for row in sorted(rows, key=lambda row: row.number)),
+        elites=tuple(map(_elite, sorted(rows, key=lambda row: row.number))),
         broken=_broken(s, run),
         arms=stats,
         families=_families(s, run, [row.hint for row in open_proposals]),
@@ -147,17 +158,14 @@ def _standing(s: Session, run: RunRow) -> Standing | None:
     )
 
 
-def _elite(row: Any, pending: bool) -> Elite:
+def _elite(row: Any) -> Elite:
     return Elite(
         candidate_id=row.id,
         number=row.number,
         island=row.island,
-        niche=row.niche,
         language=Language(row.language),
         speedup=row.speedup or 0.0,
         low=row.speedup_low or 0.0,
-        times_judged=row.times_judged,
-        pending=pending,
         confirms=row.confirms,
         confirmed=row.confirmed,
         hash=row.hash,
@@ -212,6 +220,7 @@ def _families(s: Session, run: RunRow, hints: Sequence[Mapping[str, Any]]) -> tu
         Family(
             family=family,
             candidate_id=best[family].id,
+            island=best[family].island,
             tunables={name: tuple(values) for name, values in best[family].tunables.items()},
             seen=_seen(members[family]),
             tried=frozenset({key for _, key in members[family]} | {key for name, key in asked if name == family}),

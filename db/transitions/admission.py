@@ -6,8 +6,9 @@ from sqlalchemy.orm import Session
 
 from db.clock import now
 from db.packing import store_baseline
+from db.queue_tables import JobRow
 from db.queues import Nudge
-from db.tables import AdmissionRow, BaselineRow, JobRow, RunRow
+from db.tables import AdmissionRow, BaselineRow, RunRow
 from db.transitions.begin import seek_baseline, start
 from db.transitions.events import emit
 from db.transitions.locks import lock_problem, lock_runs, take

@@ -13,7 +13,7 @@ from db.queues import JobKind, Nudge
 from db.repositories import search
 from db.tables import CandidateRow, RunRow
 from db.transitions.events import emit
-from db.transitions.judging import add_evaluation, order_confirm
+from db.transitions.judging import order_confirm
 from db.transitions.locks import lock_run, take
 from db.transitions.orders import end_run, finish_job, order_job
 from db.transitions.proposing import open_proposal
@@ -22,7 +22,7 @@ from evaluator.types import DeviceKind, content_hash
 from evolution.decisions import describe, named
 from evolution.search import decide
 from evolution.state import SearchState
-from evolution.types import Confirm, Decision, EndReason, Finish, Operator, Propose, Remeasure, RunStatus
+from evolution.types import Confirm, Decision, EndReason, Finish, Operator, Propose, RunStatus
 
 
 def generator(seed: int, decision: int) -> Random:
@@ -60,8 +60,6 @@ def _decide(s: Session, run: RunRow) -> list[Nudge]:
         match decision:
             case Propose():
                 nudges += _propose(s, run, decision)
-            case Remeasure():
-                nudges += _remeasure(s, run, decision)
             case Confirm():
                 nudges += _confirm(s, run, decision, state)
             case Finish():
@@ -89,14 +87,6 @@ def _propose(s: Session, run: RunRow, decision: Propose) -> list[Nudge]:
         )
     return order_job(
         s, JobKind.PROPOSE, row.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind), run=run
-    )
-
-
-def _remeasure(s: Session, run: RunRow, decision: Remeasure) -> list[Nudge]:
-    candidate = s.get_one(CandidateRow, decision.candidate_id)
-    row = add_evaluation(s, run, candidate, kind="judge", state="judging")
-    return order_job(
-        s, JobKind.JUDGE, row.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind), run=run
     )
 
 

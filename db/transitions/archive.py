@@ -1,8 +1,11 @@
-"""The archive of elites as columns: the fastest passed Candidate of each cell (island, niche) carries `elite`."""
+"""The archive of elites as columns: the fastest passed Candidate of each design carries `elite`.
+
+A design is a family, or a source without Tunables.
+"""
 
 from __future__ import annotations
 
-from sqlalchemy import select, update
+from sqlalchemy import Update, select, update
 from sqlalchemy.orm import Session
 
 from db.tables import CandidateRow, RunRow
@@ -11,33 +14,26 @@ from evaluator.types import Verdict
 IMPROVEMENT = 1.01
 
 
-def refresh_cell(s: Session, candidate: CandidateRow) -> None:
-    """Choose the elite of a Candidate's cell again, after what is known of it has changed."""
+def refresh_elite(s: Session, candidate: CandidateRow) -> None:
+    """Choose the elite of a Candidate's design again, after what is known of it has changed."""
+    if candidate.family is None:
+        candidate.elite = candidate.verdict == Verdict.PASSED and candidate.speedup is not None
+        return
     s.flush()
-    cell = (
-        CandidateRow.run_id == candidate.run_id,
-        CandidateRow.island == candidate.island,
-        CandidateRow.niche == candidate.niche,
-    )
+    design = CandidateRow.run_id == candidate.run_id, CandidateRow.family == candidate.family
     best = s.scalars(
         select(CandidateRow.id)
-        .where(*cell, CandidateRow.verdict == Verdict.PASSED, CandidateRow.speedup.is_not(None))
-        .order_by(CandidateRow.speedup.desc(), CandidateRow.id)
+        .where(*design, CandidateRow.verdict == Verdict.PASSED, CandidateRow.speedup.is_not(None))
+        .order_by(CandidateRow.speedup.desc(), CandidateRow.number)
         .limit(1)
     ).one_or_none()
-    s.execute(
-        update(CandidateRow)
-        .where(CandidateRow.run_id == candidate.run_id, CandidateRow.elite, *cell[1:], CandidateRow.id != (best or ""))
-        .values(elite=False)
-        .execution_options(synchronize_session="fetch")
-    )
+    _mark(s, update(CandidateRow).where(*design, CandidateRow.elite, CandidateRow.id != (best or "")), elite=False)
     if best is not None:
-        s.execute(
-            update(CandidateRow)
-            .where(CandidateRow.id == best)
-            .values(elite=True)
-            .execution_options(synchronize_session="fetch")
-        )
+        _mark(s, update(CandidateRow).where(CandidateRow.id == best), elite=True)
+
+
+def _mark(s: Session, which: Update, *, elite: bool) -> None:
+    s.execute(which.values(elite=elite).execution_options(synchronize_session="fetch"))
 
 
 def refresh_best(s: Session, run: RunRow) -> None:

@@ -10,9 +10,10 @@ from sqlalchemy.orm import Session
 
 from db.clock import now
 from db.ids import new_id
+from db.queue_tables import DeviceRow
 from db.queues import JobKind, Nudge
 from db.repositories import champions
-from db.tables import AdmissionRow, BaselineRow, DeviceRow, EvaluationRow, RunRow
+from db.tables import AdmissionRow, BaselineRow, EvaluationRow, RunRow
 from db.transitions.events import emit
 from db.transitions.orders import order_advance, order_job
 from evaluator.schema import from_json

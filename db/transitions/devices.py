@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy.orm import Session
 
 from db.clock import now
+from db.queue_tables import DeviceRow
 from db.queues import device_queue
-from db.tables import DeviceRow
 from evaluator.schema import to_json
 from evaluator.types import Device, Environment
 

@@ -7,8 +7,9 @@ from sqlalchemy.orm import Session
 
 from db.clock import now
 from db.packing import clean
+from db.queue_tables import JobRow
 from db.queues import JobKind, Nudge
-from db.tables import CandidateRow, EvaluationRow, JobRow, ProblemRow, RunRow
+from db.tables import CandidateRow, EvaluationRow, ProblemRow, RunRow
 from db.transitions.admission import ATTEMPTS, give_up_admitting
 from db.transitions.judging import close_evaluation
 from db.transitions.locks import lock_run, take

@@ -15,7 +15,7 @@ from evaluator.types import Evaluation, Ratio, Stage
 
 
 def count_evaluation(s: Session, run: RunRow, kind: str, evaluation: Evaluation, device_s: float) -> None:
-    """One more Evaluation that ended like this. `kind` is first, again or confirm. The Run's row must be locked.
+    """One more Evaluation that ended like this. `kind` is judge or confirm. The Run's row must be locked.
 
     Counted for the Run, for its pages, and for the whole installation, for its metrics.
     """

@@ -12,8 +12,9 @@ from sqlalchemy.orm import Session
 
 from db.clock import now
 from db.ids import new_id
+from db.queue_tables import ALIVE, JobRow
 from db.queues import BUILD, BUILD_CUDA, CONTROL, PROPOSE, JobKind, Nudge
-from db.tables import ALIVE, AdmissionRow, BaselineRow, JobRow, RunRow
+from db.tables import AdmissionRow, BaselineRow, RunRow
 from db.transitions.admission import ATTEMPTS
 from db.transitions.begin import progress
 from db.transitions.failures import BROKEN_OFF, cancelled, drop, give_up

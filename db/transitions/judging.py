@@ -10,11 +10,12 @@ from sqlalchemy.orm import Session
 from db.clock import now
 from db.ids import new_id
 from db.packing import clean, store_evaluation
+from db.queue_tables import JobRow
 from db.queues import JobKind, Nudge
 from db.repositories import champions
-from db.tables import CandidateRow, ChampionRow, EvaluationRow, JobRow, RunRow
+from db.tables import CandidateRow, ChampionRow, EvaluationRow, RunRow
 from db.transitions.admission import ATTEMPTS
-from db.transitions.archive import IMPROVEMENT, refresh_best, refresh_cell
+from db.transitions.archive import IMPROVEMENT, refresh_best, refresh_elite
 from db.transitions.arms import stat_of
 from db.transitions.events import emit
 from db.transitions.history import count_evaluation, note_best, note_champion, note_use
@@ -90,7 +91,7 @@ def close_evaluation(s: Session, row: JobRow, evaluation: Evaluation) -> list[Nu
         return []
     if found.kind == "confirm":
         return _confirmed(s, run, candidate, found, evaluation)
-    return store_verdict(s, run, candidate, found, evaluation, first=candidate.times_judged == 0)
+    return store_verdict(s, run, candidate, found, evaluation)
 
 
 def _store(s: Session, found: EvaluationRow, evaluation: Evaluation) -> float:
@@ -108,21 +109,23 @@ def _store(s: Session, found: EvaluationRow, evaluation: Evaluation) -> float:
 
 
 def store_verdict(
-    s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow, evaluation: Evaluation, *, first: bool
+    s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow, evaluation: Evaluation
 ) -> list[Nudge]:
-    """Store what the build or the judge said of a Candidate. `first`: it had not been judged before."""
+    """Store what the build or the judge said of a Candidate."""
     device_s = _store(s, found, evaluation)
     passed = evaluation.verdict is Verdict.PASSED
     best_before = run.best_speedup
     run.spent_device_s += device_s
     charge(s, run.project_id, device_s=device_s)
-    count_evaluation(s, run, "first" if first else "again", evaluation, device_s)
+    count_evaluation(s, run, "judge", evaluation, device_s)
     if evaluation.verdict is Verdict.INTERNAL_ERROR:
-        return _our_fault(s, run, candidate, found, first=first)
+        candidate.verdict, candidate.stage, candidate.reason = Verdict.INTERNAL_ERROR, found.stage, found.reason
+        run.spent_candidates -= 1
+        return _our_fault(s, run, candidate, found)
     run.faults = 0
     _describe(candidate, evaluation)
-    keep_ratios(s, candidate, evaluation, first=first)
-    refresh_cell(s, candidate)
+    keep_ratios(s, candidate, evaluation)
+    refresh_elite(s, candidate)
     refresh_best(s, run)
     note_best(s, run)
     if passed:
@@ -130,12 +133,11 @@ def store_verdict(
         run.judged_s += device_s
     stat = stat_of(s, candidate)
     stat.device_s += device_s
-    if first:
-        improved = passed and candidate.speedup is not None and candidate.speedup > (best_before or 0.0) * IMPROVEMENT
-        run.since_best = 0 if improved else run.since_best + 1
-        stat.judged += 1
-        stat.passed += passed
-        stat.reward += judged_reward(candidate.speedup, best_before) if passed else 0.0
+    improved = passed and candidate.speedup is not None and candidate.speedup > (best_before or 0.0) * IMPROVEMENT
+    run.since_best = 0 if improved else run.since_best + 1
+    stat.judged += 1
+    stat.passed += passed
+    stat.reward += judged_reward(candidate.speedup, best_before) if passed else 0.0
     _tell(s, run, candidate, found)
     return order_advance(s, run)
 
@@ -146,7 +148,6 @@ def _describe(candidate: CandidateRow, evaluation: Evaluation) -> None:
         evaluation.stage,
         clean(evaluation.reason),
     )
-    candidate.times_judged += 1
     ratio = evaluation.speedup("fastest") if evaluation.verdict is Verdict.PASSED else None
     candidate.speedup = ratio.value if ratio is not None else None
     candidate.speedup_low = ratio.interval.low if ratio is not None else None
@@ -154,12 +155,9 @@ def _describe(candidate: CandidateRow, evaluation: Evaluation) -> None:
     candidate.confidence = ratio.interval.confidence if ratio is not None else None
 
 
-def _our_fault(s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow, *, first: bool) -> list[Nudge]:
+def _our_fault(s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow) -> list[Nudge]:
     """The Candidate is not charged; a Run whose judge keeps failing ends, and says so."""
     run.faults += 1
-    if first:
-        candidate.verdict, candidate.stage, candidate.reason = Verdict.INTERNAL_ERROR, found.stage, found.reason
-        run.spent_candidates -= 1
     _tell(s, run, candidate, found)
     if run.faults >= FAULTS and not RunStatus(run.status).ended:
         message = f"The judge failed {FAULTS} times in a row, by its own fault: {found.reason}"
@@ -192,15 +190,15 @@ def _confirmed(
     charge(s, run.project_id, device_s=device_s)
     count_evaluation(s, run, "confirm", evaluation, device_s)
     if evaluation.verdict is Verdict.INTERNAL_ERROR:
-        return _our_fault(s, run, candidate, found, first=False)
+        return _our_fault(s, run, candidate, found)
     run.faults = 0
     run.confirmed += 1
     run.confirmed_s += device_s
     stat_of(s, candidate).device_s += device_s
     if evaluation.verdict is not Verdict.PASSED:
         _describe(candidate, evaluation)
-        keep_ratios(s, candidate, evaluation, first=False)
-        refresh_cell(s, candidate)
+        keep_ratios(s, candidate, evaluation)
+        refresh_elite(s, candidate)
         refresh_best(s, run)
         note_best(s, run)
     elif evaluation.evidence.get("promote") is True and evaluation.speedup("fastest") is not None:

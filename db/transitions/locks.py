@@ -9,7 +9,8 @@ from sqlalchemy.orm import Session
 
 from db import origin
 from db.errors import NotFound
-from db.tables import JobRow, ProblemRow, RunRow
+from db.queue_tables import JobRow
+from db.tables import ProblemRow, RunRow
 from db.views import Job
 
 

@@ -11,8 +11,9 @@ from db import origin
 from db.clock import now
 from db.hooks import WebhookRow
 from db.ids import new_id
+from db.queue_tables import JobRow
 from db.queues import CONTROL, PROPOSE, JobKind, Nudge, build_queue, device_queue
-from db.tables import EvaluationRow, JobRow, ProposalRow, RunRow
+from db.tables import EvaluationRow, ProposalRow, RunRow
 from db.transitions.events import emit
 from db.transitions.lessons import learn
 from evaluator.types import DeviceKind

@@ -9,8 +9,9 @@ from db import counters
 from db.clock import now
 from db.ids import new_id
 from db.packing import clean
+from db.queue_tables import JobRow
 from db.queues import JobKind, Nudge
-from db.tables import CandidateRow, EvaluationRow, JobRow, ProposalRow, RunRow
+from db.tables import CandidateRow, EvaluationRow, ProposalRow, RunRow
 from db.texts import keep_text
 from db.transitions.arms import arm_stat, stat_of
 from db.transitions.events import emit
@@ -245,7 +246,7 @@ def settle_build(s: Session, job: Job, report: BuildReport) -> list[Nudge]:
     candidate.build = to_json(report)
     candidate.signature, candidate.launches = report.signature, report.launches
     if refused is not None:
-        return store_verdict(s, run, candidate, found, refused, first=True)
+        return store_verdict(s, run, candidate, found, refused)
     twin = _twin(s, candidate)
     if twin is not None:
         return _drop_duplicate(s, run, candidate, found, twin)

@@ -11,10 +11,9 @@ from evaluator.types import Evaluation
 from evolution.arms import DISPATCH
 
 
-def keep_ratios(s: Session, candidate: CandidateRow, evaluation: Evaluation, *, first: bool) -> None:
-    """Replace a Candidate's speedups over the fastest Baseline. `first`: it has none yet."""
-    if not first:
-        s.execute(delete(WorkloadRatioRow).where(WorkloadRatioRow.candidate_id == candidate.id))
+def keep_ratios(s: Session, candidate: CandidateRow, evaluation: Evaluation) -> None:
+    """Replace a Candidate's speedups over the fastest Baseline."""
+    s.execute(delete(WorkloadRatioRow).where(WorkloadRatioRow.candidate_id == candidate.id))
     s.add_all(
         WorkloadRatioRow(
             candidate_id=candidate.id,

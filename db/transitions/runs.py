@@ -8,9 +8,10 @@ from sqlalchemy.orm import Session
 from db.clock import now
 from db.errors import Conflict
 from db.ids import new_id
+from db.queue_tables import JobRow
 from db.queues import Nudge
 from db.repositories import runs
-from db.tables import JobRow, RunRow
+from db.tables import RunRow
 from db.transitions.begin import seek_admission
 from db.transitions.events import emit
 from db.transitions.locks import lock_problem, lock_run

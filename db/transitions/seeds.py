@@ -10,7 +10,9 @@ from sqlalchemy.orm import Session
 from db.errors import Conflict, NotFound
 from db.tables import CandidateRow, RunRow
 from evaluator.types import Verdict
-from evolution.types import MOST_SEEDS
+
+MOST_INHERITED = 16
+"""Each is judged again before anything new is asked for."""
 
 
 class Heritage(StrEnum):
@@ -37,13 +39,13 @@ def check_seeds(s: Session, project_id: str, problem_id: str, ids: tuple[str, ..
             raise Conflict(f"candidate {id} was written for another Problem: give its source as a seed instead")
 
 
-def inherited(s: Session, run_id: str, heritage: Heritage, *, most: int = MOST_SEEDS) -> tuple[str, ...]:
+def inherited(s: Session, run_id: str, heritage: Heritage, *, most: int) -> tuple[str, ...]:
     """The Candidates that a fork of a Run begins with, the fastest first, each source once."""
     kept = CandidateRow.confirmed if heritage is Heritage.CHAMPIONS else CandidateRow.elite
     rows = s.execute(
         select(CandidateRow.id, CandidateRow.hash)
         .where(CandidateRow.run_id == run_id, CandidateRow.verdict == Verdict.PASSED, kept)
-        .order_by(CandidateRow.speedup.desc(), CandidateRow.id)
+        .order_by(CandidateRow.speedup.desc(), CandidateRow.number)
     )
     first: dict[str, str] = {}
     for row in rows:

@@ -14,8 +14,9 @@ from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from db.clock import now
+from db.queue_tables import JobRow, ShareRow
 from db.queues import CONTROL, PROPOSE, JobKind
-from db.tables import JobRow, Project, RunRow, ShareRow
+from db.tables import Project, RunRow
 from db.transitions.projects import spent
 from db.views import Job
 from evaluator.types import DeviceKind

@@ -7,8 +7,8 @@ from sqlalchemy.orm import Session
 from db.clock import now
 from db.hooks import WebhookRow
 from db.packing import clean
+from db.queue_tables import JobRow
 from db.queues import Nudge
-from db.tables import JobRow
 from db.transitions.locks import take
 from db.transitions.orders import finish_job
 from db.views import Job

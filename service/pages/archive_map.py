@@ -1,4 +1,4 @@
-"""The Archive as a map: islands down, Niches across, the elite of every cell with its speedup."""
+"""The Archive as a map: islands down, Niches across, in every cell its fastest elite."""
 
 from __future__ import annotations
 
@@ -31,20 +31,22 @@ class ArchiveMap:
 
 
 def archive_map(elites: Sequence[CandidateView], islands: int) -> ArchiveMap:
-    """The map of these elites; the Niches of the fastest ones where there are too many to show."""
+    """The map of these elites (the fastest first); the Niches of the fastest where there are too many to show."""
     best: dict[str, float] = {}
     for one in elites:
         best[one.niche] = max(best.get(one.niche, 0.0), one.speedup.value if one.speedup is not None else 0.0)
     niches = sorted(sorted(best, key=lambda niche: -best[niche])[:MOST_COLUMNS])
     fastest = max(best.values(), default=1.0)
-    by_cell = {(one.island, one.niche): one for one in elites}
+    by_cell: dict[tuple[int, str], CandidateView] = {}
+    for one in elites:
+        by_cell.setdefault((one.island, one.niche), one)
     rows = sorted({*range(islands), *(one.island for one in elites)})
     return ArchiveMap(
         columns=tuple(tuple(niche.split("/")) for niche in niches),
         rows=tuple(
             (island, tuple(_cell(by_cell.get((island, niche)), fastest) for niche in niches)) for island in rows
         ),
-        filled=len(elites),
+        filled=len(by_cell),
         more=max(0, len(best) - MOST_COLUMNS),
     )
 

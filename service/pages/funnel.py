@@ -28,14 +28,14 @@ class Gate:
 
 
 def funnel(arms: Sequence[ArmView], tallies: Sequence[Tally], confirms: tuple[int, int]) -> list[Gate]:
-    """The levels of a Run's first judgements, then (confirmed again, promoted)."""
-    first = [tally for tally in tallies if tally.kind == "first"]
+    """The levels of a Run's judgements, then those of its confirmations."""
+    judgements = [tally for tally in tallies if tally.kind == "judge"]
     settled, made = sum(arm.settled for arm in arms), sum(arm.candidates for arm in arms)
-    judged = sum(tally.number for tally in first)
+    judged = sum(tally.number for tally in judgements)
     by_gate = [
-        _lost(first, Stage.SCREEN, Stage.BUILD),
-        _lost(first, Stage.CORRECTNESS),
-        _lost(first, Stage.TIMING, Stage.INTEGRITY, Stage.PROFILE, Stage.CONFIRM),
+        _lost(judgements, Stage.SCREEN, Stage.BUILD),
+        _lost(judgements, Stage.CORRECTNESS),
+        _lost(judgements, Stage.TIMING, Stage.INTEGRITY, Stage.PROFILE, Stage.CONFIRM),
     ]
     waiting = max(0, made - judged)
     built = judged - _sum(by_gate[0])
@@ -57,9 +57,9 @@ def funnel(arms: Sequence[ArmView], tallies: Sequence[Tally], confirms: tuple[in
     return gates
 
 
-def _lost(first: Sequence[Tally], *stages: Stage) -> tuple[tuple[str, int], ...]:
+def _lost(judgements: Sequence[Tally], *stages: Stage) -> tuple[tuple[str, int], ...]:
     counts: dict[str, int] = {}
-    for tally in first:
+    for tally in judgements:
         if tally.stage in stages and tally.verdict is not Verdict.PASSED:
             word = tally.verdict.value.replace("_", " ").lower()
             counts[word] = counts.get(word, 0) + tally.number

@@ -198,7 +198,7 @@ def show_queue(context: Ctx, who: Reads, id: RunId) -> Response:
         values = _frame(session, who, id, "queue")
         jobs = queue.of_run(session, id)
         tallies = history.tallies(session, id)
-    spent = {kind: sum(t.device_s for t in tallies if t.kind == kind) for kind in ("first", "again", "confirm")}
+    spent = {kind: sum(t.device_s for t in tallies if t.kind == kind) for kind in ("judge", "confirm")}
     return page("run_queue.html", **values, jobs=jobs, spent=spent, gauges=gauges(values["run"]))
 
 

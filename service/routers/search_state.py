@@ -30,7 +30,7 @@ def _of_run(context: Context, who: Principal, run_id: str, read: Any, page: Any)
     "/runs/{id}/archive", operation_id="get_archive", response_model=CandidatePage, summary="Read the Archive", **_RUN
 )
 def get_archive(context: Ctx, who: Reads, id: RunId) -> Response:
-    """The elite of every cell, by island and Niche."""
+    """The fastest passed Candidate of each of the 200 fastest designs, the fastest first."""
     return _of_run(context, who, id, archive.elites, CandidatePage)
 
 

@@ -17,9 +17,10 @@ from sqlalchemy.orm import Session
 from db.access_views import Quota
 from db.engine import read_session, write_session
 from db.ids import new_id
+from db.queue_tables import JobRow
 from db.queues import BUILD, CONTROL, PROPOSE, JobKind
 from db.repositories import candidates
-from db.tables import JobRow, Project
+from db.tables import Project
 from db.transitions.projects import change_project, charge
 from db.transitions.shares import KEEP_S, account
 from db.views import Job

@@ -12,8 +12,9 @@ from sqlalchemy import Engine, func, select
 
 from db.engine import read_session, write_session
 from db.errors import Conflict
+from db.queue_tables import JobRow
 from db.repositories import events, runs
-from db.tables import CandidateRow, EvaluationRow, JobRow, ProposalRow, RunRow
+from db.tables import CandidateRow, EvaluationRow, ProposalRow, RunRow
 from db.transitions import jobs, settle
 from db.transitions import runs as run_writes
 from db.views import Job

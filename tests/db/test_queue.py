@@ -8,10 +8,11 @@ import pytest
 from sqlalchemy import Engine, select
 
 from db.engine import read_session, write_session
+from db.queue_tables import JobRow
 from db.queues import JobKind
 from db.repositories import candidates, events, proposals
 from db.repositories import jobs as job_reads
-from db.tables import EvaluationRow, JobRow, Project
+from db.tables import EvaluationRow, Project
 from db.transitions import jobs, settle
 from db.transitions.advance import advance
 from db.views import Job

@@ -12,9 +12,10 @@ from sqlalchemy import Engine, event, insert, text
 
 from db.engine import read_session, write_session
 from db.ids import new_id
+from db.queue_tables import JobRow
 from db.queues import JobKind
 from db.repositories import candidates
-from db.tables import CandidateRow, EventRow, JobRow, ProposalRow, RunRow
+from db.tables import CandidateRow, EventRow, ProposalRow, RunRow
 from db.views import Job
 from evaluator.types import content_hash
 from evolution.tunables import key_of
@@ -68,7 +69,6 @@ def fill(engine: Engine, run_id: str, problem_id: str, numbers: range) -> None:
                 "speedup": rng.uniform(0.2, 1.2) if passed else None,
                 "speedup_low": 0.2,
                 "speedup_high": 1.3,
-                "times_judged": 2,
                 "elite": n < 1060,  # sixty, however many there are
             }
         )

@@ -53,7 +53,7 @@ def test_what_is_seeded_can_be_read(engine: Engine) -> None:
         assert whole.prompt.startswith("You write fast GPU kernels.")
         assert "class ModelNew" in whole.reply
         assert len(problems.list(s, "default", limit=100)) >= 3
-        assert sum(tally.number for tally in history.tallies(s, largest) if tally.kind == "first") == judged_of(found)
+        assert sum(tally.number for tally in history.tallies(s, largest) if tally.kind == "judge") == judged_of(found)
         assert history.milestones(s, largest)[-1].candidate_id == run.best_id
         passed = next(c for c in found if c.verdict is Verdict.PASSED)
         (judged, *_) = evaluations.for_candidate(s, passed.id)

@@ -8,10 +8,10 @@ from dataclasses import dataclass, field
 from sqlalchemy import Engine, select
 
 from db.engine import read_session, write_session
+from db.queue_tables import JobRow
 from db.queues import BUILD, CONTROL, PROPOSE, JobKind
 from db.repositories import jobs as job_reads
 from db.repositories import runs as run_reads
-from db.tables import JobRow
 from db.transitions import jobs, problems, runs, settle
 from db.transitions.advance import advance
 from db.views import Job

@@ -11,10 +11,9 @@ from evolution.bandit import judged_reward
 from evolution.search import decide
 from evolution.state import ArmStats, Broken, Elite, Family, SearchState, Standing
 from evolution.tunables import key_of
-from evolution.types import Arm, Budget, Confirm, Decision, Finish, Propose, Remeasure, RunConfig, Spend
+from evolution.types import Arm, Budget, Confirm, Decision, Finish, Propose, RunConfig, Spend
 
 TUNABLES = {"BLOCK": (1, 2, 4), "UNROLL": (1, 2)}
-NICHES = ("shared/plain/plain", "plain/reduce/plain", "vector/plain/split")
 
 
 @dataclass
@@ -37,7 +36,6 @@ class Simulation:
     tried: dict[str, set[str]] = field(default_factory=dict)
     tunable: dict[str, tuple[str, float]] = field(default_factory=dict)
     champion: Standing | None = None
-    proposals: int = 0
     since_best: int = 0
     judged: int = 0
     candidates: int = 0
@@ -45,16 +43,13 @@ class Simulation:
     log: list[Decision] = field(default_factory=list)
 
     def state(self) -> SearchState:
-        pending = {d.candidate_id for d in self.flight if isinstance(d, Remeasure | Confirm)}
         return SearchState(
             config=self.config,
             budget=self.budget,
             spend=self.spend,
-            proposals=self.proposals,
             open_proposals=sum(isinstance(d, Propose) for d in self.flight),
-            open_judgements=sum(isinstance(d, Remeasure) for d in self.flight),
             open_confirms=sum(isinstance(d, Confirm) for d in self.flight),
-            elites=tuple(replace(e, pending=e.candidate_id in pending) for e in self.elites.values()),
+            elites=tuple(self.elites.values()),
             broken=tuple(self.broken[::-1][:8]),
             arms=tuple(self.arms.values()),
             families=self._families(),
@@ -86,7 +81,6 @@ class Simulation:
     def _start(self, decision: Decision) -> None:
         self.flight.append(decision)
         if isinstance(decision, Propose):
-            self.proposals += 1
             self._spend(candidates=1)
             stats = self.arms.get(decision.arm, ArmStats(arm=decision.arm))
             self.arms[decision.arm] = replace(stats, asked=stats.asked + 1)
@@ -100,6 +94,7 @@ class Simulation:
             Family(
                 family=family,
                 candidate_id=name,
+                island=self.elites[family].island,
                 tunables=TUNABLES,
                 seen=(({"BLOCK": 2, "UNROLL": 1}, speedup),),
                 tried=frozenset(self.tried.get(family, ())),
@@ -113,16 +108,13 @@ class Simulation:
     def _settle(self, decision: Decision) -> None:
         if isinstance(decision, Propose):
             self._proposed(decision)
-        elif isinstance(decision, Remeasure | Confirm):
+        elif isinstance(decision, Confirm):
             elite = next((e for e in self.elites.values() if e.candidate_id == decision.candidate_id), None)
-            cost = self.judge_s * (4 if isinstance(decision, Confirm) else 1)
+            cost = self.judge_s * 4
             self._spend(device_s=cost, wall_s=cost)
             if elite is None:
                 return
-            key = f"{elite.island}/{elite.niche}"
-            if isinstance(decision, Remeasure):
-                self.elites[key] = replace(elite, times_judged=elite.times_judged + 1)
-                return
+            key = next(key for key, one in self.elites.items() if one is elite)
             good = elite.speedup > 1.01
             self.elites[key] = replace(elite, confirms=elite.confirms + 1, confirmed=good)
             if good:
@@ -163,21 +155,20 @@ class Simulation:
         if not passed:
             self.broken.append(Broken(candidate_id=name, island=decision.island, verdict=Verdict.BUILD_ERROR))
             return
-        niche = self.rng.choice(NICHES)
-        key = f"{decision.island}/{niche}"
+        drawn = self.rng.choice("fgh") if self.rng.random() < 0.3 else name
+        key = str(decision.hint.get("family", drawn))
         if key not in self.elites or self.elites[key].speedup < speedup:
             self.elites[key] = Elite(
                 candidate_id=name,
                 number=self.candidates,
                 island=decision.island,
-                niche=niche,
                 language=Language.CPP,
                 speedup=speedup,
                 low=speedup * 0.97,
                 hash=name,
             )
-            if self.rng.random() < 0.3:
-                self.tunable[self.rng.choice("fgh")] = name, speedup
+            if key in "fgh":
+                self.tunable[key] = name, speedup
 
 
 def check(state: SearchState, decisions: list[Decision]) -> None:
@@ -198,10 +189,11 @@ def check(state: SearchState, decisions: list[Decision]) -> None:
         match decision:
             case Propose():
                 assert 0 <= decision.island < state.config.islands
+                homes = {family.family: family.island for family in state.families}
+                assert decision.arm != TUNER or decision.island == homes[decision.hint["family"]]
                 assert set(decision.parents) <= known
                 assert decision.arm in (SEED, TUNER) or decision.arm.proposer in state.config.proposers
                 stats = next((a for a in state.arms if a.arm == decision.arm), None)
                 assert stats is None or not stats.exhausted
-            case Remeasure() | Confirm():
-                elite = next(e for e in state.elites if e.candidate_id == decision.candidate_id)
-                assert not elite.pending
+            case Confirm():
+                assert any(e.candidate_id == decision.candidate_id for e in state.elites)

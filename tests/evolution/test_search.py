@@ -5,6 +5,7 @@ from __future__ import annotations
 import ast
 import sys
 from collections import Counter
+from dataclasses import replace
 from pathlib import Path
 from random import Random
 
@@ -12,9 +13,12 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.types import Language
+from evaluator.types import Language, Verdict
+from evolution.arms import TUNER
+from evolution.confirming import contender
+from evolution.parents import sample, sample_pair
 from evolution.search import decide
-from evolution.state import ArmStats, Elite, SearchState, Standing
+from evolution.state import ArmStats, Broken, Elite, SearchState, Standing
 from evolution.types import (
     Arm,
     Budget,
@@ -23,7 +27,6 @@ from evolution.types import (
     Finish,
     Operator,
     Propose,
-    Remeasure,
     RunConfig,
     Spend,
 )
@@ -81,7 +84,7 @@ def test_islands_never_collapse_into_one(islands: int, seed: int) -> None:
     config = RunConfig(proposers=("model-a",), islands=islands, in_flight=3, stagnation_candidates=10_000)
     world = Simulation(Budget(candidates=120), config, Random(seed))
     world.run()
-    asked = Counter(d.island for d in world.log if isinstance(d, Propose))
+    asked = Counter(d.island for d in world.log if isinstance(d, Propose) and d.arm != TUNER)
     assert set(asked) == set(range(islands))
     assert max(asked.values()) - min(asked.values()) <= 1
     assert len({e.island for e in world.elites.values()}) == islands
@@ -130,7 +133,6 @@ def elite(number: int, speedup: float, **changes: object) -> Elite:
         "candidate_id": f"cand_{number}",
         "number": number,
         "island": 0,
-        "niche": f"n{number}",
         "language": Language.CPP,
         "speedup": speedup,
         "low": speedup * 0.97,
@@ -209,32 +211,60 @@ def test_a_failing_endpoint_is_left_alone() -> None:
     assert ended(state).reason is EndReason.NO_PROPOSER
 
 
-def test_elites_are_judged_again_before_they_breed() -> None:
-    config = RunConfig(proposers=("model-a",), in_flight=6, islands=1)
+def operators(state: SearchState) -> set[Operator]:
+    return {d.arm.operator for seed in range(40) for d in decide(state, Random(seed)) if isinstance(d, Propose)}
+
+
+def test_a_few_designs_come_before_anything_is_bred() -> None:
+    config = RunConfig(proposers=("model-a",), in_flight=4)
+    asked = ArmStats(arm=Arm(proposer="model-a", operator=Operator.CREATE), asked=6, settled=6)
     state = SearchState(
-        config=config,
-        budget=Budget(candidates=50),
-        spend=Spend(candidates=9),
-        elites=(elite(1, 1.5, low=1.2), elite(2, 1.4, low=1.2)),
-    )
-    for seed in range(20):
-        for decision in decide(state, Random(seed)):
-            assert not (isinstance(decision, Propose) and decision.parents)
-    again = {d.candidate_id for seed in range(20) for d in decide(state, Random(seed)) if isinstance(d, Remeasure)}
-    assert again == {"cand_1", "cand_2"}
+        config=config, budget=Budget(candidates=80), spend=Spend(candidates=6), arms=(asked,),
+        elites=(elite(1, 1.5), elite(2, 1.2)), broken=(Broken(candidate_id="b", island=0, verdict=Verdict.TIMEOUT),),
+    )  # fmt: skip
+    assert operators(state) == {Operator.CREATE}
+    enough = tuple(elite(number, 1.0) for number in range(5))
+    every = {Operator.REWRITE, Operator.DIFF, Operator.CROSSOVER, Operator.REPAIR}
+    assert operators(changed(state, elites=enough)) >= every
+    assert operators(changed(state, budget=Budget(candidates=10))) >= every, "a short Run improves what it has"
+    for many in (10, 20):  # whoever repeats itself or fails is not asked for ever
+        assert operators(changed(state, arms=(replace(asked, asked=many, settled=many),))) >= every
 
 
-def test_what_is_known_well_breeds_at_once() -> None:
-    config = RunConfig(proposers=("model-a",), in_flight=6, islands=1)
-    sure = SearchState(
-        config=config,
-        budget=Budget(candidates=50),
-        spend=Spend(candidates=9),
-        elites=(elite(1, 1.5, low=1.49), elite(2, 1.4, low=1.39)),
-    )
-    found = [decision for seed in range(20) for decision in decide(sure, Random(seed))]
-    assert not any(isinstance(decision, Remeasure) for decision in found)
-    assert any(isinstance(decision, Propose) and decision.parents for decision in found)
+def test_first_designs_wait_for_nobody_who_cannot_write_them() -> None:
+    config = RunConfig(proposers=("model-a",), in_flight=4)
+    down = ArmStats(arm=Arm(proposer="model-a", operator=Operator.CREATE), asked=6, settled=6, errors_in_row=3)
+    for silent in (down, replace(down, errors_in_row=0, exhausted=True), replace(down, errors_in_row=0, broke=True)):
+        state = SearchState(
+            config=config, budget=Budget(candidates=80), spend=Spend(candidates=6), arms=(silent,),
+            elites=(elite(1, 0.9), elite(2, 0.8)),
+        )  # fmt: skip
+        assert operators(state) >= {Operator.REWRITE, Operator.DIFF}
+
+
+def test_a_plateau_is_not_confirmed_for_ever_and_what_is_clearly_faster_always() -> None:
+    config = RunConfig(proposers=("model-a",), islands=1)
+    refused = tuple(elite(number, 1.5, confirms=1, low=1.45) for number in range(4))
+    state = SearchState(
+        config=config, budget=Budget(candidates=80), spend=Spend(candidates=40), since_best=30,
+        elites=(*refused, elite(9, 1.49, low=1.44)),
+    )  # fmt: skip
+    assert contender(state, final=False) is None
+    assert contender(state, final=True) is None
+    faster = changed(state, elites=(*state.elites, elite(10, 3.0, low=2.9)))
+    for final in (False, True):
+        found = contender(faster, final=final)
+        assert found is not None
+        assert found.number == 10
+    assert contender(changed(state, elites=state.elites[1:]), final=False) is not None
+
+
+def test_the_fast_breed_more_often_and_the_slow_too() -> None:
+    elites = (elite(1, 2.0), elite(2, 1.0), elite(3, 0.5))
+    drawn = Counter(sample(elites, Random(seed)).number for seed in range(2000))
+    assert drawn[1] > 3 * drawn[2] > 9 * drawn[3] > 0
+    assert {parent.number for parent in sample_pair(elites[:2], Random(1))} == {1, 2}
+    assert sample((elite(1, 0.0),), Random(0)).number == 1
 
 
 def test_seeds_come_first() -> None:

@@ -23,8 +23,8 @@ from starlette.testclient import TestClient
 import db.engine
 from db.counters import count
 from db.engine import read_session, write_session
+from db.queue_tables import JobRow
 from db.repositories import operations as picture_of
-from db.tables import JobRow
 from runtime.logs import configure_logging
 from runtime.queues import TASK_WORK
 from runtime.settings import Settings
@@ -130,9 +130,9 @@ def test_metrics_add_up_to_what_happened(client: TestClient, world: World, engin
     assert seen["warpwright_database_up", ()] == 1
     settled = {key[1]: value for key, value in seen.items() if key[0] == "warpwright_evaluations_total"}
     kinds = {kind for labels in settled for name, kind in labels if name == "kind"}
-    assert kinds >= {"first", "confirm"}
+    assert kinds >= {"judge", "confirm"}
     judged = sum(1 for job in world.done if job.kind in ("judge", "confirm"))
-    refused_at_build = settled[("kind", "first"), ("stage", "build"), ("verdict", "BUILD_ERROR")]
+    refused_at_build = settled[("kind", "judge"), ("stage", "build"), ("verdict", "BUILD_ERROR")]
     assert sum(settled.values()) == judged + refused_at_build
     timing = (("stage", "timing"),)
     assert seen["warpwright_stage_seconds_count", timing] * 0.5 == seen["warpwright_stage_seconds_sum", timing]

@@ -163,7 +163,7 @@ class Milestone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """How many Evaluations of a Run ended at a stage with a Verdict. `kind` is first, again or confirm."""
+    """How many Evaluations of a Run ended at a stage with a Verdict. `kind` is judge or confirm."""
 
     device_s: float
     kind: str
