@@ -9,7 +9,7 @@ from bench.lineage import table
 from db.recording import read_recording
 
 ROOT = Path(__file__).parents[2]
-RECORDED = sorted((ROOT / "tests" / "workers" / "recorded").glob("*.zip"))
+RECORDED = sorted((ROOT / "docs" / "studies" / "real-answers").glob("*.zip"))
 STUDY = (ROOT / "docs" / "studies" / "real-answers.md").read_text(encoding="utf-8")
 
 
@@ -21,6 +21,7 @@ def test_every_row_of_the_study_is_in_an_archive() -> None:
 
 
 def test_a_champion_of_each_recording_is_in_the_study() -> None:
+    assert len(RECORDED) == 3
     for path in RECORDED:
         recording = read_recording(path.read_bytes())
         champion = next(c for c in recording.lines["candidates"] if c["id"] == recording.run["run"]["champion_id"])
