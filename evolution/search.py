@@ -105,7 +105,7 @@ def _top_up(state: SearchState, plan: _Plan, rng: Random) -> None:
     seeds = list(range(seeds_asked(state), len(state.config.seed_sources) + len(state.warm)))
     if room > 0:
         _combine(state, plan, last=False)
-    turn = sum(one.asked for one in state.arms if one.arm != TUNER)  # a family is tuned where it is at home
+    turn = _asked(state)  # a family is tuned where it is at home
     while len(plan.decisions) < room:
         if not spending.may_propose(state, plan.proposals):
             return
@@ -174,10 +174,14 @@ def _usable(state: SearchState, plan: _Plan, arm: ArmStats) -> bool:
 
 def _is_first(state: SearchState, plan: _Plan) -> bool:
     """Whether the first designs are still being collected: what a good one is made of is in some first draft."""
-    asked = sum(arm.asked for arm in state.arms if arm.arm != TUNER) + plan.proposals
     limit = state.budget.candidates
     wanted = FIRST_DESIGNS if limit is None else min(FIRST_DESIGNS, limit // FIRST_SHARE)
-    return len(state.elites) < wanted and asked < MOST_FIRST
+    return len(state.elites) < wanted and _asked(state) + plan.proposals < MOST_FIRST
+
+
+def _asked(state: SearchState) -> int:
+    """How often anybody was asked, the inner search apart."""
+    return sum(arm.asked for arm in state.arms if arm.arm != TUNER)
 
 
 def _step(

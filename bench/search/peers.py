@@ -65,22 +65,25 @@ def drawn(land: Landscape, seed: int, most: int, tuner: bool) -> int | None:
     """Any recorded kernel, each as likely as the other. No search can do that: it draws what took an author many edits
     as easily as a first draft, and seldom a slip. It is told beside the others, since it is hard to beat."""
     rng = random.Random(f"random/{seed}")
-    meter = Meter(land, rng)
     kernels = sorted(land.kernels.values(), key=lambda kernel: kernel.hash)
-    tuned = _Tuned(land, meter, rng, tuner)
-    while meter.count < most and meter.reached_at is None:
-        tuned.measure(rng.choice(kernels))
-        tuned.step()
-    return meter.reached_at
+    return _over_and_over(land, rng, most, tuner, lambda: rng.choice(kernels))
 
 
 def best_of_n(land: Landscape, seed: int, most: int, tuner: bool) -> int | None:
     """The proposer asked from the reference alone, over and over."""
     rng = random.Random(f"best/{seed}")
-    meter, proposer = Meter(land, rng), Proposer(land, rng)
+    proposer = Proposer(land, rng)
+    return _over_and_over(land, rng, most, tuner, lambda: proposer.propose(None))
+
+
+def _over_and_over(
+    land: Landscape, rng: random.Random, most: int, tuner: bool, draw: Callable[[], Kernel]
+) -> int | None:
+    """Whatever is drawn, measured until the goal; nothing is learnt from it but by the tuner."""
+    meter = Meter(land, rng)
     tuned = _Tuned(land, meter, rng, tuner)
     while meter.count < most and meter.reached_at is None:
-        tuned.measure(proposer.propose(None))
+        tuned.measure(draw())
         tuned.step()
     return meter.reached_at
 

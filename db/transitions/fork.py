@@ -10,7 +10,7 @@ from db.errors import Conflict
 from db.queues import Nudge
 from db.repositories import runs
 from db.transitions.runs import create_run
-from db.transitions.seeds import MOST_INHERITED, Heritage, inherited
+from db.transitions.seeds import Heritage, inherited
 from evolution.types import MOST_SEEDS, Budget, Run, RunConfig, RunKind
 
 
@@ -34,7 +34,7 @@ def fork_run(
     elif config is None:
         config = dataclasses.replace(parent.config, seed_sources=(), seed_candidates=())
     room = MOST_SEEDS - len(config.seed_sources) - len(config.seed_candidates)
-    taken = inherited(s, run_id, heritage, most=max(0, min(room, MOST_INHERITED)))
+    taken = inherited(s, run_id, heritage, most=max(0, room))
     if not taken:
         what = "a confirmed champion" if heritage is Heritage.CHAMPIONS else "a candidate that passed"
         raise Conflict(f"run {run_id} has no {heritage} to begin with: it needs {what}")

@@ -22,7 +22,7 @@ from db.transitions.history import count_evaluation, note_best, note_champion, n
 from db.transitions.locks import lock_problem, lock_run, take
 from db.transitions.orders import end_run, finish_job, order_advance, order_job, retry_job
 from db.transitions.projects import charge
-from db.transitions.ratios import keep_ratios
+from db.transitions.ratios import drop_ratios, keep_ratios
 from db.views import Job
 from evaluator.schema import to_json
 from evaluator.types import SCHEMA_VERSION, DeviceKind, Evaluation, Verdict
@@ -197,7 +197,7 @@ def _confirmed(
     stat_of(s, candidate).device_s += device_s
     if evaluation.verdict is not Verdict.PASSED:
         _describe(candidate, evaluation)
-        keep_ratios(s, candidate, evaluation)
+        drop_ratios(s, candidate)
         refresh_elite(s, candidate)
         refresh_best(s, run)
         note_best(s, run)

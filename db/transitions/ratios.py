@@ -1,4 +1,4 @@
-"""Keeping what the newest judging of a Candidate said of each Workload."""
+"""Keeping what the judging of a Candidate said of each Workload."""
 
 from __future__ import annotations
 
@@ -12,8 +12,7 @@ from evolution.arms import DISPATCH
 
 
 def keep_ratios(s: Session, candidate: CandidateRow, evaluation: Evaluation) -> None:
-    """Replace a Candidate's speedups over the fastest Baseline."""
-    s.execute(delete(WorkloadRatioRow).where(WorkloadRatioRow.candidate_id == candidate.id))
+    """Keep a Candidate's speedups over the fastest Baseline; it has none yet."""
     s.add_all(
         WorkloadRatioRow(
             candidate_id=candidate.id,
@@ -27,3 +26,8 @@ def keep_ratios(s: Session, candidate: CandidateRow, evaluation: Evaluation) -> 
         for ratio in evaluation.speedups
         if ratio.against == "fastest" and ratio.workload is not None
     )
+
+
+def drop_ratios(s: Session, candidate: CandidateRow) -> None:
+    """Forget what a Candidate that failed its confirmation seemed to be worth."""
+    s.execute(delete(WorkloadRatioRow).where(WorkloadRatioRow.candidate_id == candidate.id))

@@ -40,7 +40,7 @@ def check_seeds(s: Session, project_id: str, problem_id: str, ids: tuple[str, ..
 
 
 def inherited(s: Session, run_id: str, heritage: Heritage, *, most: int) -> tuple[str, ...]:
-    """The Candidates that a fork of a Run begins with, the fastest first, each source once."""
+    """The Candidates that a fork of a Run begins with, the fastest first, each source once: `most`, or fewer."""
     kept = CandidateRow.confirmed if heritage is Heritage.CHAMPIONS else CandidateRow.elite
     rows = s.execute(
         select(CandidateRow.id, CandidateRow.hash)
@@ -50,4 +50,4 @@ def inherited(s: Session, run_id: str, heritage: Heritage, *, most: int) -> tupl
     first: dict[str, str] = {}
     for row in rows:
         first.setdefault(row.hash, row.id)
-    return tuple(first.values())[:most]
+    return tuple(first.values())[: min(most, MOST_INHERITED)]

@@ -10,12 +10,11 @@ from typing import Any
 import torch
 
 from evaluator.child.chain import Link
-from evaluator.child.cuda_driver import DeviceBytes, Driver, DriverError, round_to_blocks
+from evaluator.child.cuda_driver import ALIGNMENT, DeviceBytes, Driver, DriverError, round_to_blocks
 from evaluator.child.spec import TensorSpec, pack
 
 _POISONED_BLOCKS, _POISONED_BYTES = 32, 256 << 20
 _SETTLED_SHARE = 1 / 128  # of the device's memory that copies may lie in which the judge looks at again and again
-_ALIGNMENT = 256
 
 
 class NotItsOwn(RuntimeError):
@@ -90,7 +89,7 @@ class CudaDevice:
         filled = [tensor for tensor in tensors if tensor.numel()]
         if any(step == 0 < size - 1 for t in filled for size, step in zip(t.shape, t.stride(), strict=True)):
             return {}  # nothing can be copied to where elements lie on each other
-        specs, size = pack(filled, _ALIGNMENT)
+        specs, size = pack(filled, ALIGNMENT)
         raw = self._room_for(size)
         if raw is None:
             return {}

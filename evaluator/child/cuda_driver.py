@@ -12,6 +12,7 @@ from functools import cache
 
 IPC_HANDLE_BYTES = 64
 BLOCK_BYTES = 2 * 1024 * 1024  # what the driver shares by handle is whole 2 MiB blocks: neighbours would leak
+ALIGNMENT = 256  # what cudaMalloc aligns to: tensors that are laid out so are as aligned as fresh ones
 _IPC_LAZY_PEER_ACCESS = 1
 _LIMIT_PERSISTING_L2 = 6
 _OUT_OF_MEMORY = 2

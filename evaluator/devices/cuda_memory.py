@@ -12,11 +12,10 @@ from typing import Any
 import torch
 
 from evaluator.child.chain import Link
-from evaluator.child.cuda_driver import DeviceBytes, Driver, DriverError, round_to_blocks
+from evaluator.child.cuda_driver import ALIGNMENT, DeviceBytes, Driver, DriverError, round_to_blocks
 from evaluator.child.spec import LayoutError, TensorSpec, pack
 from evaluator.errors import CageError
 
-ALIGNMENT = 256  # what cudaMalloc aligns to, so every tensor is as aligned as a fresh one
 _RETIRED_LIMIT_BYTES = 4 * 1024**3
 _SPARE_BLOCKS, _SPARE_BYTES = 4, 2 * 1024**3
 
