@@ -114,11 +114,12 @@ def pytest_collection_finish() -> None:
 
 def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
     """Blocks at the end that say what was tried again, what was not run on this machine, and why."""
-    again = Counter(report.nodeid for report in terminalreporter.stats.get("rerun", []))
+    again = terminalreporter.stats.get("rerun", [])
     if again:
         terminalreporter.write_sep("=", "TRIED AGAIN", yellow=True, bold=True)
-        for name, count in sorted(again.items()):
-            terminalreporter.write_line(f"{count:>5} more: {name}", yellow=True)
+        for report in again:
+            terminalreporter.write_line(f"{report.nodeid} after {report.duration:.1f} s, because", yellow=True)
+            terminalreporter.write_line(report.longreprtext)
     reasons: Counter[tuple[str, str]] = Counter()
     for report in terminalreporter.stats.get("skipped", []):
         reason = str(report.longrepr[2]) if isinstance(report.longrepr, tuple) else str(report.longrepr)
