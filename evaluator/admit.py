@@ -9,12 +9,13 @@ import torch
 
 from evaluator.child.lift import widened
 from evaluator.child.spec import LayoutError
-from evaluator.correctness import sizes_to_check
+from evaluator.clockwork import Clockwork
 from evaluator.devices.rates import matmul_gflops
 from evaluator.errors import ChildError, ChildFault, ChildTimeout, EvaluatorError
-from evaluator.judge import Clockwork, Judge, secret_generator
+from evaluator.judge import Judge, secret_generator
 from evaluator.limits import Limit, Target, rule_for
 from evaluator.oracle import Expected, Oracle
+from evaluator.sizes import sizes_to_check
 from evaluator.subject import Arguments, Subject
 from evaluator.types import Admission, Domain, Problem, Stage, Verdict, Workload, WorkloadFacts
 

@@ -8,12 +8,13 @@ from typing import Any
 from evaluator.built import built_by
 from evaluator.cage.policy import Limits
 from evaluator.clean import clean
-from evaluator.correctness import sizes_to_check
+from evaluator.clockwork import Clockwork
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
-from evaluator.judge import Clockwork, Judge
+from evaluator.judge import Judge
 from evaluator.languages import adapter
 from evaluator.languages.base import Ahead, BuildFacts
 from evaluator.screen import screen
+from evaluator.sizes import sizes_to_check
 from evaluator.subject import rejection
 from evaluator.types import BuildReport, Candidate, Evaluation, Language, Problem, Stage, Verdict, content_hash
 

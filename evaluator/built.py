@@ -21,7 +21,7 @@ from evaluator.process import ChildProcess
 from evaluator.types import Candidate, Environment, content_hash
 
 FOLDER_VARIABLE = "WARPWRIGHT_BUILT_FILES"
-_NAME = re.compile(r"native/[0-9a-f]{32}\.so|triton/[A-Za-z0-9_-]{1,100}/[A-Za-z0-9_][A-Za-z0-9_.-]{0,150}")
+_NAME = re.compile(r"native/[0-9a-f]{32}\.(so|cubin)|triton/[A-Za-z0-9_-]{1,100}/[A-Za-z0-9_][A-Za-z0-9_.-]{0,150}")
 _KEPT = 64
 _KEPT_BYTES = 1 << 30  # in the folder; the oldest go first
 _MOST_BYTES = 32 << 20  # of one Candidate

@@ -14,11 +14,12 @@ from typing import Any
 import torch
 
 from evaluator import counters, sanitizer, stats
+from evaluator.clockwork import Clockwork, first_call_limit_s
 from evaluator.contender import Contender
 from evaluator.correctness import Checker
 from evaluator.errors import EvaluatorError, Rejection
 from evaluator.guests import Guest, small_calls
-from evaluator.judge import Clockwork, Judge, first_call_limit_s, secret_generator
+from evaluator.judge import Judge, secret_generator
 from evaluator.languages import adapter
 from evaluator.oracle import Oracle
 from evaluator.plain import is_plain

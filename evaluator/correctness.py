@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import Any
@@ -10,36 +10,24 @@ from typing import Any
 import torch
 
 from evaluator import values
+from evaluator.cases import Case, Prepared, prepared
 from evaluator.child.spec import LayoutError, TensorSpec
 from evaluator.claims import tensor_claims
 from evaluator.contender import ComparatorFailed
 from evaluator.errors import ChildFault, Rejection
 from evaluator.limits import Limit, Target, rule_for
-from evaluator.oracle import Expected, Oracle, candidate_state
+from evaluator.oracle import Oracle, candidate_state
 from evaluator.returned import check_apart, check_fresh, check_reply
+from evaluator.sizes import Sizes
 from evaluator.state import match_names
 from evaluator.subject import RunReply, Subject, rejection
-from evaluator.types import Domain, Problem, Stage, Verdict, Workload
+from evaluator.types import Problem, Stage, Verdict
 
 STAGE = Stage.CORRECTNESS
-_SEEDS = 2
-_CASE_BYTES = 38  # of device memory per byte of a case's inputs: float64 expectations, their scales, work space
-_LATER_SETS, _HIDDEN_SETS = 5, 3
 _STATE_CALLS, _STATE_SLACK = 3, 10.0
 _TOUCHES = 3  # loads that change one element of one parameter
 # Calls whose outputs are all kept, for so much memory and time at most, and how many of them are compared.
 _MANY, _MANY_BYTES, _MANY_US, _MANY_READ = 1200, 128 << 20, 300_000.0, 6
-
-
-@dataclass(frozen=True, slots=True)
-class Case:
-    """One call that a Candidate is tried on. Cases with the same `twin_of` have equal inputs."""
-
-    name: str
-    tensors: values.Tensors
-    expected: Expected
-    same: int
-    counts: bool = True  # else it is there for what it leaves in buffers: nothing can be compared with its answer
 
 
 @dataclass(slots=True)
@@ -61,58 +49,6 @@ class Report:
         }
 
 
-@dataclass(frozen=True, slots=True)
-class Sizes:
-    """One set of sizes to be checked. `hidden` ones tell a Candidate nothing but the class of its failure."""
-
-    label: str
-    sizes: Mapping[str, Any]
-    hidden: bool = False
-    adversarial: bool = True
-    layout: str = ""  # one of values.LAYOUTS; dense where there is none
-
-    @property
-    def shown_label(self) -> str:
-        """What evidence may say of it."""
-        return "held-out workloads" if self.hidden else self.label
-
-
-def sizes_to_check(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Sizes]:
-    """Shown Workloads, then varied sizes, then held-out Workloads: cheap and telling failures first."""
-    for workload in workloads:
-        if not workload.held_out:
-            yield Sizes(workload.name, workload.sizes)
-    yield from varied_sizes(problem, workloads)
-    if problem.domain is Domain.GENERAL:
-        first = next(w for w in workloads if not w.held_out)
-        for layout in values.LAYOUTS:
-            yield Sizes(f"{first.name}, inputs {layout}", first.sizes, adversarial=False, layout=layout)
-    for workload in workloads:
-        if workload.held_out:
-            yield Sizes(workload.name, workload.sizes, hidden=True)
-
-
-def varied_sizes(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Sizes]:
-    """Whole-number sizes that differ between Workloads, one at a time set to 1, n-1 and n+1 (one of them odd).
-
-    In a `general` domain also those that are equal in all Workloads, and twice the size. Sizes that the reference
-    refuses are skipped by whoever runs this.
-    """
-    shown = [w for w in workloads if not w.held_out]
-    if not shown:
-        return
-    base = min(shown, key=lambda w: sum(v for v in w.sizes.values() if type(v) is int))
-    for key, value in base.sizes.items():
-        if type(value) is not int or value < 1:
-            continue
-        differs = len({w.sizes.get(key) for w in workloads}) > 1
-        if not differs and problem.domain is not Domain.GENERAL:
-            continue
-        wanted = [1, value - 1, value + 1, *([2 * value] if problem.domain is Domain.GENERAL else [])]
-        for other in dict.fromkeys(n for n in wanted if n >= 1 and n != value):
-            yield Sizes(f"{key}={other}", {**base.sizes, key: other}, adversarial=False)
-
-
 @contextmanager
 def _reference_at_work(sizes: Sizes) -> Iterator[None]:
     """What fails here was right a moment ago: this machine failed it, and the Candidate has nothing to do with it."""
@@ -120,18 +56,6 @@ def _reference_at_work(sizes: Sizes) -> Iterator[None]:
         yield
     except (ChildFault, LayoutError) as fault:
         raise ComparatorFailed("the reference", f"it failed on {sizes.shown_label}: {fault}") from fault
-
-
-_ROUNDING = {one.name: one.rounding for one in values.ADVERSARIAL}
-
-
-@dataclass(frozen=True, slots=True)
-class Prepared:
-    """What one set of sizes is checked with: all of it the reference's work."""
-
-    oracle: Oracle
-    cases: list[Case]
-    tree: Any
 
 
 class Checker:
@@ -145,12 +69,16 @@ class Checker:
         self.candidate: Subject
         self._ready: dict[str, Prepared | Rejection | None] = {}
 
-    def prepare(self, sizes: Sizes) -> None:
-        """Do the reference's part of `check`, which then takes less time. Raises nothing."""
+    def prepare(self, sizes: Sizes, how: Callable[[], Prepared | None]) -> None:
+        """Have the reference's part of `check` done, which then takes less time. Raises nothing."""
         try:
-            self._ready[sizes.label] = self._prepared(sizes)
+            self._ready[sizes.label] = how()
         except Rejection as found:  # a Candidate that does not load is told that first
             self._ready[sizes.label] = found
+
+    def prepared(self, sizes: Sizes) -> Prepared | None:
+        """The reference's part of `check`. Raises Rejection."""
+        return prepared(self.problem, self.reference, sizes, self.generator, first=not self.report.checked)
 
     def check(self, sizes: Sizes) -> None:
         """Everything about one set of sizes. Returns quietly when the reference itself refuses varied sizes."""
@@ -160,12 +88,13 @@ class Checker:
             raise _veiled(found, sizes) from found
 
     def _check(self, sizes: Sizes) -> None:
-        ready = self._ready.pop(sizes.label) if sizes.label in self._ready else self._prepared(sizes)
+        ready = self._ready.pop(sizes.label) if sizes.label in self._ready else self.prepared(sizes)
         if isinstance(ready, Rejection):
             raise ready
         if ready is None:
             self.report.skipped.append(sizes.shown_label)
             return
+        self.report.skipped += ready.skipped
         if not ready.oracle.lifts:
             self.report.oracle = ready.oracle.precision
         try:
@@ -174,71 +103,6 @@ class Checker:
             raise rejection(fault, STAGE, f"checking {sizes.label}") from fault
         label = sizes.shown_label
         self.report.checked[label] = self.report.checked.get(label, 0) + len(ready.cases)
-
-    def _prepared(self, sizes: Sizes) -> Prepared | None:
-        """None for varied sizes that the reference refuses."""
-        try:
-            oracle = Oracle(self.problem, self.reference, sizes.sizes, self.generator)
-            cases, tree = self._cases(oracle, sizes)
-        except (ChildFault, LayoutError) as fault:
-            if not sizes.adversarial and self.reference.child.alive:
-                return None
-            raise Rejection(
-                Verdict.INVALID_REFERENCE, STAGE, f"the reference fails on {sizes.label}: {fault}"
-            ) from fault
-        return Prepared(oracle, cases, tree)
-
-    def _cases(self, oracle: Oracle, sizes: Sizes) -> tuple[list[Case], Any]:
-        made = [oracle.inputs() for _ in range(_SEEDS if sizes.adversarial else 1)]
-        tree = made[0].tree
-        named = [(f"seed {index}", arguments.tensors) for index, arguments in enumerate(made)]
-        if sizes.layout:
-            named = [(name, values.laid_out(tensors, sizes.layout)) for name, tensors in named]
-        if sizes.adversarial:
-            first = made[0].tensors
-            named.append(("one element changed", values.twin(first, [True] * len(first), self.generator)))
-            sets = self._sets(sizes)
-            named += [(s.name, values.apply(s, first, self.generator)) for s in self._affordable(sets, first, sizes)]
-        if oracle.stateful(tree, named[0][1]):
-            return self._in_order(oracle, tree, named), tree
-        rounding = [_ROUNDING.get(name, values.Rounding()) for name, _ in named]
-        found = oracle.expect(tree, [tensors for _, tensors in named], rounding)
-        cases = [Case(n, t, e, i) for i, ((n, t), e) in enumerate(zip(named, found, strict=True)) if e.informative]
-        # The first case comes three times in all, at secret places: equal inputs must give equal answers.
-        cases += [Case("repeated", cases[0].tensors, cases[0].expected, cases[0].same)] * 2 if cases else []
-        order = torch.randperm(len(cases), generator=self.generator).tolist()
-        return [cases[i] for i in order], tree
-
-    def _in_order(self, oracle: Oracle, tree: Any, named: Sequence[tuple[str, values.Tensors]]) -> list[Case]:
-        """The cases of a module whose answers depend on the calls before: what spoils its state for good comes last."""
-        shuffled = [named[i] for i in torch.randperm(len(named), generator=self.generator).tolist()]
-        ordered = sorted(shuffled, key=lambda pair: pair[0] in (values.WITH_NAN.name, values.WITH_INF.name))
-        rounding = [_ROUNDING.get(name, values.Rounding()) for name, _ in ordered]
-        found = oracle.expect(tree, [tensors for _, tensors in ordered], rounding)
-        pairs = enumerate(zip(ordered, found, strict=True))
-        return [Case(n, t, e, i, counts=e.informative) for i, ((n, t), e) in pairs]
-
-    def _sets(self, sizes: Sizes) -> Sequence[values.ValueSet]:
-        """All value sets on the first Workload, some that nobody can tell beforehand on the others."""
-        if not self.report.checked:
-            return values.ADVERSARIAL
-        count = _LATER_SETS if not sizes.hidden else _HIDDEN_SETS
-        order = torch.randperm(len(values.ADVERSARIAL), generator=self.generator).tolist()
-        return [values.ADVERSARIAL[index] for index in sorted(order[:count])]
-
-    def _affordable(
-        self, sets: Sequence[values.ValueSet], tensors: values.Tensors, sizes: Sizes
-    ) -> list[values.ValueSet]:
-        """As many of the value sets, picked at random, as the device has memory for; smaller sizes get all of them."""
-        spare = self.reference.backend.spare_bytes()
-        if spare is None:
-            return list(sets)
-        case_bytes = _CASE_BYTES * sum(t.numel() * t.element_size() for t in tensors)
-        room = max(1, spare // 2 // max(1, case_bytes) - _SEEDS - 1)
-        if room < len(sets):
-            self.report.skipped.append(f"{sizes.shown_label}: {len(sets) - room} value sets, for want of device memory")
-        picked = torch.randperm(len(sets), generator=self.generator).tolist()[:room]
-        return [sets[i] for i in sorted(picked)]
 
     def _try(self, oracle: Oracle, tree: Any, cases: Sequence[Case], sizes: Sizes) -> None:
         candidate = self.candidate

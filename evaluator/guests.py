@@ -17,9 +17,9 @@ import torch
 
 from evaluator import tool
 from evaluator.child.spec import LayoutError, TensorSpec
-from evaluator.correctness import varied_sizes
 from evaluator.errors import ChildFault, Rejection
 from evaluator.oracle import Oracle, candidate_state
+from evaluator.sizes import varied_sizes
 from evaluator.state import match_names
 from evaluator.types import Candidate, DeviceKind, Problem, Workload
 

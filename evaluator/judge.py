@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import re
 import secrets
-import time
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
@@ -16,10 +14,12 @@ import torch
 
 from evaluator import libraries, stats, symbols
 from evaluator.built import BuiltFiles, built_by
+from evaluator.cases import KeptCases, Prepared
 from evaluator.child.spec import LayoutError
 from evaluator.clean import clean, clean_text
+from evaluator.clockwork import Clockwork, first_call_limit_s, load_limit_s
 from evaluator.contender import ComparatorFailed, Contender
-from evaluator.correctness import Checker, Report, sizes_to_check
+from evaluator.correctness import Checker, Report
 from evaluator.devices.base import DeviceBackend
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.languages import adapter
@@ -28,6 +28,7 @@ from evaluator.oracle import Oracle, candidate_state
 from evaluator.room import Room
 from evaluator.sanitizer import Known
 from evaluator.screen import Screened, screen
+from evaluator.sizes import Sizes, sizes_to_check
 from evaluator.state import match_names
 from evaluator.subject import Subject, rejection
 from evaluator.timing import BRIEFLY, FOR_LIBRARIES, Bench, Rules, Watched
@@ -47,32 +48,14 @@ from evaluator.types import (
 )
 
 _LOCK_S = 600.0
+_KEPT_SHARE, _KEPT_BYTES = 1 / 16, 256 << 20  # of a GPU's memory, and where there is none: for KeptCases
 _JUDGE_RULES = Rules()
 _FAULTS = (Verdict.RUNTIME_ERROR, Verdict.TIMEOUT, Verdict.OUT_OF_MEMORY, Verdict.INTERNAL_ERROR)
-_COMPILES = re.compile(r"\btorch\.compile\b|\bimport compile\b|_inductor|_dynamo|torch\.jit|load_inline|cpp_extension")
 
 
 def secret_generator() -> torch.Generator:
     """Randomness that no child can guess."""
     return torch.Generator().manual_seed(secrets.randbits(63))
-
-
-class Clockwork:
-    """Seconds by stage, and the stage that is going on."""
-
-    def __init__(self) -> None:
-        self.duration_s: dict[str, float] = {}
-        self.stage = Stage.SCREEN
-
-    @contextmanager
-    def during(self, stage: Stage) -> Iterator[None]:
-        self.stage = stage
-        start = time.perf_counter()
-        try:
-            yield
-        finally:
-            spent = self.duration_s.get(str(stage), 0.0) + time.perf_counter() - start
-            self.duration_s[str(stage)] = round(spent, 4)
 
 
 class Judge:
@@ -87,6 +70,8 @@ class Judge:
         self.lost = self._suspicious = False
         self.built = BuiltFiles.here(self.environment)
         self.tools = Known()
+        memory_bytes = self.device.facts.get("memory_bytes")
+        self.kept_cases = KeptCases(int(memory_bytes * _KEPT_SHARE) if memory_bytes else _KEPT_BYTES)
 
     def close(self) -> None:
         self.room.close()
@@ -139,6 +124,7 @@ class Judge:
         left behind. Raises EvaluatorError; `lost` is then set, and this judge has to be started again."""
         if self._suspicious:
             self.room.renew()
+            self.kept_cases.clear()
             why = self.backend.probe()
             self.lost = bool(why)
             if why:
@@ -190,12 +176,21 @@ class Judge:
             started = starter.submit(self.start_candidate, candidate, Stage.BUILD)
             try:
                 with self.shared():
-                    checker.prepare(first)
+                    checker.prepare(first, lambda: self._first_cases(candidate, checker, first))
             except BaseException:
                 with suppress(Rejection):
                     started.result().close()
                 raise
         return started.result()
+
+    def _first_cases(self, candidate: Candidate, checker: Checker, first: Sizes) -> Prepared | None:
+        """What another Candidate was checked with, if this one has not seen it. Raises Rejection."""
+        reference, generator = checker.reference, checker.generator
+        found = self.kept_cases.take(checker.problem, candidate, first, reference, generator)
+        if found is None:
+            found = checker.prepared(first)
+            self.kept_cases.put(checker.problem, candidate, first, found)
+        return found
 
     def _time(
         self,
@@ -399,17 +394,3 @@ class Judge:
 def named_dtypes(workloads: Sequence[Workload]) -> tuple[str, ...]:
     """The sizes of Workloads that are texts: dtypes, by convention."""
     return tuple(v for workload in workloads for v in workload.sizes.values() if isinstance(v, str))
-
-
-def first_call_limit_s(candidate: Candidate) -> float:
-    """How long the first calls may take: compilers run in them where a Candidate uses one."""
-    compiles = candidate.language in ("triton", "cuda") or _COMPILES.search(candidate.source)
-    return 60.0 if compiles else 10.0
-
-
-def load_limit_s(candidate: Candidate) -> float:
-    """How long importing the module may take."""
-    if "cpp_extension" in candidate.source:
-        return 120.0
-    compiles = candidate.language != "torch" or _COMPILES.search(candidate.source)
-    return 60.0 if compiles else 10.0

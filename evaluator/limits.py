@@ -103,6 +103,12 @@ class Target:
         self.values = wide if self.finite else torch.where(torch.isfinite(wide), wide, self._own())
         self.norm, self._floor = _norm_and_floor(self._known())
 
+    def held(self) -> tuple[torch.Tensor, ...]:
+        """The tensors that it keeps, some of them perhaps twice."""
+        return (
+            (self.oracle, self.reference) if self.integral else (self.oracle, self.reference, self.values, self._floor)
+        )
+
     def errors(self, actual: torch.Tensor) -> tuple[float, float]:
         """Relative error in norm, and the largest scaled element error.
 

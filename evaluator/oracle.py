@@ -76,6 +76,16 @@ class Oracle:
             return "float64"
         return "the reference at its own precision: it does something that has no float64 counterpart"
 
+    def construct_again(
+        self, subject: Subject, parameters: Mapping[str, torch.Tensor], generator: torch.Generator
+    ) -> None:
+        """The same Model with these parameters in a child that has dropped it; what is drawn from now on comes from
+        another generator."""
+        self.subject, self.generator = subject, generator
+        self.names = subject.construct("Model", self.init, train=self.problem.train, seed=self._seed())
+        self.parameters = dict(parameters)
+        subject.load_state({**self.parameters, **self.buffers})
+
     def reload(self) -> None:
         """New random parameters; buffers as the reference made them."""
         self.parameters = random_parameters(self._made, self.generator)

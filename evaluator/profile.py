@@ -9,11 +9,12 @@ from typing import Any
 from evaluator import counters
 from evaluator.child.spec import LayoutError
 from evaluator.clean import clean
+from evaluator.clockwork import first_call_limit_s
 from evaluator.contender import Contender
 from evaluator.counters import KernelCounters
 from evaluator.errors import ChildError, ChildFault, Rejection
 from evaluator.guests import Guest, TooLarge
-from evaluator.judge import Judge, first_call_limit_s, secret_generator
+from evaluator.judge import Judge, secret_generator
 from evaluator.oracle import Oracle
 from evaluator.screen import screen
 from evaluator.subject import Subject, rejection

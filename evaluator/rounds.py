@@ -39,6 +39,7 @@ class Fresh:
 
     calls: list[values.Tensors]
     odd: list[values.Rounding | None]  # which hold adversarial values, and how honest rounding shows on them
+    kinds: frozenset[str]  # of adversarial values
     link: chain.Link | None
     expected: list[Expected] = field(default_factory=list)
 
@@ -61,6 +62,8 @@ class Rounds:
         self._linked = self._linked_outputs()
         self._odd = self._odd_kinds()
         self._next_odd = 0
+        self._checked: set[str] = set()  # kinds of adversarial values on which outputs were compared
+        self._idle: Fresh | None = None
         self._leases = ExitStack()
         self._null = self._leases.enter_context(room.null())
         self.overhead_us: dict[int, float] = {}  # executions a round -> the least that a null child took
@@ -101,14 +104,30 @@ class Rounds:
         kinds = {place: self._one_of_all() for place in self._odd_places(count)}
         return self._made(count, kinds)
 
+    def idle(self, count: int) -> Fresh:
+        """The same as the last time, if that were as many calls: for rounds that are neither timed nor checked."""
+        if self._idle is None or len(self._idle.calls) != count:
+            self._idle = None
+            self._idle = self.fresh(count)
+        return self._idle
+
+    def repeated(self, count: int) -> Fresh:
+        """As many calls as are wanted, with the inputs of idle ones over and over: to prepare children with."""
+        some = self._idle or self.idle(FIRST_CALLS)
+        times = -(-count // len(some.calls))
+        return Fresh((some.calls * times)[:count], (some.odd * times)[:count], some.kinds, some.link)
+
     def secret(self, below: int) -> int:
         """A number that no child can guess."""
         return int(torch.randint(below, (1,), generator=self.oracle.generator, device=self.oracle.generator.device))
 
-    def rehearsals(self, count: int) -> Iterator[Fresh]:
-        """Rounds of `count` calls that nobody times, which hold adversarial values of every kind between them: those
-        also that a processor computes slower. For a child they are like any other round."""
-        left = self.shuffled(values.ADVERSARIAL) if self._odd else []
+    def rehearsals(self, count: int, to_come: int) -> Iterator[Fresh]:
+        """Rounds of `count` calls that nobody times. They hold between them every kind of adversarial values that no
+        round before held nor the next `to_come` will: those also that a processor computes slower. For a child they are
+        like any other round."""
+        soon = range(self._next_odd + 1, self._next_odd + 1 + to_come * self._odd_calls(count))
+        known = self._checked | {self._odd[turn % len(self._odd)].name for turn in soon}
+        left = self.shuffled([kind for kind in values.ADVERSARIAL if kind.name not in known]) if self._odd else []
         places = max(1, count - 1)
         while left:
             some, left = left[:places], left[places:]
@@ -131,14 +150,20 @@ class Rounds:
             made = values.mixed(self._bases, self._coins, self._between, self._varies, generator)
             calls.append(values.apply(kinds[index], made, generator) if index in kinds else made)
             odd.append(kinds[index].rounding if index in kinds else None)
-        return Fresh(calls, odd, self._link(calls))
+        return Fresh(calls, odd, frozenset(kind.name for kind in kinds.values()), self._link(calls))
 
     def _odd_places(self, count: int) -> set[int]:
         """Which calls of a round hold adversarial values: never the first, and one at least where there are more."""
+        many = self._odd_calls(count)
+        return {
+            1 + place for place in torch.randperm(max(0, count - 1), generator=self.oracle.generator).tolist()[:many]
+        }
+
+    def _odd_calls(self, count: int) -> int:
+        """How many calls of a round of `count` hold adversarial values."""
         if not self._odd or count < 2:
-            return set()
-        many = min(count - 1, max(2 if count > _FEW else 1, round(_ODD * count)))
-        return {1 + place for place in torch.randperm(count - 1, generator=self.oracle.generator).tolist()[:many]}
+            return 0
+        return min(count - 1, max(2 if count > _FEW else 1, round(_ODD * count)))
 
     def _odd_kinds(self) -> list[values.ValueSet]:
         """The value sets that calls of timed rounds are made of now and then, in secret order."""
@@ -177,7 +202,7 @@ class Rounds:
 
     def prepare(self, contender: Contender, *, graph: bool = True) -> Clock:
         """Bring a contender to where it is timed from. Raises Rejection, ComparatorFailed."""
-        fresh = self.fresh(FIRST_CALLS)
+        fresh = self.idle(FIRST_CALLS)
         try:
             return self.backend.prepare(
                 contender.subject.child, fresh.calls,
@@ -250,6 +275,8 @@ class Rounds:
                 if not contender.suspect:
                     raise ComparatorFailed(contender.name, f"on {self.workload.name}: {found.reason}")
                 raise self._wrong(call, found.reason, found.detail)
+        if contender.compared_in_full:
+            self._checked |= fresh.kinds
         for call, tensors in enumerate(done.inputs):
             self._check_inputs(call, calls[call], tensors)
             check_fresh(self.like, done.replies[call], self._shown())

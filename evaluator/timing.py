@@ -14,12 +14,13 @@ import math
 import statistics
 import time
 from collections.abc import Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from evaluator import libraries, stats
 from evaluator.contender import Contender
 from evaluator.devices.base import Round, RoundPlan
 from evaluator.errors import Rejection
+from evaluator.first_replays import skipped_work
 from evaluator.oracle import Oracle
 from evaluator.room import Room
 from evaluator.rounds import FIRST_CALLS, STAGE, Rounds, to_read
@@ -28,10 +29,6 @@ from evaluator.types import BaselineTime, Clock, Measurement, Verdict, Workload
 _SIZES = (1.0, 1.6)  # of a round, in units of the plan
 _NULL_ROUNDS = 4
 _REFINEMENTS = 3
-_FIRST_REPLAY_ROUNDS = 2
-_FIRST_REPLAY_CALLS = 8  # times as many calls as a usual round holds, so that a single replay can be told from noise
-_FIRST_REPLAY_US = 100.0
-_FIRST_REPLAY_BYTES = 2 << 30
 _WARM_UP_ROUNDS = 2
 _LEAST_OF_GRAPH, _LEAST_OF_CALLS = 0.02, 0.5  # of a round's wall time is the calls', when rounds are planned
 _WATCHED_CHECKED = 4  # one in so many of the rounds in which a child is watched
@@ -115,12 +112,12 @@ class Bench:
         self._warm_up(rules)
         self._pairs(rules, rehearse_at=self._rounds.secret(rules.least_pairs) if rules.rehearse else -1)
         seen = self.watch(watched.name, watched.looks) if watched else {}  # here, where it is prepared for such rounds
-        if self._first_replays() is not None:
+        if self._skipped(racing=rules.racing) is not None:
             # Perhaps the device has become busy since: everything is timed again, and nothing of before counts.
             self._forget_samples()
             self._touch()
             self._pairs(rules, rehearse_at=-1)
-            found = self._first_replays()
+            found = self._skipped(racing=False)
             if found is not None:
                 raise found
         self._check_least()
@@ -132,20 +129,24 @@ class Bench:
         while self.pairs < rules.most_pairs:
             if self.pairs == rehearse_at:
                 rehearse_at = -1
-                self._rehearse()
+                self._rehearse(rules.least_pairs - self.pairs)
             self.pair()
             if self.pairs >= rules.least_pairs and (not rules.racing or self._enough(rules) or time.monotonic() > end):
                 break
+
+    def _skipped(self, *, racing: bool) -> Rejection | None:
+        return skipped_work(self._rounds, self.contenders, self._plans[0], racing=racing)
 
     def _forget_samples(self) -> None:
         for contender in self.contenders:
             contender.samples.clear()
         self.pairs = self.discarded = 0
 
-    def _rehearse(self) -> None:
-        """Adversarial values of every kind through the timed loop, in rounds that do not count. Raises Rejection."""
-        plan = self._plans[0]
-        for fresh in self._rounds.rehearsals(plan.calls):
+    def _rehearse(self, to_come: int) -> None:
+        """Adversarial values of every kind that pairs do not hold, of which at least `to_come` are to come, through the
+        timed loop, in rounds that do not count. Raises Rejection."""
+        plan = min(self._plans, key=lambda plan: plan.calls)
+        for fresh in self._rounds.rehearsals(plan.calls, to_come):
             for contender in (c for c in self.contenders if c.compared_in_full):
                 done = self._rounds.run(contender, fresh, plan, read=plan.calls)
                 self._rounds.verify(contender, fresh, done)
@@ -243,40 +244,6 @@ class Bench:
         net_us = done.wall_us - self._rounds.overhead_us[done.plan.executions]
         return done.waited_us > _WAITED * max(net_us, 0.5 * done.wall_us)
 
-    def _first_replays(self) -> Rejection | None:
-        """A graph's first replay must take as long as the others: a kernel that leaves a mark and skips its work the
-        next time is caught here, since its inputs are new in the first one. Comparators are timed beside it, so what
-        the device itself does to short rounds is taken off."""
-        plan = self._plans[0]
-        if plan.replays == 1:
-            return None
-        affordable = min(_FIRST_REPLAY_CALLS * plan.calls, _FIRST_REPLAY_BYTES // max(1, self._rounds.input_bytes))
-        once = replace(plan, calls=max(plan.calls, affordable), replays=1)
-        excess_us: dict[str, list[float]] = {}
-        for turn in range(_FIRST_REPLAY_ROUNDS + 1):
-            calls = self._rounds.fresh(once.calls)
-            for contender in self.contenders:
-                done = self._rounds.run(contender, calls, once)
-                if turn:  # the first round prepares the child
-                    usual_us = once.calls * contender.official_us()
-                    excess_us.setdefault(contender.name, []).append(done.wall_us - usual_us)
-        # Skipped work is missing in every later replay, so even the best round shows it; a disturbed round, which
-        # anybody may meet, does not count.
-        found = {c.name: min(excess_us[c.name]) for c in self.contenders}
-        common_us = max([0.0, *(found[c.name] for c in self.contenders if not c.suspect)])
-        for contender in (c for c in self.contenders if c.suspect):
-            over_us = found[contender.name] - common_us
-            if over_us > max(_FIRST_REPLAY_US, 0.5 * once.calls * contender.official_us()):
-                return Rejection(
-                    Verdict.REWARD_HACK,
-                    STAGE,
-                    "the first replay of a graph takes longer than later ones on the same inputs: work is skipped",
-                    check="first_replay",
-                    excess_us=round(over_us, 1),
-                    calls=once.calls,
-                )
-        return None
-
     def _check_least(self) -> None:
         """Nobody writes faster than the memory does."""
         written = self._rounds.output_bytes
@@ -336,14 +303,14 @@ class Bench:
             self._graph = graph
             self._plan(rules)
             for plan in self._plans:
-                rounds.measure_null(rounds.fresh(plan.calls), plan, _NULL_ROUNDS)
+                rounds.measure_null(rounds.idle(plan.calls), plan, _NULL_ROUNDS)
         self._touch()
         self._warm = True
 
     def _touch(self) -> None:
         """A round that does not count: memory for a whole one is touched, and a captured graph has its size."""
         largest = self._plans[-1]
-        calls = self._rounds.fresh(largest.calls)
+        calls = self._rounds.idle(largest.calls)
         for contender in self.contenders:
             self._rounds.run(contender, calls, largest)
 
@@ -361,11 +328,11 @@ class Bench:
         rounds, small = self._rounds, RoundPlan(calls=FIRST_CALLS)
         round_us = rules.round_us or rounds.backend.round_us
         fastest = math.inf
+        calls = rounds.idle(small.calls)
         for contender in self.contenders:
             for _ in range(_WARM_UP_ROUNDS):
-                done = rounds.run(contender, rounds.fresh(small.calls), small)
+                done = rounds.run(contender, calls, small)
                 fastest = min(fastest, done.wall_us / small.executions)
-        calls = rounds.fresh(small.calls)
         rounds.prepare_null(calls, graph=self._graph)
         rounds.measure_null(calls, small, 2)
         call_us = self._refined_us(self._net_us(fastest * small.executions, small) / small.executions, round_us)
@@ -379,7 +346,7 @@ class Bench:
             plan = self._rounds.planned(call_us, round_us)
             if plan == tried:
                 break
-            tried, calls = plan, self._rounds.fresh(plan.calls)
+            tried, calls = plan, self._rounds.idle(plan.calls)
             wall_us = min(self._rounds.run(contender, calls, plan).wall_us for contender in self.contenders)
             self._rounds.measure_null(calls, plan, 1)
             net_us = self._net_us(wall_us, plan)

@@ -27,6 +27,7 @@ _FACTS = ("/sys/devices/system/cpu", "/sys/devices/system/node")
 _DEVICES = ("null", "zero", "full", "random", "urandom")
 _CUDA_FOLDERS = ("/sys/bus/pci", "/sys/devices", "/sys/module/nvidia", "/sys/module/nvidia_uvm")
 _PACKAGE = Path(__file__).resolve().parent.parent
+_TOOLS = "/warp/bin"
 
 _BOOTSTRAP = (
     "import site, sys; sys.path[:0] = [{code!r}]; sys.path += {paths!r}; site.setquit(); "
@@ -45,6 +46,16 @@ def find_bwrap() -> str | None:
         program = Path(place) / "_bin" / "bwrap"
         if program.is_file():
             return str(program)
+    return None
+
+
+def find_ninja() -> str | None:
+    """The program by which torch builds extensions: on the judge's PATH, or beside its Python, where the `ninja` wheel
+    puts it. None where there is none; scripts that start another Python do not count."""
+    for folder in [*os.get_exec_path(), str(Path(sys.prefix, "bin")), str(Path(sys.executable).parent)]:
+        path = shutil.which("ninja", path=folder)
+        if path and Path(path).read_bytes()[:4] == b"\x7fELF":
+            return os.path.realpath(path)
     return None
 
 
@@ -99,9 +110,11 @@ def _below(path: str, roots: Sequence[str]) -> bool:
     return any(path == root or path.startswith(root + "/") for root in roots)
 
 
-def environment(kind: DeviceKind, site_packages: Sequence[str], extra: Mapping[str, str]) -> dict[str, str]:
-    """The fixed list of variables inside; nothing is inherited."""
-    path = ["/usr/local/bin", "/usr/bin", "/bin", *(f"{folder}/bin" for folder in _toolchains())]
+def environment(
+    kind: DeviceKind, site_packages: Sequence[str], extra: Mapping[str, str], *, tools: str = _TOOLS
+) -> dict[str, str]:
+    """The fixed list of variables inside; nothing is inherited. `tools` is the folder where ninja is seen."""
+    path = ["/usr/local/bin", "/usr/bin", "/bin", *(f"{folder}/bin" for folder in _toolchains()), tools]
     fixed = {
         "PATH": ":".join(["/usr/local/cuda/bin", *path] if kind is DeviceKind.CUDA else path),
         "HOME": "/tmp/home",
@@ -164,7 +177,8 @@ def bare_command(
 ) -> tuple[list[str], dict[str, str]]:
     """The same program without bubblewrap, and its environment."""
     python = interpreter()
-    variables = environment(kind, python.site_packages, extra_environment)
+    tools = str(Path(find_ninja() or "/usr/bin/ninja").parent)
+    variables = environment(kind, python.site_packages, extra_environment, tools=tools)
     bootstrap = _BOOTSTRAP.format(code=str(_PACKAGE.parent), paths=list(python.site_packages), fd=control_fd)
     return [python.program, "-I", "-S", "-B", "-u", "-c", bootstrap], variables
 
@@ -203,6 +217,9 @@ def _files(python: Interpreter) -> Iterator[str]:
     for path in (*python.folders, *python.site_packages, *_toolchains()):
         if not _below(path, ("/usr",)):
             yield from ("--ro-bind-try", path, path)
+    ninja = find_ninja()
+    if ninja:
+        yield from ("--ro-bind", ninja, f"{_TOOLS}/ninja")
     yield from ("--ro-bind", str(_PACKAGE / "__init__.py"), "/warp/evaluator/__init__.py")
     yield from ("--ro-bind", str(_PACKAGE / "child"), "/warp/evaluator/child")
 

@@ -24,8 +24,10 @@ def build_imports(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
     """
     native = importlib.import_module("evaluator.child.warpwright_native")
     sys.modules.setdefault("warpwright_native", native)
-    own = Path(os.environ.get("WARP_JOB", "/job"), "candidate.py")
-    spec = importlib.util.spec_from_file_location("candidate", request.get("path", own))
+    path = Path(request.get("path", Path(os.environ.get("WARP_JOB", "/job"), "candidate.py")))
+    if b"cpp_extension" in path.read_bytes():
+        importlib.import_module("evaluator.child.extensions").keep_what_is_built()
+    spec = importlib.util.spec_from_file_location("candidate", path)
     assert spec is not None
     assert spec.loader is not None  # a .py path always has one
     module = importlib.util.module_from_spec(spec)

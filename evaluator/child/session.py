@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from evaluator.child import triton_cache, warpwright_native
+from evaluator.child import extensions, triton_cache, warpwright_native
 from evaluator.child.device import ChildDevice, Mapped
 from evaluator.child.lift import lifting, widened
 from evaluator.child.shake import Shaken
@@ -31,6 +31,7 @@ _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _MAX_TEXT, _MAX_BITS = 1000, 1024  # of a string or a number that a call returns in place of a tensor
 _KEPT_SHARE = 1 / 64  # of the device's memory that a child may keep for itself; the judge and others need the rest
 _BUILT_BYTES = 2 << 20
+_NATIVE_SUFFIXES = (".so", ".cubin")
 _TRITON_SUFFIXES = (".cubin", ".json", ".so")
 _DEVICES = {"cpu": ("evaluator.child.cpu_device", "CpuDevice"), "cuda": ("evaluator.child.cuda_device", "CudaDevice")}
 
@@ -69,6 +70,8 @@ class Session:
         job = Path(os.environ.get("WARP_JOB", "/job"))
         triton_cache.hand_down()
         path = job / request["path"]
+        if b"cpp_extension" in path.read_bytes():
+            extensions.keep_what_is_built()
         spec = importlib.util.spec_from_file_location(request["name"], path)
         assert spec is not None
         assert spec.loader is not None
@@ -82,8 +85,10 @@ class Session:
         return {}
 
     def built_files(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """What `load_cpp` and Triton compiled in this child, in base64, as far as it fits into a reply."""
-        groups = [("native", [path]) for path in sorted(Path("/tmp/native").glob("*.so"))]
+        """What `load_cpp`, `load_cuda`, torch's extension builder and Triton compiled in this child, in base64, as far
+        as it fits into a reply."""
+        native = [path for path in sorted(Path("/tmp/native").glob("*")) if path.suffix in _NATIVE_SUFFIXES]
+        groups = [("native", [path]) for path in native]
         for folder in sorted(triton_cache.folder().glob("*/")):
             files = [path for path in sorted(folder.iterdir()) if path.suffix in _TRITON_SUFFIXES]
             groups.append((f"triton/{folder.name}", files))

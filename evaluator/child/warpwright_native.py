@@ -59,7 +59,7 @@ def load_cpp(source: str, *, defines: Mapping[str, Any] | None = None, flags: Se
     for folder in folders:
         if (folder / f"{key}.so").exists():
             return ctypes.CDLL(str(folder / f"{key}.so"))
-    folder = next((f for f in folders if os.access(f, os.W_OK)), None) or Path(tempfile.mkdtemp(prefix="warpwright-"))
+    folder = _first_writable(folders) or Path(tempfile.mkdtemp(prefix="warpwright-"))
     return ctypes.CDLL(str(_compile_cpp(f'#line {line} "{name}"\n{source}\n', name, options, folder / f"{key}.so")))
 
 
@@ -77,11 +77,15 @@ def _compile_cpp(text: str, name: str, options: Sequence[str], target: Path) -> 
             raise CompileError(f"the compiler took more than {_COMPILE_LIMIT_S:.0f} s") from None
         if done.returncode:
             raise _cpp_error(done.stderr.decode(errors="replace").replace(str(written), name), name)
-        # Moved into place in one step, so that two processes that compile the same source never see half a file.
-        staged = target.with_name(f".{target.name}.{os.getpid()}")
-        shutil.copyfile(built, staged)
-        staged.replace(target)
+        _put_in_place(built.read_bytes(), target)
     return target
+
+
+def _put_in_place(content: bytes, target: Path) -> None:
+    """In one step, so that two processes that compile the same source never see half a file."""
+    staged = target.with_name(f".{target.name}.{os.getpid()}")
+    staged.write_bytes(content)
+    staged.replace(target)
 
 
 def _cpp_error(log: str, name: str) -> CompileError:
@@ -98,6 +102,10 @@ def _cache_folders() -> list[Path]:
         except OSError:
             continue  # a read-only folder that is not there yet is no reason to fail
     return folders
+
+
+def _first_writable(folders: Sequence[Path]) -> Path | None:
+    return next((folder for folder in folders if os.access(folder, os.W_OK)), None)
 
 
 def _machine() -> str:
@@ -144,14 +152,24 @@ def load_cuda(source: str, *, defines: Mapping[str, Any] | None = None, flags: S
 
     `defines` become -D macros; `flags` go to NVRTC as they are (for example "--use_fast_math"). The target is the
     current device, or what WARPWRIGHT_CUDA_TARGET names where there is none (compiling needs no GPU, launching does).
-    Raises CompileError with the compiler's log, whose lines are those of the calling file; CompilerMissing.
+    Where WARPWRIGHT_NATIVE_CACHE names folders, what was compiled is kept there (see `load_cpp`). Raises CompileError
+    with the compiler's log, whose lines are those of the calling file; CompilerMissing.
     """
     name, line = _where_written(source, sys._getframe(1).f_code.co_filename)
     target = _cuda_target()
     text = f'#line {line} "{name}"\n{source}'
     options = [f"--gpu-architecture={target}", "--std=c++17", "-default-device", *_include_flags(), *flags]
     options += [f"-D{key}={_macro(value)}" for key, value in (defines or {}).items()]
-    return CudaModule(_nvrtc_compile(text, name, options), target)
+    key = hashlib.sha256("\0".join([str(torch.version.cuda), *options, text]).encode()).hexdigest()[:32]
+    folders = _cache_folders()
+    for folder in folders:
+        if (folder / f"{key}.cubin").exists():
+            return CudaModule((folder / f"{key}.cubin").read_bytes(), target)
+    image = _nvrtc_compile(text, name, options)
+    own = _first_writable(folders)
+    if own is not None:
+        _put_in_place(image, own / f"{key}.cubin")
+    return CudaModule(image, target)
 
 
 class CudaModule:

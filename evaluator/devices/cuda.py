@@ -15,6 +15,7 @@ import contextlib
 import functools
 import importlib.util
 import platform
+import re
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
@@ -153,7 +154,7 @@ class CudaBackend:
         """Caged children that see this GPU alone. They load torch's compiler themselves, lest it touch CUDA before
         they are forked."""
         del compiler
-        shown = {**cuda_environment(self._uuid), **(environment or {})}
+        shown = {**cuda_environment(self._uuid), "TORCH_CUDA_ARCH_LIST": _architecture(), **(environment or {})}
         policy = CagePolicy(environment=shown, preload=_PRELOAD)
         return ChildPool(self.kind, cpus=self._cpus, policy=policy)
 
@@ -393,11 +394,17 @@ def cuda_environment(uuid: str) -> dict[str, str]:
     """Variables that a caged CUDA child needs: its one GPU, where the driver lies, memory that can be exported."""
     folder = _driver_folder()
     return {
+        "WARPWRIGHT_NATIVE_CACHE": "/job/native:/tmp/native",
         "CUDA_VISIBLE_DEVICES": uuid,
         "CUDA_MODULE_LOADING": "LAZY",
         "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:False",
         **({"LD_LIBRARY_PATH": folder, "TRITON_LIBCUDA_PATH": folder} if folder else {}),
     }
+
+
+def _architecture() -> str:
+    """What torch's extension builder calls this GPU, so that it need not see it: "9.0a"."""
+    return re.sub(r"sm_(\d+)(\d)(a?)", r"\1.\2\3", warpwright_native._cuda_target())
 
 
 def _driver_folder() -> str | None:

@@ -258,7 +258,7 @@ def test_a_child_that_was_started_beside_work_that_failed_is_ended(judge, monkey
         started.append(begin(*arguments))
         return started[-1]
 
-    def fail(checker, sizes):
+    def fail(checker, sizes, how):
         raise EvaluatorError("nobody let go of the device")
 
     begin = judge.start_candidate

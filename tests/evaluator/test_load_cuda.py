@@ -35,6 +35,25 @@ def test_compiles_to_a_cubin_with_defines():
     assert module.target.startswith("sm_")
 
 
+def test_what_was_compiled_is_kept_where_a_folder_is_named(monkeypatch, tmp_path):
+    compiled = []
+
+    def compiler(text, name, options):
+        compiled.append(options)
+        return f"cubin {len(compiled)}".encode()
+
+    monkeypatch.setattr(native, "_nvrtc_compile", compiler)
+    monkeypatch.setenv("WARPWRIGHT_NATIVE_CACHE", str(tmp_path / "kept"))
+    assert [load_cuda(GOOD, defines={"VALUE": v}).image for v in (1.5, 1.5, 2.5)] == [
+        b"cubin 1",
+        b"cubin 1",
+        b"cubin 2",
+    ]
+    assert {path.read_bytes() for path in (tmp_path / "kept").glob("*.cubin")} == {b"cubin 1", b"cubin 2"}
+    monkeypatch.delenv("WARPWRIGHT_NATIVE_CACHE")
+    assert load_cuda(GOOD, defines={"VALUE": 1.5}).image == b"cubin 3"
+
+
 @needs_nvrtc
 def test_a_compile_error_names_the_line_of_this_file():
     with pytest.raises(CompileError) as caught:

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from evaluator import judge as judging
+from evaluator import values
 from evaluator.errors import Rejection
 from evaluator.oracle import Oracle
 from evaluator.rounds import Rounds
@@ -21,13 +22,13 @@ from tests.evaluator.rooms import CPP, QUICK, candidate, eager_only, problem
 def test_suspected_of_skipping_work_it_is_timed_again(judge, monkeypatch, times):
     looks: list[int] = []
 
-    def first_replays(bench: Bench) -> Rejection | None:
+    def skipped(bench: Bench, *, racing: bool) -> Rejection | None:
         looks.append(bench.pairs)
         if len(looks) <= times:
             return Rejection(Verdict.REWARD_HACK, Stage.TIMING, "work is skipped", check="first_replay")
         return None
 
-    monkeypatch.setattr(Bench, "_first_replays", first_replays)
+    monkeypatch.setattr(Bench, "_skipped", skipped)
     task = problem()
     found = judge.judge(task, candidate(CPP), eager_only(judge, task))
     assert len(looks) == 2
@@ -95,3 +96,33 @@ def test_questions_to_the_reference_together_are_answered_as_one_by_one(judge, m
     for mine, theirs in zip(usually, others, strict=True):
         assert torch.equal(mine.targets[0].oracle, theirs.targets[0].oracle)
         assert mine.limits == like.limits
+
+
+def test_every_kind_of_adversarial_values_is_timed_or_rehearsed_and_none_is_rehearsed_that_is_timed(judge, monkeypatch):
+    rules = replace(QUICK, least_pairs=3, most_pairs=3, racing=False)
+    monkeypatch.setattr(judging, "_JUDGE_RULES", rules)
+    compared: list[frozenset[str]] = []
+    rehearsed: list[frozenset[str]] = []
+    verify, rehearsals = Rounds.verify, Rounds.rehearsals
+
+    def verified(rounds, contender, fresh, done):
+        if contender.compared_in_full:
+            compared.append(fresh.kinds)
+        return verify(rounds, contender, fresh, done)
+
+    def seen(rounds, count, to_come):
+        for fresh in rehearsals(rounds, count, to_come):
+            rehearsed.append(fresh.kinds)
+            yield fresh
+
+    monkeypatch.setattr(Rounds, "verify", verified)
+    monkeypatch.setattr(Rounds, "rehearsals", seen)
+    task = problem()
+    found = judge.judge(task, candidate(CPP), eager_only(judge, task))
+    assert found.verdict is Verdict.PASSED, found.reason
+    every = {kind.name for kind in values.ADVERSARIAL}
+    assert frozenset().union(*compared) == every
+    alone = [kind for kinds in rehearsed for kind in kinds]
+    assert len(alone) == len(set(alone)) < len(every)
+    before = compared[: compared.index(rehearsed[0])]
+    assert not set(alone) & frozenset().union(*before)

@@ -1,0 +1,188 @@
+"""What a Candidate is tried on: calls of one set of sizes, each with what it must return."""
+
+from __future__ import annotations
+
+from collections import OrderedDict
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
+from typing import Any, TypeVar
+
+import torch
+
+from evaluator import values
+from evaluator.child.spec import LayoutError
+from evaluator.errors import ChildFault, Rejection
+from evaluator.oracle import Expected, Oracle
+from evaluator.sizes import Sizes
+from evaluator.subject import Subject
+from evaluator.types import Candidate, Problem, Stage, Verdict
+
+_SEEDS = 2
+_CASE_BYTES = 38  # of device memory per byte of a case's inputs: float64 expectations, their scales, work space
+_LATER_SETS, _HIDDEN_SETS = 5, 3
+_ROUNDING = {one.name: one.rounding for one in values.ADVERSARIAL}
+_MOST_CANDIDATES = 16
+Thing = TypeVar("Thing")
+
+
+@dataclass(frozen=True, slots=True)
+class Case:
+    """One call that a Candidate is tried on. Cases with the same `twin_of` have equal inputs."""
+
+    name: str
+    tensors: values.Tensors
+    expected: Expected
+    same: int
+    counts: bool = True  # else it is there for what it leaves in buffers: nothing can be compared with its answer
+
+
+@dataclass(frozen=True, slots=True)
+class Prepared:
+    """What one set of sizes is checked with: all of it the reference's work."""
+
+    oracle: Oracle
+    cases: list[Case]
+    tree: Any
+    skipped: tuple[str, ...] = ()
+
+    def bytes_held(self) -> int:
+        """Of device memory, by tensors."""
+        inputs = [tensor for case in self.cases for tensor in case.tensors]
+        targets = [tensor for case in self.cases for target in case.expected.targets for tensor in target.held()]
+        stored = (tensor.untyped_storage() for tensor in (*inputs, *targets))
+        return sum({storage.data_ptr(): storage.nbytes() for storage in stored}.values())
+
+
+def prepared(
+    problem: Problem, reference: Subject, sizes: Sizes, generator: torch.Generator, *, first: bool
+) -> Prepared | None:
+    """Calls and what is right for them; on the `first` sizes all adversarial values, else some that nobody can tell
+    beforehand. None for varied sizes that the reference refuses. Raises Rejection where it fails on others."""
+    try:
+        return _Maker(problem, reference, sizes, generator).make(first=first)
+    except (ChildFault, LayoutError) as fault:
+        if not sizes.adversarial and reference.child.alive:
+            return None
+        raise Rejection(
+            Verdict.INVALID_REFERENCE, Stage.CORRECTNESS, f"the reference fails on {sizes.label}: {fault}"
+        ) from fault
+
+
+class _Maker:
+    def __init__(self, problem: Problem, reference: Subject, sizes: Sizes, generator: torch.Generator) -> None:
+        self.reference, self.sizes, self.generator = reference, sizes, generator
+        self.oracle = Oracle(problem, reference, sizes.sizes, generator)
+        self.skipped: list[str] = []
+
+    def make(self, *, first: bool) -> Prepared:
+        made = [self.oracle.inputs() for _ in range(_SEEDS if self.sizes.adversarial else 1)]
+        tree = made[0].tree
+        named = [(f"seed {index}", arguments.tensors) for index, arguments in enumerate(made)]
+        if self.sizes.layout:
+            named = [(name, values.laid_out(tensors, self.sizes.layout)) for name, tensors in named]
+        if self.sizes.adversarial:
+            tensors = made[0].tensors
+            named.append(("one element changed", values.twin(tensors, [True] * len(tensors), self.generator)))
+            sets = values.ADVERSARIAL if first else self._some_sets()
+            named += [(s.name, values.apply(s, tensors, self.generator)) for s in self._affordable(sets, tensors)]
+        in_order = self.oracle.stateful(tree, named[0][1])
+        cases = self._in_order(tree, named) if in_order else self._shuffled(tree, named)
+        return Prepared(self.oracle, cases, tree, tuple(self.skipped))
+
+    def _shuffled(self, tree: Any, named: Sequence[tuple[str, values.Tensors]]) -> list[Case]:
+        rounding = [_ROUNDING.get(name, values.Rounding()) for name, _ in named]
+        found = self.oracle.expect(tree, [tensors for _, tensors in named], rounding)
+        cases = [Case(n, t, e, i) for i, ((n, t), e) in enumerate(zip(named, found, strict=True)) if e.informative]
+        # The first case comes three times in all, at secret places: equal inputs must give equal answers.
+        cases += [Case("repeated", cases[0].tensors, cases[0].expected, cases[0].same)] * 2 if cases else []
+        return shuffled(cases, self.generator)
+
+    def _in_order(self, tree: Any, named: Sequence[tuple[str, values.Tensors]]) -> list[Case]:
+        """The cases of a module whose answers depend on the calls before: what spoils its state for good comes last."""
+        mixed = shuffled(named, self.generator)
+        ordered = sorted(mixed, key=lambda pair: pair[0] in (values.WITH_NAN.name, values.WITH_INF.name))
+        rounding = [_ROUNDING.get(name, values.Rounding()) for name, _ in ordered]
+        found = self.oracle.expect(tree, [tensors for _, tensors in ordered], rounding)
+        pairs = enumerate(zip(ordered, found, strict=True))
+        return [Case(n, t, e, i, counts=e.informative) for i, ((n, t), e) in pairs]
+
+    def _some_sets(self) -> list[values.ValueSet]:
+        count = _LATER_SETS if not self.sizes.hidden else _HIDDEN_SETS
+        order = torch.randperm(len(values.ADVERSARIAL), generator=self.generator).tolist()
+        return [values.ADVERSARIAL[index] for index in sorted(order[:count])]
+
+    def _affordable(self, sets: Sequence[values.ValueSet], tensors: values.Tensors) -> list[values.ValueSet]:
+        """As many of the value sets, picked at random, as the device has memory for; smaller sizes get all of them."""
+        spare = self.reference.backend.spare_bytes()
+        if spare is None:
+            return list(sets)
+        case_bytes = _CASE_BYTES * sum(t.numel() * t.element_size() for t in tensors)
+        room = max(1, spare // 2 // max(1, case_bytes) - _SEEDS - 1)
+        if room < len(sets):
+            label = self.sizes.shown_label
+            self.skipped.append(f"{label}: {len(sets) - room} value sets, for want of device memory")
+        picked = torch.randperm(len(sets), generator=self.generator).tolist()[:room]
+        return [sets[i] for i in sorted(picked)]
+
+
+def shuffled(things: Sequence[Thing], generator: torch.Generator) -> list[Thing]:
+    """In an order that nobody can guess."""
+    return [things[i] for i in torch.randperm(len(things), generator=generator).tolist()]
+
+
+@dataclass(slots=True)
+class _Kept:
+    prepared: Prepared
+    parameters: dict[str, torch.Tensor]
+    bytes_held: int
+    shown_to: set[str] = field(default_factory=set)
+
+
+class KeptCases:
+    """The cases of a Problem's first sizes, for up to sixteen Candidates one after the other: working out what is right
+    is half of what it takes to refuse a wrong one.
+
+    No Candidate sees the same ones twice, since what its module leaves behind goes to its later children. From one
+    Candidate to another nothing goes but what verdicts tell, an element at a time. Held-out sizes are never kept, nor
+    what is timed, nor the cases of a module with buffers.
+    """
+
+    def __init__(self, most_bytes: int) -> None:
+        self._most_bytes = most_bytes
+        self._kept: OrderedDict[tuple[str, str], _Kept] = OrderedDict()
+
+    def take(
+        self, problem: Problem, candidate: Candidate, sizes: Sizes, reference: Subject, generator: torch.Generator
+    ) -> Prepared | None:
+        """Cases that this Candidate has not seen, in a new order, with the reference constructed as it was for them;
+        None where there are none. Raises Rejection where that fails."""
+        kept = self._kept.get((problem.hash, sizes.label))
+        if kept is None or candidate.hash in kept.shown_to:
+            return None
+        kept.shown_to.add(candidate.hash)
+        if len(kept.shown_to) >= _MOST_CANDIDATES:
+            del self._kept[problem.hash, sizes.label]
+        try:
+            kept.prepared.oracle.construct_again(reference, kept.parameters, generator)
+        except (ChildFault, LayoutError) as fault:
+            self._kept.pop((problem.hash, sizes.label), None)
+            raise Rejection(
+                Verdict.INVALID_REFERENCE, Stage.CORRECTNESS, f"the reference fails on {sizes.label}: {fault}"
+            ) from fault
+        return replace(kept.prepared, cases=shuffled(kept.prepared.cases, generator))
+
+    def put(self, problem: Problem, candidate: Candidate, sizes: Sizes, prepared: Prepared | None) -> None:
+        """Keep what this Candidate is checked with for others, if there is room for it."""
+        if prepared is None or sizes.hidden or prepared.oracle.buffers:
+            return
+        held = prepared.bytes_held()
+        if held > self._most_bytes:
+            return
+        kept = _Kept(prepared, dict(prepared.oracle.parameters), held, {candidate.hash})
+        self._kept[problem.hash, sizes.label] = kept
+        while sum(one.bytes_held for one in self._kept.values()) > self._most_bytes:
+            self._kept.popitem(last=False)
+
+    def clear(self) -> None:
+        """Forget everything; a device that was lost has taken it along."""
+        self._kept.clear()

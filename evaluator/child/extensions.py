@@ -1,0 +1,54 @@
+"""torch's own extension builder in a child: what it built for a Candidate once, later children of the Candidate load.
+
+`load_inline` and `load` of torch.utils.cpp_extension write sources and a build file, run ninja, and import the library.
+That takes half a minute to a minute, mostly torch's headers, so here libraries are looked up among what an earlier
+child of the very same source left (`warpwright_native`'s folders) before anything is built.
+"""
+
+from __future__ import annotations
+
+import functools
+import hashlib
+import importlib
+import shutil
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from evaluator.child import warpwright_native
+
+
+def keep_what_is_built() -> None:
+    """From now on in this process; once is enough."""
+    builder: Any = importlib.import_module("torch.utils.cpp_extension")
+    build = builder._write_ninja_file_and_build_library
+    if not hasattr(build, "__wrapped__"):
+        builder._write_ninja_file_and_build_library = _keeping(build)
+
+
+def _keeping(build: Callable[..., None]) -> Callable[..., None]:
+    @functools.wraps(build)
+    def built(name: str, sources: Sequence[str], *rest: Any, build_directory: str, **options: Any) -> None:
+        library = Path(build_directory, f"{name}.so")
+        kept = f"{_key(name, sources, rest, options)}.so"
+        folders = warpwright_native._cache_folders()
+        known = next((folder / kept for folder in folders if (folder / kept).exists()), None)
+        if known is not None:
+            shutil.copyfile(known, library)
+            return
+        build(name, sources, *rest, build_directory=build_directory, **options)
+        folder = warpwright_native._first_writable(folders)
+        if library.exists() and folder is not None:  # a program of its own is none
+            warpwright_native._put_in_place(library.read_bytes(), folder / kept)
+
+    return built
+
+
+def _key(name: str, sources: Sequence[str], rest: Sequence[Any], options: dict[str, Any]) -> str:
+    parts = [name, torch.__version__, warpwright_native._machine(), repr(rest), repr(sorted(options.items()))]
+    found = hashlib.sha256("\0".join(parts).encode())
+    for source in sources:
+        found.update(hashlib.sha256(Path(source).read_bytes()).digest())
+    return found.hexdigest()[:32]

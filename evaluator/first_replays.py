@@ -1,0 +1,81 @@
+"""Whether a captured graph does the same work in every replay.
+
+Within a round calls are chained and their inputs are new, but from one replay to the next nothing changes: a kernel
+could leave a mark and skip its work the next time. Its first replay, in which its inputs are new, then takes longer.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import replace
+
+from evaluator.contender import Contender
+from evaluator.devices.base import RoundPlan
+from evaluator.errors import Rejection
+from evaluator.rounds import STAGE, Rounds
+from evaluator.types import Verdict
+
+_ROUNDS = 2
+_CLEAR = 0.3  # of the excess that is allowed
+_CALLS = 8  # times as many calls as a usual round holds, so that a single replay can be told from noise
+_BYTES = 2 << 30
+_ALLOWED_US, _ALLOWED_SHARE = 100.0, 0.5  # of a first replay; the larger one counts
+
+
+def skipped_work(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan, *, racing: bool) -> Rejection | None:
+    """The Rejection of a Candidate whose first replays take longer than later ones of `plan`, None where none does.
+
+    Comparators are timed beside it, so what the device itself does to short rounds is taken off. Racing stops where
+    nothing is to be seen.
+    """
+    if plan.replays == 1:
+        return None
+    affordable = min(_CALLS * plan.calls, _BYTES // max(1, rounds.input_bytes))
+    once = replace(plan, calls=max(plan.calls, affordable), replays=1)
+    known, excess = rounds.repeated(once.calls), _Excess(contenders, once.calls)
+    for contender in contenders:
+        rounds.run(contender, known, once)  # prepares it
+    for _ in range(_ROUNDS):
+        calls = rounds.fresh(once.calls)
+        for contender in contenders:
+            excess.add(contender, rounds.run(contender, calls, once).wall_us)
+        if racing and excess.share() < _CLEAR:
+            return None
+    return excess.rejection() if excess.share() > 1 else None
+
+
+class _Excess:
+    """How much longer the first replays of `calls` calls take than later ones."""
+
+    def __init__(self, contenders: Sequence[Contender], calls: int) -> None:
+        self._contenders, self._calls = contenders, calls
+        self._least_us: dict[str, float] = {}
+
+    def add(self, contender: Contender, wall_us: float) -> None:
+        """Skipped work is missing in every later replay, so even the best round shows it; a disturbed round, which
+        anybody may meet, does not count."""
+        excess_us = wall_us - self._calls * contender.official_us()
+        self._least_us[contender.name] = min(self._least_us.get(contender.name, math.inf), excess_us)
+
+    def over_us(self, contender: Contender) -> float:
+        """Beyond what comparators show, too."""
+        common_us = max([0.0, *(self._least_us[c.name] for c in self._contenders if not c.suspect)])
+        return self._least_us[contender.name] - common_us
+
+    def share(self) -> float:
+        """Of what is allowed; the largest."""
+        suspects = [c for c in self._contenders if c.suspect]
+        allowed_us = {c.name: max(_ALLOWED_US, _ALLOWED_SHARE * self._calls * c.official_us()) for c in suspects}
+        return max([0.0, *(self.over_us(c) / allowed_us[c.name] for c in suspects)])
+
+    def rejection(self) -> Rejection:
+        worst = max(self.over_us(c) for c in self._contenders if c.suspect)
+        return Rejection(
+            Verdict.REWARD_HACK,
+            STAGE,
+            "the first replay of a graph takes longer than later ones on the same inputs: work is skipped",
+            check="first_replay",
+            excess_us=round(worst, 1),
+            calls=self._calls,
+        )

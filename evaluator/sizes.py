@@ -1,0 +1,62 @@
+"""The sets of sizes that a Candidate is checked on: shown Workloads, sizes near them, held-out Workloads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from evaluator import values
+from evaluator.types import Domain, Problem, Workload
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """One set of sizes to be checked. `hidden` ones tell a Candidate nothing but the class of its failure."""
+
+    label: str
+    sizes: Mapping[str, Any]
+    hidden: bool = False
+    adversarial: bool = True
+    layout: str = ""  # one of values.LAYOUTS; dense where there is none
+
+    @property
+    def shown_label(self) -> str:
+        """What evidence may say of it."""
+        return "held-out workloads" if self.hidden else self.label
+
+
+def sizes_to_check(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Sizes]:
+    """Shown Workloads, then varied sizes, then held-out Workloads: cheap and telling failures first."""
+    for workload in workloads:
+        if not workload.held_out:
+            yield Sizes(workload.name, workload.sizes)
+    yield from varied_sizes(problem, workloads)
+    if problem.domain is Domain.GENERAL:
+        first = next(w for w in workloads if not w.held_out)
+        for layout in values.LAYOUTS:
+            yield Sizes(f"{first.name}, inputs {layout}", first.sizes, adversarial=False, layout=layout)
+    for workload in workloads:
+        if workload.held_out:
+            yield Sizes(workload.name, workload.sizes, hidden=True)
+
+
+def varied_sizes(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Sizes]:
+    """Whole-number sizes that differ between Workloads, one at a time set to 1, n-1 and n+1 (one of them odd).
+
+    In a `general` domain also those that are equal in all Workloads, and twice the size. Sizes that the reference
+    refuses are skipped by whoever runs this.
+    """
+    shown = [w for w in workloads if not w.held_out]
+    if not shown:
+        return
+    base = min(shown, key=lambda w: sum(v for v in w.sizes.values() if type(v) is int))
+    for key, value in base.sizes.items():
+        if type(value) is not int or value < 1:
+            continue
+        differs = len({w.sizes.get(key) for w in workloads}) > 1
+        if not differs and problem.domain is not Domain.GENERAL:
+            continue
+        wanted = [1, value - 1, value + 1, *([2 * value] if problem.domain is Domain.GENERAL else [])]
+        for other in dict.fromkeys(n for n in wanted if n >= 1 and n != value):
+            yield Sizes(f"{key}={other}", {**base.sizes, key: other}, adversarial=False)

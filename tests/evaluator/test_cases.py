@@ -1,0 +1,123 @@
+"""What a Candidate is checked with is kept for the next one, and never shown to the same one twice."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+import torch
+
+from evaluator.cases import KeptCases, Prepared, prepared
+from evaluator.errors import ChildCrashed, Rejection
+from evaluator.judge import Judge
+from evaluator.oracle import Oracle
+from evaluator.sizes import Sizes
+from evaluator.subject import Subject
+from evaluator.types import Problem, Verdict
+from tests.evaluator.rooms import candidate, eager_only, forward, problem
+
+
+@pytest.fixture
+def asked(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> list[int]:
+    """How many calls the reference was asked about, time by time; no case is kept before."""
+    found: list[int] = []
+    usual = Oracle.expect
+
+    def expect(oracle: Oracle, tree, calls, rounding=()):
+        found.append(len(calls))
+        return usual(oracle, tree, calls, rounding)
+
+    monkeypatch.setattr(Oracle, "expect", expect)
+    monkeypatch.setattr(judge, "kept_cases", KeptCases(256 << 20))
+    return found
+
+
+def test_several_candidates_are_checked_with_the_same_cases_and_none_of_them_twice(judge: Judge, asked: list[int]):
+    task = problem()
+    wrong = [forward(f"return right(x, self.weight) * {1 + n / 10}") for n in range(1, 4)]
+    right = forward("return right(x, self.weight)")
+    for one, verdict in [*((one, Verdict.INCORRECT_VALUES) for one in wrong), (right, Verdict.PASSED)]:
+        assert judge.judge(task, one, eager_only(judge, task)).verdict is verdict
+        if one is not right:
+            assert len(asked) == 1  # by the first of them
+    asked.clear()
+    assert judge.judge(task, wrong[0], eager_only(judge, task)).verdict is Verdict.INCORRECT_VALUES
+    assert len(asked) == 1  # it has seen the others
+    assert max(asked) > 10
+
+
+def shown(task: Problem) -> Sizes:
+    return Sizes(task.workloads[0].name, task.workloads[0].sizes)
+
+
+def make(task: Problem, reference: Subject, generator: torch.Generator) -> Prepared:
+    found = prepared(task, reference, shown(task), generator, first=True)
+    assert found is not None
+    return found
+
+
+def test_what_is_kept_comes_with_its_parameters_in_a_new_order(judge: Judge) -> None:
+    task, kept = problem(), KeptCases(256 << 20)
+    generator = torch.Generator().manual_seed(3)
+    with judge.room.kept_reference(task) as reference:
+        first = make(task, reference, generator)
+        kept.put(task, candidate("A"), shown(task), first)
+        before = dict(first.oracle.parameters)
+        first.oracle.reload()
+        assert kept.take(task, candidate("A"), shown(task), reference, generator) is None
+        again = kept.take(task, candidate("B"), shown(task), reference, generator)
+        assert again is not None
+        assert [case.name for case in again.cases] != [case.name for case in first.cases]
+        assert sorted(case.name for case in again.cases) == sorted(case.name for case in first.cases)
+        assert all(torch.equal(again.oracle.parameters[name], value) for name, value in before.items())
+        case = again.cases[0]
+        (target,) = again.oracle.targets(again.tree, [case.tensors], case.expected)
+        assert torch.equal(target.targets[0].oracle, case.expected.targets[0].oracle)
+
+
+def test_sixteen_candidates_at_the_most_share_cases(judge: Judge) -> None:
+    task, kept = problem(), KeptCases(256 << 20)
+    generator = torch.Generator().manual_seed(3)
+    with judge.room.kept_reference(task) as reference:
+        kept.put(task, candidate("0"), shown(task), make(task, reference, generator))
+        taken = [kept.take(task, candidate(str(n)), shown(task), reference, generator) for n in range(1, 18)]
+    assert [one is not None for one in taken] == [True] * 15 + [False] * 2
+
+
+def test_memory_bounds_what_is_kept_and_hidden_sizes_never_are(judge: Judge) -> None:
+    task = problem()
+    generator = torch.Generator().manual_seed(3)
+    with judge.room.kept_reference(task) as reference:
+        one = make(task, reference, generator)
+        assert one.bytes_held() > sum(t.nbytes for case in one.cases[:-2] for t in case.tensors)
+        for most_bytes, sizes in (
+            (one.bytes_held() - 1, shown(task)),
+            (256 << 20, replace(shown(task), hidden=True)),
+        ):
+            kept = KeptCases(most_bytes)
+            kept.put(task, candidate("A"), sizes, one)
+            assert kept.take(task, candidate("B"), sizes, reference, generator) is None
+        kept = KeptCases(one.bytes_held() + 1)
+        other = replace(shown(task), label="another")
+        kept.put(task, candidate("A"), shown(task), one)
+        kept.put(task, candidate("A"), other, one)
+        assert kept.take(task, candidate("B"), shown(task), reference, generator) is None  # the oldest goes first
+        assert kept.take(task, candidate("B"), other, reference, generator) is not None
+        kept.clear()
+        assert kept.take(task, candidate("C"), other, reference, generator) is None
+
+
+def test_a_reference_that_is_gone_is_told_so(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    task, kept = problem(), KeptCases(256 << 20)
+    generator = torch.Generator().manual_seed(3)
+
+    def gone(*_: object) -> None:
+        raise ChildCrashed(signal=9)
+
+    with judge.room.kept_reference(task) as reference:
+        kept.put(task, candidate("A"), shown(task), make(task, reference, generator))
+        monkeypatch.setattr(Oracle, "construct_again", gone)
+        with pytest.raises(Rejection) as found:
+            kept.take(task, candidate("B"), shown(task), reference, generator)
+        assert found.value.verdict is Verdict.INVALID_REFERENCE
+        assert kept.take(task, candidate("C"), shown(task), reference, generator) is None
