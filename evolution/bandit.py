@@ -1,17 +1,25 @@
-"""Which arm next: a cost-aware upper confidence bound over (Proposer, model, Operator, prompt variant).
+"""Which arm next: what to ask for, by a cost-aware upper confidence bound, and then which of the models to ask for it.
 
-UCB1 (Auer, Cesa-Bianchi, Fischer 2002) on reward per ask, the reward divided by a root of the arm's relative cost, so
-that ten times the price must bring about three times the gain. What is in flight counts as asked and not yet rewarded,
-which spreads concurrent asks over the arms.
+What to ask for: UCB1 (Auer, Cesa-Bianchi, Fischer 2002) on reward per ask, the reward divided by a root of the
+relative cost, so that ten times the price must bring about three times the gain; all models' asks for an Operator count
+together. What is in flight counts as asked and not yet rewarded, which spreads concurrent asks.
+
+Whom to ask: Thompson sampling (Thompson 1933) of the share of a model's asks that were of use, whatever they were for,
+over what an ask of it costs. A reward counts as so many uses as it is times the usual one of a kernel that passed. An
+arm for each (model, Operator) learns nothing in a Run: ten or twenty arms are each asked a few times, and most asks
+bring nothing.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from dataclasses import replace
 from random import Random
 
+from evolution.arms import is_free
 from evolution.state import ArmStats
+from evolution.types import Operator
 
 USD_S = 600.0
 """A dollar weighs as much as ten minutes of a device."""
@@ -34,23 +42,79 @@ def confirmed_reward(speedup: float, champion_before: float | None) -> float:
     return CROWN_REWARD + min(MOST, max(0.0, math.log(speedup / (champion_before or 1.0))))
 
 
+def spent_s(stats: ArmStats) -> float:
+    """What this arm has cost, as device-seconds."""
+    return stats.device_s + PROPOSE_WEIGHT * stats.propose_s + USD_S * stats.usd
+
+
 def cost_s(stats: ArmStats) -> float:
     """What an ask of this arm costs, as device-seconds."""
-    spent = stats.device_s + PROPOSE_WEIGHT * stats.propose_s + USD_S * stats.usd
-    return spent / max(1, stats.settled)
+    return spent_s(stats) / max(1, stats.settled)
 
 
 def choose(arms: Sequence[ArmStats], asked: dict[int, int], rng: Random) -> int:
     """The index of the arm to ask. `asked` adds asks per index that `arms` does not know of yet."""
+    pools: dict[tuple[str, str, Operator, str], list[int]] = {}
+    for index, stats in enumerate(arms):
+        arm = stats.arm
+        who = (arm.proposer, arm.model) if is_free(arm) else ("", "")
+        pools.setdefault((*who, arm.operator, arm.variant), []).append(index)
+    members = list(pools.values())
+    pooled = [_together([arms[i] for i in indices]) for indices in members]
+    chosen = members[_what(pooled, [sum(asked.get(i, 0) for i in indices) for indices in members], rng)]
+    return chosen[0] if len(chosen) == 1 else whom(arms, chosen, asked, rng)
+
+
+def _what(arms: Sequence[ArmStats], asked: Sequence[int], rng: Random) -> int:
     seen = [cost_s(arm) for arm in arms if arm.settled]
     typical = max(1e-6, sum(seen) / len(seen)) if seen else 1.0
-    total = sum(arm.asked for arm in arms) + sum(asked.values())
+    total = sum(arm.asked for arm in arms) + sum(asked)
 
     def score(index: int) -> float:
         arm = arms[index]
-        n = arm.asked + asked.get(index, 0)
+        n = arm.asked + asked[index]
         price = max(0.1, cost_s(arm) / typical) if arm.settled else 1.0
         gain = arm.reward / max(1, n) / math.sqrt(price)
         return gain + EXPLORATION * math.sqrt(math.log(total + 2) / (n + 1)) + 1e-3 * rng.random()
 
     return max(range(len(arms)), key=score)
+
+
+def whom(arms: Sequence[ArmStats], chosen: Sequence[int], asked: dict[int, int], rng: Random) -> int:
+    """The one of `chosen` (indices of `arms`, each of another model) whose model may well bring the most for its cost.
+
+    A model that was never asked comes first. An ask counts as costing what one judgement does, at the least: it takes
+    a place that something better could have had, however little it costs.
+    """
+    models = [arm for arm in arms if not is_free(arm.arm)]
+    usual = max(1e-9, sum(arm.reward for arm in models) / max(1, sum(arm.passed for arm in models)))
+    judged = sum(arm.judged for arm in arms)
+    least_s = max(1e-6, sum(arm.device_s for arm in arms) / judged) if judged else 1.0
+
+    def worth(index: int) -> float:
+        one = arms[index].arm
+        own = [i for i, arm in enumerate(arms) if (arm.arm.proposer, arm.arm.model) == (one.proposer, one.model)]
+        model = _together([arms[i] for i in own])
+        if model.asked + sum(asked.get(i, 0) for i in own) == 0:
+            return math.inf
+        known = model.settled - model.candidates + model.judged
+        useful = min(known, model.reward / usual)
+        return rng.betavariate(1 + useful, 1 + known - useful) / max(least_s, cost_s(model))
+
+    return max(rng.sample(chosen, len(chosen)), key=worth)
+
+
+def _together(arms: Sequence[ArmStats]) -> ArmStats:
+    """The counters that are used here, of several arms as one."""
+    return replace(
+        arms[0],
+        asked=sum(arm.asked for arm in arms),
+        settled=sum(arm.settled for arm in arms),
+        candidates=sum(arm.candidates for arm in arms),
+        judged=sum(arm.judged for arm in arms),
+        passed=sum(arm.passed for arm in arms),
+        reward=sum(arm.reward for arm in arms),
+        usd=sum(arm.usd for arm in arms),
+        propose_s=sum(arm.propose_s for arm in arms),
+        device_s=sum(arm.device_s for arm in arms),
+    )

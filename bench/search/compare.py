@@ -18,7 +18,7 @@ import platform
 import random
 import statistics
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from concurrent.futures import ProcessPoolExecutor
 from dataclasses import dataclass
 from functools import cache
@@ -42,6 +42,7 @@ ABLATIONS = ("bandit", "novelty", "tuning")
 MODULES = {"openevolve": "openevolve", "shinka-evolve": "shinka"}
 PARTS = ("held out", "deep", "shallow")
 Needed = dict[tuple[str, int], int]
+Amounts = Mapping[tuple[str, int], float]
 
 
 @dataclass(frozen=True)
@@ -58,7 +59,7 @@ class Job:
     def __call__(self) -> Needed:
         found: Needed = {}
         for path in self.paths:
-            land = _land(path, self.noise)
+            land = land_at(path, self.noise)
             if self.search:
                 count = searches()[self.search](land, self.seed, self.most, self.off != "tuning")
             else:
@@ -68,7 +69,8 @@ class Job:
 
 
 @cache
-def _land(path: Path, noise: float) -> Landscape:
+def land_at(path: Path, noise: float = 0.0) -> Landscape:
+    """A landscape, read once by each process."""
     return load(path, noise)
 
 
@@ -84,12 +86,16 @@ def interval(logs: list[float]) -> tuple[float, float]:
 
 
 def versus(mine: Needed, other: Needed) -> dict[str, object]:
-    """How many times the measurements the other needs: above 1 where ours is ahead; all, and each part alone."""
+    """How many times the measurements the other needs, and how many these are."""
+    return {**ratios(mine, other), **needed(other)}
+
+
+def ratios(mine: Amounts, other: Amounts) -> dict[str, object]:
+    """How many times as much the other needs: above 1 where ours is ahead; all, and each part alone."""
     parts = {part: [key for key in mine if part in _parts(_problem(key))] for part in PARTS}
     return {
         **_ratio(mine, other, list(mine)),
         **{name: _ratio(mine, other, keys) for name, keys in parts.items() if keys},
-        **needed(other),
     }
 
 
@@ -103,7 +109,7 @@ def _parts(problem: str) -> set[str]:
     return {depth, "held out"} if problem in HELD_OUT else {depth}
 
 
-def _ratio(mine: Needed, other: Needed, keys: list[tuple[str, int]]) -> dict[str, object]:
+def _ratio(mine: Amounts, other: Amounts, keys: list[tuple[str, int]]) -> dict[str, object]:
     logs = [math.log(other[key] / mine[key]) for key in keys]
     low, high = interval(logs)
     verdict = "ahead" if low > 1 else "behind" if high < 1 else "no difference"

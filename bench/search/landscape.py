@@ -21,6 +21,7 @@ from evolution.tunables import Scalar, apply_configuration, key_of, read_tunable
 
 DUPLICATE = 0.1
 BROKEN = 0.3
+MENDED = 0.5
 TWEAK = 0.4
 """Of what is neither a repetition nor a slip: this share changes values, the rest the design."""
 NEAR = 6
@@ -182,23 +183,27 @@ def _drop_unfinished(land: Landscape) -> None:
 class Proposer:
     """Draws recorded edits: what a model makes of a parent, slips and repetitions included.
 
-    It knows the parent that the prompt shows, and nothing of how fast anything is.
+    It knows the parent that the prompt shows, and nothing of how fast anything is. `broken` and `mended` are shares: of
+    what it writes, slips; of the slips that it is to repair, those that it does.
     """
 
     land: Landscape
     rng: Random
+    broken: float = BROKEN
+    mended: float = MENDED
 
     def propose(self, parent: Kernel | None, other: Kernel | None = None, *, repair: bool = False) -> Kernel:
         """A child of a parent (None: from the reference alone), or of two."""
         if parent is None:
             family = self._family()
-            return self._slip(family) if self.rng.random() < BROKEN else self.rng.choice(self.land.families[family])
+            broken = self.rng.random() < self.broken
+            return self._slip(family) if broken else self.rng.choice(self.land.families[family])
         if repair and parent.origin in self.land.kernels:
-            return self.land.kernels[parent.origin] if self.rng.random() < 0.5 else self._slip(parent.family)
+            return self.land.kernels[parent.origin] if self.rng.random() < self.mended else self._slip(parent.family)
         draw = self.rng.random()
         if draw < DUPLICATE:
             return parent
-        if draw < DUPLICATE + BROKEN:
+        if draw < DUPLICATE + self.broken:
             return self._slip(parent.family)
         if other is not None:
             return self._crossed(parent, other)

@@ -3,17 +3,19 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Iterator
+from collections import Counter
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from random import Random
 from unittest.mock import patch
 
 from bench.search.landscape import Kernel, Known, Landscape, Meter, Proposer
+from bench.search.scripted import TOKENS_PER_S, Model, device_s, output_tokens, proposer_of
 from evaluator.types import Language, Verdict
 from evolution import bandit
 from evolution.arms import TUNER, stats_of
-from evolution.bandit import judged_reward
+from evolution.bandit import judged_reward, spent_s
 from evolution.search import decide
 from evolution.state import ArmStats, Broken, Elite, Family, SearchState, Standing
 from evolution.types import Arm, Budget, Confirm, Finish, Operator, Propose, RunConfig, Spend
@@ -23,11 +25,15 @@ CONFIRM_COST = 4
 
 @dataclass
 class Ours:
-    """One Run, one thing at a time. `off` names a mechanism to do without."""
+    """One Run, one thing at a time. `off` names a mechanism to do without.
+
+    `models` are asked in place of the one proposer, which is free; judging then takes the time that it takes.
+    """
 
     land: Landscape
     seed: int
     off: str = ""
+    models: tuple[Model, ...] = ()
     elites: dict[str, Elite] = field(default_factory=dict)
     broken: list[Broken] = field(default_factory=list)
     arms: dict[Arm, ArmStats] = field(default_factory=dict)
@@ -37,13 +43,16 @@ class Ours:
     since_best: int = 0
     proposals: int = 0
     decisions: int = 0
+    confirm_s: float = 0.0
 
     def __post_init__(self) -> None:
         self.rng = Random(f"ours/{self.seed}")
         self.meter = Meter(self.land, self.rng)
         self.proposer = Proposer(self.land, self.rng)
         self.known = Known(self.land)
-        self.config = RunConfig(proposers=("model",), seed=self.seed, in_flight=1, stagnation_candidates=10**9)
+        self.lanes = {model.name: (model, proposer_of(model, self.land, self.proposer)) for model in self.models}
+        names = tuple(self.lanes) or ("model",)
+        self.config = RunConfig(proposers=names, seed=self.seed, in_flight=1, stagnation_candidates=10**9)
 
     def run(self, most: int) -> int | None:
         """Measurements until the goal, or None where `most` did not do."""
@@ -85,15 +94,22 @@ class Ours:
             return
         found = [(design, e) for design, e in self.elites.items() if e.candidate_id == decision.candidate_id]
         if not found:  # a faster one took its place meanwhile; the work is done all the same
-            self.meter.measure(self._kernel(decision.candidate_id), CONFIRM_COST)
+            self._confirmed(self._kernel(decision.candidate_id))
             return
         [(design, elite)] = found
         kernel = self.land.kernels[elite.hash]
-        self.meter.measure(kernel, CONFIRM_COST)
+        self._confirmed(kernel)
         good = kernel.speedup > 1.01 * (self.champion.speedup if self.champion is not None else 1.0)
         self.elites[design] = dataclasses.replace(elite, confirms=elite.confirms + 1, confirmed=good)
         if good:
             self.champion = Standing(candidate_id=elite.candidate_id, hash=elite.hash, speedup=kernel.speedup, own=True)
+
+    def _confirmed(self, kernel: Kernel) -> None:
+        self.meter.measure(kernel, CONFIRM_COST)
+        self.confirm_s += CONFIRM_COST * self._seconds(kernel)
+
+    def _seconds(self, kernel: Kernel) -> float:
+        return device_s(kernel) if self.models else 1.0
 
     def _propose(self, decision: Propose) -> None:
         self.proposals += 1
@@ -105,8 +121,11 @@ class Ours:
             self.known.tried(parents[0].family, wanted)
             child = self.land.at(parents[0].family, wanted)
         else:
-            repair = decision.arm.operator is Operator.REPAIR
-            child = self.proposer.propose(*parents, repair=repair) if parents else self.proposer.propose(None)
+            answer = self._answer(decision.arm, parents)
+            if answer is None:
+                self.since_best += 1
+                return
+            child = answer
         slipped = child.origin is not None  # few were recorded: drawn again, one stands for another that was not
         if self.off != "novelty" and not slipped and (child.hash in self.seen or child.signature in self.compiled):
             # Turned away before any device time: its text, or what it compiles to, was judged before.
@@ -116,6 +135,30 @@ class Ours:
             self.since_best += 1
             return
         self._judged(decision.arm, decision.island, child)
+
+    def _answer(self, arm: Arm, parents: list[Kernel]) -> Kernel | None:
+        """What whoever is asked gives, on the bill of the arm; None where it cannot be read."""
+        if arm.proposer not in self.lanes:
+            repair = arm.operator is Operator.REPAIR
+            return self.proposer.propose(*parents, repair=repair) if parents else self.proposer.propose(None)
+        model, proposer = self.lanes[arm.proposer]
+        stats = self.arms[arm]
+        self.arms[arm] = dataclasses.replace(
+            stats,
+            usd=stats.usd + model.usd(arm.operator),
+            propose_s=stats.propose_s + output_tokens(arm.operator) / TOKENS_PER_S,
+        )
+        return model.reply(proposer, parents, arm.operator)
+
+    @property
+    def usd(self) -> float:
+        """Dollars that the Run has cost so far."""
+        return sum(stats.usd for stats in self.arms.values())
+
+    @property
+    def cost_s(self) -> float:
+        """What the Run has cost so far, as device-seconds (`evolution.bandit`); confirmations too."""
+        return sum(spent_s(stats) for stats in self.arms.values()) + self.confirm_s
 
     def _kernel(self, candidate_id: str) -> Kernel:
         return self.land.kernels[candidate_id.split("/")[1]]
@@ -132,7 +175,7 @@ class Ours:
         reward = judged_reward(speedup, best) if child.passed else 0.0
         self.arms[arm] = dataclasses.replace(
             stats, candidates=stats.candidates + 1, judged=stats.judged + 1, passed=stats.passed + child.passed,
-            reward=stats.reward + reward, device_s=stats.device_s + 1.0,
+            reward=stats.reward + reward, device_s=stats.device_s + self._seconds(child),
         )  # fmt: skip
         if not child.passed:
             self.broken.append(Broken(candidate_id=name, island=island, verdict=Verdict.INCORRECT_VALUES))
@@ -151,15 +194,26 @@ class Ours:
 
 @contextmanager
 def _without(off: str) -> Iterator[None]:
-    """The search with one mechanism taken out."""
+    """The search with one mechanism taken out. "models": they are asked in turn, operators are chosen as ever."""
     if off == "bandit":
         with patch.object(bandit, "choose", lambda arms, asked, rng: rng.randrange(len(arms))):
+            yield
+    elif off == "models":
+        with patch.object(bandit, "whom", _in_turn):
             yield
     elif off == "tuning":
         with patch("evolution.search.stats_of", _untuned):
             yield
     else:
         yield
+
+
+def _in_turn(arms: Sequence[ArmStats], chosen: Sequence[int], asked: dict[int, int], rng: Random) -> int:
+    """Of the arms that may be chosen, that of the model which was asked the least."""
+    times: Counter[str] = Counter()
+    for index, stats in enumerate(arms):
+        times[stats.arm.proposer] += stats.asked + asked.get(index, 0)
+    return min(chosen, key=lambda index: (times[arms[index].arm.proposer], index))
 
 
 def _untuned(state: SearchState) -> list[ArmStats]:

@@ -107,7 +107,9 @@ def test_the_better_arm_is_asked_more() -> None:
     for arm, reward in (("model-a", 1.0), ("model-b", 0.0)):
         for operator in (Operator.CREATE, Operator.REWRITE):
             key = Arm(proposer=arm, operator=operator)
-            world.arms[key] = ArmStats(arm=key, asked=20, settled=20, judged=20, reward=20 * reward, device_s=20.0)
+            world.arms[key] = ArmStats(
+                arm=key, asked=20, settled=20, candidates=20, judged=20, passed=20, reward=20 * reward, device_s=20.0
+            )
     world.run()
     asked = Counter(d.arm.proposer for d in world.log if isinstance(d, Propose))
     assert asked["model-a"] > 2 * asked["model-b"]
