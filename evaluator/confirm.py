@@ -213,7 +213,8 @@ def _contenders(
     for name, future in started.items():
         subject = future.result()
         buffers = judge.constructed(subject, oracle, problem, Stage.CONFIRM)
-        contenders.append(Contender(name, subject, suspect=True, buffers=buffers, sampled=name == "again"))
+        plain = is_plain(suspects[name].source)
+        contenders.append(Contender(name, subject, True, buffers, sampled=name == "again", plain=plain))
     for mode in modes:
         if mode == "eager":
             subject = fresh.enter_context(judge.room.fresh_comparator(problem, mode, oracle))

@@ -6,6 +6,7 @@ import math
 import statistics
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from typing import Any
 
 import torch
 
@@ -14,20 +15,34 @@ from evaluator.errors import EvaluatorError
 from evaluator.subject import Subject
 from evaluator.types import BaselineTime, Clock, Interval
 
+MOST_OVERHEAD = 0.1  # of a round's wall time that is taken off
+
 
 @dataclass(slots=True)
 class Contender:
     """One child that is timed. A `suspect` runs what somebody handed in (a Candidate, a Champion): every one of its
-    outputs is compared. Of one that is `sampled`, a Candidate's second process, one call a round is. `buffers` are the
-    reference's under this child's names: what a round of a module with a memory begins with."""
+    outputs is compared. Of one that is `sampled`, a Candidate's second process, one call a round is. A `plain` one runs
+    a file that cannot reach the harness (`evaluator.plain`). `buffers` are the reference's under this child's names:
+    what a round of a module with a memory begins with. What its calls took that came one at a time is told in `singly`
+    (`evaluator.single_calls`)."""
 
     name: str
     subject: Subject
     suspect: bool
     buffers: Mapping[str, torch.Tensor]
     sampled: bool = False
+    plain: bool = False
     clock: Clock = Clock.CALLS
     samples: dict[int, list[float]] = field(default_factory=dict)  # executions a round -> microseconds a call
+    singly: Mapping[str, Any] = field(default_factory=dict)
+
+    def slow_by(self, factor: float) -> None:
+        """Take it for so many times slower than it seemed."""
+        self.samples = {n: [factor * us for us in samples] for n, samples in self.samples.items()}
+
+    def raise_to(self, least_us: Mapping[int, float]) -> None:
+        """Let no sample be less than what is given for rounds of its size."""
+        self.samples = {n: [max(us, least_us[n]) for us in samples] for n, samples in self.samples.items()}
 
     @property
     def compared_in_full(self) -> bool:

@@ -25,6 +25,7 @@ from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.languages import adapter
 from evaluator.lock import device_lock
 from evaluator.oracle import Oracle, candidate_state
+from evaluator.plain import is_plain
 from evaluator.room import Room
 from evaluator.sanitizer import Known
 from evaluator.screen import Screened, screen
@@ -206,11 +207,12 @@ class Judge:
         logs: dict[str, list[tuple[Workload, list[float]]]] = {}
         ran: dict[str, int] = {}
         strict = problem.allow_library is LibraryPolicy.FORBIDDEN
+        plain = is_plain(candidate.source)
         for workload in (w for w in workloads if not w.held_out):
             modes = [baseline.fastest(workload.name).mode] if baseline is not None else list(self.room.modes())
             oracle = Oracle(problem, reference, workload.sizes, generator)
             buffers = self.constructed(subject, oracle, problem, Stage.TIMING)
-            contenders = [Contender("candidate", subject, suspect=True, buffers=buffers)]
+            contenders = [Contender("candidate", subject, suspect=True, buffers=buffers, plain=plain)]
             contenders += [self.room.contender(problem, workload, mode, oracle) for mode in modes]
             with self.alone():
                 first_s = first_call_limit_s(candidate)

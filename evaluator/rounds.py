@@ -12,9 +12,9 @@ import torch
 
 from evaluator import values
 from evaluator.child import chain
-from evaluator.child.spec import LayoutError
+from evaluator.child.spec import LayoutError, TensorSpec
 from evaluator.contender import ComparatorFailed, Contender
-from evaluator.devices.base import Round, RoundPlan
+from evaluator.devices.base import OneByOne, Round, RoundPlan, Singles
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.limits import Limit
 from evaluator.oracle import Expected, Oracle
@@ -220,26 +220,48 @@ class Rounds:
 
     def run(self, contender: Contender, fresh: Fresh, plan: RoundPlan, *, read: int = 0, watch: bool = False) -> Round:
         """One round, with the outputs of its first `read` calls. Raises Rejection, ComparatorFailed."""
-
-        def check(replies: Sequence[Any]) -> None:
-            before = None
-            for reply in replies:
-                kind = {**reply["tensor"], "address": 0} if "tensor" in reply else reply
-                if kind != before:  # nearly all are laid out alike
-                    check_reply(self.like, reply)
-                before = kind
-
         try:
             if self._stateful:
                 contender.subject.load_state(contender.buffers)
             with self.room.quiet():
                 return self.backend.run_round(
                     contender.subject.child, fresh.calls, plan,
-                    tree=self.tree, check=check, timeout_s=self._first_call_s, read=read, link=fresh.link,
+                    tree=self.tree, check=self._check_replies, timeout_s=self._first_call_s, read=read, link=fresh.link,
                     look=contender.compared_in_full and read > 0, watch=watch,
                 )  # fmt: skip
         except (ChildFault, LayoutError, Rejection) as fault:
             raise self._blame(contender, fault) from fault
+
+    @property
+    def null(self) -> Contender:
+        """The child that returns ready-made outputs, for `run_singly`."""
+        return Contender("null", self._null, suspect=False, buffers={})
+
+    def run_singly(self, contender: Contender, fresh: Fresh, layouts: Sequence[TensorSpec]) -> Singles:
+        """The same calls, unchained, each granted when the one before has returned, on a device that can do that.
+        Raises Rejection, ComparatorFailed."""
+        backend = self.backend
+        assert isinstance(backend, OneByOne)
+        assert fresh.link is None
+        try:
+            if self._stateful:
+                contender.subject.load_state(contender.buffers)
+            with self.room.quiet():
+                return backend.run_singly(
+                    contender.subject.child, fresh.calls, layouts,
+                    tree=self.tree, check=self._check_replies, timeout_s=self._first_call_s,
+                    read=to_read(contender, len(fresh.calls)), look=contender.compared_in_full,
+                )  # fmt: skip
+        except (ChildFault, LayoutError, Rejection) as fault:
+            raise self._blame(contender, fault) from fault
+
+    def _check_replies(self, replies: Sequence[Any]) -> None:
+        before = None
+        for reply in replies:
+            kind = {**reply["tensor"], "address": 0} if "tensor" in reply else reply
+            if kind != before:  # nearly all are laid out alike
+                check_reply(self.like, reply)
+            before = kind
 
     def measure_null(self, fresh: Fresh, plan: RoundPlan, times: int) -> None:
         """A round's least overhead: calls of nothing, the chain's steps, everything around them. Without a chain it is

@@ -16,8 +16,8 @@ import time
 from collections.abc import Sequence
 from dataclasses import dataclass
 
-from evaluator import libraries, stats
-from evaluator.contender import Contender
+from evaluator import libraries, single_calls, stats
+from evaluator.contender import MOST_OVERHEAD, Contender
 from evaluator.devices.base import Round, RoundPlan
 from evaluator.errors import Rejection
 from evaluator.first_replays import skipped_work
@@ -33,7 +33,6 @@ _WARM_UP_ROUNDS = 2
 _LEAST_OF_GRAPH, _LEAST_OF_CALLS = 0.02, 0.5  # of a round's wall time is the calls', when rounds are planned
 _WATCHED_CHECKED = 4  # one in so many of the rounds in which a child is watched
 _HARNESS_US = 20.0
-_MOST_OVERHEAD = 0.1  # of a round's wall time that is taken off
 _WAITED = 0.03  # of a round's net time a child may wait for its core
 _DISCARDED = 1  # times the most pairs may be discarded for that; then what there is counts
 
@@ -120,6 +119,7 @@ class Bench:
             found = self._skipped(racing=False)
             if found is not None:
                 raise found
+        single_calls.hold(self._rounds, self.contenders, self.official_log_ratios)
         self._check_least()
         return seen
 
@@ -216,7 +216,7 @@ class Bench:
                 continue
             # A child may make its own harness faster, and noise may make the null child's slower: so no more than a
             # tenth of anybody's time is taken off.
-            overhead_us = min(rounds.overhead_us[plan.executions], _MOST_OVERHEAD * done.wall_us)
+            overhead_us = min(rounds.overhead_us[plan.executions], MOST_OVERHEAD * done.wall_us)
             sample = (done.wall_us - overhead_us) / plan.executions
             contender.samples.setdefault(plan.executions, []).append(sample)
         self.discarded += disturbed
@@ -272,6 +272,7 @@ class Bench:
             diagnostics={
                 "bytes_moved": self.bytes_moved,
                 "attainable_share": None if floor_us is None else round(floor_us / one.official_us(), 4),
+                "single_calls": one.singly,
                 "pairs": self.pairs,
                 "discarded_pairs": self.discarded,
                 "harness_share": round(self.resolution(name), 4),

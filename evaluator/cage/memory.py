@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Sequence
 
 _libc = ctypes.CDLL(None, use_errno=True)
 
@@ -37,6 +38,22 @@ def read_process_memory(pid: int, address: int, into: memoryview) -> None:
             _read_through_proc(pid, address + done, view[done:])
             return
         done += got
+
+
+def read_process_pieces(pid: int, addresses: Sequence[int], width: int) -> bytes:
+    """`width` bytes at each address of process `pid`, one after the other, read at once. OSError where any is not
+    there."""
+    if not all(0 < address < 1 << 63 for address in addresses):
+        raise OSError("no address")
+    if not addresses:
+        return b""
+    found = bytearray(width * len(addresses))
+    local = _IoVec(ctypes.addressof((ctypes.c_char * len(found)).from_buffer(found)), len(found))
+    remote = (_IoVec * len(addresses))(*[_IoVec(address, width) for address in addresses])
+    if _libc.process_vm_readv(pid, local, 1, remote, len(addresses), 0) != len(found):
+        for index, address in enumerate(addresses):
+            read_process_memory(pid, address, memoryview(found)[index * width : (index + 1) * width])
+    return bytes(found)
 
 
 def _read_through_proc(pid: int, address: int, view: memoryview) -> None:

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from typing import Any, Protocol, runtime_checkable
 
 import torch
 
 from evaluator.child.chain import Link
+from evaluator.child.spec import TensorSpec
 from evaluator.pool import ChildPool
 from evaluator.process import ChildProcess
 from evaluator.types import Clock, Device, DeviceKind, Environment
@@ -68,6 +69,26 @@ class Round:
     inputs: Sequence[Sequence[torch.Tensor]] = ()
     clock: Clock = Clock.CALLS
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True)
+class Early:
+    """What some elements of an output held when its call had just returned: output `leaf`, the bytes in `data` at each
+    of `offsets` from its start."""
+
+    leaf: int
+    offsets: Sequence[int]
+    data: bytes
+
+
+@dataclass(frozen=True, slots=True)
+class Singles:
+    """Calls that came one at a time: the time of each, and what was read of each before its clock stopped. The whole of
+    their outputs is in `round`, whose own time means nothing."""
+
+    round: Round
+    times_us: Sequence[float]
+    early: Sequence[Early]
 
 
 class DeviceBackend(Protocol):
@@ -161,3 +182,27 @@ class DeviceBackend(Protocol):
 
     def close(self) -> None:
         """Free what the backend holds."""
+
+
+@runtime_checkable
+class OneByOne(Protocol):
+    """A device on which calls can also be made to come one at a time."""
+
+    @property
+    def has_company(self) -> bool:
+        """Whether judge and child can run at the same time: else nothing can be told from such calls."""
+
+    def run_singly(
+        self,
+        child: ChildProcess,
+        calls: Sequence[Sequence[torch.Tensor]],
+        layouts: Sequence[TensorSpec],
+        *,
+        tree: Any,
+        check: Callable[[Sequence[Any]], None],
+        timeout_s: float,
+        read: int,
+        look: bool,
+    ) -> Singles:
+        """As `DeviceBackend.run_round`, but a call's inputs are written when the call before it has returned. `layouts`
+        are those of a call's output tensors, as far as they are known."""

@@ -21,9 +21,11 @@ import torch
 from evaluator import symbols
 from evaluator.cage.policy import CagePolicy
 from evaluator.child.chain import Link
+from evaluator.child.spec import LayoutError, TensorSpec
 from evaluator.claims import replies_of, tensor_claims
-from evaluator.devices.base import Round, RoundPlan
+from evaluator.devices.base import Round, RoundPlan, Singles
 from evaluator.devices.cpu_memory import CpuGrant, SharedGrant, Staged, mark_aliases, read_claim
+from evaluator.devices.cpu_turns import Turns
 from evaluator.errors import ChildFault
 from evaluator.lock import reserve_core
 from evaluator.pool import ChildPool
@@ -161,13 +163,7 @@ class CpuBackend:
         child.freeze()
         wall_us = (time.perf_counter_ns() - start) / 1000
         waited_us = child.waited_us() - waited_us
-        replies = replies_of(reply, len(calls))
-        if look:
-            mark_aliases(child, staged.fd, [claim for item in replies for claim in tensor_claims(item)])
-        check(replies)
-        outputs = [self.fetch(child, tensor_claims(item)) for item in replies[:read]]
-        inputs = staged.read(len(outputs)) if look else []
-        child.check_still()
+        replies, outputs, inputs = self._read_round(child, staged, reply, len(calls), read, look, check)
         diagnostics = {"ran": symbols.places(child.pid, watcher.seen)} if watcher is not None else {}
         return Round(
             plan=plan,
@@ -178,6 +174,56 @@ class CpuBackend:
             inputs=inputs,
             diagnostics=diagnostics,
         )
+
+    @property
+    def has_company(self) -> bool:
+        """Whether the judge has a core beside the one on which children are timed."""
+        return self.core not in self.others
+
+    def run_singly(
+        self,
+        child: ChildProcess,
+        calls: Sequence[Sequence[torch.Tensor]],
+        layouts: Sequence[TensorSpec],
+        *,
+        tree: Any,
+        check: Callable[[Sequence[Any]], None],
+        timeout_s: float,
+        read: int,
+        look: bool,
+    ) -> Singles:
+        """See the protocol."""
+        staged = self._stage(child, calls, None, timeout_s)
+        child.request("cpu_arm", timeout_s=timeout_s, tree=tree, **staged.fields(len(calls), None))
+        with Turns(child, staged, calls, layouts) as turns:
+            reply = child.request("cpu_singles", timeout_s=timeout_s, fds=[turns.fd], meanwhile=turns)
+            child.freeze()
+        if len(turns.times_us) < len(calls):
+            raise LayoutError("the child was done before its calls were")
+        replies, outputs, inputs = self._read_round(child, staged, reply, len(calls), read, look, check)
+        plan = RoundPlan(calls=len(calls))
+        done = Round(plan=plan, wall_us=sum(turns.times_us), replies=replies, outputs=outputs, inputs=inputs)
+        return Singles(done, turns.times_us, turns.early)
+
+    def _read_round(
+        self,
+        child: ChildProcess,
+        staged: Staged,
+        reply: Mapping[str, Any],
+        count: int,
+        read: int | None,
+        look: bool,
+        check: Callable[[Sequence[Any]], None],
+    ) -> tuple[Sequence[Any], list[list[torch.Tensor]], list[list[torch.Tensor]]]:
+        """What the frozen child says that its calls returned, the outputs of the first `read` of them, their inputs."""
+        replies = replies_of(reply, count)
+        if look:
+            mark_aliases(child, staged.fd, [claim for item in replies for claim in tensor_claims(item)])
+        check(replies)
+        outputs = [self.fetch(child, tensor_claims(item)) for item in replies[:read]]
+        inputs = staged.read(len(outputs)) if look else []
+        child.check_still()
+        return replies, outputs, inputs
 
     def _stage(
         self, child: ChildProcess, calls: Sequence[Sequence[torch.Tensor]], link: Link | None, timeout_s: float

@@ -69,7 +69,8 @@ class SharedGrant(CpuGrant):
 
 
 class Staged:
-    """The memory file of one child's rounds, mapped there ahead of time: written only while the child is stopped.
+    """The memory file of one child's rounds, mapped there ahead of time: written while the child is stopped, or, where
+    calls come one at a time, while it waits for the next.
 
     What the child writes into it reaches nothing that the judge relies on: its own copies are elsewhere.
     """
@@ -100,6 +101,10 @@ class Staged:
         write_calls(self.fd, self.pitch, self.specs, calls)
         if link is not None:
             _write(self.fd, 0, [self._link_layout(link)], [link.coefficients])
+
+    def write_call(self, index: int, tensors: Sequence[torch.Tensor]) -> None:
+        """Put one call's inputs in: seen by the child at once."""
+        _write(self.fd, index * self.pitch, self.specs, tensors)
 
     def _link_layout(self, link: Link) -> TensorSpec:
         return TensorSpec.of(link.coefficients, self._link_start)

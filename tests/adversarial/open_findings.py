@@ -3,6 +3,6 @@
 from __future__ import annotations
 
 OPEN: dict[str, str] = {
-    "batch_in_the_harness": "the chain changes one element in 4 KiB, so where an output element depends on one input"
-    " element, all calls of a round can be computed in one operation and mended: what is saved is each call's dispatch",
+    "own_loop_in_cpp": "a loop of its own that calls native code without Python is taken to need what a call of nothing"
+    " needs, but not what the Python of its forward would have needed: 5 us a call, 3.8x where 1.9x is true",
 }

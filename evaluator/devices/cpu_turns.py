@@ -1,0 +1,82 @@
+"""Granting a child of the CPU one call after the other, and timing each: the judge's side of `CpuRounds.run_singly`."""
+
+from __future__ import annotations
+
+import mmap
+import os
+import random
+import time
+from collections.abc import Sequence
+from typing import Self
+
+import torch
+
+from evaluator.cage.memory import read_process_pieces
+from evaluator.child.cpu_ops import ADDRESSES, GRANTED, MADE, MOST_TENSORS, PAGE_BYTES
+from evaluator.child.spec import LayoutError, TensorSpec
+from evaluator.devices.base import Early
+from evaluator.devices.cpu_memory import Staged, memory_file
+from evaluator.process import ChildProcess
+
+_PATIENCE_NS = 20_000_000  # then it is seen to whether the child has ended
+_PIECES = 4  # elements of an output that are read before the clock stops
+_secret = random.SystemRandom()
+
+
+class Turns:
+    """To be called again and again while the child works on its request; each time it grants one of `calls`.
+
+    A call's time is from before a byte of its inputs was there until some elements of an output were read, which nobody
+    can tell beforehand. They are compared with what that output holds in the end, so a child that says it is done
+    before it is does not get a shorter time. Nothing that the child writes into the page is believed but that.
+    """
+
+    def __init__(
+        self,
+        child: ChildProcess,
+        staged: Staged,
+        calls: Sequence[Sequence[torch.Tensor]],
+        layouts: Sequence[TensorSpec],
+    ) -> None:
+        self._child, self._staged, self._calls = child, staged, calls
+        self.fd = memory_file("turns", PAGE_BYTES)
+        self._words = memoryview(mmap.mmap(self.fd, PAGE_BYTES)).cast("q")
+        self._granted, self._start_ns = 0, 0
+        able = [(leaf, spec) for leaf, spec in enumerate(layouts[:MOST_TENSORS]) if spec.span_bytes]
+        self._places = [_places(*_secret.choice(able)) if able else (0, [], 1) for _ in calls]
+        self.times_us: list[float] = []
+        self.early: list[Early] = []
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        os.close(self.fd)
+
+    def __call__(self) -> None:
+        turn, words = len(self.times_us), self._words
+        if turn == len(self._calls):
+            return
+        now_ns = time.perf_counter_ns()
+        if self._granted == turn:
+            self._start_ns = now_ns
+            self._staged.write_call(turn, self._calls[turn])
+            self._granted = words[GRANTED] = turn + 1
+        while words[MADE] <= turn:
+            if time.perf_counter_ns() > now_ns + _PATIENCE_NS:
+                return
+        leaf, offsets, width = self._places[turn]
+        address = words[ADDRESSES + leaf]
+        try:
+            data = read_process_pieces(self._child.pid, [address + offset for offset in offsets], width)
+        except OSError as error:
+            raise LayoutError(f"no memory at the address of an output: {error}") from error
+        self.times_us.append((time.perf_counter_ns() - self._start_ns) / 1000)
+        self.early.append(Early(leaf, offsets, data))
+
+
+def _places(leaf: int, spec: TensorSpec) -> tuple[int, list[int], int]:
+    """Some elements of an output: which, where they are from its start, and the bytes of each."""
+    width = spec.torch_dtype.itemsize
+    picked = [[_secret.randrange(size) for size in spec.shape] for _ in range(_PIECES)]
+    return leaf, [width * sum(a * b for a, b in zip(at, spec.stride, strict=True)) for at in picked], width
