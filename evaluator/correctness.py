@@ -26,8 +26,11 @@ from evaluator.types import Problem, Stage, Verdict
 STAGE = Stage.CORRECTNESS
 _STATE_CALLS, _STATE_SLACK = 3, 10.0
 _TOUCHES = 3  # loads that change one element of one parameter
-# Calls whose outputs are all kept, for so much memory and time at most, and how many of them are compared.
-_MANY, _MANY_BYTES, _MANY_US, _MANY_READ = 1200, 128 << 20, 300_000.0, 6
+# Calls whose outputs are all kept, for so much memory and time at most; how many of them are compared where they are
+# large, and so many bytes that all are; how many are timed first.
+_MANY, _MANY_BYTES, _MANY_US = 1200, 128 << 20, 300_000.0
+_MANY_READ, _MANY_READ_BYTES = 6, 16 << 20
+_MANY_FEW = 16
 
 
 @dataclass(slots=True)
@@ -177,32 +180,50 @@ class Checker:
             self.candidate.finish(reply)
         self.candidate.drop("second")
 
-    def _many(self, case: Case, tree: Any, call_us: float, sizes: Sizes, *, values_known: bool) -> None:
+    def _many(self, case: Case, tree: Any, most_us: float, sizes: Sizes, *, values_known: bool) -> None:
         """As many calls in a row as a moment and a little memory allow, all of whose outputs are kept: whoever hands
-        out buffers in turn has to begin again with the first one while it is in use. On the first two shown sizes."""
+        out buffers in turn has to begin again with the first one while it is in use. On the first two shown sizes. A
+        call takes `most_us` at the most."""
         views = any(claim.get("alias") for claim in tensor_claims(case.expected.reply))
         if views or sizes.hidden or len(self.report.checked) > 1:
             return
         bytes_each = sum(t.reference.numel() * t.reference.element_size() for t in case.expected.targets)
-        count = int(min(_MANY, _MANY_BYTES // max(1, bytes_each), _MANY_US / max(1.0, call_us)))
-        if count < 2:
+        most = min(_MANY, _MANY_BYTES // max(1, bytes_each))
+        few = int(min(most, _MANY_FEW, _MANY_US / max(1.0, most_us)))
+        if few < 2:
             return
+        count = max(few, int(min(most, _MANY_US / self._call_us(case, tree, few))))
         candidate = self.candidate
         reply = candidate.run(tree, [case.tensors], slot="many", timeout_s=self.first_call_s, repeats=count)
         try:
             for item in reply.replies:
                 check_reply(case.expected, item)
             check_apart(reply.replies)
-            picks = torch.randperm(count, generator=self.generator).tolist()[:_MANY_READ] if values_known else []
-            for pick in picks:
-                outputs = candidate.backend.fetch(candidate.child, tensor_claims(reply.replies[pick]))
-                finding = self._finding(case, outputs)
-                if finding is not None:
-                    reason = f"{finding['reason']}, in call {pick + 1} of {count} alike on {sizes.label}"
-                    raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, inputs=case.name, **finding["evidence"])
+            picks = torch.randperm(count, generator=self.generator).tolist() if values_known else []
+            self._alike(case, reply, picks if count * bytes_each <= _MANY_READ_BYTES else picks[:_MANY_READ], sizes)
         finally:
             candidate.finish(reply)
         candidate.drop("many")
+
+    def _call_us(self, case: Case, tree: Any, count: int) -> float:
+        """How long one of `count` calls in a row takes: asking for them costs as much as many calls of a GPU."""
+        reply = self.candidate.run(tree, [case.tensors], slot="few", timeout_s=self.first_call_s, repeats=count)
+        self.candidate.finish(reply)
+        self.candidate.drop("few")
+        return max(1.0, reply.wall_us / count)
+
+    def _alike(self, case: Case, reply: RunReply, picks: Sequence[int], sizes: Sizes) -> None:
+        """The outputs of some of many calls on equal inputs: also a kernel that is wrong once in a while is wrong."""
+        right: list[torch.Tensor] | None = None
+        found = self.candidate.fetch_calls([tensor_claims(reply.replies[pick]) for pick in picks])
+        for pick, outputs in zip(picks, found, strict=True):
+            if right is not None and all(map(values.same_bits, outputs, right)):
+                continue
+            finding = self._finding(case, outputs)
+            if finding is not None:
+                reason = f"{finding['reason']}, in call {pick + 1} of {len(reply.replies)} alike on {sizes.label}"
+                raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, inputs=case.name, **finding["evidence"])
+            right = outputs
 
     def _unchanged(self, reply: RunReply, snapshot: Sequence[Sequence[torch.Tensor]]) -> None:
         self.candidate.child.freeze()

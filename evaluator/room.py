@@ -49,6 +49,7 @@ class Room:
     def __init__(self, backend: DeviceBackend) -> None:
         self.backend = backend
         self._pools: dict[str, ChildPool] = {}
+        self._pools_lock = threading.Lock()
         self._comparators: OrderedDict[tuple[str, str, str], Subject] = OrderedDict()
         self._references: OrderedDict[str, Subject] = OrderedDict()
         self._nulls: list[Subject] = []
@@ -86,9 +87,10 @@ class Room:
     def pool(self, environment: Mapping[str, str] | None = None, *, compiler: bool = False) -> ChildPool:
         """The pool for children with these extra variables; started when first asked for."""
         key = _key(environment, compiler)
-        if key not in self._pools:
-            self._pools[key] = self.backend.pool(environment, compiler=compiler)
-        return self._pools[key]
+        with self._pools_lock:  # children are started ahead in a thread, from the pool that others may just ask for
+            if key not in self._pools:
+                self._pools[key] = self.backend.pool(environment, compiler=compiler)
+            return self._pools[key]
 
     def candidate_pool(self, adapter: LanguageAdapter | None) -> ChildPool:
         return self.pool(dict(adapter.child_environment(self.backend.kind)) if adapter is not None else {})

@@ -80,7 +80,8 @@ class CudaDevice:
         try:
             handle = self._driver.export(base)
         except DriverError as error:
-            raise NotItsOwn(f"an output lies in memory that is not the module's own (an input?): {error}") from error
+            why = "an output lies in memory that is not the module's own (an input?): on a GPU return a copy of it"
+            raise NotItsOwn(f"{why} ({error})") from error
         return {**TensorSpec.of(tensor, tensor.data_ptr() - base).to_json(), "handle": handle}
 
     def settled(self, tensors: Sequence[torch.Tensor]) -> dict[int, dict[str, Any]]:

@@ -1,4 +1,4 @@
-"""softmax | phase detection | unsafe when many inputs lie in one block, as in long rounds | INCORRECT_VALUES NONDETERMINISTIC REWARD_HACK | cpu cuda"""
+"""softmax | phase detection | unsafe when many inputs lie in one block, as in long rounds | INCORRECT_VALUES NONDETERMINISTIC REWARD_HACK | cpu"""
 
 import torch
 import torch.nn as nn

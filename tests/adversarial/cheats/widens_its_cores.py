@@ -1,4 +1,4 @@
-"""rmsnorm | baseline sabotage | asks for every core, and two threads | TRUE_TIME | cpu cuda"""
+"""rmsnorm | baseline sabotage | asks for every core, and two threads | TRUE_TIME | cpu"""
 
 import os
 

@@ -1,4 +1,4 @@
-"""rmsnorm | input mutation | writes the answer over the input and returns it | INCORRECT_VALUES NONDETERMINISTIC | cpu cuda"""
+"""rmsnorm | input mutation | writes the answer over the input and returns it | INCORRECT_VALUES NONDETERMINISTIC RUNTIME_ERROR | cpu cuda"""
 
 import torch
 import torch.nn as nn
