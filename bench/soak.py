@@ -3,10 +3,10 @@
     python -m bench.soak [--device cpu|cuda:0] [--count 1000] [--budget-s S] [--shard I/N] [--resume] [--output FILE]
 
 Appends a JSON line per fifty kernels with what the judge holds then: its resident memory, descriptors, processes below
-it, files of ours in shared places, and the GPU's memory in use. Comparators are ended before each count. The last line
-compares the end with the count after the first fifty, when everything that is kept on purpose is there. With --resume
-the count goes on where the file ends, from the start if that was the end; what is compared is one process's own figures
-alone. QUICK=1: 100 kernels.
+it, files of ours in shared places, and the GPU's memory in use. Comparators and children that wait are ended before
+each count. The last line compares the end with the count after the first fifty, when everything that is kept on purpose
+is there. With --resume the count goes on where the file ends, from the start if that was the end; what is compared is
+one process's own figures alone. QUICK=1: 100 kernels.
 """
 
 from __future__ import annotations
@@ -136,7 +136,9 @@ def main() -> int:
                 if not _as_expected(found.verdict, right):
                     wrong.append(f"{index}: {found.verdict}: {found.reason}"[:300])
                 if done % EVERY == 0 or index == todo[-1]:
+                    judge.room.settle()
                     judge.room.forget(problem)
+                    judge.room.renew()  # how many children wait just then says nothing
                     counts.append({"kernels": index + 1, **held(judge)})
                     _write(file, counts[-1])
             result = {"wrong_verdicts": wrong[:20], "counted": counts[:1] + counts[-1:]}

@@ -76,7 +76,13 @@ def _admit(judge: Judge, problem: Problem, facts: list[WorkloadFacts]) -> dict[s
     evidence: dict[str, Any] = {"null_solutions": {}, "oracle": "float64", "uninformative": []}
     with judge.room.reference(problem) as reference:
         for workload in workloads:
-            facts.append(_try_workload(judge, problem, workload, reference, generator, evidence))
+            try:
+                facts.append(_try_workload(judge, problem, workload, reference, generator, evidence))
+            except torch.OutOfMemoryError:
+                raise _Refused(
+                    f"workload {workload.name} needs too much memory: what is right is worked out in float64, several"
+                    f" times over, and {judge.device.name} has no room for that. Make the workload smaller"
+                ) from None
         _check_shown(problem, workloads, facts)
         varied = [s for s in sizes_to_check(problem, workloads) if not s.adversarial]
     evidence["varied_sizes"] = [s.label for s in varied]

@@ -118,6 +118,7 @@ class Judge:
         except (ComparatorFailed, EvaluatorError) as error:
             return self.internal_error(problem, candidate, error, clock)
         except torch.OutOfMemoryError as error:  # ours: what a Candidate runs out of is told by its child
+            self.kept_cases.clear()
             return self.internal_error(problem, candidate, EvaluatorError(str(error)[:300]), clock)
 
     def probe(self) -> None:

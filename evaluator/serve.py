@@ -15,6 +15,8 @@ import sys
 from collections.abc import Mapping
 from typing import Any, cast
 
+import torch
+
 from evaluator.admit import admit
 from evaluator.baselines import baseline
 from evaluator.build import build
@@ -81,7 +83,7 @@ def answer(judge: Judge, line: str) -> dict[str, Any]:
             raise SchemaError("a request is an object")
         ident = request.get("id")
         return {"id": ident, "ok": True, "result": _perform(judge, request)}
-    except (EvaluatorError, ValueError, RecursionError) as error:
+    except (EvaluatorError, ValueError, RecursionError, torch.OutOfMemoryError) as error:
         return {"id": ident, "ok": False, "error": f"{type(error).__name__}: {error}"[:4000]}
 
 

@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
-import pytest
+import json
 
+import pytest
+import torch
+
+from evaluator import serve
 from evaluator.admit import admit
 from evaluator.build import build
 from evaluator.correctness import Checker
 from evaluator.errors import EvaluatorError
 from evaluator.judge import Judge
+from evaluator.oracle import Oracle
 from evaluator.problem import read_problem
 from evaluator.schema import from_json, to_json
 from evaluator.types import Evaluation, Verdict
@@ -188,6 +193,22 @@ DENSE_ONLY = """class ModelNew(Base):
         dense = torch.as_strided(x, x.shape, (x.shape[-1], 1), x.storage_offset())
         return right(dense, self.weight)
 """
+
+
+def test_what_the_judge_has_no_memory_for_is_refused_and_it_lives_on(judge, monkeypatch):
+    def full(*_):
+        raise torch.OutOfMemoryError("tried to allocate 12 GiB")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Oracle, "expect", full)
+        found = admit(judge, problem())
+        assert found.verdict is Verdict.INVALID_REFERENCE
+        assert "workload small needs too much memory" in found.reason
+        assert "Make the workload smaller" in found.reason
+        patch.setattr(serve, "baseline", full)
+        told = serve.answer(judge, json.dumps({"id": 7, "op": "baseline", "problem": to_json(problem())}))
+        assert told == {"id": 7, "ok": False, "error": "OutOfMemoryError: tried to allocate 12 GiB"}
+    assert admit(judge, problem()).verdict is Verdict.PASSED
 
 
 def test_a_general_domain_has_other_layouts(judge: Judge) -> None:
