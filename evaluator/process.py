@@ -102,10 +102,10 @@ class ChildProcess:
     ) -> dict[str, Any]:
         """Have the child run operation `op` and return its result.
 
-        `fds` are duplicated into the child. `meanwhile` is called again and again until the child replies. Raises
-        ChildError when the operation raised (the child lives on), else ChildTimeout, ChildCrashed or ChildProtocolError
-        (the child is dead by then). Time that the child could have run, but others had its core, is not its own: the
-        limit is extended by that, to four times `timeout_s` at most.
+        `fds` are duplicated into the child. `meanwhile` is called again and again until the child replies; what it
+        raises ends the child. Raises ChildError when the operation raised (the child lives on), else ChildTimeout,
+        ChildCrashed or ChildProtocolError (the child is dead by then). Time that the child could have run, but others
+        had its core, is not its own: the limit is extended by that, to four times `timeout_s` at most.
         """
         if self._closed:
             raise CageError(f"{self.name}: closed")
@@ -120,7 +120,7 @@ class ChildProcess:
             self._refuse_unasked_bytes()
             self._send(data, fds, deadline)
             while meanwhile is not None and not self._poll.poll(0) and time.monotonic() < deadline:
-                meanwhile()
+                self._beside(meanwhile)
             reply = self._receive(deadline, _PATIENCE * timeout_s)
             return self._result(reply, ident)
         except _OutOfTime:
@@ -130,6 +130,15 @@ class ChildProcess:
         except wire.WireError as error:
             reason = str(error)
             raise self._die(lambda output: ChildProtocolError(f"{op}: {reason}", output=output)) from None
+
+    def _beside(self, meanwhile: Callable[[], None]) -> None:
+        """The child's answer would be the next one's: what fails here is its end."""
+        try:
+            meanwhile()
+        except Exception as error:
+            reason = f"while it was at work: {error}"
+            self._die(lambda output: ChildProtocolError(reason, output=output))
+            raise
 
     def freeze(self) -> None:
         """Stop every thread of the child's namespace; returns once all are. Raises ChildUnstoppable, killing it.
