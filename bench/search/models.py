@@ -5,7 +5,9 @@ kernel, or for --most measurements; what it has cost by then counts. Costs are m
 time of replies as device-seconds (`evolution.bandit`). Beside the search as it is: models asked in turn; the bandit
 off, so that any arm is as likely as the other; and the mixture's best model alone, which is known afterwards only.
 A ratio is the geometric mean over landscapes and seeds of the other's over ours (above 1: ours is ahead) with a
-bootstrap interval (95 %), for the deep and the shallow landscapes too. QUICK=1: two seeds, and nothing is recorded.
+bootstrap interval (95 %), for the deep and the shallow landscapes too. Who does not get there counts with what was
+spent by then, so look at how many did. Seeds are common to all landscapes: the row of two models that are alike says
+how far chance goes. An hour on one core (--processes 1). QUICK=1: two seeds, and nothing is recorded.
 """
 
 from __future__ import annotations
