@@ -3,8 +3,7 @@
 A model is `landscape.Proposer` with its own shares of worthless replies, and a price. What is assumed is simple and on
 the record nowhere exactly; its range is that of public reports:
 - Who gets a kernel right at all: of the twelve models of KernelBench-Hard (2026) one solved seven of seven problems,
-  one none, and one six at a fraction of what the best cost; of KernelBench's (Ouyang et al. 2025) the reasoning ones
-  failed about half of the time, the others more than two thirds.
+  one none, and one six at a fraction of what the best cost.
 - Whose edits can be read: in aider's leaderboard of code editing the best give a search/replace block that applies in
   96 to 100 % of cases, weaker ones in fewer, and some are only asked for whole files.
 - Prices a million tokens, in and out, are of the classes that are sold, an order of magnitude apart.

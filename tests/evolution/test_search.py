@@ -51,7 +51,7 @@ configs = st.builds(
 )
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=80, deadline=None)
 @given(budgets, configs, st.integers(0, 2**32), st.floats(0.5, 2.0), st.floats(0.1, 10.0))
 def test_every_search_ends_within_its_budget(
     budget: Budget, config: RunConfig, seed: int, quality: float, judge_s: float
@@ -78,7 +78,7 @@ def test_every_search_ends_within_its_budget(
     assert (end.reason is EndReason.NO_IMPROVEMENT) <= (world.champion is None)
 
 
-@settings(max_examples=60, deadline=None)
+@settings(max_examples=40, deadline=None)
 @given(st.integers(2, 6), st.integers(0, 2**32))
 def test_islands_never_collapse_into_one(islands: int, seed: int) -> None:
     config = RunConfig(proposers=("model-a",), islands=islands, in_flight=3, stagnation_candidates=10_000)
