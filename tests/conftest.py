@@ -19,16 +19,15 @@ if TYPE_CHECKING:
     from evaluator.judge import Judge
 
 _HERE = Path(__file__).parent
-
-
+_CORES = sorted(os.sched_getaffinity(0))
+_JUDGING = ("adversarial", "evaluator")
 # Suites that run real processes against real clocks. On a machine that others use, too, a stall of seconds can fail a
 # test that is right; so one that failed is tried again, twice at most, and every second try is told at the end.
-_JUDGING = ("adversarial", "browser", "e2e", "evaluator")
+_AGAINST_CLOCKS = ("adversarial", "browser", "db", "e2e", "evaluator", "repo", "service", "warpwright", "workers")
 _LOGGED = [
     *structlog.get_config()["processors"][:-1],
     structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
 ]
-_AGAINST_CLOCKS = ("adversarial", "browser", "db", "e2e", "evaluator", "repo", "service", "warpwright", "workers")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
@@ -73,24 +72,13 @@ def judge() -> Iterator[Judge]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _own_core(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
-    """Judges time on the last core that they may use, one at a time. So each process of a parallel run gets cores of
-    its own for tests that judge themselves, and those that share one share its lock."""
-    worker, cores = os.environ.get("PYTEST_XDIST_WORKER", ""), sorted(os.sched_getaffinity(0))
-    count = int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
-    own = cores[int(worker.removeprefix("gw")) % len(cores) :: count] if worker else cores
-    if request.path.relative_to(_HERE).parts[0] not in _JUDGING or own == cores:
-        yield
-        return
-    locks = tmp_path_factory.getbasetemp().parent / f"locks-{own[-1]}"
-    locks.mkdir(exist_ok=True)
-    with pytest.MonkeyPatch.context() as patch:
-        patch.setenv("WARPWRIGHT_LOCK_DIR", str(locks))
-        os.sched_setaffinity(0, own)
-        try:
-            yield
-        finally:
-            os.sched_setaffinity(0, cores)
+def _cores(request: pytest.FixtureRequest) -> Iterator[None]:
+    """A judge times on the last core and keeps its own process off it, for good. So does whatever judges in this
+    process; all other tests, and the services that they start, may use every core."""
+    judging = request.path.relative_to(_HERE).parts[0] in _JUDGING
+    os.sched_setaffinity(0, (_CORES[:-1] or _CORES) if judging else _CORES)
+    yield
+    os.sched_setaffinity(0, _CORES)
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
