@@ -20,7 +20,7 @@ if TYPE_CHECKING:
 
 _HERE = Path(__file__).parent
 _CORES = sorted(os.sched_getaffinity(0))
-_JUDGING = ("adversarial", "evaluator")
+_JUDGING, _SERVING = ("adversarial", "evaluator"), ("browser", "e2e")
 # Suites that run real processes against real clocks. On a machine that others use, too, a stall of seconds can fail a
 # test that is right; so one that failed is tried again, twice at most, and every second try is told at the end.
 _AGAINST_CLOCKS = ("adversarial", "browser", "db", "e2e", "evaluator", "repo", "service", "warpwright", "workers")
@@ -72,12 +72,24 @@ def judge() -> Iterator[Judge]:
 
 
 @pytest.fixture(scope="module", autouse=True)
-def _cores(request: pytest.FixtureRequest) -> Iterator[None]:
+def _cores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
     """A judge times on the last core and keeps its own process off it, for good. So does whatever judges in this
-    process; all other tests, and the services that they start, may use every core."""
-    judging = request.path.relative_to(_HERE).parts[0] in _JUDGING
-    os.sched_setaffinity(0, (_CORES[:-1] or _CORES) if judging else _CORES)
-    yield
+    process. A service that is started keeps all but its judge off that core, too: in a parallel run each process has
+    cores of its own for services, lest all of them work on the same. Other tests may use every core."""
+    part, worker = request.path.relative_to(_HERE).parts[0], os.environ.get("PYTEST_XDIST_WORKER", "")
+    with pytest.MonkeyPatch.context() as patch:
+        if part in _JUDGING:
+            os.sched_setaffinity(0, _CORES[:-1] or _CORES)
+        elif part in _SERVING and worker:
+            count = int(os.environ["PYTEST_XDIST_WORKER_COUNT"])
+            own = _CORES[int(worker.removeprefix("gw")) % len(_CORES) :: count]
+            os.sched_setaffinity(0, own)
+            locks = tmp_path_factory.getbasetemp().parent / f"locks-{own[-1]}"
+            locks.mkdir(exist_ok=True)
+            patch.setenv("WARPWRIGHT_LOCK_DIR", str(locks))
+        else:
+            os.sched_setaffinity(0, _CORES)
+        yield
     os.sched_setaffinity(0, _CORES)
 
 
