@@ -72,6 +72,7 @@ def _admit(judge: Judge, problem: Problem, facts: list[WorkloadFacts]) -> dict[s
         raise _Refused(f'no workload applies to {kind}: add one without "device", or with "device": "{kind}"')
     if all(w.held_out for w in workloads):
         raise _Refused("every workload is held out: at least one must be shown and timed")
+    judge.kept_cases.clear()  # memory that a reference may need
     generator = secret_generator()
     evidence: dict[str, Any] = {"null_solutions": {}, "oracle": "float64", "uninformative": []}
     with judge.room.reference(problem) as reference:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
@@ -22,12 +22,11 @@ _CASE_BYTES = 38  # of device memory per byte of a case's inputs: float64 expect
 _LATER_SETS, _HIDDEN_SETS = 5, 3
 _ROUNDING = {one.name: one.rounding for one in values.ADVERSARIAL}
 _MOST_CANDIDATES = 16
-Thing = TypeVar("Thing")
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One call that a Candidate is tried on. Cases with the same `twin_of` have equal inputs."""
+    """One call that a Candidate is tried on. Cases whose `same` is the same have equal inputs."""
 
     name: str
     tensors: values.Tensors
@@ -95,11 +94,11 @@ class _Maker:
         cases = [Case(n, t, e, i) for i, ((n, t), e) in enumerate(zip(named, found, strict=True)) if e.informative]
         # The first case comes three times in all, at secret places: equal inputs must give equal answers.
         cases += [Case("repeated", cases[0].tensors, cases[0].expected, cases[0].same)] * 2 if cases else []
-        return shuffled(cases, self.generator)
+        return values.shuffled(cases, self.generator)
 
     def _in_order(self, tree: Any, named: Sequence[tuple[str, values.Tensors]]) -> list[Case]:
         """The cases of a module whose answers depend on the calls before: what spoils its state for good comes last."""
-        mixed = shuffled(named, self.generator)
+        mixed = values.shuffled(named, self.generator)
         ordered = sorted(mixed, key=lambda pair: pair[0] in (values.WITH_NAN.name, values.WITH_INF.name))
         rounding = [_ROUNDING.get(name, values.Rounding()) for name, _ in ordered]
         found = self.oracle.expect(tree, [tensors for _, tensors in ordered], rounding)
@@ -123,11 +122,6 @@ class _Maker:
             self.skipped.append(f"{label}: {len(sets) - room} value sets, for want of device memory")
         picked = torch.randperm(len(sets), generator=self.generator).tolist()[:room]
         return [sets[i] for i in sorted(picked)]
-
-
-def shuffled(things: Sequence[Thing], generator: torch.Generator) -> list[Thing]:
-    """In an order that nobody can guess."""
-    return [things[i] for i in torch.randperm(len(things), generator=generator).tolist()]
 
 
 @dataclass(slots=True)
@@ -169,7 +163,7 @@ class KeptCases:
             raise Rejection(
                 Verdict.INVALID_REFERENCE, Stage.CORRECTNESS, f"the reference fails on {sizes.label}: {fault}"
             ) from fault
-        return replace(kept.prepared, cases=shuffled(kept.prepared.cases, generator))
+        return replace(kept.prepared, cases=values.shuffled(kept.prepared.cases, generator))
 
     def put(self, problem: Problem, candidate: Candidate, sizes: Sizes, prepared: Prepared | None) -> None:
         """Keep what this Candidate is checked with for others, if there is room for it."""
@@ -180,6 +174,7 @@ class KeptCases:
             return
         kept = _Kept(prepared, dict(prepared.oracle.parameters), held, {candidate.hash})
         self._kept[problem.hash, sizes.label] = kept
+        self._kept.move_to_end((problem.hash, sizes.label))
         while sum(one.bytes_held for one in self._kept.values()) > self._most_bytes:
             self._kept.popitem(last=False)
 

@@ -174,7 +174,7 @@ class Rounds:
 
     def shuffled(self, things: Sequence[Thing]) -> list[Thing]:
         """In an order that nobody can guess."""
-        return [things[index] for index in torch.randperm(len(things), generator=self.oracle.generator).tolist()]
+        return values.shuffled(things, self.oracle.generator)
 
     def _linked_outputs(self) -> list[int]:
         """The outputs that a chain may read. A captured step always reads the same one, picked at random."""

@@ -9,10 +9,12 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
+from typing import TypeVar
 
 import torch
 
 Tensors = tuple[torch.Tensor, ...]
+Thing = TypeVar("Thing")
 # Elements that are looked at, and the share of them that must differ, before a tensor counts as continuous.
 _SAMPLE, _DIFFERENT = 4096, 0.5
 _TOWARDS = (1 / 64, 1 / 16)  # how far timed values move towards others: their spread stays nearly the recipe's
@@ -36,6 +38,11 @@ class ValueSet:
     change: Callable[[torch.Tensor, torch.Generator], torch.Tensor]
     # Rounding errors of an honest sum are systematic on constant rows, so there it may seem to move inputs more.
     rounding: Rounding = Rounding(ulps=3)
+
+
+def shuffled(things: Sequence[Thing], generator: torch.Generator) -> list[Thing]:
+    """In an order that nobody can guess."""
+    return [things[index] for index in torch.randperm(len(things), generator=generator).tolist()]
 
 
 def on_device(generator: torch.Generator, device: torch.device) -> torch.Generator:

@@ -54,8 +54,11 @@ def find_ninja() -> str | None:
     puts it. None where there is none; scripts that start another Python do not count."""
     for folder in [*os.get_exec_path(), str(Path(sys.prefix, "bin")), str(Path(sys.executable).parent)]:
         path = shutil.which("ninja", path=folder)
-        if path and Path(path).read_bytes()[:4] == b"\x7fELF":
-            return os.path.realpath(path)
+        if path is None:
+            continue
+        with open(path, "rb") as program:
+            if program.read(4) == b"\x7fELF":
+                return os.path.realpath(path)
     return None
 
 

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import gc
-import importlib
-import importlib.util
 import os
 import sys
 from collections.abc import Iterator
@@ -12,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.child.cubin import resource_usage
+from evaluator.child.loading import execute
 from evaluator.child.wire import Operation
 
 _MAX_KERNELS = 64
@@ -22,17 +21,7 @@ def build_imports(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
 
     Raises what the Candidate raises; a compile error carries its own line.
     """
-    native = importlib.import_module("evaluator.child.warpwright_native")
-    sys.modules.setdefault("warpwright_native", native)
-    path = Path(request.get("path", Path(os.environ.get("WARP_JOB", "/job"), "candidate.py")))
-    if b"cpp_extension" in path.read_bytes():
-        importlib.import_module("evaluator.child.extensions").keep_what_is_built()
-    spec = importlib.util.spec_from_file_location("candidate", path)
-    assert spec is not None
-    assert spec.loader is not None  # a .py path always has one
-    module = importlib.util.module_from_spec(spec)
-    sys.modules["candidate"] = module
-    spec.loader.exec_module(module)
+    execute(Path(request.get("path", Path(os.environ.get("WARP_JOB", "/job"), "candidate.py"))), "candidate")
     return kernels(request, fds)
 
 

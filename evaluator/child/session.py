@@ -9,20 +9,19 @@ from __future__ import annotations
 import base64
 import contextlib
 import importlib
-import importlib.util
 import inspect
 import os
 import random
-import sys
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from evaluator.child import extensions, triton_cache, warpwright_native
+from evaluator.child import triton_cache
 from evaluator.child.device import ChildDevice, Mapped
 from evaluator.child.lift import lifting, widened
+from evaluator.child.loading import execute
 from evaluator.child.shake import Shaken
 from evaluator.child.spec import TensorSpec, read_tree, write_tree
 
@@ -66,18 +65,9 @@ class Session:
 
     def load(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Execute the job's file at `path` as module `name`; `needs` are attributes that it must have."""
-        sys.modules.setdefault("warpwright_native", warpwright_native)
         job = Path(os.environ.get("WARP_JOB", "/job"))
         triton_cache.hand_down()
-        path = job / request["path"]
-        if b"cpp_extension" in path.read_bytes():
-            extensions.keep_what_is_built()
-        spec = importlib.util.spec_from_file_location(request["name"], path)
-        assert spec is not None
-        assert spec.loader is not None
-        module = importlib.util.module_from_spec(spec)
-        sys.modules[request["name"]] = module
-        spec.loader.exec_module(module)
+        module = execute(job / request["path"], request["name"])
         missing = [need for need in request["needs"] if not hasattr(module, need)]
         if missing:
             raise Unusable(f"the module has no {missing[0]}")

@@ -54,6 +54,19 @@ class Base(torch.nn.Module):
 
 """
 
+# With `lib` above it.
+CALLS_LIB = """
+
+class ModelNew(Base):
+    def forward(self, x):
+        y = torch.empty_like(x)
+        n = x.shape[-1]
+        ptr = ctypes.c_void_p
+        lib.rmsnorm(ptr(x.data_ptr()), ptr(self.weight.data_ptr()), ptr(y.data_ptr()),
+                    ctypes.c_long(x.numel() // n), ctypes.c_long(n))
+        return y
+"""
+
 CPP = (
     HEAD
     + '''
@@ -78,15 +91,8 @@ extern "C" void rmsnorm(const float* x, const float* w, float* y, long rows, lon
 lib = load_cpp(SOURCE)
 
 
-class ModelNew(Base):
-    def forward(self, x):
-        y = torch.empty_like(x)
-        n = x.shape[-1]
-        ptr = ctypes.c_void_p
-        lib.rmsnorm(ptr(x.data_ptr()), ptr(self.weight.data_ptr()), ptr(y.data_ptr()),
-                    ctypes.c_long(x.numel() // n), ctypes.c_long(n))
-        return y
 '''
+    + CALLS_LIB
 )
 
 

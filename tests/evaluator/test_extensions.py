@@ -14,10 +14,11 @@ from evaluator.cage import bwrap
 from evaluator.child import extensions
 from evaluator.judge import Judge
 from evaluator.types import Verdict
-from tests.evaluator.rooms import candidate, eager_only, problem
+from tests.evaluator.rooms import CALLS_LIB, candidate, eager_only, problem
 
 # Without torch's and Python's headers, which take half a minute.
-INLINE = '''
+INLINE = (
+    '''
 from torch.utils.cpp_extension import load_inline
 
 SOURCE = r"""
@@ -35,15 +36,9 @@ load_inline("rms", cpp_sources=SOURCE, functions=None, is_python_module=False, n
 lib = ctypes.CDLL(FOLDER + "/rms.so")
 
 
-class ModelNew(Base):
-    def forward(self, x):
-        y = torch.empty_like(x)
-        n = x.shape[-1]
-        ptr = ctypes.c_void_p
-        lib.rmsnorm(ptr(x.data_ptr()), ptr(self.weight.data_ptr()), ptr(y.data_ptr()),
-                    ctypes.c_long(x.numel() // n), ctypes.c_long(n))
-        return y
 '''
+    + CALLS_LIB
+)
 
 
 def test_load_inline_builds_in_a_cage_and_later_children_load_what_it_built(judge: Judge) -> None:

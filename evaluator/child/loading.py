@@ -1,0 +1,24 @@
+"""Executing the file of a job as a module: a reference, a Candidate, in the build stage and in any other."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from pathlib import Path
+from types import ModuleType
+
+from evaluator.child import extensions, warpwright_native
+
+
+def execute(path: Path, name: str) -> ModuleType:
+    """The module `name`. Raises what the file raises."""
+    sys.modules.setdefault("warpwright_native", warpwright_native)
+    if b"cpp_extension" in path.read_bytes():
+        extensions.keep_what_is_built()
+    spec = importlib.util.spec_from_file_location(name, path)
+    assert spec is not None
+    assert spec.loader is not None  # a .py path always has one
+    module = importlib.util.module_from_spec(spec)
+    sys.modules[name] = module
+    spec.loader.exec_module(module)
+    return module
