@@ -18,6 +18,7 @@ import argparse
 import os
 import queue
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
@@ -34,7 +35,6 @@ RESULTS = ROOT / "bench" / "results"
 LANDSCAPES = ROOT / "bench" / "search" / "landscapes"
 _CHECKOUT, _LEFT_S, _SHARD, _PART = "CHECKOUT", "LEFT_S", "SHARD", "PART"
 _END_S = 20.0
-_CORES_OF_FIRST = 16  # the judging rate wants them, to build ahead
 
 
 @dataclass(frozen=True, slots=True)
@@ -64,7 +64,7 @@ def _landscape(problem: str) -> Step:
     return Step(problem, ("bench.search.record", problem, "--shards", "12", *_CUDA), usual_s=100, limit_s=900)
 
 
-_PYTEST = ("pytest", "-q", "-p", "no:cacheprovider")
+_PYTEST = ("pytest", "-v", "--tb=short", "-p", "no:cacheprovider")
 _ADVERSARIAL = "tests/gpu/test_gpu_adversarial.py"
 _OPTIMIZE = ("bench.optimize", "--device", "cuda:0", "--problem", "rmsnorm_residual", "--seconds", "120")
 _PROFILE = str(RESULTS / "rate-profile.jsonl")
@@ -86,9 +86,9 @@ STEPS = (
     Step("synthesis", _SYNTHESIS, usual_s=300, limit_s=540),
     Step("soak_cpu", ("bench.soak", *_CPU), usual_s=60, limit_s=3600, cpu=True),
     Step("aa_cpu", ("bench.judge", "aa", *_CPU), usual_s=60, limit_s=3600, cpu=True, shards=6),
-    Step("power_cpu", ("bench.judge", "power", *_CPU), usual_s=60, limit_s=3600, cpu=True, shards=4),
+    Step("power_cpu", ("bench.judge", "power", *_CPU), usual_s=60, limit_s=3600, cpu=True, shards=6),
     Step("kernelbench_cpu", ("bench.kernelbench", _CHECKOUT, *_CPU), usual_s=60, limit_s=3600, cpu=True, shards=4),
-    Step("mutation_cpu", ("bench.mutation", *_CPU), usual_s=60, limit_s=3600, cpu=True, shards=10),
+    Step("mutation_cpu", ("bench.mutation", *_CPU), usual_s=60, limit_s=3600, cpu=True, shards=6),
     Step(
         "adversarial_cpu", (*_PYTEST, "--soak", "--shard", _SHARD, "tests/adversarial"),
         usual_s=200, limit_s=3600, cpu=True, shards=6,
@@ -124,15 +124,15 @@ class Outcome:
 
 
 def lanes(gpus: int, cpu_lanes: int, cores: Sequence[int]) -> list[Lane]:
-    """The CPU's lanes have the last cores, two each; the first GPU has sixteen of the others, the rest is shared."""
+    """The CPU's lanes have the last cores, two each; the GPUs share the others evenly, the first takes what is over."""
     split = len(cores) - 2 * cpu_lanes
     if split < gpus:
         raise ValueError(f"{len(cores)} cores do not do for {gpus} GPUs and {cpu_lanes} lanes of the CPU")
     ours, others = list(cores[:split]), cores[split:]
-    first = len(ours) if gpus == 1 else min(_CORES_OF_FIRST, len(ours) - gpus + 1)
-    found, rest = [Lane("gpu0", 0, tuple(ours[:first]))], ours[first:]
-    each = len(rest) // max(1, gpus - 1)
-    found += [Lane(f"gpu{n}", n, tuple(rest[(n - 1) * each : n * each])) for n in range(1, gpus)]
+    each = split // gpus
+    first = split - each * (gpus - 1)
+    found = [Lane("gpu0", 0, tuple(ours[:first]))]
+    found += [Lane(f"gpu{n}", n, tuple(ours[first + (n - 1) * each : first + n * each])) for n in range(1, gpus)]
     return found + [Lane(f"cpu{n}", None, tuple(others[2 * n : 2 * n + 2])) for n in range(cpu_lanes)]
 
 
@@ -199,7 +199,7 @@ class Work:
             try:
                 code = process.wait(min(step.limit_s, left_s))
             except subprocess.TimeoutExpired:
-                process.terminate()
+                process.send_signal(signal.SIGINT)  # pytest then says what it found so far
                 try:
                     process.wait(_END_S)
                 except subprocess.TimeoutExpired:
