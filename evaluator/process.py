@@ -7,6 +7,7 @@ import json
 import os
 import secrets
 import select
+import signal
 import socket
 import time
 from collections.abc import Callable, Sequence
@@ -31,6 +32,7 @@ _CHUNK_BYTES = 32 * 1024  # more would be mapped and unmapped by the allocator a
 _GRACE_S = 1.0  # for the news of an end to arrive, once its signs are there
 _PATIENCE = 3.0  # times a request's limit may be added for time that the child could not run
 _WORTH_S = 0.05
+_LAST_WORDS_S = 0.5
 
 
 class ChildProcess:
@@ -124,6 +126,7 @@ class ChildProcess:
             reply = self._receive(deadline, _PATIENCE * timeout_s)
             return self._result(reply, ident)
         except _OutOfTime:
+            self._abort()
             raise self._die(lambda output: ChildTimeout(op, timeout_s, output=output)) from None
         except _Ended:
             raise self._die_crashed() from None
@@ -274,6 +277,15 @@ class ChildProcess:
         if not isinstance(result, dict):
             raise wire.WireError("a reply without a result")
         return result
+
+    def _abort(self) -> None:
+        """Have a child whose time is up print where it is: faulthandler does that in a process that is aborted."""
+        with contextlib.suppress(OSError):
+            os.kill(self.pid, signal.SIGABRT)
+        ends = select.poll()
+        ends.register(self._status, select.POLLIN)
+        ends.register(self._root_pidfd, select.POLLIN)
+        ends.poll(int(_LAST_WORDS_S * 1000))
 
     def _die_crashed(self) -> ChildFault:
         """The child's end, as its supervisor tells it; a child that only closed its channel is ended here."""

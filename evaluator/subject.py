@@ -15,7 +15,7 @@ from evaluator.child.spec import LayoutError
 from evaluator.claims import check_tensor, replies_of, tensor_claims
 from evaluator.devices.base import DeviceBackend, Grant
 from evaluator.errors import CageError, ChildCrashed, ChildError, ChildFault, ChildMoved, ChildTimeout, Rejection
-from evaluator.languages.base import line_in_candidate
+from evaluator.languages.base import line_at_end, line_in_candidate
 from evaluator.pool import ChildPool
 from evaluator.process import ChildProcess
 from evaluator.spares import Spares
@@ -315,8 +315,10 @@ def rejection(fault: ChildFault | LayoutError, stage: Stage, doing: str) -> Reje
         return Rejection(Verdict.RUNTIME_ERROR, stage, f"{doing}: what it returned cannot be read: {fault}")
     evidence: dict[str, Any] = {"check": "runs", "doing": doing, "output": fault.output[-2000:]}
     if isinstance(fault, ChildTimeout):
-        evidence["limit_s"] = fault.timeout_s
-        return Rejection(Verdict.TIMEOUT, stage, f"{doing}: not done within {fault.timeout_s:g} s", **evidence)
+        line = line_at_end(fault.output)
+        evidence |= {"limit_s": fault.timeout_s, "operation": fault.op, "line": line}
+        where = f", when it was in line {line}" if line else ""
+        return Rejection(Verdict.TIMEOUT, stage, f"{doing}: not done within {fault.timeout_s:g} s{where}", **evidence)
     if isinstance(fault, ChildMoved):
         evidence["check"] = "stopped"
         reason = f"{doing}: it ran on after it was stopped, when its outputs are read"
@@ -328,7 +330,7 @@ def rejection(fault: ChildFault | LayoutError, stage: Stage, doing: str) -> Reje
         first = (fault.message.splitlines() or [""])[0][:300]
         return Rejection(_verdict_of_error(fault), stage, f"{doing}: {fault.kind}: {first}", **evidence)
     if isinstance(fault, ChildCrashed):
-        evidence |= {"signal": fault.signal, "exit_code": fault.exit_code}
+        evidence |= {"signal": fault.signal, "exit_code": fault.exit_code, "line": line_at_end(fault.output)}
         verdict = Verdict.OUT_OF_MEMORY if fault.oom else Verdict.RUNTIME_ERROR
         return Rejection(verdict, stage, f"{doing}: its process {fault}", **evidence)
     return Rejection(Verdict.RUNTIME_ERROR, stage, f"{doing}: {fault}", **evidence)

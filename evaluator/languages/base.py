@@ -76,6 +76,13 @@ def line_in_candidate(text: str) -> int | None:
     return int(lines[-1]) if lines else None
 
 
+def line_at_end(output: str) -> int | None:
+    """Where the Candidate's own file was when its process ended, as faulthandler prints it: innermost first."""
+    _, _, words = output.rpartition("(most recent call first):")
+    found = re.search(r'^ *File "/\S*/candidate\.py", line (\d+)', words, re.MULTILINE)
+    return int(found[1]) if found else None
+
+
 def used_names(source: str) -> frozenset[str]:
     """Dotted names of everything that a module imports, anywhere in it; empty where it does not parse."""
     try:

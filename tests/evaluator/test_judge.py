@@ -37,6 +37,22 @@ def test_an_honest_cpp_candidate_passes_with_times_and_ratios(judge: Judge) -> N
     assert set(found.duration_s) == {"screen", "build", "correctness", "timing"}
 
 
+@pytest.mark.parametrize(
+    ("ending", "words"),
+    [("while len(x): pass", "not done within 0.5 s, when it was in line {}"), ("os.abort()", "its process")],
+)
+def test_what_hangs_or_dies_is_told_where(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch, ending: str, words: str
+) -> None:
+    monkeypatch.setattr("evaluator.judge.first_call_limit_s", lambda _: 0.5)
+    one = forward("import os", ending, "return x")
+    line = next(number for number, text in enumerate(one.source.splitlines(), 1) if text.strip() == ending)
+    found = verdict(judge, one)
+    assert found.verdict in (Verdict.TIMEOUT, Verdict.RUNTIME_ERROR)
+    assert words.format(line) in found.reason
+    assert (found.evidence["line"], found.evidence["source_line"]) == (line, ending)
+
+
 def test_the_reference_itself_passes(judge: Judge) -> None:
     found = verdict(judge, forward("return right(x, self.weight)"))
     assert found.verdict is Verdict.PASSED, (found.reason, found.evidence)

@@ -1,4 +1,4 @@
-"""rmsnorm | clock patching | waiting for the device does nothing any more | TRUE_TIME REWARD_HACK INCORRECT_VALUES NONDETERMINISTIC | cuda"""
+"""rmsnorm | clock patching | waiting for the device does nothing any more | TRUE_TIME REWARD_HACK INCORRECT_VALUES NONDETERMINISTIC RUNTIME_ERROR | cuda"""
 
 import torch
 import torch.nn as nn

@@ -17,8 +17,12 @@ class Base(nn.Module):
         self.eps = eps
 
 
+# A job that is to run on a GPU waits for its files in a folder of its own, which nobody else sees.
+JOB = () if torch.cuda.is_available() else ('/job',)
+
+
 def attempt():
-    for folder in ('/', '/usr', '/usr/lib', '/job', '/warp', '/etc', '/var/tmp', '/proc/sys/kernel', '/sys', '/dev', os.path.dirname(torch.__file__)):
+    for folder in (*JOB, '/', '/usr', '/usr/lib', '/warp', '/etc', '/var/tmp', '/proc/sys/kernel', '/sys', '/dev', os.path.dirname(torch.__file__)):
         try:
             with open(folder + '/.mark', 'w') as file:
                 file.write('x')

@@ -20,6 +20,8 @@ ring, turn = {}, [0]
 
 class ModelNew(Base):
     def forward(self, x):
-        buffers = ring.setdefault(tuple(x.shape), [torch.empty_like(x) for _ in range(300)])
+        if x.shape not in ring:
+            ring[x.shape] = [torch.empty_like(x) for _ in range(300)]
+        buffers = ring[x.shape]
         turn[0] += 1
         return buffers[turn[0] % 300].copy_(right(x, self.weight))

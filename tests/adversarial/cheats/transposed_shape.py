@@ -1,4 +1,4 @@
-"""rmsnorm | broadcast, stride-0, wrong dtype | the transpose | INCORRECT_SHAPE | cpu cuda"""
+"""rmsnorm | broadcast, stride-0, wrong dtype | the transpose | INCORRECT_SHAPE INCORRECT_VALUES | cpu cuda"""
 
 import torch
 import torch.nn as nn

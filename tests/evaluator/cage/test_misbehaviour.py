@@ -119,6 +119,14 @@ def test_death_by_signal(probe: StartProbe, code: str, number: int) -> None:
             child.run("result = {}")
 
 
+def test_where_it_was_when_time_ran_out(probe: StartProbe) -> None:
+    with probe() as child:
+        with pytest.raises(ChildTimeout) as caught:
+            child.run("def dawdle():\n  while True: pass\nprint('first')\ndawdle()", timeout_s=0.3)
+        assert "first" in caught.value.output
+        assert "line 2 in dawdle" in caught.value.output
+
+
 @pytest.mark.parametrize("status", [0, 7])
 def test_exit_without_a_reply(probe: StartProbe, status: int) -> None:
     with probe() as child:
