@@ -20,6 +20,7 @@ _ROUNDS = 2
 _CLEAR = 0.3  # of the excess that is allowed
 _CALLS = 8  # times as many calls as a usual round holds, so that a single replay can be told from noise
 _BYTES = 2 << 30
+_LONG_US = 10_000.0  # noise is nothing in a round that lasts as long
 _ALLOWED_US, _ALLOWED_SHARE = 100.0, 0.5  # of a first replay; the larger one counts
 
 
@@ -31,8 +32,8 @@ def skipped_work(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPla
     """
     if plan.replays == 1:
         return None
-    affordable = min(_CALLS * plan.calls, _BYTES // max(1, rounds.input_bytes))
-    once = replace(plan, calls=max(plan.calls, affordable), replays=1)
+    slowest_us = max(contender.official_us() for contender in contenders)
+    once = replace(plan, calls=_calls(plan.calls, slowest_us, rounds.input_bytes), replays=1)
     known, excess = rounds.repeated(once.calls), _Excess(contenders, once.calls)
     for contender in contenders:
         rounds.run(contender, known, once)  # prepares it
@@ -43,6 +44,12 @@ def skipped_work(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPla
         if racing and excess.share() < _CLEAR:
             return None
     return excess.rejection() if excess.share() > 1 else None
+
+
+def _calls(usual: int, slowest_us: float, input_bytes: int) -> int:
+    """How many calls to look at: enough to be told from noise, and no more. Who launches thousands of kernels a call
+    takes seconds to capture many calls, and needs few of them."""
+    return max(usual, min(_CALLS * usual, _BYTES // max(1, input_bytes), math.ceil(_LONG_US / max(1e-3, slowest_us))))
 
 
 class _Excess:

@@ -115,10 +115,12 @@ class _OwnMemory:
 
 
 def _with_lines() -> None:
-    """Have NVRTC note which line of the Candidate each instruction comes from; the code itself stays as it is."""
+    """Have NVRTC note which line of the Candidate each instruction comes from; the code itself stays as it is. What was
+    kept of an earlier compilation does not say that, so nothing kept is used."""
     compiled = warpwright_native._nvrtc_compile
 
     def with_lines(text: str, name: str, options: list[str]) -> bytes:
         return compiled(text, name, [*options, "--generate-line-info"])
 
     warpwright_native._nvrtc_compile = with_lines  # type: ignore[assignment]
+    warpwright_native._cache_folders = list

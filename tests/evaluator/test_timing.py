@@ -7,8 +7,8 @@ from dataclasses import replace
 import pytest
 import torch
 
+from evaluator import first_replays, values
 from evaluator import judge as judging
-from evaluator import values
 from evaluator.errors import Rejection
 from evaluator.oracle import Oracle
 from evaluator.rounds import Rounds
@@ -40,6 +40,14 @@ def test_suspected_of_skipping_work_it_is_timed_again(judge, monkeypatch, times)
     else:
         assert found.verdict is Verdict.REWARD_HACK
         assert found.evidence["check"] == "first_replay"
+
+
+@pytest.mark.parametrize(
+    ("slowest_us", "input_bytes", "calls"),
+    [(20.0, 1 << 20, 64), (500.0, 1 << 20, 20), (5000.0, 1 << 20, 8), (20.0, 1 << 27, 16), (0.0, 0, 64)],
+)
+def test_first_replays_take_as_many_calls_as_noise_asks_for(slowest_us, input_bytes, calls):
+    assert first_replays._calls(8, slowest_us, input_bytes) == calls
 
 
 def test_every_size_of_round_has_both_orders(judge, monkeypatch):
