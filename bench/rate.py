@@ -18,6 +18,7 @@ one with the rates and their ratio, which is formed of lines of this run alone: 
 from __future__ import annotations
 
 import argparse
+import functools
 import json
 import multiprocessing
 import os
@@ -68,31 +69,47 @@ class Log:
 
 
 def compile_ahead(some: Sequence[File], who: Sequence[str], folder: Path, device: str) -> dict[str, float]:
-    """Have each of `who` build every file into what it keeps on disk. Seconds that each took."""
+    """Have each of `who` build every file into what it keeps on disk, whatever takes long first. Seconds that each
+    took; a file that is not built in time, or in vain, is named, and built again where it is judged."""
     context = multiprocessing.get_context("spawn")
     workers = min(len(some), max(1, len(os.sched_getaffinity(0)) - 1))
+    ordered = sorted(some, key=lambda one: "load_inline" not in one.source)
     took = {}
     for one_of_them in who:
-        start = time.monotonic()
+        start, waiting = time.monotonic(), {one.name for one in ordered}
+        work = [(one_of_them, one, str(folder / one.name), device) for one in ordered]
         with context.Pool(workers) as pool:
-            if one_of_them == KERNELBENCH:
-                work = [(one.problem, one.source, one.backend, str(folder / one.name), device, 1) for one in some]
-                pool.starmap_async(rate_kernelbench.evaluate, work, chunksize=1).get(timeout=_AHEAD_S)
-            else:
-                shares = [(some[first::workers], device) for first in range(workers)]
-                pool.starmap_async(build_some, shares, chunksize=1).get(timeout=_AHEAD_S)
+            built = pool.imap_unordered(build_one, work)
+            try:
+                for _ in work:
+                    name, seconds, failed = built.next(max(0.0, _AHEAD_S - (time.monotonic() - start)))
+                    waiting.remove(name)
+                    print(f"{one_of_them:12} {name:32} {seconds:7.2f} s  ahead {failed}", flush=True)
+            except multiprocessing.TimeoutError:
+                print(f"{one_of_them:12} not built within {_AHEAD_S:g} s: {', '.join(sorted(waiting))}", flush=True)
         took[one_of_them] = round(time.monotonic() - start, 1)
     return took
 
 
-def build_some(some: Sequence[File], device: str) -> None:
-    """The build stage of some files, as a worker of the build queue runs it."""
-    judge = Judge(make_backend(device))
+def build_one(work: tuple[str, File, str, str]) -> tuple[str, float, str]:
+    """Build a file as KernelBench does, by running it once, or by our build stage. Its name, seconds, and what went
+    wrong: an exception might not survive the way to the parent."""
+    who, one, folder, device = work
+    start, failed = time.monotonic(), ""
     try:
-        for one in some:
-            build(judge, read_problem(one.problem, one.name), _candidate(one))
-    finally:
-        judge.close()
+        if who == KERNELBENCH:
+            rate_kernelbench.evaluate(one.problem, one.source, one.backend, folder, device, 1)
+        else:
+            build(_builder(device), read_problem(one.problem, one.name), _candidate(one))
+    except Exception as error:  # noqa: BLE001  a third of the files are wrong, some of them in any way
+        failed = f"{type(error).__name__}: {error}".splitlines()[0][:200]
+    return one.name, time.monotonic() - start, failed
+
+
+@functools.cache
+def _builder(device: str) -> Judge:
+    """This process's judge, as a worker of the build queue has one. Its cages end when this process does."""
+    return Judge(make_backend(device))
 
 
 def _candidate(one: File) -> Candidate:
@@ -198,7 +215,8 @@ def main() -> int:
     with tempfile.TemporaryDirectory(prefix="warpwright-rate-") as name:
         folder = Path(name)
         os.environ |= {FOLDER_VARIABLE: str(folder / "built"), "TRITON_CACHE_DIR": str(folder / "triton")}
-        ahead_s = compile_ahead([one for one in every if one.problem in names], whose, folder, options.device)
+        left = [one for one in every if one.problem in names and (OURS, one.name) not in log.known]
+        ahead_s = compile_ahead(left, whose, folder, options.device)
         judge = Judge(make_backend(options.device))
         try:
             judge.warm()  # as in a service that runs; KernelBench has nothing of the kind

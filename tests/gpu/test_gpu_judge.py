@@ -93,14 +93,15 @@ def test_work_skipped_in_later_replays_is_found_or_timed_true(judge, against_eag
         assert honest.verdict is Verdict.PASSED, explained(honest)
         assert seen.speedups[0].value < 1.15 * honest.speedups[0].value, (seen.speedups, honest.speedups)
     else:
-        assert seen.evidence["check"] in {"first_replay", "floor"}
+        # Warps that read the mark which their block has just made leave elements out: that may be seen first.
+        assert seen.evidence["check"] in {"first_replay", "floor", "values"}
 
 
 @pytest.mark.parametrize("name", ["evil_no_sync", "evil_side_stream"])
 def test_cheats_on_the_clock_fail_or_are_timed_true(judge, against_eager, name):
     seen = judge.judge(PROBLEM, candidate(name), baseline=against_eager)
     if seen.verdict is Verdict.PASSED:
-        assert seen.speedups[0].value < 1.1, seen.speedups
+        assert seen.speedups[0].interval.low < 1.1, seen.speedups  # a race's few rounds may leave it wide
 
 
 @pytest.mark.timeout(300)
