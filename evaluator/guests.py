@@ -17,6 +17,7 @@ import torch
 
 from evaluator import tool
 from evaluator.child.spec import LayoutError, TensorSpec
+from evaluator.devices import cuda_children
 from evaluator.errors import ChildFault, Rejection
 from evaluator.oracle import Oracle, candidate_state
 from evaluator.sizes import varied_sizes
@@ -149,8 +150,4 @@ def small_calls(
 
 
 def _environment(judge: Judge) -> Mapping[str, str]:
-    if judge.backend.kind is not DeviceKind.CUDA:
-        return {}
-    from evaluator.devices.cuda import cuda_environment  # noqa: PLC0415  needs a driver
-
-    return cuda_environment(judge.device.uuid)
+    return cuda_children.environment(judge.device.uuid) if judge.backend.kind is DeviceKind.CUDA else {}

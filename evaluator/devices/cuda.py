@@ -15,12 +15,10 @@ import contextlib
 import functools
 import importlib.util
 import platform
-import re
 import time
 import weakref
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
-from pathlib import Path
 from typing import Any
 
 import torch
@@ -31,9 +29,10 @@ from evaluator.child.chain import Link
 from evaluator.child.cuda_device import reserved_bytes
 from evaluator.child.cuda_driver import Driver, DriverError
 from evaluator.claims import replies_of, tensor_claims
+from evaluator.devices import cuda_children
 from evaluator.devices.base import Round, RoundPlan
-from evaluator.devices.cuda_facts import Nvml, NvmlMissing, bandwidth_of, floor_us
-from evaluator.devices.cuda_memory import Block, Peer, Retired, Snapshot, Spare, fill
+from evaluator.devices.cuda_facts import Nvml, NvmlMissing, bandwidth_of, copy_rate_gbs, floor_us
+from evaluator.devices.cuda_memory import Block, CudaGrant, Peer, Retired, Snapshot, Spare, clone, fill
 from evaluator.devices.cuda_plan import ROUND_US, CallSize, plan_replays, plan_rotation
 from evaluator.errors import CageError, ChildFault
 from evaluator.pool import ChildPool
@@ -45,36 +44,6 @@ _PROBE_ELEMENTS = 1 << 20
 _TRITON = ("evaluator.child.triton_warm",) if importlib.util.find_spec("triton") else ()
 _PRELOAD = ("torch", "evaluator.child.ops", "evaluator.child.cuda_device", *_TRITON)
 _HOARD_SHARE = 1 / 8  # of the GPU's memory that the judge keeps of what torch has freed; children need the rest
-
-
-class CudaGrant:
-    """A block with copies of some tensors; sending `fields` shows it to a child."""
-
-    fds: Sequence[int] = ()
-
-    def __init__(self, block: Block, give_back: Callable[[Block], None]) -> None:
-        self.fields: Mapping[str, Any] = block.fields()
-        self._block: Block | None = block
-        self._give_back = give_back
-
-    def read_back(self) -> list[list[torch.Tensor]]:
-        """The granted tensors as they are now: it is the judge's own block that the child wrote to, if it did."""
-        if self._block is None:
-            raise ValueError("a grant that was closed")
-        copies = [[clone(tensor) for tensor in call] for call in self._block.calls]
-        torch.cuda.synchronize(self._block.raw.device)
-        return copies
-
-    def mark_aliases(self, child: ChildProcess, claims: Sequence[dict[str, Any]]) -> None:
-        """None does: a child cannot export memory that it did not allocate."""
-        for claim in claims:
-            claim["alias"] = False
-
-    def close(self) -> None:
-        """Give the block up. May be called twice."""
-        if self._block is not None:
-            self._give_back(self._block)
-            self._block = None
 
 
 class _Timed:
@@ -154,7 +123,7 @@ class CudaBackend:
         """Caged children that see this GPU alone. They load torch's compiler themselves, lest it touch CUDA before
         they are forked."""
         del compiler
-        shown = {**cuda_environment(self._uuid), "TORCH_CUDA_ARCH_LIST": _architecture(), **(environment or {})}
+        shown = {**cuda_children.environment(self._uuid), **(environment or {})}
         policy = CagePolicy(environment=shown, preload=_PRELOAD)
         return ChildPool(self.kind, cpus=self._cpus, policy=policy)
 
@@ -332,7 +301,7 @@ class CudaBackend:
 
     def copy_rate_gbs(self) -> float | None:
         if self._copy_rate_gbs is None:
-            self._copy_rate_gbs = _copy_rate_gbs(self.torch_device)
+            self._copy_rate_gbs = copy_rate_gbs(self.torch_device)
         return self._copy_rate_gbs
 
     def close(self) -> None:
@@ -384,38 +353,6 @@ class CudaBackend:
             return
 
 
-def clone(tensor: torch.Tensor) -> torch.Tensor:
-    """A private copy with the same strides."""
-    copy = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
-    return copy.copy_(tensor)
-
-
-def cuda_environment(uuid: str) -> dict[str, str]:
-    """Variables that a caged CUDA child needs: its one GPU, where the driver lies, memory that can be exported."""
-    folder = _driver_folder()
-    return {
-        "WARPWRIGHT_NATIVE_CACHE": "/job/native:/tmp/native",
-        "CUDA_VISIBLE_DEVICES": uuid,
-        "CUDA_MODULE_LOADING": "LAZY",
-        "PYTORCH_CUDA_ALLOC_CONF": "expandable_segments:False",
-        **({"LD_LIBRARY_PATH": folder, "TRITON_LIBCUDA_PATH": folder} if folder else {}),
-    }
-
-
-def _architecture() -> str:
-    """What torch's extension builder calls this GPU, so that it need not see it: "9.0a"."""
-    return re.sub(r"sm_(\d+)(\d)(a?)", r"\1.\2\3", warpwright_native._cuda_target())
-
-
-def _driver_folder() -> str | None:
-    """Where the libcuda that this process uses lies."""
-    for line in Path("/proc/self/maps").read_text().splitlines():
-        path = line.partition("/")[1] + line.partition("/")[2]
-        if Path(path).name.startswith("libcuda.so"):
-            return str(Path(path).parent)
-    return None
-
-
 def _nvml(uuid: str) -> Nvml | None:
     try:
         return Nvml(uuid)
@@ -439,19 +376,3 @@ def _step() -> str:
 
 def _number(value: object) -> float | None:
     return float(value) if isinstance(value, int | float) else None
-
-
-def _copy_rate_gbs(device: torch.device) -> float:
-    """A device-to-device copy of 1 GiB, best of ten: GB/s read plus written."""
-    source = torch.empty(1 << 30, dtype=torch.uint8, device=device)
-    target = torch.empty_like(source)
-    best = 0.0
-    for _ in range(10):
-        start = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-        end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
-        start.record()
-        target.copy_(source)
-        end.record()
-        end.synchronize()
-        best = max(best, 2 * source.numel() / (start.elapsed_time(end) * 1e-3) / 1e9)
-    return best

@@ -6,6 +6,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import pynvml
+import torch
 
 # Datasheet memory bandwidth in bytes per second, by the name that NVML gives. Only for floors, so never optimistic.
 DATASHEET_BANDWIDTH: dict[str, float] = {
@@ -125,3 +126,19 @@ def _or_none(ask: Any) -> Any:
         return ask()
     except pynvml.NVMLError:
         return None
+
+
+def copy_rate_gbs(device: torch.device) -> float:
+    """A device-to-device copy of 1 GiB, best of ten: GB/s read plus written."""
+    source = torch.empty(1 << 30, dtype=torch.uint8, device=device)
+    target = torch.empty_like(source)
+    best = 0.0
+    for _ in range(10):
+        start = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
+        start.record()
+        target.copy_(source)
+        end.record()
+        end.synchronize()
+        best = max(best, 2 * source.numel() / (start.elapsed_time(end) * 1e-3) / 1e9)
+    return best

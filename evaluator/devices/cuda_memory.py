@@ -6,7 +6,7 @@ ever made, and exported blocks are whole 2 MiB blocks of their own, so a handle 
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import torch
@@ -15,6 +15,7 @@ from evaluator.child.chain import Link
 from evaluator.child.cuda_driver import ALIGNMENT, DeviceBytes, Driver, DriverError, round_to_blocks
 from evaluator.child.spec import LayoutError, TensorSpec, pack
 from evaluator.errors import CageError
+from evaluator.process import ChildProcess
 
 _RETIRED_LIMIT_BYTES = 4 * 1024**3
 _SPARE_BLOCKS, _SPARE_BYTES = 4, 2 * 1024**3
@@ -222,3 +223,39 @@ def copy_groups(ranges: Sequence[tuple[int, int]]) -> list[list[int]]:
             groups.append([index])
             end, own = offset + size, size
     return groups
+
+
+class CudaGrant:
+    """A block with copies of some tensors; sending `fields` shows it to a child."""
+
+    fds: Sequence[int] = ()
+
+    def __init__(self, block: Block, give_back: Callable[[Block], None]) -> None:
+        self.fields: Mapping[str, Any] = block.fields()
+        self._block: Block | None = block
+        self._give_back = give_back
+
+    def read_back(self) -> list[list[torch.Tensor]]:
+        """The granted tensors as they are now: it is the judge's own block that the child wrote to, if it did."""
+        if self._block is None:
+            raise ValueError("a grant that was closed")
+        copies = [[clone(tensor) for tensor in call] for call in self._block.calls]
+        torch.cuda.synchronize(self._block.raw.device)
+        return copies
+
+    def mark_aliases(self, child: ChildProcess, claims: Sequence[dict[str, Any]]) -> None:
+        """None does: a child cannot export memory that it did not allocate."""
+        for claim in claims:
+            claim["alias"] = False
+
+    def close(self) -> None:
+        """Give the block up. May be called twice."""
+        if self._block is not None:
+            self._give_back(self._block)
+            self._block = None
+
+
+def clone(tensor: torch.Tensor) -> torch.Tensor:
+    """A private copy with the same strides."""
+    copy = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
+    return copy.copy_(tensor)
