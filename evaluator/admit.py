@@ -11,17 +11,18 @@ from evaluator.child.lift import widened
 from evaluator.child.spec import LayoutError
 from evaluator.clockwork import Clockwork
 from evaluator.devices.rates import matmul_gflops
-from evaluator.errors import ChildError, ChildFault, ChildTimeout, EvaluatorError
+from evaluator.errors import ChildError, ChildFault, ChildTimeout, EvaluatorError, Rejection
 from evaluator.judge import Judge, secret_generator
 from evaluator.limits import Limit, Target, rule_for
 from evaluator.oracle import Expected, Oracle
+from evaluator.returned import check_apart
 from evaluator.sizes import sizes_to_check
 from evaluator.subject import Arguments, Subject
 from evaluator.types import Admission, Domain, Problem, Stage, Verdict, Workload, WorkloadFacts
 
 _TRIES = 2
 _NEAR = 10.0
-_COUNT_S = 60.0
+_CALL_S, _COUNT_S = 30.0, 60.0
 
 
 class _Refused(EvaluatorError):
@@ -125,14 +126,41 @@ def _try_workload(
         evidence["oracle"] = oracle.precision
     if not expected[0].targets:
         raise _Refused("forward returns no tensor: return what the kernel has to compute")
+    _check_shapes(expected, workload)
+    _check_fresh(reference, made[0].tree, [m.tensors for m in made], workload)
     _check_repeatable(oracle, made[0].tree, made[0].tensors, expected[0], workload)
     if not all(e.informative for e in expected):
         raise _Refused(
             f"on workload {workload.name} the reference is more than 5 % away from its own float64 result, so nothing "
             "can be compared with it: use inputs that it computes accurately"
         )
-    _check_nulls(workload, made[0].tensors, expected[0], evidence)
+    _check_nulls(workload, made[0].tensors, expected, evidence)
     return _facts(judge, workload, oracle, made[0], expected[0])
+
+
+def _check_shapes(expected: Sequence[Expected], workload: Workload) -> None:
+    """A kernel is told the shapes of its outputs by those of its inputs."""
+    first, second = ([list(target.reference.shape) for target in one.targets] for one in expected)
+    if first != second:
+        raise _Refused(
+            f"on workload {workload.name} the shapes of outputs depend on the inputs' values ({first} and {second}): "
+            "return tensors of fixed shapes, a mask in place of nonzero() or unique(), for example"
+        )
+
+
+def _check_fresh(reference: Subject, tree: Any, calls: Sequence[Sequence[torch.Tensor]], workload: Workload) -> None:
+    """What a call returned must still be there after the next."""
+    reply = reference.run(tree, calls, slot="apart", timeout_s=_CALL_S)
+    try:
+        check_apart(reply.replies)
+    except Rejection:
+        raise _Refused(
+            f"on workload {workload.name} two calls return the same memory, a buffer of the module's, for example: "
+            "return a copy of it (clone())"
+        ) from None
+    finally:
+        reference.finish(reply)
+    reference.drop("apart")
 
 
 def _check_repeatable(
@@ -153,13 +181,13 @@ def _check_repeatable(
 
 
 def _check_nulls(
-    workload: Workload, tensors: Sequence[torch.Tensor], expected: Expected, evidence: dict[str, Any]
+    workload: Workload, tensors: Sequence[torch.Tensor], expected: Sequence[Expected], evidence: dict[str, Any]
 ) -> None:
-    tried = evidence["null_solutions"]
-    for name, outputs in null_solutions(expected.targets, tensors):
+    tried, (right, other) = evidence["null_solutions"], expected
+    for name, outputs in null_solutions(right.targets, tensors, other.targets):
         wrong = any(
             target.judge(actual, limit) is not None
-            for target, limit, actual in zip(expected.targets, expected.limits, outputs, strict=True)
+            for target, limit, actual in zip(right.targets, right.limits, outputs, strict=True)
         )
         if not wrong:
             raise _Refused(
@@ -172,13 +200,15 @@ def _check_nulls(
 
 
 def null_solutions(
-    targets: Sequence[Target], inputs: Sequence[torch.Tensor]
+    targets: Sequence[Target], inputs: Sequence[torch.Tensor], others: Sequence[Target]
 ) -> Iterator[tuple[str, list[torch.Tensor]]]:
-    """Answers that take no work: zeros, ones, the mean of the right answer, a copy of an input."""
+    """Answers that take no work: zeros, ones, the mean of the right answer (of a single number: what is right for other
+    inputs, `others`), a copy of an input."""
     like = [target.reference for target in targets]
     yield "zeros", [torch.zeros_like(t) for t in like]
     yield "ones", [torch.ones_like(t) for t in like]
-    yield "the mean everywhere", [_mean(t) for t in like]
+    means = [_mean(t) if t.numel() > 1 else other.reference for t, other in zip(like, others, strict=True)]
+    yield "the mean everywhere" if any(t.numel() > 1 for t in like) else "the answer to other inputs", means
     for index, tensor in enumerate(inputs):
         if all(tensor.shape == t.shape for t in like):
             yield f"a copy of input {index}", [tensor.to(t.dtype) for t in like]

@@ -87,7 +87,7 @@ def tensor_claims(reply: Any) -> list[dict[str, Any]]:
 
 
 def structure(reply: Any) -> str:
-    """The shape of a result as text: lists and tuples alike, tensors as "T"."""
+    """The shape of a result as text: lists and tuples alike, dicts by their keys, tensors as "T"."""
     if not isinstance(reply, dict) or len(reply) != 1:
         return "?"
     ((kind, body),) = reply.items()

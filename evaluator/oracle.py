@@ -150,7 +150,7 @@ class Oracle:
         if not calls:
             return [], self.targets(tree, others, like)
         found, wide = self._expect(tree, calls, rounding, others)
-        return found, self._like(like, wide, others)
+        return found, self._like(tree, like, wide, others)
 
     def _expect(
         self,
@@ -180,13 +180,23 @@ class Oracle:
         """The same, each with the limits of an earlier call: one run of the reference instead of three."""
         if not calls:
             return []
-        return self._like(like, self._wide(tree, calls) or self._own(tree, calls), calls)
+        return self._like(tree, like, self._wide(tree, calls) or self._own(tree, calls), calls)
 
-    @staticmethod
-    def _like(like: Expected, wide: Sequence[Result], calls: Sequence[Sequence[torch.Tensor]]) -> list[Expected]:
+    def _like(
+        self, tree: Any, like: Expected, wide: Sequence[Result], calls: Sequence[Sequence[torch.Tensor]]
+    ) -> list[Expected]:
+        """Integers may be roundings of what is computed: the reference's own are as good as the oracle's."""
+        integral = [target.integral for target in like.targets]
+        own = self._own(tree, calls) if any(integral) and calls else wide
         return [
-            replace(like, targets=tuple(Target(t, None, inputs) for t in tensors))
-            for (_, tensors), inputs in zip(wide, calls, strict=True)
+            replace(
+                like,
+                targets=tuple(
+                    Target(t, mine if whole else None, inputs)
+                    for t, mine, whole in zip(tensors, others, integral, strict=True)
+                ),
+            )
+            for (_, tensors), (_, others), inputs in zip(wide, own, calls, strict=True)
         ]
 
     def mutated(self, tree: Any) -> tuple[int, ...]:

@@ -36,6 +36,9 @@ def _check_tensor(path: str, want: Mapping[str, Any], got: Mapping[str, Any]) ->
             raise Rejection(
                 Verdict.REWARD_HACK, STAGE, f"{path} is a {kind}, not a plain torch.Tensor", check="plain_tensor"
             )
+        if layout.startswith("lazy"):
+            reason = f"{path} is a {layout}, whose memory holds other values: return its resolve_conj().resolve_neg()"
+            raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="layout")
         reason = f"{path} is on {where} with layout {layout}"
         raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="device", actual=where)
     spec, asked = TensorSpec.from_json({**got, "offset": 0}), TensorSpec.from_json({**want, "offset": 0})

@@ -43,6 +43,7 @@ _LIBRARY_CALLS = frozenset(
     )
 )
 _CPP_LIBRARY = re.compile(r"\b(?:at|torch)::(\w+)\s*\(|\b(cublas\w+|cudnn\w+|cblas_\w+|mkldnn\w*|dnnl_\w+)\b")
+_COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _SIGNATURES = (".argtypes", ".restype", ".errcheck")  # of ctypes' functions
 # Switches of PyTorch, Triton and Python that are there to be set.
 _SETTABLE = (
@@ -60,6 +61,11 @@ _SETTABLE = (
     "sys.stdout",
     "sys.tracebacklimit",
     "logging.raiseExceptions",
+    "sys.excepthook",
+    "threading.excepthook",
+    "warnings.formatwarning",
+    "warnings.showwarning",
+    "decimal.DefaultContext",
 )
 
 
@@ -144,8 +150,7 @@ def _check_model(tree: ast.Module) -> None:
 def _check_tampering(tree: ast.Module) -> None:
     """Assigning into an imported module changes what everybody else in the process uses."""
     modules = _imported_modules(tree)
-    own = {n.id for n in ast.walk(tree) if isinstance(n, ast.Name) and isinstance(n.ctx, ast.Store)}
-    own |= {argument.arg for argument in ast.walk(tree) if isinstance(argument, ast.arg)}
+    own = _own_names(tree)
 
     def belongs_to_a_library(name: str) -> bool:
         """A name that is also somebody's variable may be that; setting switches and signatures is what they are for."""
@@ -207,22 +212,30 @@ def _dotted(node: ast.expr) -> str:
     return ".".join([node.id, *reversed(parts)]) if isinstance(node, ast.Name) else ""
 
 
+def _own_names(tree: ast.Module) -> set[str]:
+    """Names that the file itself gives to something, imports aside."""
+    found = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    found |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
+    return found | {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef)}
+
+
 def _libraries(tree: ast.Module) -> Iterator[str]:
+    own = _own_names(tree)
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and node.func.attr in _LIBRARY_CALLS:
             root = _dotted(node.func).split(".")[0]
-            if root in ("torch", "F", "nn", "functional", "aten", "ops", "np", "numpy"):
+            if root in ("torch", "F", "nn", "functional", "aten", "ops", "np", "numpy") and root not in own:
                 yield _dotted(node.func)
-        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult):
+        elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult) and "__matmul__" not in own:
             yield "torch.matmul (@)"
-        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and "(" in node.value:
-            yield from (found.group(0).rstrip("( \t\n") for found in _CPP_LIBRARY.finditer(node.value))
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str) and ";" in node.value:
+            code = _COMMENT.sub(" ", node.value)  # C++ has statements; a note that names a function has none
+            yield from (found.group(0).rstrip("( \t\n") for found in _CPP_LIBRARY.finditer(code))
 
 
 def _normal(node: ast.AST) -> ast.AST:
     if isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str):
         return ast.Pass()  # a docstring, or a string that does nothing
     if isinstance(node, ast.Constant) and isinstance(node.value, str) and "\n" in node.value:
-        text = re.sub(r"/\*.*?\*/|//[^\n]*", " ", node.value, flags=re.DOTALL)
-        return ast.Constant(" ".join(text.split()))
+        return ast.Constant(" ".join(_COMMENT.sub(" ", node.value).split()))
     return node

@@ -224,6 +224,9 @@ class Subject:
     def fetch_calls(self, claims: Sequence[Sequence[Mapping[str, Any]]]) -> list[list[torch.Tensor]]:
         """Private copies of what several calls claim, a list for each: a GPU's block of many of them is opened once."""
         ours = self.kind != "candidate"
+        lazy = next((c["layout"] for call in claims for c in call if str(c.get("layout", "")).startswith("lazy")), "")
+        if lazy:
+            raise LayoutError(f"a {lazy}, whose memory holds other values: return its resolve_conj().resolve_neg()")
         copies = iter(self.backend.fetch(self.child, [claim for call in claims for claim in call], ours=ours))
         return [[next(copies) for _ in call] for call in claims]
 

@@ -224,7 +224,7 @@ class Session:
         """Claims of lasting copies by the tensors' ids. Empty where one of them is no plain tensor of this device, or
         lies in what was granted: whoever shows that as its own is to fail as it would without copies."""
         tensors = tensor_leaves(values)
-        if not all(map(self._is_plain, tensors)) or any(tensor.is_conj() or tensor.is_neg() for tensor in tensors):
+        if not all(map(self._is_plain, tensors)):
             return {}
         granted = {_base(tensor) for call in mapped.calls for tensor in call}
         return {} if any(_base(tensor) in granted for tensor in tensors) else self._device().settled(tensors)
@@ -250,7 +250,7 @@ class Session:
         twins = {**self.parameter_twins, **self.buffer_twins}
         with lifting(twins, Shaken(twins, shake) if shake else None):
             output = self.model(*read_tree(tree, tensors.__getitem__))
-        return output, [twins[id(t)][1] if id(t) in twins else widened(t) for t in tensors]
+        return _mapped(output, twins), [twins[id(t)][1] if id(t) in twins else widened(t) for t in tensors]
 
     # ------------------------------------------------------------ helpers
 
@@ -266,7 +266,7 @@ class Session:
             return {
                 "type": "torch.Tensor" if type(tensor) in _PLAIN else type(tensor).__name__[:80],
                 "device": str(tensor.device),
-                "layout": str(tensor.layout),
+                "layout": _lazy(tensor) or str(tensor.layout),
                 "shape": [int(n) for n in tensor.shape],
                 "dtype": str(tensor.dtype).removeprefix("torch."),
             }
@@ -275,16 +275,17 @@ class Session:
     def _is_plain(self, tensor: torch.Tensor) -> bool:
         """Whether it is an ordinary tensor on this device."""
         ordinary = type(tensor) in _PLAIN and tensor.layout is torch.strided
-        return ordinary and tensor.device == self._device().torch_device
+        return ordinary and not _lazy(tensor) and tensor.device == self._device().torch_device
 
     def _output(self, value: Any) -> Any:
         """A claim about one call's result: nested lists, tuples and dicts of tensors, or what it is instead."""
         if isinstance(value, torch.Tensor):
             return {"tensor": self._tensor(value)}
-        if type(value) in (list, tuple) and len(value) <= _MAX_LEAVES:
-            return {type(value).__name__: [self._output(item) for item in value]}
-        if type(value) is dict and len(value) <= _MAX_LEAVES:
-            return {"dict": [[str(key)[:80], self._output(item)] for key, item in value.items()]}
+        kind, items = _parts(value)
+        if kind == "dict" and len(items) <= _MAX_LEAVES:
+            return {"dict": [[str(key)[:80], self._output(item)] for key, item in items]}
+        if kind and len(items) <= _MAX_LEAVES:
+            return {kind: [self._output(item) for item in items]}
         if type(value) is str:
             return {"value": value[:_MAX_TEXT]}
         if value is None or type(value) is bool or (type(value) is int and value.bit_length() <= _MAX_BITS):
@@ -298,8 +299,36 @@ def tensor_leaves(value: Any) -> list[torch.Tensor]:
     """The tensors of one call's result, in the order in which they are claimed."""
     if isinstance(value, torch.Tensor):
         return [value]
-    items = value.values() if type(value) is dict else value if type(value) in (list, tuple) else ()
-    return [tensor for item in items for tensor in tensor_leaves(item)]
+    kind, items = _parts(value)
+    return [tensor for item in items for tensor in tensor_leaves(item[1] if kind == "dict" else item)]
+
+
+def _parts(value: Any) -> tuple[str, list[Any]]:
+    """What a result that holds others is, and these: a list, a tuple (a named one, too), or a dict, whose pairs come in
+    the order of their keys. "" for anything else; nothing that a class may define is called."""
+    kind = type(value)
+    if issubclass(kind, tuple):
+        return "tuple", list(tuple.__iter__(value))
+    if issubclass(kind, list):
+        return "list", list(list.__iter__(value))
+    if issubclass(kind, dict):
+        return "dict", sorted(dict.items(value), key=lambda pair: str(pair[0]))
+    return "", []
+
+
+def _mapped(value: Any, twins: dict[int, tuple[torch.Tensor, torch.Tensor]]) -> Any:
+    """A lifted call's result; where that is one of the call's own tensors, changed in place, its twin."""
+    if isinstance(value, torch.Tensor):
+        return twins[id(value)][1] if id(value) in twins else value
+    kind, items = _parts(value)
+    if kind == "dict":
+        return {key: _mapped(item, twins) for key, item in items}
+    return tuple(_mapped(item, twins) for item in items) if kind else value
+
+
+def _lazy(tensor: torch.Tensor) -> str:
+    """How memory does not hold the tensor's values, "" where it does."""
+    return "lazy conjugate" if tensor.is_conj() else "lazy negative" if tensor.is_neg() else ""
 
 
 class Null(torch.nn.Module):

@@ -178,6 +178,14 @@ def test_build_tells_duplicates_apart_from_layout(judge: Judge) -> None:
         ("return x * torch", "raise ValueError('broken')\n        return x * torch", "broken"),
         ("return x * torch", "import os; os._exit(0)\n        return x * torch", "exited"),
         ("return x * torch", "return 3\n        return x * torch", "no tensor"),
+        (
+            "return x * torch",
+            "return (x > 0).nonzero()\n        return x * torch",
+            "fixed shapes, a mask in place of nonzero",
+        ),
+        ("return x * torch", "return x, self.weight.data\n        return x * torch", "the same memory"),
+        ("return x * torch", "return torch.fft.fft(x).conj()\n        return x * torch", "a lazy conjugate"),
+        ("return x * torch", "return x.relu().sign().amax()\n        return x * torch", "null solution passes"),
         ("return [torch.randn(rows, hidden)]", "return []", "no tensor"),
         ("return [torch.randn(rows, hidden)]", "return 5", "not a list"),
         ("return [torch.randn(rows, hidden)]", "return [torch.ones(1 << 40)]", "memory"),
@@ -192,6 +200,25 @@ def test_references_that_are_refused(judge: Judge, old: str, new: str, words: st
     found = admit(judge, read_problem(problem().source.replace(old, new), "p"))
     assert found.verdict is Verdict.INVALID_REFERENCE
     assert words in found.reason
+
+
+@pytest.mark.parametrize("returned", ["x.square().mean()", "torch.topk(x, 4)", "{'b': x + 1, 'a': [x.sum(), x * 2]}"])
+def test_results_of_every_kind_are_admitted(judge: Judge, returned: str) -> None:
+    source = problem().source.replace("return x * torch", f"return {returned}\n        return x * torch")
+    found = admit(judge, read_problem(source, "p"))
+    assert found.accepted, found.reason
+
+
+def test_dicts_are_told_by_their_keys_and_lazy_results_are_refused(judge: Judge) -> None:
+    source = problem().source.replace("return x * torch", "return {'b': x + 1, 'a': x * 2}\n        return x * torch")
+    task = read_problem(source, "p")
+    other_order = judge.judge(task, forward("return {'a': x * 2, 'b': 1 + x}"), eager_only(judge, task))
+    assert other_order.verdict is Verdict.PASSED, other_order.reason
+    swapped = judge.judge(task, forward("return {'a': x + 1, 'b': x * 2}"), eager_only(judge, task))
+    assert swapped.verdict is Verdict.INCORRECT_VALUES, swapped.reason
+    lazy = judge.judge(task, forward("return {'a': x * 2, 'b': (-1j * (x + 1)).conj().imag}"), eager_only(judge, task))
+    assert lazy.verdict is Verdict.INCORRECT_SHAPE
+    assert "resolve_neg" in lazy.reason
 
 
 def test_a_good_reference_is_admitted_with_facts(judge: Judge) -> None:

@@ -130,6 +130,20 @@ def test_integers_must_be_equal() -> None:
     assert found.detail["index"] == [1, 1]
 
 
+@pytest.mark.parametrize("dtype", [torch.int8, torch.uint8])
+def test_what_is_quantised_may_round_a_tie_to_the_other_side(dtype: torch.dtype) -> None:
+    right = (torch.arange(5000) % 100).to(dtype)
+    target = Target(right, right.clone())
+    step = (torch.arange(5000) % 1000 == 7).to(dtype)
+    assert target.judge(right + step, Limit(0, 0)) is None
+    assert target.judge(right + 2 * step, Limit(0, 0)) is not None  # two steps
+    assert target.judge(right + (torch.arange(5000) % 500 == 7).to(dtype), Limit(0, 0)) is not None  # too many
+    flags = Target(right % 2, right % 2)
+    assert flags.judge((right + step) % 2, Limit(0, 0)) is not None
+    wide = Target(right.int(), right.int())
+    assert wide.judge((right + step).int(), Limit(0, 0)) is not None
+
+
 def test_an_explicit_budget_and_tf32_widen_the_limit() -> None:
     a, b = product(1)
     target = Target(a.double() @ b.double(), a @ b)

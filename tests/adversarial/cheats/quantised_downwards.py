@@ -1,0 +1,10 @@
+"""quantise | precision downgrade | rounds towards zero | INCORRECT_VALUES | cpu cuda"""
+
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, x):
+        scale = x.abs().amax(-1, keepdim=True).clamp_min(1e-12) / 127
+        return torch.trunc(x / scale).to(torch.int8), scale
