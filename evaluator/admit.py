@@ -192,7 +192,7 @@ def _check_nulls(
         if not wrong:
             raise _Refused(
                 f"a null solution passes on workload {workload.name}: {name}. The outputs carry too little of the "
-                "inputs to tell a right kernel from a wrong one: change the inputs or the outputs",
+                "inputs to tell a right kernel from a wrong one: change the inputs (are they random?) or the outputs",
                 null_solution=name,
                 workload=workload.name,
             )
@@ -202,13 +202,17 @@ def _check_nulls(
 def null_solutions(
     targets: Sequence[Target], inputs: Sequence[torch.Tensor], others: Sequence[Target]
 ) -> Iterator[tuple[str, list[torch.Tensor]]]:
-    """Answers that take no work: zeros, ones, the mean of the right answer (of a single number: what is right for other
-    inputs, `others`), a copy of an input."""
+    """Answers that take no work: zeros, ones, the mean of the right answer, what is right for other inputs of the
+    recipe's (`others`), a copy of an input."""
     like = [target.reference for target in targets]
     yield "zeros", [torch.zeros_like(t) for t in like]
     yield "ones", [torch.ones_like(t) for t in like]
-    means = [_mean(t) if t.numel() > 1 else other.reference for t, other in zip(like, others, strict=True)]
-    yield "the mean everywhere" if any(t.numel() > 1 for t in like) else "the answer to other inputs", means
+    if any(t.numel() > 1 for t in like):  # the mean of a single number is that
+        yield (
+            "the mean everywhere",
+            [_mean(t) if t.numel() > 1 else o.reference for t, o in zip(like, others, strict=True)],
+        )
+    yield "the answer to other inputs of the recipe's", [other.reference for other in others]
     for index, tensor in enumerate(inputs):
         if all(tensor.shape == t.shape for t in like):
             yield f"a copy of input {index}", [tensor.to(t.dtype) for t in like]

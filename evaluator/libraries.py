@@ -29,6 +29,7 @@ _OPERATIONS = frozenset(
     _embedding_bag_forward_only embedding_bag lstm gru rnn_tanh rnn_relu _thnn_fused_lstm_cell mkldnn_rnn_layer
     max_pool2d_with_indices max_pool3d_with_indices avg_pool2d avg_pool3d linalg_multi_dot linalg_qr linalg_svd
     _linalg_svd linalg_eigh _linalg_eigh linalg_cholesky_ex linalg_lu_factor_ex linalg_solve_triangular
+    _sparse_mm _sparse_addmm _sparse_sparse_matmul sparse_sampled_addmm hspmm sspaddmm linalg_matrix_exp _cdist_forward
     _fft_c2r histc bincount unique_dim _unique2
     """.split()  # noqa: SIM905  a list of a hundred strings is not better to read
 )

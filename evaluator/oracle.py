@@ -14,7 +14,7 @@ from evaluator.child.spec import LayoutError
 from evaluator.claims import structure, tensor_claims
 from evaluator.errors import ChildError
 from evaluator.limits import Limit, Target
-from evaluator.state import random_parameters
+from evaluator.state import random_parameters, random_statistics
 from evaluator.subject import Arguments, Subject
 from evaluator.types import Problem
 
@@ -58,13 +58,9 @@ class Oracle:
                 strict=True,
             )
         )
-        self.buffers = dict(
-            zip(
-                [b.name for b in self.names.buffers],
-                backend.fetch(child, [b.claim for b in self.names.buffers]),
-                strict=True,
-            )
-        )
+        names = [b.name for b in self.names.buffers]
+        made = backend.fetch(child, [b.claim for b in self.names.buffers])
+        self.buffers = random_statistics(dict(zip(names, made, strict=True)), generator)
         self.parameters: dict[str, torch.Tensor] = {}
         self._stateful: bool | None = None if self.buffers else False
         self.reload()
@@ -87,7 +83,7 @@ class Oracle:
         subject.load_state({**self.parameters, **self.buffers})
 
     def reload(self) -> None:
-        """New random parameters; buffers as the reference made them."""
+        """New random parameters; the same buffers."""
         self.parameters = random_parameters(self._made, self.generator)
         self.subject.load_state({**self.parameters, **self.buffers})
 

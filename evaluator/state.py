@@ -20,6 +20,18 @@ def random_parameters(values: Mapping[str, torch.Tensor], generator: torch.Gener
     return {name: random_like(value, generator) for name, value in values.items()}
 
 
+def random_statistics(values: Mapping[str, torch.Tensor], generator: torch.Generator) -> dict[str, torch.Tensor]:
+    """Buffers as they were made, but those that are all zeros or all ones, which training would have made something
+    else (a batch norm's running mean and variance): these as parameters are."""
+    return {name: random_like(value, generator) if _is_untrained(value) else value for name, value in values.items()}
+
+
+def _is_untrained(value: torch.Tensor) -> bool:
+    if not value.is_floating_point() or value.numel() < 2:
+        return False
+    return bool((value == 0).all() | (value == 1).all())
+
+
 def match_names(reference: StateNames, candidate: StateNames) -> dict[str, str]:
     """For every parameter and buffer of the reference its name in the Candidate.
 
