@@ -1,4 +1,4 @@
-"""rmsnorm | lazy results | the negative bit is set and nobody has negated anything | INCORRECT_VALUES NONDETERMINISTIC REWARD_HACK | cpu cuda"""
+"""rmsnorm | lazy results | the negative bit is set and nobody has negated anything | INCORRECT_SHAPE INCORRECT_VALUES NONDETERMINISTIC REWARD_HACK | cpu cuda"""
 
 import torch
 import torch.nn as nn
