@@ -11,11 +11,12 @@ from evaluator import serve
 from evaluator.admit import admit
 from evaluator.build import build
 from evaluator.correctness import Checker
-from evaluator.errors import EvaluatorError
+from evaluator.errors import EvaluatorError, Rejection
 from evaluator.judge import Judge
 from evaluator.oracle import Oracle
 from evaluator.problem import read_problem
 from evaluator.schema import from_json, to_json
+from evaluator.screen import screen
 from evaluator.types import Evaluation, Verdict
 from tests.evaluator.rooms import CPP, candidate, eager_only, forward, problem
 
@@ -160,6 +161,14 @@ def test_a_forbidden_library_call_is_refused(judge: Judge) -> None:
     task = read_problem(problem().source + "\nALLOW_LIBRARY = False\n", "strict")
     found = judge.judge(task, forward("return torch.nn.functional.rms_norm(x, x.shape[-1:], self.weight)"))
     assert found.verdict is Verdict.POLICY_VIOLATION
+
+
+def test_a_class_of_its_own_is_no_librarys() -> None:
+    own = "try:\n    from site_settings import S\nexcept ImportError:\n\n    class S:\n        pass\n\n\nS.eps = 1e-6\n"
+    model = "class ModelNew(Base):\n    def forward(self, x):\n        return x\n"
+    screen(problem(), candidate(own + model))
+    with pytest.raises(Rejection, match="belongs to a library"):
+        screen(problem(), candidate("from site_settings import S\n\nS.eps = 1e-6\n" + model))
 
 
 def test_build_tells_duplicates_apart_from_layout(judge: Judge) -> None:

@@ -1,4 +1,4 @@
-"""rmsnorm | odd but legal | a class imported where there is one, else defined, and switches of Python that are there to be set | PASSED | cpu cuda"""
+"""rmsnorm | odd but legal | a class of settings, and switches of Python that are there to be set | PASSED | cpu cuda"""
 
 import decimal
 import warnings
@@ -7,12 +7,8 @@ import torch
 import torch.nn as nn
 
 
-try:
-    from site_settings import Settings
-except ImportError:
-
-    class Settings:
-        pass
+class Settings:
+    pass
 
 
 Settings.eps = 1e-6
