@@ -86,6 +86,13 @@ def tensor_claims(reply: Any) -> list[dict[str, Any]]:
     return found
 
 
+def lazy(claim: Mapping[str, Any]) -> str:
+    """What is wrong with a tensor whose memory does not hold its values, and what to do; "" with any other."""
+    layout = str(claim.get("layout", ""))[:80]
+    advice = "whose memory holds other values: return its resolve_conj().resolve_neg()"
+    return f"a {layout}, {advice}" if layout.startswith("lazy") else ""
+
+
 def structure(reply: Any) -> str:
     """The shape of a result as text: lists and tuples alike, dicts by their keys, tensors as "T"."""
     if not isinstance(reply, dict) or len(reply) != 1:

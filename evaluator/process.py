@@ -282,17 +282,18 @@ class ChildProcess:
         """Have a child whose time is up print where it is: faulthandler does that in a process that is aborted."""
         with contextlib.suppress(OSError):
             os.kill(self.pid, signal.SIGABRT)
+        self._ends_within(_LAST_WORDS_S)
+
+    def _ends_within(self, seconds: float) -> bool:
+        """Whether the job has ended, or does before long."""
         ends = select.poll()
         ends.register(self._status, select.POLLIN)
         ends.register(self._root_pidfd, select.POLLIN)
-        ends.poll(int(_LAST_WORDS_S * 1000))
+        return bool(ends.poll(int(seconds * 1000)))
 
     def _die_crashed(self) -> ChildFault:
         """The child's end, as its supervisor tells it; a child that only closed its channel is ended here."""
-        ends = select.poll()
-        ends.register(self._status, select.POLLIN)
-        ends.register(self._root_pidfd, select.POLLIN)
-        if not ends.poll(int(_GRACE_S * 1000)):
+        if not self._ends_within(_GRACE_S):
             return self._die(lambda output: ChildProtocolError("the child closed its channel", output=output))
         report = self._end_report()
         over = self._ward.over

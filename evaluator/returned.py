@@ -7,7 +7,7 @@ from itertools import pairwise
 from typing import Any
 
 from evaluator.child.spec import TensorSpec
-from evaluator.claims import leaves, structure, tensor_claims
+from evaluator.claims import lazy, leaves, structure, tensor_claims
 from evaluator.errors import Rejection
 from evaluator.oracle import Expected
 from evaluator.types import Stage, Verdict
@@ -36,9 +36,8 @@ def _check_tensor(path: str, want: Mapping[str, Any], got: Mapping[str, Any]) ->
             raise Rejection(
                 Verdict.REWARD_HACK, STAGE, f"{path} is a {kind}, not a plain torch.Tensor", check="plain_tensor"
             )
-        if layout.startswith("lazy"):
-            reason = f"{path} is a {layout}, whose memory holds other values: return its resolve_conj().resolve_neg()"
-            raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="layout")
+        if why := lazy(got):
+            raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, f"{path} is {why}", check="layout")
         reason = f"{path} is on {where} with layout {layout}"
         raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="device", actual=where)
     spec, asked = TensorSpec.from_json({**got, "offset": 0}), TensorSpec.from_json({**want, "offset": 0})

@@ -12,7 +12,7 @@ import torch
 
 from evaluator.cage.policy import Limits
 from evaluator.child.spec import LayoutError
-from evaluator.claims import check_tensor, replies_of, tensor_claims
+from evaluator.claims import check_tensor, lazy, replies_of, tensor_claims
 from evaluator.devices.base import DeviceBackend, Grant
 from evaluator.errors import CageError, ChildCrashed, ChildError, ChildFault, ChildMoved, ChildTimeout, Rejection
 from evaluator.languages.base import line_at_end, line_in_candidate
@@ -213,8 +213,11 @@ class Subject:
             tree, calls, slot="results", timeout_s=timeout_s, lift=lift, shake=shake, mutates=mutates, settle=settle
         )
         try:
-            pairs = list(zip(reply.replies, reply.mutated, strict=True))
-            tensors = self.fetch_calls([[*tensor_claims(item), *changed] for item, changed in pairs])
+            claims = [[*tensor_claims(i), *changed] for i, changed in zip(reply.replies, reply.mutated, strict=True)]
+            why = next(filter(None, (lazy(claim) for call in claims for claim in call)), "")
+            if why:
+                raise LayoutError(why)
+            tensors = self.fetch_calls(claims)
         finally:
             self.finish(reply)
         if reply.kept:
@@ -224,9 +227,6 @@ class Subject:
     def fetch_calls(self, claims: Sequence[Sequence[Mapping[str, Any]]]) -> list[list[torch.Tensor]]:
         """Private copies of what several calls claim, a list for each: a GPU's block of many of them is opened once."""
         ours = self.kind != "candidate"
-        lazy = next((c["layout"] for call in claims for c in call if str(c.get("layout", "")).startswith("lazy")), "")
-        if lazy:
-            raise LayoutError(f"a {lazy}, whose memory holds other values: return its resolve_conj().resolve_neg()")
         copies = iter(self.backend.fetch(self.child, [claim for call in claims for claim in call], ours=ours))
         return [[next(copies) for _ in call] for call in claims]
 
