@@ -18,7 +18,7 @@ from evaluator.types import Verdict
 
 _ROUNDS = 2
 _CLEAR = 0.3  # of the excess that is allowed
-_CALLS = 8  # times as many calls as a usual round holds, so that a single replay can be told from noise
+_CALLS = 4  # times as many calls as a usual round holds, so that a single replay can be told from noise
 _BYTES = 2 << 30
 _LONG_US = 10_000.0  # noise is nothing in a round that lasts as long
 _ALLOWED_US, _ALLOWED_SHARE = 100.0, 0.5  # of a first replay; the larger one counts

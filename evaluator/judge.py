@@ -209,7 +209,8 @@ class Judge:
         ran: dict[str, int] = {}
         strict = problem.allow_library is LibraryPolicy.FORBIDDEN
         plain = is_plain(candidate.source)
-        for workload in (w for w in workloads if not w.held_out):
+        shown = [workload for workload in workloads if not workload.held_out]
+        for workload in shown:
             modes = [baseline.fastest(workload.name).mode] if baseline is not None else list(self.room.modes())
             oracle = Oracle(problem, reference, workload.sizes, generator)
             buffers = self.constructed(subject, oracle, problem, Stage.TIMING)
@@ -222,7 +223,7 @@ class Judge:
                     watched = None if ran else Watched("candidate", FOR_LIBRARIES if strict else BRIEFLY)
                     ran = bench.run(_JUDGE_RULES, watched) or ran
                 finally:
-                    bench.close()
+                    bench.close(ending=["candidate"] if workload is shown[-1] else [])
             fastest = min(modes, key=lambda mode: bench.baseline_time(mode).median_us)
             measurements.append(bench.measurement("candidate", modes, self.floor_us(bench)))
             for against in dict.fromkeys([*modes, "fastest"]):

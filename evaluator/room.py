@@ -133,7 +133,7 @@ class Room:
             subject.forget()
             self._references[problem.hash] = subject
             while len(self._references) > _KEPT_REFERENCES:
-                self._references.popitem(last=False)[1].close()
+                self.end(self._references.popitem(last=False)[1])
 
     @contextmanager
     def null(self) -> Iterator[Subject]:
@@ -196,7 +196,7 @@ class Room:
             subject = self._start_comparator(problem, mode, oracle)
         self._comparators[key] = subject
         while len(self._comparators) > _KEPT_COMPARATORS:
-            self._comparators.popitem(last=False)[1].close()
+            self.end(self._comparators.popitem(last=False)[1])
         subject.load_state({**oracle.parameters, **oracle.buffers})
         return subject
 

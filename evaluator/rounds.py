@@ -95,6 +95,12 @@ class Rounds:
         plan = replace(plan, replays=1) if self._mutated else plan
         return replace(plan, replays=1, instances=1) if self._stateful else plan
 
+    def first_plan(self, round_us: float) -> RoundPlan:
+        """A round of calls that take nobody knows how long. Where their number does not depend on that, everybody is
+        prepared once and for all."""
+        plan = self.planned(math.inf, round_us)
+        return replace(plan, calls=max(FIRST_CALLS, plan.calls), replays=1)
+
     def fresh(self, count: int) -> Fresh:
         """Inputs of content that was never shown before, and a chain between the calls.
 
@@ -200,13 +206,13 @@ class Rounds:
         elements = self.like.targets[read].oracle.numel()
         return chain.make_link(calls[0], largest, read, elements, self.oracle.generator)
 
-    def prepare(self, contender: Contender, *, graph: bool = True) -> Clock:
-        """Bring a contender to where it is timed from. Raises Rejection, ComparatorFailed."""
-        fresh = self.idle(FIRST_CALLS)
+    def prepare(self, contender: Contender, plan: RoundPlan, *, graph: bool = True) -> Clock:
+        """Bring a contender to where it is timed from, in rounds like `plan`. Raises Rejection, ComparatorFailed."""
+        fresh = self.idle(plan.calls)
         try:
             return self.backend.prepare(
-                contender.subject.child, fresh.calls,
-                tree=self.tree, timeout_s=self._first_call_s, graph=graph, link=fresh.link,
+                contender.subject.child, fresh.calls, tree=self.tree, timeout_s=self._first_call_s,
+                graph=graph, instances=plan.instances, link=fresh.link,
             )  # fmt: skip
         except (ChildFault, LayoutError) as fault:
             raise self._blame(contender, fault) from fault

@@ -13,7 +13,7 @@ from __future__ import annotations
 import math
 import statistics
 import time
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 from evaluator import libraries, single_calls, stats
@@ -23,7 +23,7 @@ from evaluator.errors import Rejection
 from evaluator.first_replays import skipped_work
 from evaluator.oracle import Oracle
 from evaluator.room import Room
-from evaluator.rounds import FIRST_CALLS, STAGE, Rounds, to_read
+from evaluator.rounds import STAGE, Rounds, to_read
 from evaluator.types import BaselineTime, Clock, Measurement, Verdict, Workload
 
 _SIZES = (1.0, 1.6)  # of a round, in units of the plan
@@ -99,9 +99,10 @@ class Bench:
         """What one call must at least read and write: its inputs, its parameters, its outputs."""
         return self._rounds.bytes_moved
 
-    def close(self) -> None:
+    def close(self, *, ending: Collection[str] = ()) -> None:
+        """Everybody's graph is given up, but of those who are `ending`: theirs goes with them."""
         self._rounds.close()
-        self._release()
+        self._release(ending)
 
     def run(self, rules: Rules, watched: Watched | None = None) -> dict[str, int]:
         """Rounds until the rules are satisfied; what was seen of whom is `watched`. Raises Rejection,
@@ -290,19 +291,21 @@ class Bench:
     def _contender(self, name: str) -> Contender:
         return next(c for c in self.contenders if c.name == name)
 
-    def _release(self) -> None:
+    def _release(self, ending: Collection[str] = ()) -> None:
         for contender in self.contenders:
-            self._rounds.backend.release(contender.subject.child)
+            if contender.name not in ending:
+                self._rounds.backend.release(contender.subject.child)
 
     def _warm_up(self, rules: Rules) -> None:
         """Bring every child to where it is timed from, and choose the sizes of rounds unless they are known."""
         if self._warm:
             return
         rounds = self._rounds
-        graph = self._prepare()
+        first = rounds.first_plan(rules.round_us or rounds.backend.round_us)
+        graph = self._prepare(first)
         if not self._plans or graph is not self._graph:
             self._graph = graph
-            self._plan(rules)
+            self._plan(rules, first)
             for plan in self._plans:
                 rounds.measure_null(rounds.idle(plan.calls), plan, _NULL_ROUNDS)
         self._touch()
@@ -315,28 +318,26 @@ class Bench:
         for contender in self.contenders:
             self._rounds.run(contender, calls, largest)
 
-    def _prepare(self) -> bool:
+    def _prepare(self, plan: RoundPlan) -> bool:
         """Whether everybody's calls are captured as a graph: one clock for all."""
         for contender in self.contenders:
-            contender.clock = self._rounds.prepare(contender)
+            contender.clock = self._rounds.prepare(contender, plan)
         if len({contender.clock for contender in self.contenders}) > 1:
             for contender in self.contenders:
-                contender.clock = self._rounds.prepare(contender, graph=False)
+                contender.clock = self._rounds.prepare(contender, plan, graph=False)
         return all(contender.clock is Clock.GRAPH for contender in self.contenders)
 
-    def _plan(self, rules: Rules) -> None:
-        """Choose the rounds by the fastest contender."""
-        rounds, small = self._rounds, RoundPlan(calls=FIRST_CALLS)
-        round_us = rules.round_us or rounds.backend.round_us
-        fastest = math.inf
-        calls = rounds.idle(small.calls)
+    def _plan(self, rules: Rules, first: RoundPlan) -> None:
+        """Choose the rounds by the fastest contender; all are prepared for the `first`."""
+        rounds, round_us = self._rounds, rules.round_us or self._rounds.backend.round_us
+        calls, fastest = rounds.idle(first.calls), math.inf
         for contender in self.contenders:
             for _ in range(_WARM_UP_ROUNDS):
-                done = rounds.run(contender, calls, small)
-                fastest = min(fastest, done.wall_us / small.executions)
+                done = rounds.run(contender, calls, first)
+                fastest = min(fastest, done.wall_us / first.executions)
         rounds.prepare_null(calls, graph=self._graph)
-        rounds.measure_null(calls, small, 2)
-        call_us = self._refined_us(self._net_us(fastest * small.executions, small) / small.executions, round_us)
+        rounds.measure_null(calls, first, 2)
+        call_us = self._refined_us(self._net_us(fastest * first.executions, first) / first.executions, round_us)
         sizes = [rounds.planned(call_us, round_us * factor) for factor in _SIZES]
         self._plans = list(dict.fromkeys(sizes))
 

@@ -137,6 +137,7 @@ class DeviceBackend(Protocol):
         tree: Any,
         timeout_s: float,
         graph: bool = True,
+        instances: int = 1,
         link: Link | None = None,
     ) -> Clock:
         """Bring a constructed child to where it is timed from: warm-up, and capture where the device has graphs and

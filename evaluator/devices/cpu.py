@@ -129,6 +129,7 @@ class CpuBackend:
         tree: Any,
         timeout_s: float,
         graph: bool = True,
+        instances: int = 1,
         link: Link | None = None,
     ) -> Clock:
         """A CPU has no graphs, and warming up is a round that does not count."""

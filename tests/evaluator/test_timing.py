@@ -44,7 +44,7 @@ def test_suspected_of_skipping_work_it_is_timed_again(judge, monkeypatch, times)
 
 @pytest.mark.parametrize(
     ("slowest_us", "input_bytes", "calls"),
-    [(20.0, 1 << 20, 64), (500.0, 1 << 20, 20), (5000.0, 1 << 20, 8), (20.0, 1 << 27, 16), (0.0, 0, 64)],
+    [(20.0, 1 << 20, 32), (500.0, 1 << 20, 20), (5000.0, 1 << 20, 8), (20.0, 1 << 27, 16), (0.0, 0, 32)],
 )
 def test_first_replays_take_as_many_calls_as_noise_asks_for(slowest_us, input_bytes, calls):
     assert first_replays._calls(8, slowest_us, input_bytes) == calls
