@@ -9,13 +9,12 @@ from typing import Any
 
 import torch
 
-from evaluator import values
+from evaluator import buffers, values
 from evaluator.cases import Case, Prepared, prepared
-from evaluator.child.spec import LayoutError, TensorSpec
+from evaluator.child.spec import LayoutError
 from evaluator.claims import tensor_claims
 from evaluator.contender import ComparatorFailed
 from evaluator.errors import ChildFault, Rejection
-from evaluator.limits import Limit, Target, rule_for
 from evaluator.oracle import Oracle, candidate_state
 from evaluator.returned import check_apart, check_fresh, check_reply
 from evaluator.sizes import Sizes
@@ -24,7 +23,7 @@ from evaluator.subject import RunReply, Subject, rejection
 from evaluator.types import Problem, Stage, Verdict
 
 STAGE = Stage.CORRECTNESS
-_STATE_CALLS, _STATE_SLACK = 3, 10.0
+_STATE_CALLS = 3
 _TOUCHES = 3  # loads that change one element of one parameter
 # Calls whose outputs are all kept, for so much memory and time at most; how many of them are compared where they are
 # large, and so many bytes that all are; how many are timed first.
@@ -138,20 +137,7 @@ class Checker:
         candidate = self.candidate
         candidate.finish(candidate.run(tree, calls, slot="state", timeout_s=self.first_call_s))
         candidate.drop("state")
-        own = {b.name: b.claim for b in candidate.describe().buffers}
-        for name, value in wanted.items():
-            claim = own.get(matched.get(name, ""))
-            spec = None if claim is None else TensorSpec.from_json({**claim, "offset": 0})
-            if claim is None or spec is None or (spec.shape, spec.torch_dtype) != (tuple(value.shape), value.dtype):
-                reason = f"forward changes the buffer {name}, which ModelNew does not have as it is"
-                raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, check="buffer", buffer=name)
-            (actual,) = candidate.backend.fetch(candidate.child, [claim])
-            target = Target(value if not value.is_floating_point() else value.double(), None)
-            rule = rule_for(value.dtype)
-            found = target.judge(actual, Limit(_STATE_SLACK * rule.norm_floor, _STATE_SLACK * rule.element_floor))
-            if found is not None:
-                reason = f"the buffer {name} is wrong after {len(calls)} calls on {sizes.label}: {found.reason}"
-                raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, **{**found.detail, "check": "buffer"})
+        buffers.compare(candidate, wanted, matched, len(calls), STAGE, sizes.label)
         candidate.load_state(candidate_state(oracle, matched))
 
     def _again(self, oracle: Oracle, tree: Any, matched: Mapping[str, str], sizes: Sizes) -> None:

@@ -109,6 +109,10 @@ class Oracle:
         kept = ((name, after[name], before) for name, before in self.buffers.items() if name in after)
         return {name: now for name, now, before in kept if not torch.equal(now, before)}
 
+    def moves_buffers(self, tree: Any, tensors: Sequence[torch.Tensor]) -> bool:
+        """Whether a call changes buffers."""
+        return bool(self.buffers and self.changed_buffers(tree, [tensors]))
+
     def stateful(self, tree: Any, tensors: Sequence[torch.Tensor]) -> bool:
         """Whether what a call returns depends on what the calls before it left in buffers. Then every list of calls
         begins with the buffers as the reference made them, and its order matters."""

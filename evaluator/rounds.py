@@ -58,6 +58,7 @@ class Rounds:
         self._between = values.continuous(self._bases[0])
         self.like = _widest(oracle.expect(self.tree, self._bases))
         self._stateful = oracle.stateful(self.tree, self._bases[0])
+        self.moves_buffers = not self._stateful and oracle.moves_buffers(self.tree, self._bases[0])
         self._mutated = oracle.mutated(self.tree)
         self._linked = self._linked_outputs()
         self._odd = self._odd_kinds()
@@ -109,6 +110,10 @@ class Rounds:
         """
         kinds = {place: self._one_of_all() for place in self._odd_places(count)}
         return self._made(count, kinds)
+
+    def plain(self, count: int) -> Fresh:
+        """As `fresh`, without values that a careless kernel gets wrong."""
+        return self._made(count, {})
 
     def idle(self, count: int) -> Fresh:
         """The same as the last time, if that were as many calls: for rounds that are neither timed nor checked."""
@@ -215,7 +220,7 @@ class Rounds:
                 graph=graph, instances=plan.instances, link=fresh.link,
             )  # fmt: skip
         except (ChildFault, LayoutError) as fault:
-            raise self._blame(contender, fault) from fault
+            raise self.blame(contender, fault) from fault
 
     def prepare_null(self, fresh: Fresh, *, graph: bool) -> None:
         self._null.null(self.like.reply)
@@ -224,10 +229,20 @@ class Rounds:
             tree=self.tree, timeout_s=self._first_call_s, graph=graph, link=fresh.link,
         )  # fmt: skip
 
-    def run(self, contender: Contender, fresh: Fresh, plan: RoundPlan, *, read: int = 0, watch: bool = False) -> Round:
-        """One round, with the outputs of its first `read` calls. Raises Rejection, ComparatorFailed."""
+    def run(
+        self,
+        contender: Contender,
+        fresh: Fresh,
+        plan: RoundPlan,
+        *,
+        read: int = 0,
+        watch: bool = False,
+        from_start: bool = False,
+    ) -> Round:
+        """One round, with the outputs of its first `read` calls; `from_start` it begins with the reference's buffers,
+        as every round does where outputs depend on them. Raises Rejection, ComparatorFailed."""
         try:
-            if self._stateful:
+            if self._stateful or from_start:
                 contender.subject.load_state(contender.buffers)
             with self.room.quiet():
                 return self.backend.run_round(
@@ -236,7 +251,7 @@ class Rounds:
                     look=contender.compared_in_full and read > 0, watch=watch,
                 )  # fmt: skip
         except (ChildFault, LayoutError, Rejection) as fault:
-            raise self._blame(contender, fault) from fault
+            raise self.blame(contender, fault) from fault
 
     @property
     def null(self) -> Contender:
@@ -259,7 +274,7 @@ class Rounds:
                     read=to_read(contender, len(fresh.calls)), look=contender.compared_in_full,
                 )  # fmt: skip
         except (ChildFault, LayoutError, Rejection) as fault:
-            raise self._blame(contender, fault) from fault
+            raise self.blame(contender, fault) from fault
 
     def _check_replies(self, replies: Sequence[Any]) -> None:
         before = None
@@ -289,7 +304,7 @@ class Rounds:
         try:
             calls = chain.derive(fresh.calls[:count], done.outputs, fresh.link)
         except LayoutError as fault:
-            raise self._blame(contender, fault) from fault
+            raise self.blame(contender, fault) from fault
         expected = self._expected(fresh, calls)
         for call, outputs in enumerate(done.outputs[:count]):
             wanted = expected[call]
@@ -307,7 +322,7 @@ class Rounds:
             self._checked |= fresh.kinds
         for call, tensors in enumerate(done.inputs):
             self._check_inputs(call, calls[call], tensors)
-            check_fresh(self.like, done.replies[call], self._shown())
+            check_fresh(self.like, done.replies[call], self.shown)
 
     def _expected(self, fresh: Fresh, calls: Sequence[values.Tensors]) -> list[Expected]:
         """The first call's inputs are everybody's; so are the others' where nothing is chained."""
@@ -332,7 +347,7 @@ class Rounds:
             if index not in self._mutated and not values.same_bits(mine, theirs):
                 where = {} if self.workload.held_out else {"call": call, "input": index}
                 reason = (
-                    f"a timed call on {self._shown()} changed its input, or worked on another than the one it was given"
+                    f"a timed call on {self.shown} changed its input, or worked on another than the one it was given"
                 )
                 raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, check="input_changed", **where)
 
@@ -342,19 +357,22 @@ class Rounds:
         return Rejection(
             Verdict.INCORRECT_VALUES,
             STAGE,
-            f"a timed call on {self._shown()} gave a wrong output{shown}",
+            f"a timed call on {self.shown} gave a wrong output{shown}",
             check="timed_values",
             **evidence,
         )
 
-    def _blame(self, contender: Contender, fault: ChildFault | LayoutError | Rejection) -> EvaluatorError:
+    def blame(self, contender: Contender, fault: ChildFault | LayoutError | Rejection) -> EvaluatorError:
+        """What a fault of a contender's child is told as."""
         if contender.name in ("candidate", "again"):
             if isinstance(fault, Rejection):
                 return fault
-            return rejection(fault, STAGE, f"timing {self._shown()}")
+            return rejection(fault, STAGE, f"timing {self.shown}")
         return ComparatorFailed(contender.name, f"on {self.workload.name}: {fault}")
 
-    def _shown(self) -> str:
+    @property
+    def shown(self) -> str:
+        """The Workload's name where it may be told."""
         return "a held-out workload" if self.workload.held_out else self.workload.name
 
 

@@ -16,7 +16,7 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
-from evaluator import libraries, single_calls, stats
+from evaluator import buffers, libraries, single_calls, stats
 from evaluator.contender import MOST_OVERHEAD, Contender
 from evaluator.devices.base import Round, RoundPlan
 from evaluator.errors import Rejection
@@ -120,6 +120,7 @@ class Bench:
             found = self._skipped(racing=False)
             if found is not None:
                 raise found
+        buffers.hold(self._rounds, self.contenders, self._plans[0])
         single_calls.hold(self._rounds, self.contenders, self.official_log_ratios)
         self._check_least()
         return seen

@@ -82,6 +82,17 @@ def _scaled(factor: float) -> Callable[[torch.Tensor, torch.Generator], torch.Te
     return lambda tensor, generator: (tensor.double() * factor).to(tensor.dtype)
 
 
+def _spread(least: float, most: float) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
+    """Every element by a factor of its own, all magnitudes of factors alike."""
+
+    def change(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        own = on_device(generator, tensor.device)
+        share = torch.rand(tensor.shape, generator=own, device=tensor.device, dtype=torch.float64)
+        return (tensor.double() * least * (most / least) ** share).to(tensor.dtype)
+
+    return change
+
+
 def _offset(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     wide = tensor.double()
     spread = float(wide[torch.isfinite(wide)].std()) if tensor.numel() > 1 else 1.0
@@ -162,10 +173,15 @@ WITH_NAN = ValueSet("a NaN", _with([math.nan]))
 NAN_ROWS = ValueSet("a NaN in every row", _nan_in_every_row)
 WITH_INF = ValueSet("infinities", _with([math.inf, -math.inf]))
 
+# Apart: beside elements a thousand times as large a wrong one may count for nothing.
+SMALLER = ValueSet("up to 100 times smaller", _spread(0.01, 1.0))
+LARGER = ValueSet("up to 100 times larger", _spread(1.0, 100.0))
+
 # What also appears among timed calls: nothing that a processor computes slower than other values.
 TIMED = (LARGE, LARGE_ONES, OFFSET, FLAT_ROWS, WITH_NAN, WITH_INF)
 ADVERSARIAL = (
-    LARGE, HUGE, SMALL, TINY, DENORMAL, LARGE_ONES, OFFSET, BELOW, FLAT_ROWS, EQUAL, WITH_NAN, NAN_ROWS, WITH_INF,
+    LARGE, HUGE, LARGER, SMALL, SMALLER, TINY, DENORMAL, LARGE_ONES, OFFSET, BELOW, FLAT_ROWS, EQUAL,
+    WITH_NAN, NAN_ROWS, WITH_INF,
 )  # fmt: skip
 
 

@@ -7,8 +7,4 @@ OPEN: dict[str, str] = {
     " needs, but not what the Python of its forward would have needed: 5 us a call, 3.8x where 1.9x is true",
     "causal_without_looking": "integers and masks are as the recipe makes them: one that is always the same need not be"
     " read",
-    "moved_at_first_alone": "buffers that outputs do not depend on are compared in three calls of a fresh module, not"
-    " where it is timed",
-    "lgamma_wrong_between": "values between those of the recipe and a hundredth or a hundred times as large are not"
-    " tried",
 }
