@@ -13,8 +13,9 @@ from pathlib import Path
 import pytest
 
 from evaluator.judge import Judge
+from evaluator.languages import adapter
 from evaluator.schema import to_json
-from evaluator.types import Verdict
+from evaluator.types import Language, Verdict
 from tests.adversarial import suite
 from tests.adversarial.open_findings import OPEN
 
@@ -29,6 +30,7 @@ pytestmark = pytest.mark.timeout(600)  # a busy machine; a verdict takes a secon
 def court(judge: Judge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[suite.Court]:
     with suite.Court(judge, tmp_path_factory.mktemp("cheats")) as one:
         one.try_source(honest().candidate, "rmsnorm")
+        judge.room.candidate_pool(adapter(Language.TRITON))  # its fork server stays
         one.assert_clean()
         yield one
 
