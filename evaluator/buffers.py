@@ -52,7 +52,7 @@ def hold(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan) -> No
     for contender in (c for c in contenders if c.compared_in_full):
         rounds.run(contender, rounds.repeated(once.calls), once)  # prepares it for such rounds
         fresh = rounds.plain(once.calls)
-        done = rounds.run(contender, fresh, once, read=once.calls, from_start=True)
+        done = rounds.run(contender, fresh, once, read=once.calls)
         rounds.verify(contender, fresh, done)
         try:
             calls = chain.derive(fresh.calls, done.outputs, fresh.link)

@@ -237,13 +237,10 @@ class Rounds:
         *,
         read: int = 0,
         watch: bool = False,
-        from_start: bool = False,
     ) -> Round:
-        """One round, with the outputs of its first `read` calls; `from_start` it begins with the reference's buffers,
-        as every round does where outputs depend on them. Raises Rejection, ComparatorFailed."""
+        """One round, with the outputs of its first `read` calls. Raises Rejection, ComparatorFailed."""
         try:
-            if self._stateful or from_start:
-                contender.subject.load_state(contender.buffers)
+            self._start(contender)
             with self.room.quiet():
                 return self.backend.run_round(
                     contender.subject.child, fresh.calls, plan,
@@ -252,6 +249,12 @@ class Rounds:
                 )  # fmt: skip
         except (ChildFault, LayoutError, Rejection) as fault:
             raise self.blame(contender, fault) from fault
+
+    def _start(self, contender: Contender) -> None:
+        """Where forward moves buffers every round begins with the reference's: a tensor's version tells of a load, so
+        the round after which they are compared must not be the only one that has one."""
+        if self._stateful or self.moves_buffers:
+            contender.subject.load_state(contender.buffers)
 
     @property
     def null(self) -> Contender:
@@ -265,8 +268,7 @@ class Rounds:
         assert isinstance(backend, OneByOne)
         assert fresh.link is None
         try:
-            if self._stateful:
-                contender.subject.load_state(contender.buffers)
+            self._start(contender)
             with self.room.quiet():
                 return backend.run_singly(
                     contender.subject.child, fresh.calls, layouts,

@@ -1,0 +1,108 @@
+"""Buffers that forward moves and on which outputs do not depend: compared after a round that is like any timed one."""
+
+from __future__ import annotations
+
+import pytest
+
+from evaluator.devices.cpu import CpuBackend
+from evaluator.languages import detect
+from evaluator.problem import read_problem
+from evaluator.subject import Subject
+from evaluator.types import Candidate, Verdict
+from tests.evaluator.rooms import eager_only
+
+PROBLEM = '''"""What a batch norm does in training."""
+import torch
+
+WORKLOADS = [{"name": "small", "rows": 16, "channels": 32}]
+TRAIN = True
+
+
+class Model(torch.nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.bn = torch.nn.BatchNorm1d(channels)
+
+    def forward(self, x):
+        return self.bn(x)
+
+
+def get_inputs(rows=16, channels=32):
+    return [torch.randn(rows, channels)]
+
+
+def get_init_inputs(channels=32):
+    return [channels]
+'''
+
+CANDIDATE = """import torch
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, channels):
+        super().__init__()
+        self.bn = torch.nn.BatchNorm1d(channels)
+        self.known, self.left = -1, 0
+
+    def forward(self, x):
+        bn = self.bn
+        mean, n = x.mean(0), x.shape[0]
+        centered = x - mean
+        var = centered.square().mean(0)
+        if CONDITION:
+            bn.running_mean.lerp_(mean, bn.momentum)
+            bn.running_var.lerp_(var * (n / (n - 1)), bn.momentum)
+            bn.num_batches_tracked.add_(1)
+        self.known = bn.running_mean._version
+        return centered * torch.rsqrt(var + bn.eps) * bn.weight + bn.bias
+
+    def early(self, calls):
+        self.left += 1
+        return self.left <= calls
+
+    def soon_after_a_load(self, calls):
+        self.left = calls if self.bn.running_mean._version != self.known else self.left - 1
+        return self.left > 0
+"""
+
+
+def judged(judge, condition: str):
+    task = read_problem(PROBLEM, "batch_norm_in_training")
+    source = CANDIDATE.replace("CONDITION", condition)
+    made = Candidate(source=source, language=detect(source), proposer="test")
+    return judge.judge(task, made, eager_only(judge, task))
+
+
+def test_statistics_that_every_call_moves_are_right(judge):
+    found = judged(judge, "True")
+    assert found.verdict is Verdict.PASSED, found.reason
+
+
+@pytest.mark.parametrize("condition", ["self.early(40)", "self.soon_after_a_load(5)"])
+def test_statistics_that_only_some_calls_move_are_wrong_where_it_is_timed(judge, condition):
+    found = judged(judge, condition)
+    assert found.verdict is Verdict.INCORRECT_VALUES, found.reason
+    assert (found.stage, found.evidence["check"]) == ("timing", "buffer"), found.reason
+
+
+def test_every_round_begins_with_a_load_so_none_is_known_by_it(judge, monkeypatch):
+    """A tensor's version tells of a load: one before the round alone whose buffers are compared would give it away."""
+    loaded: set[int] = set()
+    rounds: list[bool] = []
+    load, run_round = Subject.load_state, CpuBackend.run_round
+
+    def load_state(subject, values):
+        loaded.add(id(subject.child))
+        return load(subject, values)
+
+    def run(backend, child, calls, plan, **how):
+        if how.get("read") or how.get("look"):  # nobody looks at the null child's
+            rounds.append(id(child) in loaded)
+        loaded.discard(id(child))
+        return run_round(backend, child, calls, plan, **how)
+
+    monkeypatch.setattr(Subject, "load_state", load_state)
+    monkeypatch.setattr(CpuBackend, "run_round", run)
+    assert judged(judge, "True").verdict is Verdict.PASSED
+    assert rounds
+    assert all(rounds)
