@@ -17,7 +17,8 @@ from evaluator.rounds import STAGE, Rounds
 from evaluator.subject import Subject
 from evaluator.types import Stage, Verdict
 
-_CALLS, _SLACK = 3, 10.0  # after so many calls a buffer may be off by so many times the least that a result may
+CALLS = 3
+_SLACK = 10.0  # after so many calls a buffer may be off by so many times the least that a result may
 
 
 def compare(
@@ -26,7 +27,7 @@ def compare(
     """Hold a child's buffers against those that the reference has after the same `calls`. `names` says what they are
     called in the child. Raises Rejection; ChildFault, LayoutError."""
     own = {b.name: b.claim for b in subject.describe().buffers}
-    slack = _SLACK * max(1.0, calls / _CALLS)
+    slack = _SLACK * max(1.0, calls / CALLS)
     for name, value in wanted.items():
         claim = own.get(names.get(name, ""))
         spec = None if claim is None else TensorSpec.from_json({**claim, "offset": 0})

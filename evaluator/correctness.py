@@ -23,7 +23,6 @@ from evaluator.subject import RunReply, Subject, rejection
 from evaluator.types import Problem, Stage, Verdict
 
 STAGE = Stage.CORRECTNESS
-_STATE_CALLS = 3
 _TOUCHES = 3  # loads that change one element of one parameter
 # Calls whose outputs are all kept, for so much memory and time at most; how many of them are compared where they are
 # large, and so many bytes that all are; how many are timed first.
@@ -130,7 +129,7 @@ class Checker:
     def _check_buffers(self, oracle: Oracle, tree: Any, matched: Mapping[str, str], sizes: Sizes) -> None:
         """Buffers that forward changes are outputs: after equal calls they are equal. Nothing to do where none is."""
         with _reference_at_work(sizes):
-            calls = [oracle.inputs().tensors for _ in range(_STATE_CALLS)] if oracle.buffers else []
+            calls = [oracle.inputs().tensors for _ in range(buffers.CALLS)] if oracle.buffers else []
             wanted = oracle.changed_buffers(tree, calls) if calls else {}
         if not wanted:
             return

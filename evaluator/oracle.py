@@ -63,6 +63,7 @@ class Oracle:
         self.buffers = random_statistics(dict(zip(names, made, strict=True)), generator)
         self.parameters: dict[str, torch.Tensor] = {}
         self._stateful: bool | None = None if self.buffers else False
+        self._moves_buffers: bool | None = self._stateful
         self.reload()
 
     @property
@@ -111,14 +112,16 @@ class Oracle:
 
     def moves_buffers(self, tree: Any, tensors: Sequence[torch.Tensor]) -> bool:
         """Whether a call changes buffers."""
-        return bool(self.buffers and self.changed_buffers(tree, [tensors]))
+        if self._moves_buffers is None:
+            self._moves_buffers = bool(self.changed_buffers(tree, [tensors]))
+        return self._moves_buffers
 
     def stateful(self, tree: Any, tensors: Sequence[torch.Tensor]) -> bool:
         """Whether what a call returns depends on what the calls before it left in buffers. Then every list of calls
         begins with the buffers as the reference made them, and its order matters."""
         if self._stateful is None:
             self._stateful = False
-            if self.changed_buffers(tree, [tensors]):
+            if self.moves_buffers(tree, tensors):
                 self.subject.load_state(self.buffers)
                 (_, first), (_, second) = self._own(tree, [tensors, tensors])
                 self._stateful = any(not values.same_bits(a, b) for a, b in zip(first, second, strict=True))

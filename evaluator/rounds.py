@@ -229,15 +229,7 @@ class Rounds:
             tree=self.tree, timeout_s=self._first_call_s, graph=graph, link=fresh.link,
         )  # fmt: skip
 
-    def run(
-        self,
-        contender: Contender,
-        fresh: Fresh,
-        plan: RoundPlan,
-        *,
-        read: int = 0,
-        watch: bool = False,
-    ) -> Round:
+    def run(self, contender: Contender, fresh: Fresh, plan: RoundPlan, *, read: int = 0, watch: bool = False) -> Round:
         """One round, with the outputs of its first `read` calls. Raises Rejection, ComparatorFailed."""
         try:
             self._start(contender)

@@ -169,10 +169,13 @@ def parameters(kinds: dict[str, str], share: int, reasons: dict[str, str]) -> di
     quick = spread(kinds, share)
     marks: dict[str, list[pytest.MarkDecorator]] = {}
     for name in kinds:
-        marks[name] = [] if name in quick else [pytest.mark.soak]
-        if name in reasons:
-            marks[name].append(pytest.mark.xfail(reason=reasons[name]))
+        marks[name] = [*([] if name in quick else [pytest.mark.soak]), *unsolved(name, reasons)]
     return marks
+
+
+def unsolved(name: str, reasons: dict[str, str]) -> list[pytest.MarkDecorator]:
+    """The mark of a file on which the judge is known to be wrong."""
+    return [pytest.mark.xfail(reason=reasons[name])] if name in reasons else []
 
 
 def after_hostile(name: str) -> bool:

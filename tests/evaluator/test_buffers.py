@@ -6,34 +6,10 @@ import pytest
 
 from evaluator.devices.cpu import CpuBackend
 from evaluator.languages import detect
-from evaluator.problem import read_problem
 from evaluator.subject import Subject
 from evaluator.types import Candidate, Verdict
+from tests.adversarial import suite
 from tests.evaluator.rooms import eager_only
-
-PROBLEM = '''"""What a batch norm does in training."""
-import torch
-
-WORKLOADS = [{"name": "small", "rows": 16, "channels": 32}]
-TRAIN = True
-
-
-class Model(torch.nn.Module):
-    def __init__(self, channels):
-        super().__init__()
-        self.bn = torch.nn.BatchNorm1d(channels)
-
-    def forward(self, x):
-        return self.bn(x)
-
-
-def get_inputs(rows=16, channels=32):
-    return [torch.randn(rows, channels)]
-
-
-def get_init_inputs(channels=32):
-    return [channels]
-'''
 
 CANDIDATE = """import torch
 
@@ -67,7 +43,7 @@ class ModelNew(torch.nn.Module):
 
 
 def judged(judge, condition: str):
-    task = read_problem(PROBLEM, "batch_norm_in_training")
+    task = suite.problem("batch_norm_in_training")
     source = CANDIDATE.replace("CONDITION", condition)
     made = Candidate(source=source, language=detect(source), proposer="test")
     return judge.judge(task, made, eager_only(judge, task))

@@ -19,8 +19,7 @@ ON_GPU = {kernel: case for kernel, case in ON_GPU.items() if case.devices & {"cu
 
 
 def parameter(case: suite.Case) -> Any:
-    marks = [pytest.mark.xfail(reason=OPEN[case.name])] if case.name in OPEN else []
-    return pytest.param(case, id=case.name, marks=marks)
+    return pytest.param(case, id=case.name, marks=suite.unsolved(case.name, OPEN))
 
 
 @pytest.fixture(scope="module")
