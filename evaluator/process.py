@@ -10,7 +10,8 @@ import select
 import signal
 import socket
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
@@ -33,6 +34,16 @@ _GRACE_S = 1.0  # for the news of an end to arrive, once its signs are there
 _PATIENCE = 3.0  # times a request's limit may be added for time that the child could not run
 _WORTH_S = 0.05
 _LAST_WORDS_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that was sent. `deadline` is a `time.monotonic`."""
+
+    op: str
+    ident: str
+    timeout_s: float
+    deadline: float
 
 
 class ChildProcess:
@@ -109,30 +120,58 @@ class ChildProcess:
         ChildCrashed or ChildProtocolError (the child is dead by then). Time that the child could have run, but others
         had its core, is not its own: the limit is extended by that, to four times `timeout_s` at most.
         """
+        asked = self.ask(op, timeout_s=timeout_s, fds=fds, **fields)
+        with self._ending_at_faults(asked):
+            while meanwhile is not None and not self._poll.poll(0) and time.monotonic() < asked.deadline:
+                self._beside(meanwhile)
+        return self.answer(asked)
+
+    def ask(self, op: str, *, timeout_s: float, fds: Sequence[int] = (), **fields: Any) -> Asked:
+        """The first half of `request`: returns when all is sent. `answer` has to follow."""
         if self._closed:
             raise CageError(f"{self.name}: closed")
         if self._fault is not None:
             raise self._fault
         self.check_still()
         self.thaw()
-        deadline = time.monotonic() + timeout_s
-        ident = secrets.token_hex(8)
-        data = wire.encode({"id": ident, "op": op, **fields}, wire.MAX_REQUEST_BYTES)
-        try:
+        asked = Asked(op, secrets.token_hex(8), timeout_s, time.monotonic() + timeout_s)
+        data = wire.encode({"id": asked.ident, "op": op, **fields}, wire.MAX_REQUEST_BYTES)
+        with self._ending_at_faults(asked):
             self._refuse_unasked_bytes()
-            self._send(data, fds, deadline)
-            while meanwhile is not None and not self._poll.poll(0) and time.monotonic() < deadline:
-                self._beside(meanwhile)
-            reply = self._receive(deadline, _PATIENCE * timeout_s)
-            return self._result(reply, ident)
+            self._send(data, fds, asked.deadline)
+        return asked
+
+    def answer(self, asked: Asked) -> dict[str, Any]:
+        """The second half of `request`."""
+        with self._ending_at_faults(asked):
+            return self._result(self._receive(asked.deadline, _PATIENCE * asked.timeout_s), asked.ident)
+
+    def has_answered(self, asked: Asked) -> bool:
+        """Whether `answer` would not wait: the child has begun to reply, it has ended, or its time is up."""
+        return bool(self._poll.poll(0)) or time.monotonic() > asked.deadline
+
+    @property
+    def signs(self) -> tuple[int, int]:
+        """Descriptors that become readable when a child that was asked replies or ends."""
+        return self._channel.fileno(), self._status.fileno()
+
+    def go_on(self, asked: Asked) -> Asked:
+        """Thaw a child that was frozen before it answered. Its time begins anew."""
+        self.thaw()
+        return replace(asked, deadline=time.monotonic() + asked.timeout_s)
+
+    @contextlib.contextmanager
+    def _ending_at_faults(self, asked: Asked) -> Iterator[None]:
+        try:
+            yield
         except _OutOfTime:
             self._abort()
-            raise self._die(lambda output: ChildTimeout(op, timeout_s, output=output)) from None
+            raise self._die(lambda output: ChildTimeout(asked.op, asked.timeout_s, output=output)) from None
         except _Ended:
             raise self._die_crashed() from None
         except wire.WireError as error:
             reason = str(error)
-            raise self._die(lambda output: ChildProtocolError(f"{op}: {reason}", output=output)) from None
+            raise self._die(lambda output: ChildProtocolError(f"{asked.op}: {reason}", output=output)) from None
 
     def _beside(self, meanwhile: Callable[[], None]) -> None:
         """The child's answer would be the next one's: what fails here is its end."""

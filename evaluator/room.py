@@ -22,7 +22,7 @@ from evaluator.languages.base import LanguageAdapter
 from evaluator.oracle import Oracle
 from evaluator.pool import ChildPool
 from evaluator.spares import Spares
-from evaluator.subject import Subject, set_up
+from evaluator.subject import Subject, ask_to_set_up
 from evaluator.types import DeviceKind, Language, Problem, Workload
 
 _KEPT_COMPARATORS = 12
@@ -56,10 +56,7 @@ class Room:
         self._runtime_files: Mapping[str, bytes] | None = None
         wanted = _SPARES if backend.kind is DeviceKind.CUDA else 0  # a CPU forks one in a hundredth of a second
         device = str(backend.torch_device)
-        self._spares = Spares(self.pool, lambda child: set_up(child, device), wanted)
-        self._starter = ThreadPoolExecutor(1, thread_name_prefix="starts-children")
-        self._starting: Future[None] | None = None
-        self._enough = threading.Event()
+        self._spares = Spares(self.pool, lambda child: ask_to_set_up(child, device), wanted)
         self._ender = ThreadPoolExecutor(1, thread_name_prefix="ends-children")
         self._ending: list[Future[None]] = []
 
@@ -165,15 +162,12 @@ class Room:
 
     def replenish(self, held: Callable[[], AbstractContextManager[None]]) -> None:
         """Start children ahead beside what is done next, with the device `held`: see `settle`."""
-        if not (self._spares.full or (self._starting is not None and not self._starting.done())):
-            self._enough.clear()
-            self._starting = self._starter.submit(self._spares.fill, self._enough.is_set, held)
+        self._spares.begin(held)
 
     def settle(self) -> None:
-        """Return when every child that was ended is gone, and none is being started: before anything is timed."""
-        self._enough.set()
-        if self._starting is not None:
-            self._starting.result()
+        """Return when every child that was ended is gone, and those being started have stopped: before anything is
+        timed."""
+        self._spares.halt()
         ending, self._ending = self._ending, []
         for one in ending:
             one.result()
@@ -244,10 +238,9 @@ class Room:
 
     def close(self) -> None:
         self.settle()
-        self._starter.shutdown()
         self._ender.shutdown()
-        self._spares.close()
         self.renew()
+        self._spares.close()
         for subject in self._comparators.values():
             subject.close()
         self._comparators.clear()

@@ -17,12 +17,12 @@ from evaluator.devices.base import DeviceBackend, Grant
 from evaluator.errors import CageError, ChildCrashed, ChildError, ChildFault, ChildMoved, ChildTimeout, Rejection
 from evaluator.languages.base import line_at_end, line_in_candidate
 from evaluator.pool import ChildPool
-from evaluator.process import ChildProcess
+from evaluator.process import Asked, ChildProcess
 from evaluator.spares import Spares
 from evaluator.types import Stage, Verdict
 
 _CANDIDATE_FILE = "candidate.py"
-_LOAD_S, _CONSTRUCT_S, _STATE_S = 60.0, 20.0, 20.0
+_SET_UP_S, _LOAD_S, _CONSTRUCT_S, _STATE_S = 30.0, 60.0, 20.0, 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -278,10 +278,15 @@ class Subject:
             self.child.request("forget", timeout_s=_STATE_S)
 
 
+def ask_to_set_up(child: ChildProcess, device: str) -> Asked:
+    """Have a fresh child make itself ready for a device. Raises ChildFault."""
+    return child.ask("setup", timeout_s=_SET_UP_S, device=device, threads=1)
+
+
 def set_up(child: ChildProcess, device: str) -> None:
     """Nothing of a module runs here: what fails is ours or the machine's. Raises CageError."""
     try:
-        child.request("setup", timeout_s=30.0, device=device, threads=1)
+        child.answer(ask_to_set_up(child, device))
     except ChildFault as fault:
         raise CageError(f"a fresh child does not start on {device}: {fault}. {fault.output[-500:]}") from fault
 

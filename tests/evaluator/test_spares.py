@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 import os
+import queue
 import signal
+import threading
 from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 
 import pytest
@@ -12,11 +15,20 @@ import pytest
 from evaluator.cage.policy import CagePolicy, StartMode
 from evaluator.judge import Judge
 from evaluator.pool import ChildPool
+from evaluator.process import Asked, ChildProcess
 from evaluator.serve import make_backend
-from evaluator.spares import Spares
-from evaluator.subject import Subject, set_up
+from evaluator.spares import Spares, _provide
+from evaluator.subject import Subject, ask_to_set_up
 from evaluator.types import DeviceKind, Verdict
 from tests.evaluator.rooms import CPP, candidate, eager_only, problem
+
+
+WAITS = """
+import os, time
+
+while not os.path.exists("/job/go"):
+    time.sleep(0.01)
+"""
 
 
 @pytest.fixture
@@ -29,7 +41,7 @@ def pool(judge: Judge) -> ChildPool:
 
 @pytest.fixture
 def spares(pool: ChildPool) -> Iterator[Spares]:
-    one = Spares(lambda: pool, lambda child: set_up(child, "cpu"), 2)
+    one = Spares(lambda: pool, lambda child: ask_to_set_up(child, "cpu"), 2)
     yield one
     one.close()
 
@@ -83,16 +95,99 @@ def test_those_that_wait_end_with_the_pool_of_spares(spares: Spares) -> None:
 def test_where_every_child_has_a_cage_of_its_own_there_are_none() -> None:
     policy = CagePolicy(preload=("evaluator.child.wire",), start=StartMode.SPAWN)
     with ChildPool(DeviceKind.CPU, policy=policy) as pool:
-        spares = Spares(lambda: pool, lambda child: None, 2)
+        spares = Spares(lambda: pool, lambda child: ask_to_set_up(child, "cpu"), 2)
         spares.fill()
         assert spares.take("candidate", {}) is None
+        spares.close()
+
+
+class Slow:
+    """Spares whose children are not ready before their file says so. `asked` has those that are being started."""
+
+    def __init__(self, pool: ChildPool, *, wanted: int = 1, timeout_s: float = 60.0, source: str = WAITS) -> None:
+        self.asked: queue.SimpleQueue[ChildProcess] = queue.SimpleQueue()
+        self.source, self.timeout_s = source.encode(), timeout_s
+        self.spares = Spares(lambda: pool, self._set_up, wanted)
+
+    def _set_up(self, child: ChildProcess) -> Asked:
+        _provide(child, {"slow.py": self.source})
+        asked = child.ask("load", timeout_s=self.timeout_s, path="slow.py", name="slow", needs=[])
+        self.asked.put(child)
+        return asked
+
+
+def let_go(child: ChildProcess) -> None:
+    Path(f"/proc/{child.pid}/root/job/go").touch()
+
+
+def test_whoever_is_not_ready_stops_while_others_are_timed_and_goes_on(pool: ChildPool) -> None:
+    slow = Slow(pool)
+    spares = slow.spares
+    try:
+        spares.begin()
+        child = slow.asked.get(timeout=20)
+        spares.halt()
+        frozen = child._frozen
+        assert frozen is not None
+        let_go(child)
+        assert spares.take("candidate", {}) is None
+        assert not frozen.moved(child._root)
+        assert spares._children == []
+        spares.begin()
+        taken = spares.take("candidate", {})  # which waits for it
+        assert taken is child
+        assert child.request("ping", timeout_s=5.0) is not None
+        child.close()
+        assert slow.asked.empty(), "no other one was started"
+    finally:
+        spares.close()
+
+
+def test_those_that_are_being_started_end_with_the_others(pool: ChildPool) -> None:
+    slow = Slow(pool, wanted=2)
+    slow.spares.begin()
+    children = [slow.asked.get(timeout=20), slow.asked.get(timeout=20)]
+    slow.spares.empty()
+    assert not any(child.alive for child in children)
+    slow.spares.close()
+    slow.spares.begin()
+    assert slow.asked.empty()
+
+
+@pytest.mark.parametrize("source", [WAITS, "import os\nos._exit(3)\n", "raise ValueError\n"])
+def test_one_that_does_not_get_ready_is_ended_and_not_tried_again_and_again(pool: ChildPool, source: str) -> None:
+    slow = Slow(pool, timeout_s=0.3, source=source)
+    try:
+        slow.spares.fill()
+        assert not slow.asked.get(timeout=1).alive
+        assert slow.asked.empty()
+        assert slow.spares.take("candidate", {}) is None
+    finally:
+        slow.spares.close()
+
+
+def test_nobody_waits_for_one_that_waits_for_the_device(pool: ChildPool) -> None:
+    slow, free = Slow(pool), threading.Event()
+
+    @contextmanager
+    def held() -> Iterator[None]:
+        free.wait(20)
+        yield
+
+    try:
+        slow.spares.begin(held)
+        assert slow.spares.take("candidate", {}) is None
+    finally:
+        free.set()
+        slow.spares.close()
+    assert slow.asked.empty()
 
 
 def test_a_judge_with_spares_judges_as_without_and_makes_new_ones_beside_the_next_builds_and_checks(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     room, task = judge.room, problem()
-    spares = Spares(room.pool, lambda child: set_up(child, "cpu"), 2)
+    spares = Spares(room.pool, lambda child: ask_to_set_up(child, "cpu"), 2)
     try:
         monkeypatch.setattr(room, "_spares", spares)
         room.warm()
