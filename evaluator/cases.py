@@ -56,7 +56,8 @@ def prepared(
     problem: Problem, reference: Subject, sizes: Sizes, generator: torch.Generator, *, first: bool
 ) -> Prepared | None:
     """Calls and what is right for them; on the `first` sizes all adversarial values, else some that nobody can tell
-    beforehand. None for varied sizes that the reference refuses. Raises Rejection where it fails on others."""
+    beforehand, on varied sizes those that show what is read behind an edge. None for varied sizes that the reference
+    refuses. Raises Rejection where it fails on others."""
     try:
         return _Maker(problem, reference, sizes, generator).make(first=first)
     except (ChildFault, LayoutError) as fault:
@@ -84,6 +85,9 @@ class _Maker:
             named.append(("one element changed", values.twin(tensors, [True] * len(tensors), self.generator)))
             sets = values.ADVERSARIAL if first else self._some_sets()
             named += [(s.name, values.apply(s, tensors, self.generator)) for s in self._affordable(sets, tensors)]
+        elif not self.sizes.layout:
+            tensors = made[0].tensors
+            named += [(s.name, values.apply(s, tensors, self.generator)) for s in values.AT_EDGES]
         in_order = self.oracle.stateful(tree, named[0][1])
         cases = self._in_order(tree, named) if in_order else self._shuffled(tree, named)
         return Prepared(self.oracle, cases, tree, tuple(self.skipped))
@@ -108,7 +112,8 @@ class _Maker:
     def _some_sets(self) -> list[values.ValueSet]:
         count = _LATER_SETS if not self.sizes.hidden else _HIDDEN_SETS
         order = torch.randperm(len(values.ADVERSARIAL), generator=self.generator).tolist()
-        return [values.ADVERSARIAL[index] for index in sorted(order[:count])]
+        picked = [values.ADVERSARIAL[index] for index in sorted(order[:count])]
+        return [*picked, *(one for one in values.AT_EDGES if one not in picked)]
 
     def _affordable(self, sets: Sequence[values.ValueSet], tensors: values.Tensors) -> list[values.ValueSet]:
         """As many of the value sets, picked at random, as the device has memory for; smaller sizes get all of them."""

@@ -177,6 +177,9 @@ WITH_INF = ValueSet("infinities", _with([math.inf, -math.inf]))
 SMALLER = ValueSet("up to 100 times smaller", _spread(0.01, 1.0))
 LARGER = ValueSet("up to 100 times larger", _spread(1.0, 100.0))
 
+# Behind an edge a careless kernel reads zeros: they are large beside values far below, and count beside
+# small ones.
+AT_EDGES = (BELOW, SMALL)
 # What also appears among timed calls: nothing that a processor computes slower than other values.
 TIMED = (LARGE, LARGE_ONES, OFFSET, FLAT_ROWS, WITH_NAN, WITH_INF)
 ADVERSARIAL = (

@@ -11,6 +11,7 @@ from evaluator.cases import KeptCases, Prepared, prepared
 from evaluator.errors import ChildCrashed, Rejection
 from evaluator.judge import Judge
 from evaluator.oracle import Oracle
+from evaluator.problem import read_problem
 from evaluator.sizes import Sizes
 from evaluator.subject import Subject
 from evaluator.types import Problem, Verdict
@@ -119,3 +120,38 @@ def test_a_reference_that_is_gone_is_told_so(judge: Judge, monkeypatch: pytest.M
             kept.take(task, candidate("B"), shown(task), reference, generator)
         assert found.value.verdict is Verdict.INVALID_REFERENCE
         assert kept.take(task, candidate("C"), shown(task), reference, generator) is None
+
+
+SOFTMAX = """
+import torch
+
+WORKLOADS = [{"name": "short", "rows": 8, "n": 1024}, {"name": "long", "rows": 8, "n": 2048}]
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.softmax(x * 2, dim=-1)
+
+
+def get_inputs(rows=8, n=1024):
+    return [torch.randn(rows, n) * 4]
+"""
+ZEROS_BEHIND_THE_EDGE = """
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def forward(self, x):
+        n = x.shape[-1]
+        padded = torch.nn.functional.pad(x, (0, (1 << (n - 1).bit_length()) - n))
+        return torch.softmax(padded * 2, dim=-1)[:, :n].clone()
+"""
+
+
+def test_zeros_behind_an_edge_show_where_only_sizes_beside_the_workloads_have_one(judge: Judge) -> None:
+    """The recipe's values are so large that zeros hardly count beside them."""
+    task = read_problem(SOFTMAX, "softmax")
+    for _ in range(3):
+        found = judge.judge(task, candidate(ZEROS_BEHIND_THE_EDGE), eager_only(judge, task))
+        assert found.verdict in (Verdict.INCORRECT_VALUES, Verdict.NONDETERMINISTIC), found.reason
+        assert found.evidence["workload"] in ("n=1023", "n=1025"), found.reason

@@ -22,7 +22,6 @@ from evaluator.subject import Subject, ask_to_set_up
 from evaluator.types import DeviceKind, Verdict
 from tests.evaluator.rooms import CPP, candidate, eager_only, problem
 
-
 WAITS = """
 import os, time
 
