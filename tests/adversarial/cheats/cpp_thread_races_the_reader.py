@@ -1,4 +1,4 @@
-"""rmsnorm | escape from the window | a C++ thread works from the last call to the first while the judge reads from the first | INCORRECT_VALUES NONDETERMINISTIC TRUE_TIME REWARD_HACK | cpu"""
+"""rmsnorm | escape from the window | a C++ thread works from the last call to the first while the judge reads from the first | INCORRECT_VALUES RUNTIME_ERROR NONDETERMINISTIC TRUE_TIME REWARD_HACK | cpu"""
 
 import ctypes
 
