@@ -80,14 +80,11 @@ class _Maker:
         named = [(f"seed {index}", arguments.tensors) for index, arguments in enumerate(made)]
         if self.sizes.layout:
             named = [(name, values.laid_out(tensors, self.sizes.layout)) for name, tensors in named]
+        tensors = made[0].tensors
         if self.sizes.adversarial:
-            tensors = made[0].tensors
             named.append(("one element changed", values.twin(tensors, [True] * len(tensors), self.generator)))
-            sets = values.ADVERSARIAL if first else self._some_sets()
-            named += [(s.name, values.apply(s, tensors, self.generator)) for s in self._affordable(sets, tensors)]
-        elif not self.sizes.layout:
-            tensors = made[0].tensors
-            named += [(s.name, values.apply(s, tensors, self.generator)) for s in values.AT_EDGES]
+        sets = self._affordable(self._sets(first=first), tensors)
+        named += [(s.name, values.apply(s, tensors, self.generator)) for s in sets]
         in_order = self.oracle.stateful(tree, named[0][1])
         cases = self._in_order(tree, named) if in_order else self._shuffled(tree, named)
         return Prepared(self.oracle, cases, tree, tuple(self.skipped))
@@ -108,6 +105,13 @@ class _Maker:
         found = self.oracle.expect(tree, [tensors for _, tensors in ordered], rounding)
         pairs = enumerate(zip(ordered, found, strict=True))
         return [Case(n, t, e, i, counts=e.informative) for i, ((n, t), e) in pairs]
+
+    def _sets(self, *, first: bool) -> Sequence[values.ValueSet]:
+        if self.sizes.layout:
+            return ()
+        if not self.sizes.adversarial:
+            return values.AT_EDGES
+        return values.ADVERSARIAL if first else self._some_sets()
 
     def _some_sets(self) -> list[values.ValueSet]:
         count = _LATER_SETS if not self.sizes.hidden else _HIDDEN_SETS

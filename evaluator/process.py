@@ -261,7 +261,7 @@ class ChildProcess:
         poll = select.poll()
         poll.register(self._channel, select.POLLOUT)
         poll.register(self._status, select.POLLIN)
-        events = dict(poll.poll(_milliseconds(deadline)))
+        events = dict(poll.poll(milliseconds_until(deadline)))
         if self._status.fileno() in events:
             raise _Ended
         if not events:
@@ -271,7 +271,7 @@ class ChildProcess:
         data = bytearray()
         channel = self._channel.fileno()
         while True:
-            events = dict(self._poll.poll(_milliseconds(deadline)))
+            events = dict(self._poll.poll(milliseconds_until(deadline)))
             if not events:
                 more_s = min(self._owed_s(), patience_s)
                 if more_s < _WORTH_S:
@@ -374,7 +374,8 @@ class _Ended(Exception):
     """The other side is gone, or says so."""
 
 
-def _milliseconds(deadline: float) -> int:
+def milliseconds_until(deadline: float) -> int:
+    """How long to poll at most; `deadline` is a `time.monotonic`."""
     # Rounded up, so that a poll never returns a moment before the deadline and spins.
     return max(0, int((deadline - time.monotonic()) * 1000) + 1)
 

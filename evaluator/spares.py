@@ -6,18 +6,16 @@ They know nothing yet: source and built files come when one is taken.
 
 from __future__ import annotations
 
-import math
 import os
 import select
 import threading
-import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
 
 from evaluator.errors import CageError, ChildFault, LockTimeout
 from evaluator.pool import ChildPool, check_files, packed
-from evaluator.process import Asked, ChildProcess
+from evaluator.process import Asked, ChildProcess, milliseconds_until
 
 AT_ONCE = 2
 _FILES_S = 20.0
@@ -134,7 +132,7 @@ class Spares:
                 more = self._start()
             if not self._rising:
                 return
-            if self._halted(_milliseconds_left(self._rising)):
+            if self._halted(milliseconds_until(min(asked.deadline for _, asked in self._rising))):
                 break
             more = self._collect() and more
         for child, asked in list(self._rising):
@@ -181,11 +179,6 @@ class Spares:
                 self._children.append(child)
                 self._changed.notify_all()
         return well
-
-
-def _milliseconds_left(rising: Sequence[tuple[ChildProcess, Asked]]) -> int:
-    left_s = min(asked.deadline for _, asked in rising) - time.monotonic()
-    return max(0, math.ceil(1000 * left_s))
 
 
 def _provide(child: ChildProcess, files: Mapping[str, bytes]) -> None:
