@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from evaluator import values
+from evaluator import constants, values
 from evaluator.child.spec import LayoutError
 from evaluator.errors import ChildFault, Rejection
 from evaluator.oracle import Expected, Oracle
@@ -83,6 +83,9 @@ class _Maker:
         tensors = made[0].tensors
         if self.sizes.adversarial:
             named.append(("one element changed", values.twin(tensors, [True] * len(tensors), self.generator)))
+            others = constants.of(self.oracle, tree, [arguments.tensors for arguments in made])
+            if others:
+                named.append(("a mask or indices changed", others.changed(tensors)))
         sets = self._affordable(self._sets(first=first), tensors)
         named += [(s.name, values.apply(s, tensors, self.generator)) for s in sets]
         in_order = self.oracle.stateful(tree, named[0][1])

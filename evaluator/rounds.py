@@ -10,7 +10,7 @@ from typing import Any, TypeVar
 
 import torch
 
-from evaluator import values
+from evaluator import constants, values
 from evaluator.child import chain
 from evaluator.child.spec import LayoutError, TensorSpec
 from evaluator.contender import ComparatorFailed, Contender
@@ -54,6 +54,7 @@ class Rounds:
         self.tree = made[0].tree
         self._bases = values.bases([arguments.tensors for arguments in made], oracle.generator)
         self._varies = [not values.same_bits(a, b) for a, b in zip(self._bases[0], self._bases[1], strict=True)]
+        self._others = constants.of(oracle, self.tree, self._bases)
         self._coins = values.coins(self._bases[0], self._varies, oracle.generator)
         self._between = values.continuous(self._bases[0])
         self.like = _widest(oracle.expect(self.tree, self._bases))
@@ -155,7 +156,8 @@ class Rounds:
         odd: list[values.Rounding | None] = []
         for index, pick in enumerate(torch.rand(count, generator=generator).tolist()):
             if calls and pick < _TWINS and index not in kinds:
-                calls.append(values.twin(calls[-1], self._varies, generator, slightly=pick < _TWINS / 2))
+                twin = values.twin(calls[-1], self._varies, generator, slightly=pick < _TWINS / 2)
+                calls.append(self._others.nearly(twin, generator))
                 odd.append(odd[-1])
                 continue
             made = values.mixed(self._bases, self._coins, self._between, self._varies, generator)

@@ -1,7 +1,8 @@
 """Inputs that a Candidate is tried on: what `get_inputs` makes, and what a careless kernel gets wrong.
 
 Everything is derived from the reference's own inputs by the judge, with the judge's own randomness. Integer tensors
-(indices, labels, masks) keep values that the recipe made, because nothing else is known to be valid.
+(indices, labels, masks) keep values that the recipe made, because nothing else is known to be valid; of those that it
+always makes alike `evaluator.constants` makes others.
 """
 
 from __future__ import annotations

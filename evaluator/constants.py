@@ -1,0 +1,123 @@
+"""Masks and indices that a recipe always makes alike: others of their kind, lest a kernel take them for granted.
+
+Which integers a reference accepts nobody can tell from outside. What is done to them here leaves most meanings alone:
+an element of a mask is flipped where no line through it becomes all true or all false, and two integers are exchanged
+unless they stand in order, as the bounds of segments do. The reference has to take it, too: it may not fail, return
+other shapes, or NaN where there was none.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from typing import Any
+
+import torch
+
+from evaluator import values
+from evaluator.errors import ChildError
+from evaluator.oracle import Oracle
+
+_MANY = 16
+_TRIES = 8  # for one change: most places of a usual mask will do
+_VARIANTS = 2
+
+
+@dataclass(frozen=True, slots=True)
+class Constants:
+    """Other values of constant inputs: `few` parts from the recipe's in one place, or two that were exchanged, `many`
+    in up to sixteen. By the input's position; empty where there is nothing to change."""
+
+    few: dict[int, list[torch.Tensor]]
+    many: dict[int, torch.Tensor]
+
+    def __bool__(self) -> bool:
+        return bool(self.many)
+
+    def changed(self, tensors: values.Tensors) -> values.Tensors:
+        """A call's inputs with much of its constant ones changed."""
+        return tuple(self.many.get(index, tensor) for index, tensor in enumerate(tensors))
+
+    def nearly(self, tensors: values.Tensors, generator: torch.Generator) -> values.Tensors:
+        """A call's inputs with little of its constant ones changed."""
+        picked = {index: values.shuffled(some, generator)[0] for index, some in self.few.items()}
+        return tuple(picked.get(index, tensor) for index, tensor in enumerate(tensors))
+
+
+def of(oracle: Oracle, tree: Any, made: Sequence[values.Tensors]) -> Constants:
+    """What can be changed of the masks and indices that are the same in all of `made`. Raises ChildFault where the
+    reference's process ends."""
+    few: dict[int, list[torch.Tensor]] = {}
+    many: dict[int, torch.Tensor] = {}
+    for index, tensor in enumerate(made[0]):
+        if len(made) < 2 or any(not values.same_bits(tensor, other[index]) for other in made[1:]):
+            continue
+        variants = [disturbed(tensor, oracle.generator, times) for times in (_MANY, *[1] * _VARIANTS)]
+        found = [variant for variant in variants if variant is not None]
+        if len(found) == len(variants) and _accepts(oracle, tree, made[0], index, found):
+            many[index], few[index] = found[0], found[1:]
+    return Constants(few, many)
+
+
+def disturbed(tensor: torch.Tensor, generator: torch.Generator, times: int) -> torch.Tensor | None:
+    """A copy of a mask with up to `times` elements flipped, or of integers with as many pairs exchanged; None where
+    there is nothing of that kind to do."""
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.numel() < 2:
+        return None
+    if tensor.dtype is not torch.bool and not _exchangeable(tensor):
+        return None
+    copy = values.clone(tensor)
+    change = _flip if tensor.dtype is torch.bool else _exchange
+    for _ in range(times):
+        any(change(copy, generator) for _ in range(_TRIES))
+    return None if torch.equal(copy, tensor) else copy
+
+
+def _flip(mask: torch.Tensor, generator: torch.Generator) -> bool:
+    """Whether an element picked at random was flipped: no line through it may become all alike."""
+    where = _place(mask, generator)
+    mask[where] = ~mask[where]
+    lines = [_line(mask, where, dim) for dim in range(mask.ndim) if mask.shape[dim] > 1]
+    if all(bool(line.any()) and not bool(line.all()) for line in lines):
+        return True
+    mask[where] = ~mask[where]
+    return False
+
+
+def _line(mask: torch.Tensor, where: Sequence[int], along: int) -> torch.Tensor:
+    for dim in reversed(range(mask.ndim)):
+        mask = mask if dim == along else mask.select(dim, where[dim])
+    return mask
+
+
+def _exchange(tensor: torch.Tensor, generator: torch.Generator) -> bool:
+    """Whether two elements picked at random differed and were exchanged."""
+    one, other = _place(tensor, generator), _place(tensor, generator)
+    first, second = tensor[one].clone(), tensor[other].clone()
+    tensor[one], tensor[other] = second, first
+    return bool(first != second)
+
+
+def _exchangeable(tensor: torch.Tensor) -> bool:
+    """Integers in order may bound segments or be grouped; but 0, 1, 2, ... are positions."""
+    flat = tensor.flatten()
+    steps = flat[1:].to(torch.int64) - flat[:-1].to(torch.int64)
+    in_order = bool((steps >= 0).all()) or bool((steps <= 0).all())
+    return not in_order or (int(flat[0]) == 0 and bool((steps == 1).all()))
+
+
+def _place(tensor: torch.Tensor, generator: torch.Generator) -> tuple[int, ...]:
+    return tuple(int(torch.randint(size, (1,), generator=generator, device=generator.device)) for size in tensor.shape)
+
+
+def _accepts(oracle: Oracle, tree: Any, tensors: values.Tensors, index: int, variants: Sequence[torch.Tensor]) -> bool:
+    calls = [tensors, *((*tensors[:index], variant, *tensors[index + 1 :]) for variant in variants)]
+    try:
+        (_, usual), *others = oracle.run(tree, calls)
+    except ChildError:
+        return False
+    return all(
+        a.shape == b.shape and not bool((b.isnan() & ~a.isnan()).any())
+        for _, outputs in others
+        for a, b in zip(usual, outputs, strict=True)
+    )
