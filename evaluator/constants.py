@@ -1,9 +1,11 @@
-"""Masks and indices that a recipe always makes alike: others of their kind, lest a kernel take them for granted.
+"""Masks, indices and numbers that a recipe always makes alike: others of their kind, lest a kernel take them for
+granted.
 
 Which integers a reference accepts nobody can tell from outside. What is done to them here leaves most meanings alone:
 an element of a mask is flipped where no line through it becomes all true or all false, and two integers are exchanged
-unless they stand in order, as the bounds of segments do. The reference has to take it, too: it may not fail, return
-other shapes, or NaN where there was none.
+unless they stand in order, as the bounds of segments do. Of Python's numbers those that are no integers become a little
+smaller, all by the same factor. The reference has to take it, too: it may not fail, return other shapes, or NaN where
+there was none.
 """
 
 from __future__ import annotations
@@ -21,6 +23,7 @@ from evaluator.oracle import Oracle
 _MANY = 16
 _TRIES = 8  # for one change: most places of a usual mask will do
 _VARIANTS = 2
+_FACTOR = 0.9375  # probabilities stay such
 
 
 @dataclass(frozen=True, slots=True)
@@ -110,14 +113,40 @@ def _place(tensor: torch.Tensor, generator: torch.Generator) -> tuple[int, ...]:
     return tuple(int(torch.randint(size, (1,), generator=generator, device=generator.device)) for size in tensor.shape)
 
 
+def with_other_numbers(oracle: Oracle, tree: Any, tensors: values.Tensors) -> Any | None:
+    """The tree of a call with other floats in it; None where there are none, or the reference does not take them.
+    Raises ChildFault where its process ends."""
+    other = _smaller(tree)
+    if other == tree:
+        return None
+    try:
+        ((_, usual),), ((_, outputs),) = oracle.run(tree, [tensors]), oracle.run(other, [tensors])
+    except ChildError:
+        return None
+    return other if _alike(usual, outputs) else None
+
+
+def _smaller(tree: Any) -> Any:
+    if isinstance(tree, list):
+        return [_smaller(item) for item in tree]
+    if not isinstance(tree, dict):
+        return tree
+    if isinstance(tree.get("float"), str):
+        return {"float": (float.fromhex(tree["float"]) * _FACTOR).hex()}
+    return {key: _smaller(item) for key, item in tree.items()}
+
+
 def _accepts(oracle: Oracle, tree: Any, tensors: values.Tensors, index: int, variants: Sequence[torch.Tensor]) -> bool:
     calls = [tensors, *((*tensors[:index], variant, *tensors[index + 1 :]) for variant in variants)]
     try:
         (_, usual), *others = oracle.run(tree, calls)
     except ChildError:
         return False
+    return all(_alike(usual, outputs) for _, outputs in others)
+
+
+def _alike(usual: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
+    """Whether outputs have the usual shapes, and no NaN that those have not."""
     return all(
-        a.shape == b.shape and not bool((b.isnan() & ~a.isnan()).any())
-        for _, outputs in others
-        for a, b in zip(usual, outputs, strict=True)
+        a.shape == b.shape and not bool((b.isnan() & ~a.isnan()).any()) for a, b in zip(usual, outputs, strict=True)
     )

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from evaluator import buffers, values
+from evaluator import buffers, constants, values
 from evaluator.cases import Case, Prepared, prepared
 from evaluator.child.spec import LayoutError
 from evaluator.claims import tensor_claims
@@ -141,7 +141,7 @@ class Checker:
 
     def _again(self, oracle: Oracle, tree: Any, matched: Mapping[str, str], sizes: Sizes) -> None:
         """New parameters into the same module: weights folded at construction or at the first call are stale now. On
-        what is shown also loads of which a glance at the parameters tells nothing."""
+        what is shown also loads of which a glance at the parameters tells nothing. Then other numbers in the call."""
         with _reference_at_work(sizes):
             oracle.reload()
             tensors = oracle.inputs().tensors
@@ -154,6 +154,11 @@ class Checker:
                 (expected,) = oracle.targets(tree, [tensors], like)
             case = Case("one element of a parameter changed", tensors, expected, 0)
             self._renewed(case, oracle, tree, matched, sizes)
+        with _reference_at_work(sizes):
+            other = constants.with_other_numbers(oracle, tree, tensors) if sizes.adversarial else None
+            found = oracle.expect(other, [tensors]) if other is not None else []
+        for expected in found:
+            self._renewed(Case("a number changed", tensors, expected, 0), oracle, other, matched, sizes)
 
     def _renewed(self, case: Case, oracle: Oracle, tree: Any, matched: Mapping[str, str], sizes: Sizes) -> None:
         self.candidate.load_state(candidate_state(oracle, matched))

@@ -94,8 +94,10 @@ def _cores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
 
 
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
-    index, _, count = config.getoption("--shard").partition("/")
-    items[:] = items[int(index) - 1 :: int(count)]
+    index, count = (int(part) for part in config.getoption("--shard").split("/"))
+    if not 1 <= index <= count:
+        raise pytest.UsageError(f"--shard {index}/{count}: the first is 1/{count}, the last {count}/{count}")
+    items[:] = items[index - 1 :: count]
     gpu = any(Path("/dev").glob("nvidia[0-9]*"))
     for item in items:
         if item.get_closest_marker("gpu") and not gpu:

@@ -8,6 +8,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator import constants
+from evaluator.child.spec import read_tree
 from evaluator.judge import Judge
 from evaluator.oracle import Oracle
 from evaluator.problem import read_problem
@@ -71,7 +72,7 @@ def test_other_things_are_left_alone(tensor: torch.Tensor) -> None:
 
 
 def task(forward: str, inputs: str) -> Problem:
-    source = f"import torch\ndef reference(x, what):\n    return {forward}\ndef get_inputs():\n    return [{inputs}]\n"
+    source = f"import torch\ndef reference(x, what=None):\n    return {forward}\ndef get_inputs():\n    return [{inputs}]\n"
     return read_problem(source, "constants")
 
 
@@ -107,3 +108,28 @@ def test_the_reference_has_to_take_it(judge: Judge, forward: str, inputs: str, f
         changed, nearly = others.changed(tensors), others.nearly(tensors, draw())
         assert changed[0] is nearly[0] is tensors[0]
         assert 0 < int((nearly[1] != tensors[1]).sum()) <= int((changed[1] != tensors[1]).sum())
+
+
+@pytest.mark.parametrize(
+    ("forward", "inputs", "found"),
+    [
+        ("x * what", "torch.randn(6), 2.0", 1.875),
+        ("x * what['a'][0]", "torch.randn(6), {'a': (0.5, 3)}", {"a": (0.46875, 3)}),
+        ("x * what", "torch.randn(6), 3", None),
+        ("x * what", "torch.randn(6), 0.0", None),
+        ("x + what", "torch.randn(6), float('inf')", None),
+        ("x[: int(what)]", "torch.randn(6), 2.0", None),
+        ("x * what if what == 2 else 1 / 0", "torch.randn(6), 2.0", None),
+        ("torch.tensor([what - 2]).sqrt() + x", "torch.randn(6), 2.0", None),
+    ],
+)
+def test_numbers_become_smaller_where_the_reference_takes_it(
+    judge: Judge, forward: str, inputs: str, found: object
+) -> None:
+    problem = task(forward, inputs)
+    with judge.room.reference(problem) as reference:
+        oracle = Oracle(problem, reference, {}, draw())
+        made = oracle.inputs()
+        other = constants.with_other_numbers(oracle, made.tree, made.tensors)
+        assert reference.child.alive
+    assert (None if other is None else read_tree(other, lambda index: index)[1]) == found
