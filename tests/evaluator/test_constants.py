@@ -72,7 +72,9 @@ def test_other_things_are_left_alone(tensor: torch.Tensor) -> None:
 
 
 def task(forward: str, inputs: str) -> Problem:
-    source = f"import torch\ndef reference(x, what=None):\n    return {forward}\ndef get_inputs():\n    return [{inputs}]\n"
+    source = (
+        f"import torch\ndef reference(x, what=None):\n    return {forward}\ndef get_inputs():\n    return [{inputs}]\n"
+    )
     return read_problem(source, "constants")
 
 
