@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from evaluator import constants, values
+from evaluator import constants, structure, values
 from evaluator.child.spec import LayoutError
-from evaluator.errors import ChildFault, Rejection
+from evaluator.errors import ChildError, ChildFault, Rejection
 from evaluator.oracle import Expected, Oracle
 from evaluator.sizes import Sizes
 from evaluator.subject import Subject
@@ -75,22 +75,38 @@ class _Maker:
         self.skipped: list[str] = []
 
     def make(self, *, first: bool) -> Prepared:
-        made = [self.oracle.inputs() for _ in range(_SEEDS if self.sizes.adversarial else 1)]
-        tree = made[0].tree
-        named = [(f"seed {index}", arguments.tensors) for index, arguments in enumerate(made)]
-        if self.sizes.layout:
-            named = [(name, values.laid_out(tensors, self.sizes.layout)) for name, tensors in named]
-        tensors = made[0].tensors
-        if self.sizes.adversarial:
-            named.append(("one element changed", values.twin(tensors, [True] * len(tensors), self.generator)))
-            others = constants.of(self.oracle, tree, [arguments.tensors for arguments in made])
-            if others:
-                named.append(("a mask or indices changed", others.changed(tensors)))
-        sets = self._affordable(self._sets(first=first), tensors)
-        named += [(s.name, values.apply(s, tensors, self.generator)) for s in sets]
-        in_order = self.oracle.stateful(tree, named[0][1])
-        cases = self._in_order(tree, named) if in_order else self._shuffled(tree, named)
+        made = [self.oracle.inputs() for _ in range(_SEEDS)]
+        tree, draws = made[0].tree, [arguments.tensors for arguments in made]
+        seeds = draws if self.sizes.adversarial else draws[:1]
+        usual = [(f"seed {index}", values.laid_out(d, self.sizes.layout)) for index, d in enumerate(seeds)]
+        changed = self._changed(tree, draws, first=first)
+        arrange = self._in_order if self.oracle.stateful(tree, usual[0][1]) else self._shuffled
+        try:
+            cases = arrange(tree, [*usual, *changed])
+        except ChildError:  # perhaps of values that no draw has
+            taken = [(name, tensors) for name, tensors in changed if self._takes(tree, tensors)]
+            self.skipped += [f"{self.sizes.shown_label}: {name}" for name, _ in changed if name not in dict(taken)]
+            cases = arrange(tree, [*usual, *taken])
         return Prepared(self.oracle, cases, tree, tuple(self.skipped))
+
+    def _changed(self, tree: Any, draws: Sequence[values.Tensors], *, first: bool) -> list[tuple[str, values.Tensors]]:
+        """Inputs that no draw of the recipe's holds, of the structure that draws have."""
+        tensors, kept = draws[0], structure.of(draws)
+        named: list[tuple[str, values.Tensors]] = []
+        if self.sizes.adversarial:
+            twin = values.twin(tensors, [True] * len(tensors), self.generator)
+            named.append(("one element changed", structure.restored(twin, kept)))
+        sets = self._affordable(self._sets(first=first), tensors)
+        named += [(s.name, structure.changed(tensors, s, kept, self.generator)) for s in sets]
+        others = constants.of(self.oracle, tree, draws) if self.sizes.adversarial else None
+        return [*named, ("a mask or indices changed", others.changed(tensors))] if others else named
+
+    def _takes(self, tree: Any, tensors: values.Tensors) -> bool:
+        try:
+            self.oracle.run(tree, [tensors])
+        except ChildError:
+            return False
+        return True
 
     def _shuffled(self, tree: Any, named: Sequence[tuple[str, values.Tensors]]) -> list[Case]:
         rounding = [_ROUNDING.get(name, values.Rounding()) for name, _ in named]

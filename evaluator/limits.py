@@ -44,7 +44,7 @@ class Rule:
 
 
 _RULES = {
-    torch.float64: Rule(4, 1e-15, 8, 1e-14),
+    torch.float64: Rule(4, 3e-15, 8, 3e-14),  # nothing wider tells its own error
     torch.float32: Rule(4, 3e-7, 8, 1e-6),
     torch.float16: Rule(2, 2.5e-4, 4, 1e-3),
     torch.bfloat16: Rule(2, 2e-3, 4, 8e-3),
@@ -103,6 +103,19 @@ class Target:
         # Where the reference overflows or the oracle does, the other one stands in.
         self.values = wide if self.finite else torch.where(torch.isfinite(wide), wide, self._own())
         self.norm, self._floor = _norm_and_floor(self._known())
+
+    def sparing(self, actual: torch.Tensor, spared: torch.Tensor) -> Target:
+        """What `actual` should be where it may hold the values in `spared` (NaN where there are none) in place of the
+        reference's NaN: those on which the inputs' NaN and infinities have no influence."""
+        if self.integral or self.finite:
+            return self
+        able = self._own().isnan() & _real(spared).isfinite() & _real(actual).isfinite()
+        if self.oracle.is_complex():
+            able = able.any(-1)
+        right = torch.where(able, spared, self.oracle)
+        if self.reference is self.oracle:
+            return Target(right, None, self._inputs)
+        return Target(right, torch.where(able, spared.to(self.reference.dtype), self.reference), self._inputs)
 
     def held(self) -> tuple[torch.Tensor, ...]:
         """The tensors that it keeps, some of them perhaps twice."""

@@ -39,6 +39,17 @@ class Expected:
     def structure(self) -> str:
         return structure(self.reply)
 
+    def loosened(self, slack: float) -> Expected:
+        """With limits `slack` times as wide."""
+        return replace(self, limits=tuple(Limit(slack * one.norm, slack * one.element) for one in self.limits))
+
+    def widest(self, others: Sequence[Expected]) -> Expected:
+        """With the widest limits of all."""
+        limits = self.limits
+        for other in others:
+            limits = tuple(mine.widest(theirs) for mine, theirs in zip(limits, other.limits, strict=True))
+        return replace(self, limits=limits)
+
 
 class Oracle:
     """One reference child, with one Model constructed for one set of sizes. Raises ChildFault where it fails."""
@@ -131,6 +142,10 @@ class Oracle:
         """Fresh inputs as the recipe makes them."""
         return self.subject.recipe("get_inputs", self.sizes, self._seed())
 
+    def draws(self, count: int, positions: Sequence[int]) -> list[list[torch.Tensor]]:
+        """The tensors at some positions of as many fresh inputs, for inputs that have tensors alone drawn anew."""
+        return self.subject.draws(self.sizes, [self._seed() for _ in range(count)], positions)
+
     def expect(
         self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], rounding: Sequence[values.Rounding] = ()
     ) -> list[Expected]:
@@ -168,10 +183,32 @@ class Oracle:
         nudged = [values.nudged(c, self.generator, r.ulps) for c, r in zip(calls, how, strict=True)]
         own = self._own(tree, calls)
         wide, moved, beside = self._wide_together(tree, [calls, nudged, others])
-        wide = wide or own
+        if wide is None:  # the reference is its own oracle: how far inputs' last places move it still tells something
+            wide, moved = own, self._own(tree, nudged)
         shaken = self._wide(tree, calls, self._eps(calls)) or wide  # apart from the other, lest the two make up
         found = [self._expected(*five) for five in zip(own, wide, moved or wide, shaken, calls, strict=True)]
         return found, beside if beside is not None else self._own(tree, others)
+
+    def sparing(
+        self, tree: Any, tensors: Sequence[torch.Tensor], expected: Expected, outputs: Sequence[torch.Tensor]
+    ) -> Expected | None:
+        """What is expected of outputs that are finite where the reference's are NaN because of NaN or infinities among
+        the inputs that have no influence there: the outputs are the same whichever finite values stand in for them. A
+        product with zero is NaN for them, and who leaves that product out is right: a causal attention that does not
+        read what its mask forbids. None where there is nothing of that kind.
+        """
+        if all(target.integral or target.finite for target in expected.targets):
+            return None
+        calls = [values.filled(tensors, share) for share in (-1.0, 0.4, 2.0)]
+        if all(map(values.same_bits, tensors, calls[0])):
+            return None
+        first, *others = ([_wider(t) for t in made] for _, made in self._wide(tree, calls) or self._own(tree, calls))
+        spared = [
+            torch.where(torch.stack([one == other for other in rest]).all(0), one, torch.nan)
+            for one, *rest in zip(first, *others, strict=True)
+        ]
+        trios = zip(expected.targets, outputs, spared, strict=True)
+        return replace(expected, targets=tuple(target.sparing(actual, value) for target, actual, value in trios))
 
     def again(self, tree: Any, tensors: Sequence[torch.Tensor]) -> list[Result]:
         """What two more calls return, at the reference's own precision; each the first one for a module with state."""
@@ -281,6 +318,10 @@ class Oracle:
 
     def _seed(self) -> int:
         return int(torch.randint(1 << 31, (1,), generator=self.generator))
+
+
+def _wider(tensor: torch.Tensor) -> torch.Tensor:
+    return tensor if tensor.is_floating_point() or tensor.is_complex() else tensor.double()
 
 
 def candidate_state(oracle: Oracle, names: Mapping[str, str]) -> dict[str, torch.Tensor]:

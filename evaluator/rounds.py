@@ -6,17 +6,18 @@ import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass, field, replace
-from typing import Any, TypeVar
+from typing import Any
 
 import torch
 
-from evaluator import constants, values
+from evaluator import values
 from evaluator.child import chain
 from evaluator.child.spec import LayoutError, TensorSpec
 from evaluator.contender import ComparatorFailed, Contender
 from evaluator.devices.base import OneByOne, Round, RoundPlan, Singles
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
-from evaluator.limits import Limit
+from evaluator.inputs import Inputs
+from evaluator.limits import Finding
 from evaluator.oracle import Expected, Oracle
 from evaluator.returned import check_fresh, check_reply
 from evaluator.room import Room
@@ -25,12 +26,9 @@ from evaluator.types import Clock, DeviceKind, Stage, Verdict, Workload
 
 STAGE = Stage.TIMING
 FIRST_CALLS = 4  # in the rounds that tell how long a call takes
-Thing = TypeVar("Thing")
-_POOL = 3
 _ODD = 0.06  # the share of calls that hold adversarial values
 _FEW = 8
 _ODD_SPARE = 100  # times an input's bytes of device memory must be free for that
-_TWINS = 0.1  # the share of calls whose inputs differ in one element only from those of the call before
 
 
 @dataclass(slots=True)
@@ -50,14 +48,10 @@ class Rounds:
     def __init__(self, room: Room, workload: Workload, oracle: Oracle, first_call_s: float) -> None:
         self.room, self.backend, self.workload, self.oracle = room, room.backend, workload, oracle
         self._first_call_s = first_call_s
-        made = [oracle.inputs() for _ in range(_POOL)]
-        self.tree = made[0].tree
-        self._bases = values.bases([arguments.tensors for arguments in made], oracle.generator)
-        self._varies = [not values.same_bits(a, b) for a, b in zip(self._bases[0], self._bases[1], strict=True)]
-        self._others = constants.of(oracle, self.tree, self._bases)
-        self._coins = values.coins(self._bases[0], self._varies, oracle.generator)
-        self._between = values.continuous(self._bases[0])
-        self.like = _widest(oracle.expect(self.tree, self._bases))
+        self.inputs = Inputs(oracle)
+        self.tree, self._bases = self.inputs.tree, self.inputs.bases
+        first, *others = oracle.expect(self.tree, self._bases)
+        self.like = first.widest(others)
         self._stateful = oracle.stateful(self.tree, self._bases[0])
         self.moves_buffers = not self._stateful and oracle.moves_buffers(self.tree, self._bases[0])
         self._mutated = oracle.mutated(self.tree)
@@ -139,7 +133,8 @@ class Rounds:
         like any other round."""
         soon = range(self._next_odd + 1, self._next_odd + 1 + to_come * self._odd_calls(count))
         known = self._checked | {self._odd[turn % len(self._odd)].name for turn in soon}
-        left = self.shuffled([kind for kind in values.ADVERSARIAL if kind.name not in known]) if self._odd else []
+        left = self.inputs.kinds([k for k in values.ADVERSARIAL if k.name not in known]) if self._odd else []
+        left = self.inputs.shuffled(left)
         places = max(1, count - 1)
         while left:
             some, left = left[:places], left[places:]
@@ -151,19 +146,8 @@ class Rounds:
         return self._odd[self._next_odd % len(self._odd)]
 
     def _made(self, count: int, kinds: Mapping[int, values.ValueSet]) -> Fresh:
-        generator = self.oracle.generator
-        calls: list[values.Tensors] = []
-        odd: list[values.Rounding | None] = []
-        for index, pick in enumerate(torch.rand(count, generator=generator).tolist()):
-            if calls and pick < _TWINS and index not in kinds:
-                twin = values.twin(calls[-1], self._varies, generator, slightly=pick < _TWINS / 2)
-                calls.append(self._others.nearly(twin, generator))
-                odd.append(odd[-1])
-                continue
-            made = values.mixed(self._bases, self._coins, self._between, self._varies, generator)
-            calls.append(values.apply(kinds[index], made, generator) if index in kinds else made)
-            odd.append(kinds[index].rounding if index in kinds else None)
-        return Fresh(calls, odd, frozenset(kind.name for kind in kinds.values()), self._link(calls))
+        calls, odd = self.inputs.calls(count, kinds)
+        return Fresh(calls, odd, frozenset(kind.name for kind in kinds.values()), self._link(calls[0]))
 
     def _odd_places(self, count: int) -> set[int]:
         """Which calls of a round hold adversarial values: never the first, and one at least where there are more."""
@@ -183,11 +167,7 @@ class Rounds:
         spare = self.backend.spare_bytes()
         if self._stateful or (spare is not None and spare < _ODD_SPARE * self.input_bytes):
             return []
-        return self.shuffled(values.TIMED)
-
-    def shuffled(self, things: Sequence[Thing]) -> list[Thing]:
-        """In an order that nobody can guess."""
-        return values.shuffled(things, self.oracle.generator)
+        return self.inputs.kinds(self.inputs.shuffled(values.TIMED))
 
     def _linked_outputs(self) -> list[int]:
         """The outputs that a chain may read. A captured step always reads the same one, picked at random."""
@@ -197,21 +177,11 @@ class Rounds:
             return able
         return [able[int(torch.randint(len(able), (1,), generator=self.oracle.generator))]]
 
-    def _link(self, calls: Sequence[values.Tensors]) -> chain.Link | None:
-        """New coefficients for the largest random input; None where nothing can be chained."""
-        outputs = self._linked
-        if not outputs:
+    def _link(self, inputs: values.Tensors) -> chain.Link | None:
+        if not self._linked:
             return None
-        able = [i for i, t in enumerate(calls[0]) if self._varies[i] and t.numel() > 1 and chain.dense(t)]
-        able = [i for i in able if calls[0][i].is_floating_point()] or [
-            i for i in able if calls[0][i].dtype is not torch.bool
-        ]
-        if not able:
-            return None
-        largest = max(able, key=lambda i: calls[0][i].numel() * calls[0][i].element_size())
-        read = outputs[int(torch.randint(len(outputs), (1,), generator=self.oracle.generator))]
-        elements = self.like.targets[read].oracle.numel()
-        return chain.make_link(calls[0], largest, read, elements, self.oracle.generator)
+        read = self._linked[self.secret(len(self._linked))]
+        return self.inputs.link(inputs, read, self.like.targets[read].oracle.numel())
 
     def prepare(self, contender: Contender, plan: RoundPlan, *, graph: bool = True) -> Clock:
         """Bring a contender to where it is timed from, in rounds like `plan`. Raises Rejection, ComparatorFailed."""
@@ -307,10 +277,11 @@ class Rounds:
             if not wanted.informative:
                 continue
             changed = [done.inputs[call][index] for index in self._mutated] if done.inputs else []
-            for target, limit, actual in zip(wanted.targets, wanted.limits, [*outputs, *changed], strict=False):
-                found = target.judge(actual, limit)
-                if found is None:
-                    continue
+            found = _finding(wanted, [*outputs, *changed])
+            if found is not None and not self._stateful:
+                usual = fresh.odd[call] is None
+                found = self._looked_at_closely(calls[call], wanted, [*outputs, *changed], usual=usual)
+            if found is not None:
                 if not contender.suspect:
                     raise ComparatorFailed(contender.name, f"on {self.workload.name}: {found.reason}")
                 raise self._wrong(call, found.reason, found.detail)
@@ -333,10 +304,22 @@ class Rounds:
                 self.tree, [calls[i] for i in odd], rounding, [calls[i] for i in plain], self.like
             )
             found = dict(zip(plain, usual, strict=True))
-            found |= {i: _loosened(one, how.slack) for i, one, how in zip(odd, exact, rounding, strict=True)}
+            found |= {i: one.loosened(how.slack) for i, one, how in zip(odd, exact, rounding, strict=True)}
             known = [*known, *(found[i] for i in rest)]
             fresh.expected = known
         return known[: len(calls)]
+
+    def _looked_at_closely(
+        self, inputs: values.Tensors, expected: Expected, outputs: Sequence[torch.Tensor], *, usual: bool
+    ) -> Finding | None:
+        """What is wrong with outputs all the same. The limits of usual calls are those of a few others: where values
+        cancel, one in some hundreds is worse. And what NaN among the inputs has no influence on may be a number."""
+        if usual:
+            (exact,) = self.oracle.expect(self.tree, [inputs])
+            expected = replace(exact.loosened(values.Rounding().slack).widest([expected]), dtypes=expected.dtypes)
+            if not expected.informative:
+                return None
+        return _finding(self.oracle.sparing(self.tree, inputs, expected, outputs) or expected, outputs)
 
     def _check_inputs(self, call: int, before: Sequence[torch.Tensor], after: Sequence[torch.Tensor]) -> None:
         for index, (mine, theirs) in enumerate(zip(before, after, strict=True)):
@@ -377,17 +360,11 @@ def to_read(contender: Contender, calls: int) -> int:
     return calls if contender.compared_in_full else min(1, calls)
 
 
-def _loosened(kind: Expected, slack: float) -> Expected:
-    return replace(kind, limits=tuple(Limit(slack * limit.norm, slack * limit.element) for limit in kind.limits))
+def _finding(expected: Expected, outputs: Sequence[torch.Tensor]) -> Finding | None:
+    """What is wrong with the first output that is."""
+    every = zip(expected.targets, expected.limits, outputs, strict=False)
+    return next(filter(None, (target.judge(actual, limit) for target, limit, actual in every)), None)
 
 
 def _bytes(tensors: Sequence[torch.Tensor]) -> int:
     return sum(t.numel() * t.element_size() for t in tensors)
-
-
-def _widest(found: Sequence[Expected]) -> Expected:
-    """The first, with the widest limits of all."""
-    limits = list(found[0].limits)
-    for other in found[1:]:
-        limits = [mine.widest(theirs) for mine, theirs in zip(limits, other.limits, strict=True)]
-    return replace(found[0], limits=tuple(limits))

@@ -123,7 +123,7 @@ def _times_us(rounds: Rounds, contenders: Sequence[Contender], count: int) -> Ti
     layouts = {c.name: _layouts(rounds.run(c, rounds.repeated(1), RoundPlan(calls=1)).replies[0]) for c in contenders}
     layouts[null.name] = _layouts(rounds.like.reply)
     found: dict[str, list[float]] = {name: [] for name in layouts}
-    order = rounds.shuffled([*contenders, null])
+    order = rounds.inputs.shuffled([*contenders, null])
     for _ in range(_SESSIONS):
         fresh = replace(rounds.fresh(count), link=None)
         done = [(c, rounds.run_singly(c, fresh, layouts[c.name])) for c in order]

@@ -27,9 +27,10 @@ def random_statistics(values: Mapping[str, torch.Tensor], generator: torch.Gener
 
 
 def _is_untrained(value: torch.Tensor) -> bool:
-    if not value.is_floating_point() or value.numel() < 2:
+    if not value.is_floating_point() or value.numel() == 0:
         return False
-    return bool((value == 0).all() | (value == 1).all())
+    zeros = value.numel() > 1 and bool((value == 0).all())  # a single zero may be a count or a flag
+    return zeros or bool((value == 1).all())
 
 
 def match_names(reference: StateNames, candidate: StateNames) -> dict[str, str]:

@@ -119,6 +119,18 @@ class Subject:
         reply = self.child.request("recipe", timeout_s=timeout_s, function=function, sizes=dict(sizes), seed=seed)
         return Arguments(reply.get("tree"), tuple(self.backend.fetch(self.child, _list(reply.get("tensors")))))
 
+    def draws(
+        self, sizes: Mapping[str, Any], seeds: Sequence[int], positions: Sequence[int], *, timeout_s: float = 20.0
+    ) -> list[list[torch.Tensor]]:
+        """Some of the tensors that `get_inputs` makes, under each of several seeds."""
+        reply = self.child.request(
+            "draws", timeout_s=timeout_s, sizes=dict(sizes), seeds=list(seeds), positions=list(positions)
+        )
+        found = self.fetch_calls([_list(claims) for claims in _list(reply.get("draws"))])
+        if [len(tensors) for tensors in found] != [len(positions)] * len(seeds):
+            raise LayoutError("get_inputs() does not return as many tensors as before")
+        return found
+
     def construct(self, kind: str, init: Arguments, *, train: bool, seed: int) -> StateNames:
         """Build class `kind` with `init`, and say what state it has."""
         grant = self.backend.grant(init.tensors)

@@ -228,7 +228,7 @@ class Bench:
         """A secret order for each size of round, then the same backwards. Who runs first after the judge's own work is
         a little slower, and so may be who runs behind whom: no place is anybody's own."""
         if self.pairs % (2 * len(self._plans)) == 0:
-            self._order = self._rounds.shuffled(self.contenders)
+            self._order = self._rounds.inputs.shuffled(self.contenders)
         return self._order[::-1] if self.pairs // len(self._plans) % 2 else self._order
 
     def resolution(self, name: str) -> float:

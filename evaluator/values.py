@@ -18,6 +18,8 @@ Tensors = tuple[torch.Tensor, ...]
 Thing = TypeVar("Thing")
 # Elements that are looked at, and the share of them that must differ, before a tensor counts as continuous.
 _SAMPLE, _DIFFERENT = 4096, 0.5
+_ROWS_APART = 3  # from one input to another, of which some are flat
+_ABOVE = (5.0, 30.0)  # usual values: e-3 to e-13 of the largest term
 _TOWARDS = (1 / 64, 1 / 16)  # how far timed values move towards others: their spread stays nearly the recipe's
 
 
@@ -69,8 +71,8 @@ def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
     """Whether two tensors of one layout hold the same bits, NaN included."""
     if torch.equal(a, b):
         return True
-    a, b = a.contiguous(), b.contiguous()
-    return torch.equal(a.flatten().view(torch.uint8), b.flatten().view(torch.uint8))
+    a, b = (t.flatten().clone(memory_format=torch.contiguous_format) for t in (a, b))  # one element has any stride
+    return torch.equal(a.view(torch.uint8), b.view(torch.uint8))
 
 
 def clone(tensor: torch.Tensor) -> torch.Tensor:
@@ -106,13 +108,15 @@ def _below(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def _flat_rows(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Some rows zero, some of one value."""
+    """Some rows zero, some of one value; others of every input, so that one input's zeros meet usual values of
+    another's."""
     changed = tensor.clone()
     if tensor.ndim == 0:
         return changed.zero_()
     rows = changed.reshape(-1, tensor.shape[-1]) if tensor.ndim > 1 else changed.reshape(1, -1)
-    rows[:: max(2, len(rows) // 4)] = 0
-    rows[1 :: max(2, len(rows) // 3)] = 0.7310585
+    first = int(torch.randint(min(len(rows), _ROWS_APART), (1,), generator=generator, device=generator.device))
+    rows[first :: max(2, len(rows) // 4)] = 0
+    rows[first + 1 :: max(2, len(rows) // 3)] = 0.7310585
     return rows.reshape(tensor.shape)
 
 
@@ -149,14 +153,24 @@ def _denormal(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def _one_large(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """One element of every row so large that exp of it overflows: a softmax must take the maximum off."""
+    """One element of every other row so large that exp of it overflows: a softmax must take the maximum off. In those
+    between it is so large that exp of what lies below may just be left out, or just not."""
     changed = tensor.clone()
     if tensor.ndim == 0:
         return changed.fill_(90.0)
     rows = changed.reshape(-1, tensor.shape[-1])
     own = on_device(generator, tensor.device)
-    rows.scatter_(1, torch.randint(tensor.shape[-1], (len(rows), 1), generator=own, device=tensor.device), 100.0)
+    low, high = _ABOVE
+    large = low + (high - low) * torch.rand((len(rows), 1), generator=own, device=tensor.device)
+    large[::2] = 100.0
+    where = torch.randint(tensor.shape[-1], (len(rows), 1), generator=own, device=tensor.device)
+    rows.scatter_(1, where, large.to(tensor.dtype))
     return rows.reshape(tensor.shape)
+
+
+def _halves(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Whole and half numbers: thresholds and ties are met exactly. No negative zeros."""
+    return ((2 * tensor.double()).round() / 2 + 0.0).to(tensor.dtype)
 
 
 _SWAMPED = Rounding(ulps=3, slack=100.0)
@@ -168,6 +182,7 @@ DENORMAL = ValueSet("denormal numbers", _denormal, _SWAMPED)
 LARGE_ONES = ValueSet("one large element in every row", _one_large)
 OFFSET = ValueSet("far from zero", _offset)
 BELOW = ValueSet("all far below zero", _below)
+HALVES = ValueSet("whole and half numbers", _halves)
 FLAT_ROWS = ValueSet("zero and constant rows", _flat_rows, _SWAMPED)
 EQUAL = ValueSet("all equal", _equal, _SWAMPED)
 WITH_NAN = ValueSet("a NaN", _with([math.nan]))
@@ -184,7 +199,8 @@ AT_EDGES = (BELOW, SMALL)
 # What also appears among timed calls: nothing that a processor computes slower than other values.
 TIMED = (LARGE, LARGE_ONES, OFFSET, FLAT_ROWS, WITH_NAN, WITH_INF)
 ADVERSARIAL = (
-    LARGE, HUGE, LARGER, SMALL, SMALLER, TINY, DENORMAL, LARGE_ONES, OFFSET, BELOW, FLAT_ROWS, EQUAL,
+    LARGE, HUGE, LARGER, SMALL, SMALLER, TINY, DENORMAL, LARGE_ONES, OFFSET, BELOW, HALVES, FLAT_ROWS,
+    EQUAL,
     WITH_NAN, NAN_ROWS, WITH_INF,
 )  # fmt: skip
 
@@ -209,11 +225,29 @@ def nudged(tensors: Sequence[torch.Tensor], generator: torch.Generator, ulps: in
     return tuple(moved)
 
 
+def filled(tensors: Sequence[torch.Tensor], share: float) -> Tensors:
+    """With a value in place of NaN and infinities that lies so many spreads above the smallest finite value; a spread
+    is at least one."""
+    made = []
+    for tensor in tensors:
+        copy = clone(tensor)
+        finite = torch.isfinite(tensor) if tensor.is_floating_point() else None
+        if finite is not None and bool(finite.any()) and not bool(finite.all()):
+            usual = tensor[finite].double()
+            low, high = float(usual.min()), float(usual.max())
+            copy.masked_fill_(~finite, low + share * max(1.0, high - low))
+        made.append(copy)
+    return tuple(made)
+
+
 LAYOUTS = ("rows apart", "transposed", "from an odd offset")
 
 
 def laid_out(tensors: Sequence[torch.Tensor], layout: str) -> Tensors:
-    """The same values in memory of another layout, as a caller's slice or transpose gives; each tensor that can be."""
+    """The same values in memory of another layout, as a caller's slice or transpose gives; each tensor that can be. As
+    they are for no layout ("")."""
+    if not layout:
+        return tuple(tensors)
     return tuple(_laid_out(tensor, layout) for tensor in tensors)
 
 

@@ -100,9 +100,12 @@ def make_link(
     output: int,
     output_elements: int,
     generator: torch.Generator,
+    left_alone: torch.Tensor | None = None,
 ) -> Link:
-    """Coefficients for input `index`, whose tensor is dense and has two elements or more."""
-    numel = inputs[index].numel()
+    """Coefficients for input `index`, whose tensor is dense and has two elements or more that are not `left_alone`, a
+    mask of its layout."""
+    able = None if left_alone is None else (words(left_alone) == 0).nonzero().flatten().cpu()
+    numel = inputs[index].numel() if able is None else len(able)
     block = max(2, BLOCK_BYTES // inputs[index].element_size())
     starts = torch.arange(0, numel, block)
     sizes = torch.full_like(starts, block).minimum(numel - starts)
@@ -114,6 +117,7 @@ def make_link(
 
     bits = words(inputs[index])
     places = starts + below(1 << 40, VALUES + 1) % sizes
+    places = places if able is None else able[places]
     rows = torch.cat([places, below(output_elements), below(1 << 40)]).to(bits.device)
     return Link(index, output, torch.cat([rows[VALUES:], bits[rows[:VALUES]].to(torch.int64)]))
 

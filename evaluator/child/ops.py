@@ -28,6 +28,7 @@ OPS: dict[str, Operation] = {
     "load": _session.load,
     "built_files": _session.built_files,
     "recipe": _session.recipe,
+    "draws": _session.draws,
     "shapes": _session.shapes,
     "construct": _session.construct,
     "compile": _session.compile,

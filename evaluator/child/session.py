@@ -106,6 +106,18 @@ class Session:
         self.kept["recipe"] = [tensor.detach().to(self._device().torch_device) for tensor in tensors]
         return {"tree": tree, "tensors": [self._tensor(t) for t in self.kept["recipe"]]}
 
+    def draws(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """The tensors at "positions" of what get_inputs returns under each of several "seeds"."""
+        function, kept = self.module.get_inputs, []
+        for seed in request["seeds"]:
+            tensors: list[torch.Tensor] = []
+            write_tree(list(self._recipe_value(function, _accepted(function, request["sizes"]), seed)), tensors)
+            kept.append(
+                [tensors[position].detach().to(self._device().torch_device) for position in request["positions"]]
+            )
+        self.kept["recipe"] = [tensor for some in kept for tensor in some]
+        return {"draws": [[self._tensor(tensor) for tensor in some] for some in kept]}
+
     def shapes(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """What both recipes return for "sizes", computed without values: {"init", "inputs"}, each {"tree", "layouts"}.
         Raises whatever a recipe raises that needs values."""

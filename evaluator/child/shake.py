@@ -48,6 +48,10 @@ class Shaken(Lift):  # type: ignore[no-untyped-call]
         """By what share of the root of its terms' squares a sum of products is off."""
         return self._sign * self.eps * _PER_PRODUCT * math.sqrt(max(1, terms))
 
+    def half_unit(self) -> float:
+        """By what share a rounded value is off."""
+        return self._sign * self.eps / 2
+
     def share(self, x: Tensor, axes: Sequence[int]) -> Tensor:
         """By what share of its terms' sizes a sum of `x` along some axes, which are kept, is off: systematic where most
         terms are like one of them."""
@@ -190,12 +194,23 @@ def _convolution(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> 
     return made + mode.product_share(weight[0].numel()) * _finite(sizes).sqrt()
 
 
+def _trace(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+    return made + mode.plain_share(min(args[0].shape)) * _finite(args[0].diagonal().abs().sum())
+
+
+def _rounded(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+    """What follows may cancel: exp(x) - 1 is rounding alone where x is tiny."""
+    return made * (1 + mode.half_unit())
+
+
 _CHANGES: dict[str, Change] = {
     **dict.fromkeys(("mm", "bmm", "mv", "dot"), _product),
     **dict.fromkeys(("addmm", "baddbmm", "addmv"), _added_product),
     "convolution": _convolution,
     **dict.fromkeys(("sum", "mean"), _sum),
     "cumsum": _scan,
+    "trace": _trace,
+    **dict.fromkeys(("exp", "exp2", "log", "log2", "tanh", "sigmoid", "erf", "sin", "cos"), _rounded),
     **dict.fromkeys(("var", "std"), _spread),
     **dict.fromkeys(("linalg_vector_norm", "norm"), _norm),
     "_softmax": _softmax,

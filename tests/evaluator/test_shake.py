@@ -88,10 +88,22 @@ def test_every_reduction_is_moved_a_little(function: Function) -> None:
     assert 1e-9 < moved < 1e-4
 
 
-@pytest.mark.parametrize("function", [torch.exp, torch.relu, lambda x: x.amax(-1)])
+@pytest.mark.parametrize("function", [torch.abs, torch.relu, lambda x: x.amax(-1)])
 def test_what_adds_nothing_up_is_left_alone(function: Function) -> None:
     x = torch.randn(16, 16, generator=torch.Generator().manual_seed(6))
     assert torch.equal(exact(function, x), shaken(function, x))
+
+
+@pytest.mark.parametrize("scale", [1.0, 1e-4, 1e-20])
+def test_who_does_not_cancel_is_right(scale: float) -> None:
+    def elu(x: torch.Tensor) -> torch.Tensor:
+        return torch.where(x > 0, x, torch.exp(x) - 1)
+
+    x = scale * torch.randn(16, 64, generator=torch.Generator().manual_seed(6))
+    target = Target(exact(elu, x), elu(x))
+    limit = target.limit(*target.errors(shaken(elu, x)), torch.float32, Precision.EXACT, None)
+    assert target.judge(torch.where(x > 0, x, torch.expm1(x)), limit) is None
+    assert scale < 1e-3 or target.judge(elu(x.bfloat16()).float(), limit) is not None
 
 
 @pytest.mark.parametrize("inner", [64, 1024, 4096])

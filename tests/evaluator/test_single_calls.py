@@ -60,8 +60,9 @@ class Stand:
     def planned(self, call_us: float, round_us: float) -> RoundPlan:
         return RoundPlan(calls=min(self.most, math.ceil(round_us / call_us)))
 
-    def shuffled(self, things: Sequence[Any]) -> list[Any]:
-        return list(things)
+    @property
+    def inputs(self) -> Any:
+        return SimpleNamespace(shuffled=list)
 
     def fresh(self, count: int) -> Fresh:
         return Fresh([()] * count, [None] * count, frozenset(), None)

@@ -1,0 +1,141 @@
+"""What timed calls of one Workload are given: contents that nobody has seen, as its recipe makes them.
+
+Floating tensors are mixed from a few draws of the recipe, at the speed of a few copies, and keep what all draws have in
+common (`evaluator.structure`). Integers and masks mean something that nobody knows here (bounds, labels, lengths): each
+call has those of a draw of its own, as far as drawing takes no longer than a moment a round. Where the reference does
+not take mixtures (of matrices that must have an inverse, say), everything is drawn.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import torch
+
+from evaluator import constants, structure, values
+from evaluator.child import chain
+from evaluator.errors import ChildError
+from evaluator.oracle import Oracle
+
+Thing = TypeVar("Thing")
+_POOL = 3
+_TWINS = 0.1  # the share of calls whose inputs differ in one element only from those of the call before
+_DRAWING_S = 0.04  # for the draws of a round; further calls have those of others
+_SCALES = (0.5, 1.0)
+
+
+class Inputs:
+    """Makes the inputs of calls that an Oracle's reference takes. Raises ChildFault where its process ends."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle, self._generator = oracle, oracle.generator
+        start = time.perf_counter()
+        made = [oracle.inputs() for _ in range(_POOL)]
+        self._draw_s = (time.perf_counter() - start) / _POOL
+        self.tree, draws = made[0].tree, [arguments.tensors for arguments in made]
+        self.bases = values.bases(draws, self._generator)
+        first = self.bases[0]
+        varies = [not values.same_bits(a, b) for a, b in zip(first, self.bases[1], strict=True)]
+        self._mixes = [vary and tensor.is_floating_point() for vary, tensor in zip(varies, first, strict=True)]
+        self._drawn = [index for index, vary in enumerate(varies) if vary and not self._mixes[index]]
+        self._structures = structure.of(draws)
+        self._others = constants.of(oracle, self.tree, self.bases)
+        self._coins = values.coins(first, self._mixes, self._generator)
+        self._between = values.continuous(first)
+        self._scales: tuple[float, float] | None = None  # of draws, where nothing can be mixed
+        self.mixed = self._takes([self._mixture()])
+        if not self.mixed:
+            self._drawn = [index for index, vary in enumerate(varies) if vary]
+            scaled = self._scaled(draws[0], _SCALES[0])
+            self._scales = _SCALES if self._takes([scaled]) else None
+
+    def calls(
+        self, count: int, kinds: Mapping[int, values.ValueSet]
+    ) -> tuple[list[values.Tensors], list[values.Rounding | None]]:
+        """Inputs of so many calls, those at some places changed by a value set; and how rounding shows on these. Now
+        and then a call's inputs differ in one element only from those before."""
+        generator, draws = self._generator, self._draws(count)
+        calls: list[values.Tensors] = []
+        odd: list[values.Rounding | None] = []
+        for index, pick in enumerate(torch.rand(count, generator=generator).tolist()):
+            if calls and pick < _TWINS and index not in kinds and self.mixed:
+                twin = values.twin(calls[-1], self._mixes, generator, slightly=pick < _TWINS / 2)
+                calls.append(self._others.nearly(structure.restored(twin, self._structures), generator))
+                odd.append(odd[-1])
+                continue
+            made = self._with_draw(draws[index % len(draws)] if draws else [])
+            calls.append(self.changed(made, kinds[index]) if index in kinds else made)
+            odd.append(kinds[index].rounding if index in kinds else None)
+        return calls, odd
+
+    def changed(self, tensors: values.Tensors, kind: values.ValueSet) -> values.Tensors:
+        """A call's inputs with the values of a set, as far as their structure allows it."""
+        return structure.changed(tensors, kind, self._structures, self._generator)
+
+    def kinds(self, wanted: Sequence[values.ValueSet]) -> list[values.ValueSet]:
+        """Those value sets that the reference takes."""
+        if not self.mixed:
+            return []
+        made = self._mixture()
+        changed = [self.changed(made, kind) for kind in wanted]
+        if self._takes(changed):
+            return list(wanted)
+        return [kind for kind, tensors in zip(wanted, changed, strict=True) if self._takes([tensors])]
+
+    def link(self, inputs: values.Tensors, output: int, output_elements: int) -> chain.Link | None:
+        """New coefficients for the largest random input; None where nothing can be chained."""
+        able = [index for index in range(len(inputs)) if self.mixed and self._linkable(index, inputs[index])]
+        if not able:
+            return None
+        largest = max(able, key=lambda i: inputs[i].numel() * inputs[i].element_size())
+        zeros = self._structures[largest].zeros
+        return chain.make_link(inputs, largest, output, output_elements, self._generator, zeros)
+
+    def shuffled(self, things: Sequence[Thing]) -> list[Thing]:
+        """In an order that nobody can guess."""
+        return values.shuffled(things, self._generator)
+
+    # ------------------------------------------------------------ inside
+
+    def _linkable(self, index: int, tensor: torch.Tensor) -> bool:
+        has = self._structures[index]
+        free = not has.symmetric and not has.in_order
+        many = tensor.numel() - (int(has.zeros.sum()) if has.zeros is not None else 0) > 1
+        return self._mixes[index] and free and many and chain.dense(tensor)
+
+    def _mixture(self) -> values.Tensors:
+        mixed = values.mixed(self.bases, self._coins, self._between, self._mixes, self._generator)
+        return structure.restored(mixed, self._structures)
+
+    def _with_draw(self, drawn: Sequence[torch.Tensor]) -> values.Tensors:
+        """A mixture with what a draw has of its own; a whole draw where nothing is mixed."""
+        whole = list(self._mixture() if self.mixed else self.bases[0])
+        for index, tensor in zip(self._drawn, drawn, strict=False):
+            whole[index] = tensor
+        if self._scales is None:
+            return tuple(whole)
+        low, high = self._scales
+        return self._scaled(tuple(whole), low + (high - low) * float(torch.rand((), generator=self._generator)))
+
+    def _scaled(self, tensors: values.Tensors, factor: float) -> values.Tensors:
+        pairs = zip(tensors, self._mixes, strict=True)
+        return tuple(values.clone(t).mul_(factor) if mixes else t for t, mixes in pairs)
+
+    def _draws(self, count: int) -> list[list[torch.Tensor]]:
+        """Draws for so many calls, or for as many as there is time for, in secret order."""
+        if not self._drawn:
+            return []
+        many = max(1, min(count, int(_DRAWING_S / max(self._draw_s, 1e-6))))
+        start = time.perf_counter()
+        found = self._oracle.draws(many, self._drawn)
+        self._draw_s = (time.perf_counter() - start) / many
+        return found
+
+    def _takes(self, calls: Sequence[values.Tensors]) -> bool:
+        try:
+            self._oracle.run(self.tree, calls)
+        except ChildError:
+            return False
+        return True
