@@ -29,6 +29,7 @@ _SQUARES = (1e-140, 1e140)  # a norm in between was computed without overflow or
 _LEAST = {torch.float32: 1.1755e-38, torch.bfloat16: 1.1755e-38, torch.float64: 2.226e-308, torch.float16: 6e-8}
 _STEPS = {torch.float32: 9e-41, torch.bfloat16: 8e-40, torch.float64: 1.7e-310, torch.float16: 6e-8}
 _NEAR_ZERO = 1e6
+_NEARLY_INFINITE = 2**-10  # of the largest number
 _LEAST_LEVELS = 8  # of quantised values: fewer may be flags
 _UNINFORMATIVE = 0.05  # where the reference itself is off by 5 % in norm, a comparison says nothing
 
@@ -106,12 +107,15 @@ class Target:
 
     def sparing(self, actual: torch.Tensor, spared: torch.Tensor) -> Target:
         """What `actual` should be where it may hold the values in `spared` (NaN where there are none) in place of the
-        reference's NaN: those on which the inputs' NaN and infinities have no influence."""
-        if self.integral or self.finite:
+        reference's NaN: those on which the inputs' NaN and infinities have no influence. Infinities where these are
+        infinite, too."""
+        if self.integral or self.finite or self.oracle.is_complex():
             return self
-        able = self._own().isnan() & _real(spared).isfinite() & _real(actual).isfinite()
-        if self.oracle.is_complex():
-            able = able.any(-1)
+        undefined, wide = self._own().isnan(), _real(actual)
+        able = undefined & spared.isfinite() & wide.isfinite()
+        if not any(bool(tensor.isnan().any()) for tensor in self._inputs if tensor.is_floating_point()):
+            spared = torch.where(undefined & wide.isinf(), wide, spared)
+            able = able | (undefined & wide.isinf())
         right = torch.where(able, spared, self.oracle)
         if self.reference is self.oracle:
             return Target(right, None, self._inputs)
@@ -169,7 +173,8 @@ class Target:
             if wrong is not None:
                 return wrong
             # An overflow that the reference has too is right; it takes no part in the errors.
-            actual = torch.where(_same_kind(_real(actual), self._own()), self.values, _real(actual))
+            fine = _same_kind(_real(actual), self._own()) | self._overflows_early(actual)
+            actual = torch.where(fine, self.values, _real(actual))
         if self._plainly_right(actual, limit):
             return None
         norm, element = self.errors(actual)
@@ -265,7 +270,7 @@ class Target:
     def _wrong_kind(self, actual: torch.Tensor) -> Finding | None:
         """NaN and infinities: where the reference has one, so must the output, unless it gives the oracle's value."""
         own, wide = self._own(), _real(self.oracle)
-        same = _same_kind(actual, own) | _same_kind(actual, wide)
+        same = _same_kind(actual, own) | _same_kind(actual, wide) | self._overflows_early(actual)
         wrong = ~(same | (torch.isfinite(self.values) & torch.isfinite(actual)))
         if not bool(wrong.any()):
             return None
@@ -274,6 +279,13 @@ class Target:
         reason = f"{_number(flat[worst])} where the reference has {_number(own.flatten()[worst])}"
         detail = {"wrong_elements": int(wrong.sum()), **self._element(worst, flat)}
         return self._finding("non_finite", reason, detail, wrong, float(flat[worst]))
+
+    def _overflows_early(self, actual: torch.Tensor) -> torch.Tensor:
+        """Where it is infinite and should nearly be: a product overflows before its last factor makes it smaller."""
+        kind = self.reference.dtype if self.reference.is_floating_point() else torch.float64
+        largest = torch.finfo(kind).max * _NEARLY_INFINITE
+        actual = _real(actual)
+        return actual.isinf() & (self.values.abs() > largest) & (actual.sign() == self.values.sign())
 
     def _equal(self, actual: torch.Tensor, *allowed: torch.Tensor) -> Finding | None:
         right = torch.zeros(actual.shape, dtype=torch.bool, device=actual.device)

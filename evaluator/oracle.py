@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import itertools
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -19,6 +20,8 @@ from evaluator.subject import Arguments, Subject
 from evaluator.types import Problem
 
 _CALL_S = 30.0
+_SHARES = (-1.0, 0.4, 2.0)  # of what lies between usual values: below, among and above them
+_GROUPS = 15  # of inputs whose NaN and infinities are replaced: all that four of them make
 _TOGETHER_BYTES = 512 << 20  # of inputs that several questions are put to the reference with at once
 
 Result = tuple[Any, list[torch.Tensor]]  # what one call returned, as claimed, and its tensors
@@ -193,20 +196,29 @@ class Oracle:
         self, tree: Any, tensors: Sequence[torch.Tensor], expected: Expected, outputs: Sequence[torch.Tensor]
     ) -> Expected | None:
         """What is expected of outputs that are finite where the reference's are NaN because of NaN or infinities among
-        the inputs that have no influence there: the outputs are the same whichever finite values stand in for them. A
-        product with zero is NaN for them, and who leaves that product out is right: a causal attention that does not
-        read what its mask forbids. None where there is nothing of that kind.
+        the inputs that have no influence there: the outputs are the same whichever finite values stand in for those of
+        an input, or of several. A product with zero is NaN for them, and who leaves that product out is right: a causal
+        attention that does not read what its mask forbids. None where there is nothing of that kind.
         """
         if all(target.integral or target.finite for target in expected.targets):
             return None
-        calls = [values.filled(tensors, share) for share in (-1.0, 0.4, 2.0)]
-        if all(map(values.same_bits, tensors, calls[0])):
+        odd = [index for index, tensor in enumerate(tensors) if not values.is_finite(tensor)]
+        if not odd:
             return None
-        first, *others = ([_wider(t) for t in made] for _, made in self._wide(tree, calls) or self._own(tree, calls))
+        groups = [some for size in range(1, len(odd) + 1) for some in itertools.combinations(odd, size)][:_GROUPS]
+        calls = [values.filled(tensors, group, share) for group in groups for share in _SHARES]
+        made = iter(
+            [_wider(tensor) for tensor in found] for _, found in self._wide(tree, calls) or self._own(tree, calls)
+        )
         spared = [
-            torch.where(torch.stack([one == other for other in rest]).all(0), one, torch.nan)
-            for one, *rest in zip(first, *others, strict=True)
+            torch.full(target.oracle.shape, torch.nan, dtype=torch.float64, device=target.oracle.device)
+            for target in expected.targets
         ]
+        for _ in groups:
+            first, *others = (next(made) for _ in _SHARES)
+            for place, (one, *rest) in enumerate(zip(first, *others, strict=True)):
+                same = torch.stack([one == other for other in rest]).all(0) & spared[place].isnan()
+                spared[place] = torch.where(same, one, spared[place])
         trios = zip(expected.targets, outputs, spared, strict=True)
         return replace(expected, targets=tuple(target.sparing(actual, value) for target, actual, value in trios))
 
@@ -321,7 +333,8 @@ class Oracle:
 
 
 def _wider(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor if tensor.is_floating_point() or tensor.is_complex() else tensor.double()
+    """Complex outputs are not asked about."""
+    return tensor.real.double()
 
 
 def candidate_state(oracle: Oracle, names: Mapping[str, str]) -> dict[str, torch.Tensor]:

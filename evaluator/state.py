@@ -36,8 +36,8 @@ def _is_untrained(value: torch.Tensor) -> bool:
 def match_names(reference: StateNames, candidate: StateNames) -> dict[str, str]:
     """For every parameter and buffer of the reference its name in the Candidate.
 
-    By name where the shapes agree, else by registration order and shape, else Rejection. Buffers that the Candidate
-    does not have are left out: only parameters have to be there.
+    By name where the shapes agree, else by registration order and shape, else some by name and the rest by order, else
+    Rejection. Buffers that the Candidate does not have are left out: only parameters have to be there.
     """
     matched = _match(reference.parameters, candidate.parameters)
     if matched is None:
@@ -56,8 +56,11 @@ def _match(expected: Sequence[Named], actual: Sequence[Named]) -> dict[str, str]
     shapes = {a.name: a.shape for a in actual}
     if len(expected) == len(actual) and all(shapes.get(e.name) == e.shape for e in expected):
         return {e.name: e.name for e in expected}
-    if [e.shape for e in expected] == [a.shape for a in actual]:
-        return {e.name: a.name for e, a in zip(expected, actual, strict=True)}
+    same = {e.name for e in expected if shapes.get(e.name) == e.shape}
+    for known in (set[str](), same):
+        rest, others = [e for e in expected if e.name not in known], [a for a in actual if a.name not in known]
+        if [e.shape for e in rest] == [a.shape for a in others]:
+            return {name: name for name in known} | {e.name: a.name for e, a in zip(rest, others, strict=True)}
     return None
 
 

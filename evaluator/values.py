@@ -225,18 +225,24 @@ def nudged(tensors: Sequence[torch.Tensor], generator: torch.Generator, ulps: in
     return tuple(moved)
 
 
-def filled(tensors: Sequence[torch.Tensor], share: float) -> Tensors:
-    """With a value in place of NaN and infinities that lies so many spreads above the smallest finite value; a spread
-    is at least one."""
-    made = []
-    for tensor in tensors:
-        copy = clone(tensor)
-        finite = torch.isfinite(tensor) if tensor.is_floating_point() else None
-        if finite is not None and bool(finite.any()) and not bool(finite.all()):
-            usual = tensor[finite].double()
-            low, high = float(usual.min()), float(usual.max())
-            copy.masked_fill_(~finite, low + share * max(1.0, high - low))
-        made.append(copy)
+def is_finite(tensor: torch.Tensor) -> bool:
+    """Whether a tensor holds no NaN and no infinities."""
+    return not tensor.is_floating_point() or bool(_finite(tensor).all())
+
+
+def _finite(tensor: torch.Tensor) -> torch.Tensor:
+    return torch.isfinite(tensor if tensor.element_size() > 1 else tensor.float())
+
+
+def filled(tensors: Sequence[torch.Tensor], positions: Sequence[int], share: float) -> Tensors:
+    """With a value in place of NaN and infinities of some tensors that lies so many spreads above the smallest finite
+    value; a spread is at least one."""
+    made = list(tensors)
+    for position in positions:
+        copy, finite = clone(tensors[position]), _finite(tensors[position])
+        usual = tensors[position][finite].double()
+        low, high = (float(usual.min()), float(usual.max())) if len(usual) else (0.0, 1.0)
+        made[position] = copy.masked_fill_(~finite, low + share * max(1.0, high - low))
     return tuple(made)
 
 

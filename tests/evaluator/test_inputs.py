@@ -1,0 +1,78 @@
+"""What timed calls are given."""
+
+from __future__ import annotations
+
+import torch
+
+from evaluator import values
+from evaluator.child import chain
+from evaluator.inputs import Inputs
+from evaluator.judge import Judge
+from evaluator.oracle import Oracle
+from evaluator.problem import read_problem
+
+
+def inputs(judge: Judge, forward: str, recipe: str):
+    """Inputs for a reference of one line, with its child."""
+    source = f"import torch\ndef reference(*x):\n    return {forward}\ndef get_inputs():\n    return [{recipe}]\n"
+    problem = read_problem(source, "inputs")
+    subject = judge.room.reference(problem)
+    return subject, lambda child: Inputs(Oracle(problem, child, {}, torch.Generator().manual_seed(3)))
+
+
+def test_integers_are_those_of_draws_and_none_comes_twice(judge: Judge) -> None:
+    bounds = "torch.cat([torch.zeros(1, dtype=torch.int64), torch.randint(1, 9000, (4,)).cumsum(0)])"
+    held, make = inputs(judge, "x[0].sum() + x[1].sum()", f"torch.randn(50), {bounds}")
+    with held as child:
+        made = make(child)
+        made._draw_s = 1e-5
+        calls, _ = made.calls(24, {})
+    assert all(int(b[0]) == 0 and bool((b[1:] > b[:-1]).all()) for _, b in calls)
+    assert len({tuple(b.tolist()) for _, b in calls}) > 18  # a twin has its neighbour's
+    assert len({tuple(x.tolist()) for x, _ in calls}) == 24
+
+
+def test_slow_recipes_are_drawn_from_less_often(judge: Judge) -> None:
+    held, make = inputs(judge, "x[0] * 2", "torch.randint(0, 10**6, (50,))")
+    with held as child:
+        made = make(child)
+        made._draw_s = 10.0
+        calls, _ = made.calls(8, {})
+    assert len({tuple(x.tolist()) for (x,) in calls}) == 1
+
+
+def test_matrices_that_must_have_a_root_are_drawn_whole(judge: Judge) -> None:
+    held, make = inputs(judge, "torch.linalg.cholesky(x[0])", "(lambda a: a @ a.T + torch.eye(9))(torch.randn(9, 9))")
+    with held as child:
+        made = make(child)
+        assert not made.mixed
+        assert made.kinds(values.TIMED) == []
+        assert made.link(made.bases[0], 0, 81) is None
+        calls, _ = made.calls(6, {})
+        made._oracle.run(made.tree, calls)
+    assert len({tuple(x.flatten().tolist()) for (x,) in calls}) == 6
+
+
+def test_value_sets_that_the_reference_refuses_are_left_out(judge: Judge) -> None:
+    picky = "x[0] * 2 if bool(torch.isfinite(x[0]).all()) else 1 / 0"
+    held, make = inputs(judge, picky, "torch.randn(6, 9)")
+    with held as child:
+        kinds = make(child).kinds(values.TIMED)
+        assert child.child.alive
+    assert values.WITH_NAN not in kinds
+    assert values.WITH_INF not in kinds
+    assert values.LARGE in kinds
+
+
+def test_the_chain_leaves_zeros_of_a_triangle_alone(judge: Judge) -> None:
+    held, make = inputs(
+        judge, "x[0] @ x[1]", "torch.randn(40, 40).triu(), torch.randn(4, 4).sort(-1).values.repeat(10, 1)"
+    )
+    with held as child:
+        made = make(child)
+        (first, second), _ = made.calls(2, {})
+        link = made.link(first, 0, 160)
+    assert link is not None
+    assert link.input == 0  # the other one stands in order
+    chain.step([torch.randn(40, 4)], second, link)
+    assert not bool(second[0].tril(-1).any())

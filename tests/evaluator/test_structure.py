@@ -1,0 +1,71 @@
+"""What draws of a recipe have in common, and keep."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+from hypothesis import given
+from hypothesis import strategies as st
+
+from evaluator import structure, values
+
+
+def draw(seed: int = 3) -> torch.Generator:
+    return torch.Generator().manual_seed(seed)
+
+
+def symmetric(n: int, generator: torch.Generator) -> torch.Tensor:
+    half = torch.randn(n, n, generator=generator)
+    return half + half.T
+
+
+@given(st.integers(2, 9), st.integers(0, 2**20), st.sampled_from(values.ADVERSARIAL))
+def test_a_triangle_stays_one(n: int, seed: int, kind: values.ValueSet) -> None:
+    generator = draw(seed)
+    draws = [(torch.randn(n, n, generator=generator).triu(), torch.randn(n, generator=generator)) for _ in range(3)]
+    kept = structure.of(draws)
+    triangle, free = structure.changed(draws[0], kind, kept, generator)
+    assert not bool(triangle.tril(-1).any())
+    assert not kept[1]
+    assert free.shape == (n,)
+
+
+@given(st.integers(2, 9), st.integers(0, 2**20), st.sampled_from(values.ADVERSARIAL))
+def test_a_symmetric_matrix_stays_one(n: int, seed: int, kind: values.ValueSet) -> None:
+    generator = draw(seed)
+    draws = [(symmetric(n, generator),) for _ in range(3)]
+    (made,) = structure.changed(draws[0], kind, structure.of(draws), generator)
+    assert values.same_bits(made, made.T)
+
+
+@given(st.integers(3, 9), st.integers(0, 2**20), st.sampled_from(values.ADVERSARIAL))
+def test_what_stands_in_order_stays_so(n: int, seed: int, kind: values.ValueSet) -> None:
+    generator = draw(seed)
+    draws = [(torch.randn(2, n, generator=generator).sort(-1).values,) for _ in range(3)]
+    (made,) = structure.changed(draws[0], kind, structure.of(draws), generator)
+    assert bool((made[:, 1:] >= made[:, :-1]).all())
+
+
+@pytest.mark.parametrize(
+    "make",
+    [
+        lambda g: torch.relu(torch.randn(40, 40, generator=g)),
+        lambda g: torch.zeros(6, 6),
+        lambda g: torch.eye(6),
+        lambda g: torch.randn(6, 6, generator=g),
+        lambda g: torch.rand(6, 6, generator=g) > 0.5,
+        lambda g: torch.randn((), generator=g),
+    ],
+)
+def test_other_draws_have_none(make) -> None:
+    generator = draw()
+    assert not any(structure.of([(make(generator),) for _ in range(3)]))
+    assert not any(structure.of([(torch.randn(4, 4, generator=generator).triu(),)]))  # of one draw nobody can tell
+
+
+def test_layouts_and_dtypes_stay() -> None:
+    generator = draw()
+    draws = [(symmetric(5, generator).to(torch.bfloat16).T,) for _ in range(3)]
+    (made,) = structure.restored((torch.randn(5, 5, generator=generator).to(torch.bfloat16).T,), structure.of(draws))
+    assert (made.dtype, made.stride()) == (torch.bfloat16, (1, 5))
+    assert torch.equal(made, made.T)
