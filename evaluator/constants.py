@@ -3,9 +3,9 @@ granted.
 
 Which integers a reference accepts nobody can tell from outside. What is done to them here leaves most meanings alone:
 an element of a mask is flipped where no line through it becomes all true or all false, and two integers are exchanged
-unless they stand in order, as the bounds of segments do. Of Python's numbers those that are no integers become a little
-smaller, all by the same factor. The reference has to take it, too: it may not fail, return other shapes, or NaN where
-there was none.
+unless they stand in order, as the bounds of segments do; where all are equal and positive, some become less by one. Of
+Python's numbers those with a fraction become a little smaller, all by the same factor. The reference has to take it,
+too: it may not fail, return other shapes, or NaN where there was none.
 """
 
 from __future__ import annotations
@@ -70,7 +70,7 @@ def disturbed(tensor: torch.Tensor, generator: torch.Generator, times: int) -> t
     if tensor.dtype is not torch.bool and not _exchangeable(tensor):
         return None
     copy = values.clone(tensor)
-    change = _flip if tensor.dtype is torch.bool else _exchange
+    change = _flip if tensor.dtype is torch.bool else _lower if _all_equal(tensor) else _exchange
     for _ in range(times):
         any(change(copy, generator) for _ in range(_TRIES))
     return None if torch.equal(copy, tensor) else copy
@@ -101,9 +101,24 @@ def _exchange(tensor: torch.Tensor, generator: torch.Generator) -> bool:
     return bool(first != second)
 
 
+def _lower(tensor: torch.Tensor, generator: torch.Generator) -> bool:
+    """Whether an element picked at random, which is positive, became less by one."""
+    where = _place(tensor, generator)
+    if tensor[where] > 0:
+        tensor[where] -= 1
+    return True
+
+
+def _all_equal(tensor: torch.Tensor) -> bool:
+    return bool((tensor == tensor.flatten()[0]).all())
+
+
 def _exchangeable(tensor: torch.Tensor) -> bool:
-    """Integers in order may bound segments or be grouped; but 0, 1, 2, ... are positions."""
+    """Integers in order may bound segments or be grouped; but 0, 1, 2, ... are positions, and equal ones may be lengths
+    that are all full, or labels."""
     flat = tensor.flatten()
+    if _all_equal(tensor):
+        return True
     steps = flat[1:].to(torch.int64) - flat[:-1].to(torch.int64)
     in_order = bool((steps >= 0).all()) or bool((steps <= 0).all())
     return not in_order or (int(flat[0]) == 0 and bool((steps == 1).all()))

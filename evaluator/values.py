@@ -19,6 +19,7 @@ Thing = TypeVar("Thing")
 # Elements that are looked at, and the share of them that must differ, before a tensor counts as continuous.
 _SAMPLE, _DIFFERENT = 4096, 0.5
 _ROWS_APART = 3  # from one input to another, of which some are flat
+_HALVES = 1 / 16  # of the elements
 _ABOVE = (5.0, 30.0)  # usual values: e-3 to e-13 of the largest term
 _TOWARDS = (1 / 64, 1 / 16)  # how far timed values move towards others: their spread stays nearly the recipe's
 
@@ -169,8 +170,11 @@ def _one_large(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor
 
 
 def _halves(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Whole and half numbers: thresholds and ties are met exactly. No negative zeros."""
-    return ((2 * tensor.double()).round() / 2 + 0.0).to(tensor.dtype)
+    """Whole and half numbers here and there, where thresholds and ties are met exactly. No negative zeros. Were all of
+    them such, long sums would round in one direction."""
+    own = on_device(generator, tensor.device)
+    here = torch.rand(tensor.shape, generator=own, device=tensor.device) < _HALVES
+    return torch.where(here, (2 * tensor.double()).round() / 2 + 0.0, tensor.double()).to(tensor.dtype)
 
 
 _SWAMPED = Rounding(ulps=3, slack=100.0)
@@ -182,7 +186,7 @@ DENORMAL = ValueSet("denormal numbers", _denormal, _SWAMPED)
 LARGE_ONES = ValueSet("one large element in every row", _one_large)
 OFFSET = ValueSet("far from zero", _offset)
 BELOW = ValueSet("all far below zero", _below)
-HALVES = ValueSet("whole and half numbers", _halves)
+HALVES = ValueSet("whole and half numbers here and there", _halves)
 FLAT_ROWS = ValueSet("zero and constant rows", _flat_rows, _SWAMPED)
 EQUAL = ValueSet("all equal", _equal, _SWAMPED)
 WITH_NAN = ValueSet("a NaN", _with([math.nan]))
