@@ -244,7 +244,8 @@ class Checker:
         outputs = self.candidate.fetch_calls([tensor_claims(item) for item in reply.replies])
         after = reply.grant.read_back()
         outputs = [[*own, *(tensors[i] for i in mutated)] for own, tensors in zip(outputs, after, strict=True)]
-        findings = [self._spared(oracle, tree, case, tensors) for case, tensors in zip(cases, outputs, strict=True)]
+        with _reference_at_work(sizes):
+            findings = [self._spared(oracle, tree, case, tensors) for case, tensors in zip(cases, outputs, strict=True)]
         # What `get_inputs` makes is the plainest thing to be wrong on, so it is told first.
         for case, finding in sorted(zip(cases, findings, strict=True), key=lambda pair: pair[0].same):
             if finding is None:
@@ -265,8 +266,7 @@ class Checker:
         finding = self._finding(case, outputs)
         if finding is None:
             return None
-        with _reference_at_work(Sizes(case.name, {})):
-            expected = oracle.sparing(tree, case.tensors, case.expected, outputs)
+        expected = oracle.sparing(tree, case.tensors, case.expected, outputs)
         return finding if expected is None else self._finding(replace(case, expected=expected), outputs)
 
     def _finding(self, case: Case, outputs: Sequence[torch.Tensor]) -> dict[str, Any] | None:

@@ -44,10 +44,12 @@ class Inputs:
         self._others = constants.of(oracle, self.tree, self.bases)
         self._coins = values.coins(first, self._mixes, self._generator)
         self._between = values.continuous(first)
+        self._known = [[tensors[index] for index in self._drawn] for tensors in draws]
         self._scales: tuple[float, float] | None = None  # of draws, where nothing can be mixed
         self.mixed = self._takes([self._mixture()])
         if not self.mixed:
             self._drawn = [index for index, vary in enumerate(varies) if vary]
+            self._known = [[tensors[index] for index in self._drawn] for tensors in draws]
             scaled = self._scaled(draws[0], _SCALES[0])
             self._scales = _SCALES if self._takes([scaled]) else None
 
@@ -124,10 +126,12 @@ class Inputs:
         return tuple(values.clone(t).mul_(factor) if mixes else t for t, mixes in pairs)
 
     def _draws(self, count: int) -> list[list[torch.Tensor]]:
-        """Draws for so many calls, or for as many as there is time for, in secret order."""
+        """Draws for so many calls, or for as many as there is time for; the first ones again where there is none."""
         if not self._drawn:
             return []
-        many = max(1, min(count, int(_DRAWING_S / max(self._draw_s, 1e-6))))
+        many = min(count, int(_DRAWING_S / max(self._draw_s, 1e-6)))
+        if not many:
+            return self.shuffled(self._known)
         start = time.perf_counter()
         found = self._oracle.draws(many, self._drawn)
         self._draw_s = (time.perf_counter() - start) / many

@@ -146,7 +146,7 @@ class Oracle:
         return self.subject.recipe("get_inputs", self.sizes, self._seed())
 
     def draws(self, count: int, positions: Sequence[int]) -> list[list[torch.Tensor]]:
-        """The tensors at some positions of as many fresh inputs, for inputs that have tensors alone drawn anew."""
+        """The tensors at some positions of so many fresh inputs."""
         return self.subject.draws(self.sizes, [self._seed() for _ in range(count)], positions)
 
     def expect(

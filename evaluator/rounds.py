@@ -316,7 +316,7 @@ class Rounds:
         cancel, one in some hundreds is worse. And what NaN among the inputs has no influence on may be a number."""
         if usual:
             (exact,) = self.oracle.expect(self.tree, [inputs])
-            expected = replace(exact.loosened(values.Rounding().slack).widest([expected]), dtypes=expected.dtypes)
+            expected = exact.loosened(values.Rounding().slack).widest([expected])
             if not expected.informative:
                 return None
         return _finding(self.oracle.sparing(self.tree, inputs, expected, outputs) or expected, outputs)
