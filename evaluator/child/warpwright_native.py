@@ -49,7 +49,7 @@ def load_cpp(source: str, *, defines: Mapping[str, Any] | None = None, flags: Se
 
     `defines` become -D macros; `flags` are added to the compiler's (for example "-funroll-loops"). Pass tensors as
     `ctypes.c_void_p(t.data_ptr())` and set `argtypes`. Libraries are kept by content in WARPWRIGHT_NATIVE_CACHE
-    (folders, separated as in PATH; the first writable one is written), else in a private temporary folder.
+    (folders, separated as in PATH; the first writable one is written), else nowhere.
     Raises CompileError with the compiler's log, whose lines are those of the calling file.
     """
     name, line = _where_written(source, sys._getframe(1).f_code.co_filename)
@@ -59,8 +59,11 @@ def load_cpp(source: str, *, defines: Mapping[str, Any] | None = None, flags: Se
     for folder in folders:
         if (folder / f"{key}.so").exists():
             return ctypes.CDLL(str(folder / f"{key}.so"))
-    folder = _first_writable(folders) or Path(tempfile.mkdtemp(prefix="warpwright-"))
-    return ctypes.CDLL(str(_compile_cpp(f'#line {line} "{name}"\n{source}\n', name, options, folder / f"{key}.so")))
+    text, kept = f'#line {line} "{name}"\n{source}\n', _first_writable(folders)
+    if kept is not None:
+        return ctypes.CDLL(str(_compile_cpp(text, name, options, kept / f"{key}.so")))
+    with tempfile.TemporaryDirectory(prefix="warpwright-") as folder:  # what is loaded needs its file no more
+        return ctypes.CDLL(str(_compile_cpp(text, name, options, Path(folder) / f"{key}.so")))
 
 
 def _compile_cpp(text: str, name: str, options: Sequence[str], target: Path) -> Path:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import stat
 import sys
+import tempfile
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ import pytest
 import torch.utils.cpp_extension as builder
 
 from evaluator.cage import bwrap
-from evaluator.child import extensions
+from evaluator.child import extensions, warpwright_native
 from evaluator.judge import Judge
 from evaluator.types import Verdict
 from tests.evaluator.rooms import CALLS_LIB, candidate, eager_only, problem
@@ -116,3 +117,10 @@ def test_ninja_is_the_program_on_the_path_or_beside_python_and_never_a_script(
     assert bwrap.find_ninja() == str(tmp_path / "bin" / "ninja")
     monkeypatch.setattr(sys, "prefix", str(tmp_path / "elsewhere"))
     assert bwrap.find_ninja() is None
+
+
+def test_a_library_that_is_kept_nowhere_leaves_nothing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
+    monkeypatch.delenv("WARPWRIGHT_NATIVE_CACHE", raising=False)
+    monkeypatch.setattr(tempfile, "tempdir", str(tmp_path))
+    assert warpwright_native.load_cpp('extern "C" int answer() { return 42; }').answer() == 42
+    assert list(tmp_path.iterdir()) == []
