@@ -55,12 +55,12 @@ class Inputs:
 
     def calls(
         self, count: int, kinds: Mapping[int, values.ValueSet]
-    ) -> tuple[list[values.Tensors], list[values.Rounding | None]]:
-        """Inputs of so many calls, those at some places changed by a value set; and how rounding shows on these. Now
-        and then a call's inputs differ in one element only from those before."""
+    ) -> tuple[list[values.Tensors], list[values.ValueSet | None]]:
+        """Inputs of so many calls, those at some places changed by a value set; and which was whose. Now and then a
+        call's inputs differ in one element only from those before."""
         generator, draws = self._generator, self._draws(count)
         calls: list[values.Tensors] = []
-        odd: list[values.Rounding | None] = []
+        odd: list[values.ValueSet | None] = []
         for index, pick in enumerate(torch.rand(count, generator=generator).tolist()):
             if calls and pick < _TWINS and index not in kinds and self.mixed:
                 twin = values.twin(calls[-1], self._mixes, generator, slightly=pick < _TWINS / 2)
@@ -69,7 +69,7 @@ class Inputs:
                 continue
             made = self._with_draw(draws[index % len(draws)] if draws else [])
             calls.append(self.changed(made, kinds[index]) if index in kinds else made)
-            odd.append(kinds[index].rounding if index in kinds else None)
+            odd.append(kinds.get(index))
         return calls, odd
 
     def changed(self, tensors: values.Tensors, kind: values.ValueSet) -> values.Tensors:

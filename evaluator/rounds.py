@@ -36,7 +36,7 @@ class Fresh:
     """The inputs of one round's calls; `expected` grows as calls are verified."""
 
     calls: list[values.Tensors]
-    odd: list[values.Rounding | None]  # which hold adversarial values, and how honest rounding shows on them
+    odd: list[values.ValueSet | None]  # which hold adversarial values
     kinds: frozenset[str]  # of adversarial values
     link: chain.Link | None
     expected: list[Expected] = field(default_factory=list)
@@ -284,7 +284,7 @@ class Rounds:
             if found is not None:
                 if not contender.suspect:
                     raise ComparatorFailed(contender.name, f"on {self.workload.name}: {found.reason}")
-                raise self._wrong(call, found.reason, found.detail)
+                raise self._wrong(call, fresh.odd[call], found)
         if contender.compared_in_full:
             self._checked |= fresh.kinds
         for call, tensors in enumerate(done.inputs):
@@ -299,7 +299,7 @@ class Rounds:
         if len(known) < len(calls):
             rest = range(len(known), len(calls))
             plain, odd = [i for i in rest if fresh.odd[i] is None], [i for i in rest if fresh.odd[i] is not None]
-            rounding = [fresh.odd[i] or values.Rounding() for i in odd]
+            rounding = [kind.rounding for kind in map(fresh.odd.__getitem__, odd) if kind is not None]
             exact, usual = self.oracle.expect_both(
                 self.tree, [calls[i] for i in odd], rounding, [calls[i] for i in plain], self.like
             )
@@ -330,9 +330,11 @@ class Rounds:
                 )
                 raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, check="input_changed", **where)
 
-    def _wrong(self, call: int, reason: str, detail: Mapping[str, Any]) -> Rejection:
-        evidence = {} if self.workload.held_out else {"call": call, **detail}
-        shown = "" if self.workload.held_out else f": {reason}"
+    def _wrong(self, call: int, kind: values.ValueSet | None, found: Finding) -> Rejection:
+        held = {} if kind is None else {"inputs": kind.name}
+        evidence = {} if self.workload.held_out else {"call": call, **held, **found.detail}
+        among = "" if kind is None else f", inputs: {kind.name}"
+        shown = "" if self.workload.held_out else f": {found.reason}{among}"
         return Rejection(
             Verdict.INCORRECT_VALUES,
             STAGE,

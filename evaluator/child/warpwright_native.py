@@ -62,8 +62,8 @@ def load_cpp(source: str, *, defines: Mapping[str, Any] | None = None, flags: Se
     text, kept = f'#line {line} "{name}"\n{source}\n', _first_writable(folders)
     if kept is not None:
         return ctypes.CDLL(str(_compile_cpp(text, name, options, kept / f"{key}.so")))
-    with tempfile.TemporaryDirectory(prefix="warpwright-") as folder:  # what is loaded needs its file no more
-        return ctypes.CDLL(str(_compile_cpp(text, name, options, Path(folder) / f"{key}.so")))
+    with tempfile.TemporaryDirectory(prefix="warpwright-") as private:  # what is loaded needs its file no more
+        return ctypes.CDLL(str(_compile_cpp(text, name, options, Path(private) / f"{key}.so")))
 
 
 def _compile_cpp(text: str, name: str, options: Sequence[str], target: Path) -> Path:
