@@ -107,15 +107,11 @@ class Target:
 
     def sparing(self, actual: torch.Tensor, spared: torch.Tensor) -> Target:
         """What `actual` should be where it may hold the values in `spared` (NaN where there are none) in place of the
-        reference's NaN: those on which the inputs' NaN and infinities have no influence. Infinities where these are
-        infinite, too."""
+        reference's NaN."""
         if self.integral or self.finite or self.oracle.is_complex():
             return self
-        undefined, wide = self._own().isnan(), _real(actual)
-        able = undefined & spared.isfinite() & wide.isfinite()
-        if not any(bool(tensor.isnan().any()) for tensor in self._inputs if tensor.is_floating_point()):
-            spared = torch.where(undefined & wide.isinf(), wide, spared)
-            able = able | (undefined & wide.isinf())
+        wide = _real(actual)
+        able = self._own().isnan() & ((spared.isfinite() & wide.isfinite()) | (spared.isinf() & (wide == spared)))
         right = torch.where(able, spared, self.oracle)
         if self.reference is self.oracle:
             return Target(right, None, self._inputs)

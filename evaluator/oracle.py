@@ -21,6 +21,7 @@ from evaluator.types import Problem
 
 _CALL_S = 30.0
 _SHARES = (-1.0, 0.4, 2.0)  # of what lies between usual values: below, among and above them
+_SHRUNK = 1e6  # times smaller an output may be than what stands for infinity
 _GROUPS = 15  # of inputs whose NaN and infinities are replaced: all that four of them make
 _TOGETHER_BYTES = 512 << 20  # of inputs that several questions are put to the reference with at once
 
@@ -198,7 +199,8 @@ class Oracle:
         """What is expected of outputs that are finite where the reference's are NaN because of NaN or infinities among
         the inputs that have no influence there: the outputs are the same whichever finite values stand in for those of
         an input, or of several. A product with zero is NaN for them, and who leaves that product out is right: a causal
-        attention that does not read what its mask forbids. None where there is nothing of that kind.
+        attention that does not read what its mask forbids. Infinities are right where outputs become as large as inputs
+        do in place of infinite ones. None where there is nothing of that kind.
         """
         if all(target.integral or target.finite for target in expected.targets):
             return None
@@ -207,18 +209,19 @@ class Oracle:
             return None
         groups = [some for size in range(1, len(odd) + 1) for some in itertools.combinations(odd, size)][:_GROUPS]
         calls = [values.filled(tensors, group, share) for group in groups for share in _SHARES]
+        calls.append(values.large_for_infinite(tensors))
         made = iter(
             [_wider(tensor) for tensor in found] for _, found in self._wide(tree, calls) or self._own(tree, calls)
         )
-        spared = [
-            torch.full(target.oracle.shape, torch.nan, dtype=torch.float64, device=target.oracle.device)
-            for target in expected.targets
-        ]
+        spared = [torch.full_like(_wider(target.oracle), torch.nan) for target in expected.targets]
         for _ in groups:
             first, *others = (next(made) for _ in _SHARES)
             for place, (one, *rest) in enumerate(zip(first, *others, strict=True)):
                 same = torch.stack([one == other for other in rest]).all(0) & spared[place].isnan()
                 spared[place] = torch.where(same, one, spared[place])
+        for place, one in enumerate(next(made)):
+            grows = spared[place].isnan() & (one.abs() > values.LARGEST / _SHRUNK)
+            spared[place] = torch.where(grows, one.sign() * torch.inf, spared[place])
         trios = zip(expected.targets, outputs, spared, strict=True)
         return replace(expected, targets=tuple(target.sparing(actual, value) for target, actual, value in trios))
 

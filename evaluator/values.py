@@ -20,7 +20,7 @@ Thing = TypeVar("Thing")
 _SAMPLE, _DIFFERENT = 4096, 0.5
 _ROWS_APART = 3  # from one input to another, of which some are flat
 _HALVES = 1 / 16  # of the elements
-_ABOVE = (5.0, 30.0)  # usual values: e-3 to e-13 of the largest term
+LARGEST = 1e30  # in place of infinity
 _TOWARDS = (1 / 64, 1 / 16)  # how far timed values move towards others: their spread stays nearly the recipe's
 
 
@@ -154,18 +154,13 @@ def _denormal(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def _one_large(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """One element of every other row so large that exp of it overflows: a softmax must take the maximum off. In those
-    between it is so large that exp of what lies below may just be left out, or just not."""
+    """One element of every row so large that exp of it overflows: a softmax must take the maximum off."""
     changed = tensor.clone()
     if tensor.ndim == 0:
         return changed.fill_(90.0)
     rows = changed.reshape(-1, tensor.shape[-1])
     own = on_device(generator, tensor.device)
-    low, high = _ABOVE
-    large = low + (high - low) * torch.rand((len(rows), 1), generator=own, device=tensor.device)
-    large[::2] = 100.0
-    where = torch.randint(tensor.shape[-1], (len(rows), 1), generator=own, device=tensor.device)
-    rows.scatter_(1, where, large.to(tensor.dtype))
+    rows.scatter_(1, torch.randint(tensor.shape[-1], (len(rows), 1), generator=own, device=tensor.device), 100.0)
     return rows.reshape(tensor.shape)
 
 
@@ -232,6 +227,16 @@ def nudged(tensors: Sequence[torch.Tensor], generator: torch.Generator, ulps: in
 def is_finite(tensor: torch.Tensor) -> bool:
     """Whether a tensor holds no NaN and no infinities."""
     return not tensor.is_floating_point() or bool(_finite(tensor).all())
+
+
+def large_for_infinite(tensors: Sequence[torch.Tensor]) -> Tensors:
+    """With numbers of that sign in place of infinities, as large as the type has them but no larger than LARGEST."""
+    made = []
+    for tensor in tensors:
+        most = min(LARGEST, torch.finfo(tensor.dtype).max) if tensor.is_floating_point() else 0.0
+        kept = is_finite(tensor)
+        made.append(tensor if kept else torch.nan_to_num(tensor, nan=torch.nan, posinf=most, neginf=-most))
+    return tuple(made)
 
 
 def _finite(tensor: torch.Tensor) -> torch.Tensor:

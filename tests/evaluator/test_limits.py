@@ -153,3 +153,14 @@ def test_an_explicit_budget_and_tf32_widen_the_limit() -> None:
     budget = target.limit(norm, element, torch.float32, Precision.BUDGET, 1e-2)
     assert strict.norm < tf32.norm < budget.norm
     assert target.judge((a.bfloat16() @ b.bfloat16()).float(), budget) is None
+
+
+def test_a_product_may_overflow_where_others_do_and_it_nearly_does() -> None:
+    near, limit = 2e38, Limit(1e-6, 1e-5)
+    right = torch.tensor([math.inf, near, 1.0])
+    target = Target(right.double(), right)
+    assert target.judge(torch.tensor([math.inf, math.inf, 1.0]), limit) is None
+    assert target.judge(torch.tensor([math.inf, -math.inf, 1.0]), limit) is not None
+    assert target.judge(torch.tensor([math.inf, near, math.inf]), limit) is not None
+    alone = torch.tensor([1.0, near])
+    assert Target(alone.double(), alone).judge(torch.tensor([1.0, math.inf]), limit) is not None

@@ -1,0 +1,15 @@
+"""Honest orders of additions fit the limits that are made today, on every set of values; careless ones do not."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+ROOT = Path(__file__).parents[2]
+
+
+def test_honest_implementations_are_within_the_limits(tmp_path: Path) -> None:
+    command = [sys.executable, "-m", "bench.limits", "--seeds", "1", "--output", str(tmp_path / "limits.jsonl")]
+    done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, timeout=110, check=False)
+    assert done.returncode == 0, done.stdout + done.stderr

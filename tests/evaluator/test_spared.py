@@ -1,0 +1,57 @@
+"""Where NaN and infinities among the inputs have no influence, what is right without them is right."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+import torch
+
+from evaluator.judge import Judge
+from evaluator.oracle import Oracle
+from evaluator.problem import read_problem
+
+NAN, INF = math.nan, math.inf
+MATRIX = "torch.tensor([[1.0, 0.0], [2.0, 3.0]])"
+
+
+@pytest.mark.parametrize(
+    ("forward", "x", "actual", "right"),
+    [
+        (f"{MATRIX} @ x", [5.0, NAN], [5.0, NAN], True),  # as the reference has it but for zero times NaN
+        (f"{MATRIX} @ x", [5.0, NAN], [NAN, NAN], True),
+        (f"{MATRIX} @ x", [5.0, NAN], [5.0, 10.0], False),  # there it counts
+        (f"{MATRIX} @ x", [5.0, NAN], [6.0, NAN], False),
+        (f"{MATRIX} @ x", [5.0, INF], [5.0, INF], True),
+        ("x.amax() + x * 0", [5.0, NAN], [5.0, NAN], False),  # NaN is the largest
+        ("x.amin() + x * 0", [5.0, INF], [5.0, 5.0], False),  # another might be smaller
+        ("x.sum() + x * 0", [5.0, INF], [INF, INF], True),  # infinite where that leads to
+        ("x.sum() + x * 0", [5.0, NAN], [INF, NAN], False),
+        ("x.sum() + x * 0", [5.0, -INF], [INF, INF], False),
+        ("x * torch.rsqrt(x.square().sum())", [5.0, INF], [0.0, INF], False),  # it does not grow
+        ("x - x", [5.0, INF], [0.0, 0.0], True),
+        ("(x > 3) * 1.0 + x * 0", [5.0, NAN], [1.0, 0.0], False),
+    ],
+)
+def test_what_has_no_influence(judge: Judge, forward: str, x: list[float], actual: list[float], right: bool) -> None:
+    source = f"import torch\ndef reference(x):\n    return {forward}\ndef get_inputs():\n    return [torch.randn(2)]\n"
+    problem = read_problem(source, "spared")
+    with judge.room.reference(problem) as reference:
+        oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(3))
+        tree, tensors, outputs = oracle.inputs().tree, (torch.tensor(x),), [torch.tensor(actual)]
+        (expected,) = oracle.expect(tree, [tensors])
+        expected = oracle.sparing(tree, tensors, expected, outputs) or expected
+    found = expected.targets[0].judge(outputs[0], expected.limits[0])
+    assert (found is None) is right, found
+
+
+def test_finite_inputs_are_nobodys_excuse(judge: Judge) -> None:
+    source = (
+        "import torch\ndef reference(x):\n    return x * 0 / (x - x)\ndef get_inputs():\n    return [torch.randn(2)]\n"
+    )
+    problem = read_problem(source, "spared")
+    with judge.room.reference(problem) as reference:
+        oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(3))
+        made = oracle.inputs()
+        (expected,) = oracle.expect(made.tree, [made.tensors])
+        assert oracle.sparing(made.tree, made.tensors, expected, [torch.ones(2)]) is None
