@@ -87,8 +87,10 @@ class Inputs:
         return [kind for kind, tensors in zip(wanted, changed, strict=True) if self._takes([tensors])]
 
     def link(self, inputs: values.Tensors, output: int, output_elements: int) -> chain.Link | None:
-        """New coefficients for the largest random input; None where nothing can be chained."""
-        able = [index for index in range(len(inputs)) if self.mixed and self._linkable(index, inputs[index])]
+        """New coefficients for the largest random input, an integer one where there is no other; None where nothing can
+        be chained."""
+        free = [index for index in range(len(inputs)) if self.mixed and self._linkable(index, inputs[index])]
+        able = [i for i in free if self._mixes[i]] or [i for i in free if inputs[i].dtype is not torch.bool]
         if not able:
             return None
         largest = max(able, key=lambda i: inputs[i].numel() * inputs[i].element_size())
@@ -105,7 +107,7 @@ class Inputs:
         has = self._structures[index]
         free = not has.symmetric and not has.in_order
         many = tensor.numel() - (int(has.zeros.sum()) if has.zeros is not None else 0) > 1
-        return self._mixes[index] and free and many and chain.dense(tensor)
+        return (self._mixes[index] or index in self._drawn) and free and many and chain.dense(tensor)
 
     def _mixture(self) -> values.Tensors:
         mixed = values.mixed(self.bases, self._coins, self._between, self._mixes, self._generator)

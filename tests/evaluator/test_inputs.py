@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import pytest
 import torch
 
 from evaluator import values
@@ -76,3 +77,20 @@ def test_the_chain_leaves_zeros_of_a_triangle_alone(judge: Judge) -> None:
     assert link.input == 0  # the other one stands in order
     chain.step([torch.randn(40, 4)], second, link)
     assert not bool(second[0].tril(-1).any())
+
+
+@pytest.mark.parametrize(
+    ("recipe", "linked"),
+    [
+        ("torch.randint(0, 90, (50,)), torch.randn(9)", 1),
+        ("torch.randint(0, 90, (50,)), torch.rand(9) > 0.5", 0),
+        ("torch.randint(0, 90, (50,)).sort().values, torch.randint(0, 90, (9,))", 1),
+        ("torch.arange(50), torch.rand(9) > 0.5", None),
+    ],
+)
+def test_integers_are_chained_where_nothing_else_can_be(judge: Judge, recipe: str, linked: int | None) -> None:
+    held, make = inputs(judge, "x[0].sum() + x[1].sum()", recipe)
+    with held as child:
+        made = make(child)
+        link = made.link(made.bases[0], 0, 1)
+    assert (None if link is None else link.input) == linked
