@@ -210,9 +210,10 @@ class Oracle:
         groups = [some for size in range(1, len(odd) + 1) for some in itertools.combinations(odd, size)][:_GROUPS]
         calls = [values.filled(tensors, group, share) for group in groups for share in _SHARES]
         calls.append(values.large_for_infinite(tensors))
-        made = iter(
-            [_wider(tensor) for tensor in found] for _, found in self._wide(tree, calls) or self._own(tree, calls)
-        )
+        found = self._wide_or_none(tree, calls)
+        if found is None:
+            return None
+        made = iter([_wider(tensor) for tensor in some] for _, some in found)
         spared = [torch.full_like(_wider(target.oracle), torch.nan) for target in expected.targets]
         for _ in groups:
             first, *others = (next(made) for _ in _SHARES)
@@ -288,6 +289,16 @@ class Oracle:
             if shake:  # what fails there says nothing about lifting
                 return self._wide(tree, calls)
             self.lifts = False  # the reference, as it is, becomes the oracle
+            return None
+
+    def _wide_or_none(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[Result] | None:
+        """What calls return in float64, or as the reference computes; None where one raises, which says nothing of
+        lifting."""
+        lifts = self.lifts
+        try:
+            return self._wide(tree, calls) or self._own(tree, calls)
+        except ChildError:
+            self.lifts = lifts
             return None
 
     def _wide_together(
