@@ -176,10 +176,10 @@ def test_nobody_waits_for_one_that_waits_for_the_device(pool: ChildPool) -> None
     try:
         slow.spares.begin(held)
         assert slow.spares.take("candidate", {}) is None
+        assert slow.asked.empty()
     finally:
         free.set()
         slow.spares.close()
-    assert slow.asked.empty()
 
 
 def test_a_judge_with_spares_judges_as_without_and_makes_new_ones_beside_the_next_builds_and_checks(
