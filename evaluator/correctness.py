@@ -24,7 +24,7 @@ from evaluator.subject import RunReply, Subject, rejection
 from evaluator.types import Problem, Stage, Verdict
 
 STAGE = Stage.CORRECTNESS
-_TOUCHES = 3  # loads that change one element of one parameter
+_TOUCHES = 6  # loads that change one element of one parameter: who looks at every other one passes once in 64
 # Calls whose outputs are all kept, for so much memory and time at most; how many of them are compared where they are
 # large, and so many bytes that all are; how many are timed first.
 _MANY, _MANY_BYTES, _MANY_US = 1200, 128 << 20, 300_000.0
