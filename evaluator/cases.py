@@ -84,7 +84,7 @@ class _Maker:
         try:
             cases = arrange(tree, [*usual, *changed])
         except ChildError:  # perhaps of values that no draw has
-            taken = [(name, tensors) for name, tensors in changed if self._takes(tree, tensors)]
+            taken = [(n, tensors) for n, tensors in changed if self.oracle.tried(tree, [tensors]) is not None]
             self.skipped += [f"{self.sizes.shown_label}: {name}" for name, _ in changed if name not in dict(taken)]
             cases = arrange(tree, [*usual, *taken])
         return Prepared(self.oracle, cases, tree, tuple(self.skipped))
@@ -100,13 +100,6 @@ class _Maker:
         named += [(s.name, structure.changed(tensors, s, kept, self.generator)) for s in sets]
         others = constants.of(self.oracle, tree, draws) if self.sizes.adversarial else None
         return [*named, ("a mask or indices changed", others.changed(tensors))] if others else named
-
-    def _takes(self, tree: Any, tensors: values.Tensors) -> bool:
-        try:
-            self.oracle.run(tree, [tensors])
-        except ChildError:
-            return False
-        return True
 
     def _shuffled(self, tree: Any, named: Sequence[tuple[str, values.Tensors]]) -> list[Case]:
         rounding = [_ROUNDING.get(name, values.Rounding()) for name, _ in named]

@@ -17,7 +17,6 @@ from typing import Any
 import torch
 
 from evaluator import values
-from evaluator.errors import ChildError
 from evaluator.oracle import Oracle
 
 _MANY = 16
@@ -134,11 +133,8 @@ def with_other_numbers(oracle: Oracle, tree: Any, tensors: values.Tensors) -> An
     other = _smaller(tree)
     if other == tree:
         return None
-    try:
-        ((_, usual),), ((_, outputs),) = oracle.run(tree, [tensors]), oracle.run(other, [tensors])
-    except ChildError:
-        return None
-    return other if _alike(usual, outputs) else None
+    usual, found = (oracle.tried(one, [tensors]) for one in (tree, other))
+    return other if usual and found and _alike(usual[0][1], found[0][1]) else None
 
 
 def _smaller(tree: Any) -> Any:
@@ -153,11 +149,8 @@ def _smaller(tree: Any) -> Any:
 
 def _accepts(oracle: Oracle, tree: Any, tensors: values.Tensors, index: int, variants: Sequence[torch.Tensor]) -> bool:
     calls = [tensors, *((*tensors[:index], variant, *tensors[index + 1 :]) for variant in variants)]
-    try:
-        (_, usual), *others = oracle.run(tree, calls)
-    except ChildError:
-        return False
-    return all(_alike(usual, outputs) for _, outputs in others)
+    found = oracle.tried(tree, calls)
+    return found is not None and all(_alike(found[0][1], outputs) for _, outputs in found[1:])
 
 
 def _alike(usual: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:

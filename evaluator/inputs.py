@@ -16,7 +16,6 @@ import torch
 
 from evaluator import constants, structure, values
 from evaluator.child import chain
-from evaluator.errors import ChildError
 from evaluator.oracle import Oracle
 
 Thing = TypeVar("Thing")
@@ -34,24 +33,21 @@ class Inputs:
         start = time.perf_counter()
         made = [oracle.inputs() for _ in range(_POOL)]
         self._draw_s = (time.perf_counter() - start) / _POOL
-        self.tree, draws = made[0].tree, [arguments.tensors for arguments in made]
-        self.bases = values.bases(draws, self._generator)
+        self.tree, self._first = made[0].tree, [arguments.tensors for arguments in made]
+        self.bases = values.bases(self._first, self._generator)
         first = self.bases[0]
         varies = [not values.same_bits(a, b) for a, b in zip(first, self.bases[1], strict=True)]
         self._mixes = [vary and tensor.is_floating_point() for vary, tensor in zip(varies, first, strict=True)]
         self._drawn = [index for index, vary in enumerate(varies) if vary and not self._mixes[index]]
-        self._structures = structure.of(draws)
+        self._structures = structure.of(self._first)
         self._others = constants.of(oracle, self.tree, self.bases)
         self._coins = values.coins(first, self._mixes, self._generator)
         self._between = values.continuous(first)
-        self._known = [[tensors[index] for index in self._drawn] for tensors in draws]
-        self._scales: tuple[float, float] | None = None  # of draws, where nothing can be mixed
+        self._scales = False  # draws, where nothing can be mixed
         self.mixed = self._takes([self._mixture()])
         if not self.mixed:
             self._drawn = [index for index, vary in enumerate(varies) if vary]
-            self._known = [[tensors[index] for index in self._drawn] for tensors in draws]
-            scaled = self._scaled(draws[0], _SCALES[0])
-            self._scales = _SCALES if self._takes([scaled]) else None
+            self._scales = self._takes([self._scaled(self._first[0], _SCALES[0])])
 
     def calls(
         self, count: int, kinds: Mapping[int, values.ValueSet]
@@ -118,9 +114,9 @@ class Inputs:
         whole = list(self._mixture() if self.mixed else self.bases[0])
         for index, tensor in zip(self._drawn, drawn, strict=False):
             whole[index] = tensor
-        if self._scales is None:
+        if not self._scales:
             return tuple(whole)
-        low, high = self._scales
+        low, high = _SCALES
         return self._scaled(tuple(whole), low + (high - low) * float(torch.rand((), generator=self._generator)))
 
     def _scaled(self, tensors: values.Tensors, factor: float) -> values.Tensors:
@@ -133,15 +129,11 @@ class Inputs:
             return []
         many = min(count, int(_DRAWING_S / max(self._draw_s, 1e-6)))
         if not many:
-            return self.shuffled(self._known)
+            return [[tensors[index] for index in self._drawn] for tensors in self.shuffled(self._first)]
         start = time.perf_counter()
         found = self._oracle.draws(many, self._drawn)
         self._draw_s = (time.perf_counter() - start) / many
         return found
 
     def _takes(self, calls: Sequence[values.Tensors]) -> bool:
-        try:
-            self._oracle.run(self.tree, calls)
-        except ChildError:
-            return False
-        return True
+        return self._oracle.tried(self.tree, calls) is not None

@@ -232,9 +232,13 @@ class Oracle:
             return [*self._own(tree, [tensors]), *self._own(tree, [tensors])]
         return self._own(tree, [tensors, tensors])
 
-    def run(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[Result]:
-        """What calls return at the reference's own precision. Raises ChildError where one raises."""
-        return self._own(tree, calls)
+    def tried(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[Result] | None:
+        """What calls return at the reference's own precision; None where one raises. Raises ChildFault where the
+        process ends."""
+        try:
+            return self._own(tree, calls)
+        except ChildError:
+            return None
 
     def targets(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], like: Expected) -> list[Expected]:
         """The same, each with the limits of an earlier call: one run of the reference instead of three."""
