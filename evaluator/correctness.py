@@ -120,7 +120,7 @@ class Checker:
             candidate.finish(reply)
         if cases and not oracle.mutated(tree):
             plainest, call_us = min(cases, key=lambda case: case.same), reply.wall_us / len(cases)
-            self._many(plainest, tree, call_us, sizes, values_known=not oracle.stateful(tree, plainest.tensors))
+            self._many(oracle, plainest, tree, call_us, sizes, values_known=not oracle.stateful(tree, plainest.tensors))
         before = min(cases, key=lambda case: case.same).tensors if cases else oracle.inputs().tensors
         self._again(oracle, tree, matched, sizes, before)
         self._unchanged(reply, snapshot)
@@ -174,7 +174,7 @@ class Checker:
             self.candidate.finish(reply)
         self.candidate.drop("second")
 
-    def _many(self, case: Case, tree: Any, most_us: float, sizes: Sizes, *, values_known: bool) -> None:
+    def _many(self, oracle: Oracle, case: Case, tree: Any, most_us: float, sizes: Sizes, *, values_known: bool) -> None:
         """As many calls in a row as a moment and a little memory allow, all of whose outputs are kept: whoever hands
         out buffers in turn has to begin again with the first one while it is in use. On the first two shown sizes. A
         call takes `most_us` at the most."""
@@ -194,7 +194,8 @@ class Checker:
                 check_reply(case.expected, item)
             check_apart(reply.replies)
             picks = torch.randperm(count, generator=self.generator).tolist() if values_known else []
-            self._alike(case, reply, picks if count * bytes_each <= _MANY_READ_BYTES else picks[:_MANY_READ], sizes)
+            picks = picks if count * bytes_each <= _MANY_READ_BYTES else picks[:_MANY_READ]
+            self._alike(oracle, tree, case, reply, picks, sizes)
         finally:
             candidate.finish(reply)
         candidate.drop("many")
@@ -206,14 +207,16 @@ class Checker:
         self.candidate.drop("few")
         return max(1.0, reply.wall_us / count)
 
-    def _alike(self, case: Case, reply: RunReply, picks: Sequence[int], sizes: Sizes) -> None:
+    def _alike(
+        self, oracle: Oracle, tree: Any, case: Case, reply: RunReply, picks: Sequence[int], sizes: Sizes
+    ) -> None:
         """The outputs of some of many calls on equal inputs: also a kernel that is wrong once in a while is wrong."""
         right: list[torch.Tensor] | None = None
         found = self.candidate.fetch_calls([tensor_claims(reply.replies[pick]) for pick in picks])
         for pick, outputs in zip(picks, found, strict=True):
             if right is not None and all(map(values.same_bits, outputs, right)):
                 continue
-            finding = self._finding(case, outputs)
+            finding = self._spared(oracle, tree, case, outputs)
             if finding is not None:
                 reason = f"{finding['reason']}, in call {pick + 1} of {len(reply.replies)} alike on {sizes.label}"
                 raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, inputs=case.name, **finding["evidence"])
@@ -262,12 +265,11 @@ class Checker:
         return outputs
 
     def _spared(self, oracle: Oracle, tree: Any, case: Case, outputs: Sequence[torch.Tensor]) -> dict[str, Any] | None:
-        """As `_finding`; what NaN among the inputs has no influence on may be a number."""
-        finding = self._finding(case, outputs)
-        if finding is None:
+        """As `_finding`, but what can be told of wrong outputs at a second look alone."""
+        if self._finding(case, outputs) is None:
             return None
-        expected = oracle.sparing(tree, case.tensors, case.expected, outputs)
-        return finding if expected is None else self._finding(replace(case, expected=expected), outputs)
+        expected = oracle.second_look(tree, case.tensors, case.expected, outputs)
+        return self._finding(replace(case, expected=expected), outputs)
 
     def _finding(self, case: Case, outputs: Sequence[torch.Tensor]) -> dict[str, Any] | None:
         expected = case.expected

@@ -117,6 +117,20 @@ class Target:
             return Target(right, None, self._inputs)
         return Target(right, torch.where(able, spared.to(self.reference.dtype), self.reference), self._inputs)
 
+    def or_else(self, actual: torch.Tensor, others: Sequence[torch.Tensor]) -> Target:
+        """What `actual` should be where each element may be that of any of `others`, which were computed as the oracle
+        was: it is measured by the nearest one."""
+        if self.oracle.is_complex():
+            return self
+        wide, best = actual.to(self.oracle.dtype), self.oracle
+        for other in others:
+            nearer = (wide == other) if self.integral else (wide - other).abs() < (wide - best).abs()
+            best = torch.where(nearer & torch.isfinite(best) & torch.isfinite(other), other, best)
+        if self.reference is self.oracle:
+            return Target(best, None, self._inputs)
+        moved = best != self.oracle
+        return Target(best, torch.where(moved, best.to(self.reference.dtype), self.reference), self._inputs)
+
     def held(self) -> tuple[torch.Tensor, ...]:
         """The tensors that it keeps, some of them perhaps twice."""
         return (

@@ -62,7 +62,7 @@ class Oracle:
         self, problem: Problem, subject: Subject, sizes: Mapping[str, Any], generator: torch.Generator
     ) -> None:
         self.problem, self.subject, self.sizes, self.generator = problem, subject, dict(sizes), generator
-        self.lifts = True
+        self.lifts = self.picks = True  # until the reference shows that it does not
         self.init = subject.recipe("get_init_inputs", sizes, self._seed())
         self.names = subject.construct("Model", self.init, train=problem.train, seed=self._seed())
         backend, child = subject.backend, subject.child
@@ -225,6 +225,36 @@ class Oracle:
             spared[place] = torch.where(grows, one.sign() * torch.inf, spared[place])
         trios = zip(expected.targets, outputs, spared, strict=True)
         return replace(expected, targets=tuple(target.sparing(actual, value) for target, actual, value in trios))
+
+    def picking(
+        self, tree: Any, tensors: Sequence[torch.Tensor], expected: Expected, outputs: Sequence[torch.Tensor]
+    ) -> Expected | None:
+        """What is expected of outputs that follow from other picks than the reference's among scores that rounding does
+        not tell apart (`child.picks`): their own integers where these are such picks, else the runners-up. None where
+        the reference picks nothing."""
+        if (
+            self.problem.bitwise
+            or not (self.picks and self.lifts)
+            or self.mutated(tree)
+            or self.stateful(tree, tensors)
+        ):
+            return None
+        given = [actual for target, actual in zip(expected.targets, outputs, strict=True) if target.integral]
+        given = [actual for actual in given if actual.dtype in (torch.int32, torch.int64)]
+        try:
+            found = self.subject.picked(tree, tensors, given, timeout_s=_CALL_S)
+        except ChildError as fault:
+            self.picks = fault.kind != "PicksNothing"
+            return None
+        targets = zip(expected.targets, outputs, *found, strict=True)
+        return replace(expected, targets=tuple(target.or_else(actual, others) for target, actual, *others in targets))
+
+    def second_look(
+        self, tree: Any, tensors: Sequence[torch.Tensor], expected: Expected, outputs: Sequence[torch.Tensor]
+    ) -> Expected:
+        """What is expected of outputs that are not what was expected, for which there may be a good reason."""
+        expected = self.sparing(tree, tensors, expected, outputs) or expected
+        return self.picking(tree, tensors, expected, outputs) or expected
 
     def again(self, tree: Any, tensors: Sequence[torch.Tensor]) -> list[Result]:
         """What two more calls return, at the reference's own precision; each the first one for a module with state."""

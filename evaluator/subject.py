@@ -236,6 +236,22 @@ class Subject:
             self.drop("results")
         return list(zip(reply.replies, tensors, strict=True))
 
+    def picked(
+        self, tree: Any, tensors: Sequence[torch.Tensor], given: Sequence[torch.Tensor], *, timeout_s: float
+    ) -> list[list[torch.Tensor]]:
+        """What the lifted reference returns if it picks as `given` does wherever that is as good, and then if it picks
+        the runner-up where nothing is given (`child.picks`). Raises ChildError where nothing is picked."""
+        grant = self.backend.grant_calls([[*tensors, *given]], ours=True)
+        try:
+            fields: dict[str, Any] = {"tree": tree, "grant": grant.fields, "inputs": len(tensors), "slot": "picks"}
+            replies = replies_of(self.child.request("picks", timeout_s=timeout_s, fds=grant.fds, **fields), 2)
+            grant.mark_aliases(self.child, [claim for item in replies for claim in tensor_claims(item)])
+            found = self.fetch_calls([tensor_claims(item) for item in replies])
+        finally:
+            grant.close()
+        self.drop("picks")
+        return found
+
     def fetch_calls(self, claims: Sequence[Sequence[Mapping[str, Any]]]) -> list[list[torch.Tensor]]:
         """Private copies of what several calls claim, a list for each: a GPU's block of many of them is opened once."""
         ours = self.kind != "candidate"

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, TypeAlias, TypeVar
 
 import torch
 from torch import nn
@@ -29,6 +29,11 @@ def widened(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().to(_WIDE[tensor.dtype]) if tensor.dtype in _WIDE else tensor
 
 
+# What has a float64 counterpart, by its id, so that it stays alive, and that counterpart.
+Twins: TypeAlias = dict[int, tuple[torch.Tensor, torch.Tensor]]
+LiftMode = TypeVar("LiftMode", bound="Lift")
+
+
 class CannotLift(RuntimeError):
     """The reference does something that has no float64 counterpart (it reinterprets bits, for example)."""
 
@@ -45,7 +50,7 @@ class Lift(TorchDispatchMode):  # type: ignore[no-untyped-call]
         """Nothing is compiled under this mode; saying so spares the import of the compiler (two seconds)."""
         return False
 
-    def __init__(self, twins: dict[int, tuple[torch.Tensor, torch.Tensor]]) -> None:
+    def __init__(self, twins: Twins) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._twins = twins
 
@@ -73,8 +78,8 @@ class Lift(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 @contextmanager
-def lifting(twins: dict[int, tuple[torch.Tensor, torch.Tensor]], mode: Lift | None = None) -> Iterator[Lift]:
-    """Lift everything inside the block, default dtype included; by another mode than the plain one if there is one."""
+def lifting(mode: LiftMode) -> Iterator[LiftMode]:
+    """Lift everything inside the block by this mode, default dtype included."""
     before = torch.get_default_dtype()
     torch.set_default_dtype(torch.float64)
     # oneDNN's fused layers (LSTM) have no float64: without them torch takes operations that have. RNN modules compare
@@ -83,8 +88,8 @@ def lifting(twins: dict[int, tuple[torch.Tensor, torch.Tensor]], mode: Lift | No
     fused = torch._C._get_mkldnn_enabled()
     torch._C._set_mkldnn_enabled(False)
     try:
-        with mode or Lift(twins) as entered:
-            yield entered
+        with mode:
+            yield mode
     finally:
         torch._C._set_mkldnn_enabled(fused)
         nn.RNNBase.check_input = check  # type: ignore[method-assign]

@@ -9,6 +9,7 @@ from evaluator.child import build_ops, job_files, triton_offline
 from evaluator.child.cpu_ops import CpuRounds
 from evaluator.child.cuda_ops import CudaRounds
 from evaluator.child.observe import Observer
+from evaluator.child.picks import Picker
 from evaluator.child.profile_ops import Profiler
 from evaluator.child.session import Session
 from evaluator.child.wire import Operation
@@ -41,6 +42,7 @@ OPS: dict[str, Operation] = {
     **build_ops.OPS,
     **triton_offline.OPS,
     **Observer(_session).operations(),
+    **Picker(_session).operations(),
     **Profiler(_session).operations(),
     **CpuRounds(_session).operations(),
     **CudaRounds(_session).operations(),

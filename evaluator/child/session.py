@@ -8,10 +8,12 @@ from __future__ import annotations
 
 import base64
 import contextlib
+import functools
 import importlib
 import inspect
 import os
 import random
+from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
@@ -20,7 +22,7 @@ import torch
 
 from evaluator.child import triton_cache
 from evaluator.child.device import ChildDevice, Mapped
-from evaluator.child.lift import lifting, widened
+from evaluator.child.lift import Lift, LiftMode, Twins, lifting, widened
 from evaluator.child.loading import execute
 from evaluator.child.shake import Shaken
 from evaluator.child.spec import TensorSpec, read_tree, write_tree
@@ -49,8 +51,8 @@ class Session:
         self.call: Any = None  # the model, or what torch.compile made of it
         self.kept: dict[str, Any] = {}
         self._settled: dict[int, dict[str, Any]] = {}
-        self.parameter_twins: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
-        self.buffer_twins: dict[int, tuple[torch.Tensor, torch.Tensor]] = {}
+        self.parameter_twins: Twins = {}
+        self.buffer_twins: Twins = {}
 
     # ------------------------------------------------------------ set-up
 
@@ -196,14 +198,16 @@ class Session:
         """
         mapped = self._open(request, fds)
         tree, model, mutates = request["tree"], self.call, request["mutates"]
-        if request["lift"]:  # what calls leave in buffers is seen by later calls of this run
-            self.buffer_twins = {id(b): (b, widened(b)) for b in self.model.buffers()}
+        shake = float(request["shake"]) if request["lift"] else 0.0
+        mode = functools.partial(Shaken, eps=shake) if shake else Lift
+        if request["lift"]:
+            self.forget_buffer_twins()
         outputs: list[Any] = []
         changed: list[list[torch.Tensor]] = []
         with torch.no_grad(), self._device().poisoned() if request["poison"] else nullcontext():
             for tensors in mapped.calls * request["repeats"]:
                 if request["lift"]:
-                    output, after = self._lifted_call(tree, tensors, float(request["shake"]))
+                    output, after, _ = self.lifted_call(tree, tensors, mode)
                 else:
                     output, after = model(*read_tree(tree, tensors.__getitem__)), tensors
                 outputs.append(output)
@@ -255,14 +259,20 @@ class Session:
         self._device().spare(0.0)
         return {}
 
-    def _lifted_call(self, tree: Any, tensors: list[torch.Tensor], shake: float) -> tuple[Any, list[torch.Tensor]]:
-        """What the model returns, and what its inputs are afterwards, in float64."""
+    def forget_buffer_twins(self) -> None:
+        """What calls leave in buffers is seen by later calls of one run, not by those of the next."""
+        self.buffer_twins = {id(b): (b, widened(b)) for b in self.model.buffers()}
+
+    def lifted_call(
+        self, tree: Any, tensors: Sequence[torch.Tensor], mode: Callable[[Twins], LiftMode]
+    ) -> tuple[Any, list[torch.Tensor], LiftMode]:
+        """What the model returns, what its inputs are afterwards, in float64, and the mode that it ran in."""
         if not self.parameter_twins:
             self.parameter_twins = {id(p): (p, widened(p)) for p in self.model.parameters()}
         twins = {**self.parameter_twins, **self.buffer_twins}
-        with lifting(twins, Shaken(twins, shake) if shake else None):
+        with lifting(mode(twins)) as entered:
             output = self.model(*read_tree(tree, tensors.__getitem__))
-        return _mapped(output, twins), [twins[id(t)][1] if id(t) in twins else widened(t) for t in tensors]
+        return _mapped(output, twins), [twins[id(t)][1] if id(t) in twins else widened(t) for t in tensors], entered
 
     # ------------------------------------------------------------ helpers
 

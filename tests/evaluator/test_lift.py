@@ -8,13 +8,13 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from evaluator.child.lift import CannotLift, lifting, widened
+from evaluator.child.lift import CannotLift, Lift, lifting, widened
 
 Function = Callable[[torch.Tensor], torch.Tensor]
 
 
 def lifted(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
-    with torch.no_grad(), lifting({}):
+    with torch.no_grad(), lifting(Lift({})):
         return function(*inputs)
 
 

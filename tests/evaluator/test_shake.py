@@ -7,7 +7,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from evaluator.child.lift import lifting
+from evaluator.child.lift import Lift, lifting
 from evaluator.child.shake import Shaken
 from evaluator.limits import Target
 from evaluator.types import Precision
@@ -17,12 +17,12 @@ Function = Callable[[torch.Tensor], torch.Tensor]
 
 
 def shaken(function: Function, x: torch.Tensor) -> torch.Tensor:
-    with torch.no_grad(), lifting({}, Shaken({}, EPS)):
+    with torch.no_grad(), lifting(Shaken({}, EPS)):
         return function(x)
 
 
 def exact(function: Function, x: torch.Tensor) -> torch.Tensor:
-    with torch.no_grad(), lifting({}):
+    with torch.no_grad(), lifting(Lift({})):
         return function(x)
 
 

@@ -1,0 +1,20 @@
+"""routing | wrong values | the first expert once more where a share is zero | INCORRECT_VALUES | cpu cuda"""
+
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, hidden, experts):
+        super().__init__()
+        self.gate = torch.nn.Linear(hidden, experts, bias=False)
+
+    def forward(self, x):
+        left = torch.softmax(x @ self.gate.weight.t(), -1)
+        found = []
+        for _ in range(4):
+            best = left.argmax(-1, keepdim=True)
+            found.append((left.gather(-1, best), best))
+            left = left.scatter(-1, best, -1.0)
+        shares, experts = (torch.cat(parts, -1) for parts in zip(*found))
+        experts = torch.where(shares == 0, experts[:, :1], experts)
+        return shares / shares.sum(-1, keepdim=True), experts

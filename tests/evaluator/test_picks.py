@@ -1,0 +1,110 @@
+"""Where rounding alone decides what is picked, other picks are as right, and so is what follows from them."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from evaluator.child.picks import Near, Pick
+from evaluator.judge import Judge
+from evaluator.oracle import Oracle
+from evaluator.problem import read_problem
+
+INF = float("inf")
+SCORES = "(x @ torch.tensor([[1.0, 0.1, 0.0], [0.0, 1 / 3, 1.0]]))"  # rounded here and there
+
+
+def _judged(judge: Judge, forward: str, x: torch.Tensor, actual: list[torch.Tensor], *, bitwise: bool = False) -> bool:
+    source = (
+        f"import torch\nBITWISE = {bitwise}\ndef reference(x):\n    return {forward}\n"
+        f"def get_inputs():\n    return [torch.randn({tuple(x.shape)})]\n"
+    )
+    problem = read_problem(source, "picks")
+    with judge.room.reference(problem) as reference:
+        oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(3))
+        tree = oracle.inputs().tree
+        (expected,) = oracle.expect(tree, [(x,)])
+        expected = oracle.second_look(tree, (x,), expected, actual)
+        assert reference.child.alive
+    trios = zip(expected.targets, expected.limits, actual, strict=True)
+    return all(target.judge(tensor, limit, bitwise=bitwise) is None for target, limit, tensor in trios)
+
+
+def _ids(*rows: object) -> torch.Tensor:
+    return torch.tensor(rows)
+
+
+LOGITS = torch.tensor([[500.0, 1.0, 3.0, 2.0], [0.0, 1.0, 2.0, 3.0]])
+SHARES = torch.softmax(torch.tensor([2.0, 3.0]), 0)
+
+
+@pytest.mark.parametrize(
+    ("experts", "right"),
+    [
+        ([[0, 2], [3, 2]], True),
+        ([[0, 1], [3, 2]], True),  # its share is zero like that of others
+        ([[0, 0], [3, 2]], False),
+        ([[0, 4], [3, 2]], False),
+        ([[0, -1], [3, 2]], False),
+        ([[0, 2], [3, 1]], False),
+        ([[1, 0], [3, 2]], False),
+    ],
+)
+def test_what_has_underflowed_is_all_alike(judge: Judge, experts: list[list[int]], right: bool) -> None:
+    forward = "(lambda found: (found.values, found.indices))(torch.topk(torch.softmax(x, -1), 2, dim=-1))"
+    shares = torch.stack([torch.tensor([1.0, 0.0]), torch.softmax(LOGITS[1], 0)[[3, 2]]])
+    assert _judged(judge, forward, LOGITS, [shares, _ids(*experts)]) is right
+
+
+@pytest.mark.parametrize(
+    ("forward", "x", "actual", "right"),
+    [
+        # One tenth and three tenths: equal but for rounding.
+        ("(x * 0.1).cumsum(-1).argmax(-1)", [[1.0, 2.0, 1e-8]], [2], True),
+        ("(x * 0.1).cumsum(-1).argmax(-1)", [[1.0, 2.0, 1e-3]], [1], False),
+        ("x.argmax(-1)", [[1.0, 1.0000001, 0.5]], [0], False),  # inputs are as they are
+        ("(x.square() - 2 * x).argmin(-1)", [[3.0, INF, -INF, 5.0]], [0], True),  # of NaN that infinities make
+        ("(x.square() - 2 * x).argmin(-1)", [[3.0, INF, -INF, 5.0]], [4], False),
+        ("(x.square() - 2 * x).argmin(-1)", [[3.0, 2.0, 4.0, 5.0]], [0], False),
+    ],
+)
+def test_indices_of_what_is_computed(
+    judge: Judge, forward: str, x: list[list[float]], actual: list[int], right: bool
+) -> None:
+    assert _judged(judge, forward, torch.tensor(x), [_ids(*actual)]) is right
+
+
+def test_what_follows_from_another_pick_is_right_too(judge: Judge) -> None:
+    forward = "torch.tensor([10.0, 20.0, 30.0])[(x * 0.1).cumsum(-1).argmax(-1)]"
+    x = torch.tensor([[1.0, 2.0, 1e-8], [1.0, 2.0, 3.0]])
+    assert _judged(judge, forward, x, [torch.tensor([20.0, 30.0])])
+    assert _judged(judge, forward, x, [torch.tensor([30.0, 30.0])])
+    assert not _judged(judge, forward, x, [torch.tensor([10.0, 30.0])])
+
+
+def test_not_where_bits_are_asked_for(judge: Judge) -> None:
+    forward = "(x * 0.1).cumsum(-1).argmax(-1)"
+    x = torch.tensor([[1.0, 2.0, 1e-8]])
+    right = (x * 0.1).cumsum(-1).argmax(-1)
+    assert _judged(judge, forward, x, [right], bitwise=True)
+    assert not _judged(judge, forward, x, [3 - right], bitwise=True)
+
+
+def test_who_picks_nothing_is_not_asked_again(judge: Judge) -> None:
+    problem = read_problem(
+        "import torch\ndef reference(x):\n    return x * 2\ndef get_inputs():\n    return [torch.randn(3)]\n", "picks"
+    )
+    with judge.room.reference(problem) as reference:
+        oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(3))
+        made = oracle.inputs()
+        (expected,) = oracle.expect(made.tree, [made.tensors])
+        assert oracle.picking(made.tree, made.tensors, expected, [torch.zeros(3)]) is None
+        assert not oracle.picks
+
+
+def test_unordered_picks_may_come_in_any_order() -> None:
+    scores = torch.tensor([[1.0, 5.0, 3.0, 4.0]])
+    near = Near(torch.zeros_like(scores), torch.zeros(1, 1, dtype=torch.bool))
+    mine, theirs = torch.tensor([[1, 3]]), torch.tensor([[3, 1]])
+    assert torch.equal(near.allowed(Pick(scores, 1, mine, ordered=False), theirs), theirs)
+    assert torch.equal(near.allowed(Pick(scores, 1, mine, ordered=True), theirs), mine)
