@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -18,8 +18,9 @@ from evaluator.contender import ComparatorFailed
 from evaluator.errors import ChildFault, Rejection
 from evaluator.oracle import Oracle, candidate_state
 from evaluator.returned import check_apart, check_fresh, check_reply
-from evaluator.sizes import Sizes
-from evaluator.state import match_names
+from evaluator.second_look import second_look
+from evaluator.sizes import Sizes, in_turn
+from evaluator.state import STRETCHES, Stretch, match_names
 from evaluator.subject import RunReply, Subject, rejection
 from evaluator.types import Problem, Stage, Verdict
 
@@ -70,6 +71,7 @@ class Checker:
         self.report = Report()
         self.candidate: Subject
         self._ready: dict[str, Prepared | Rejection | None] = {}
+        self._turned: set[bool] = set()
 
     def prepare(self, sizes: Sizes, how: Callable[[], Prepared | None]) -> None:
         """Have the reference's part of `check` done, which then takes less time. Raises nothing."""
@@ -123,6 +125,8 @@ class Checker:
             self._many(oracle, plainest, tree, call_us, sizes, values_known=not oracle.stateful(tree, plainest.tensors))
         before = min(cases, key=lambda case: case.same).tensors if cases else oracle.inputs().tensors
         self._again(oracle, tree, matched, sizes, before)
+        if not oracle.moves_buffers(tree, before):
+            self._in_turn(oracle, sizes)
         self._unchanged(reply, snapshot)
         candidate.drop("first")
         if not sizes.hidden and sizes.adversarial and cases:
@@ -152,17 +156,36 @@ class Checker:
             (like,) = oracle.expect(tree, [tensors])
         self._renewed(Case("new parameters", tensors, like, 0), oracle, tree, matched, sizes)
         touches = _TOUCHES if oracle.parameters and sizes.adversarial and not sizes.hidden else 0
-        for _ in range(touches):
+        for turn in range(touches):
             with _reference_at_work(sizes):
-                oracle.touch()
+                oracle.touch(turn)
                 (expected,) = oracle.targets(tree, [tensors], like)
             case = Case("one element of a parameter changed", tensors, expected, 0)
             self._renewed(case, oracle, tree, matched, sizes)
+        if sizes.adversarial and not sizes.hidden and not oracle.moves_buffers(tree, tensors):
+            for how in STRETCHES:
+                self._stretched(how, oracle, tree, tensors, matched, sizes)
         with _reference_at_work(sizes):
             other = constants.with_other_numbers(oracle, tree, tensors) if sizes.adversarial else None
             found = oracle.expect(other, [tensors]) if other is not None else []
         for expected in found:
             self._renewed(Case("a number changed", tensors, expected, 0), oracle, other, matched, sizes)
+
+    def _stretched(
+        self,
+        how: Stretch,
+        oracle: Oracle,
+        tree: Any,
+        tensors: values.Tensors,
+        matched: Mapping[str, str],
+        sizes: Sizes,
+    ) -> None:
+        """Parameters far from where they began: a gain may be negative, a slope above one, a variance tiny."""
+        with ExitStack() as inside:
+            with _reference_at_work(sizes):
+                expected = inside.enter_context(oracle.stretched(how, tree, tensors))
+            if expected is not None:
+                self._renewed(Case(how.name, tensors, expected, 0), oracle, tree, matched, sizes)
 
     def _renewed(self, case: Case, oracle: Oracle, tree: Any, matched: Mapping[str, str], sizes: Sizes) -> None:
         self.candidate.load_state(candidate_state(oracle, matched))
@@ -173,6 +196,32 @@ class Checker:
         finally:
             self.candidate.finish(reply)
         self.candidate.drop("second")
+
+    def _in_turn(self, oracle: Oracle, sizes: Sizes) -> None:
+        """One new module that is called with several sizes one after the other, once for what is shown and once for
+        what is held out: what it keeps of the first call is no use for the next."""
+        if not sizes.adversarial or sizes.hidden in self._turned:
+            return
+        self._turned.add(sizes.hidden)
+        with _reference_at_work(sizes):
+            workloads = self.problem.workloads_for(self.reference.backend.kind)
+            found = [(one, oracle.elsewhere(one.sizes)) for one in in_turn(self.problem, workloads, sizes)]
+        known = [(one, *made) for one, made in found if made is not None]
+        if len(known) < 2:
+            return
+        names = self.candidate.construct("ModelNew", oracle.init, train=self.problem.train, seed=7)
+        self.candidate.load_state(candidate_state(oracle, match_names(oracle.names, names)))
+        before = ""
+        for one, tree, tensors, expected in known:
+            label = f"{one.label}{before and f' after {before}, in one module'}"
+            reply = self.candidate.run(tree, [tensors], slot="turn", timeout_s=self.first_call_s)
+            try:
+                case = Case("as the recipe makes them", tensors, expected, 0)
+                self._compare(oracle, tree, [case], reply, replace(one, label=label))
+            finally:
+                self.candidate.finish(reply)
+            self.candidate.drop("turn")
+            before = one.label
 
     def _many(self, oracle: Oracle, case: Case, tree: Any, most_us: float, sizes: Sizes, *, values_known: bool) -> None:
         """As many calls in a row as a moment and a little memory allow, all of whose outputs are kept: whoever hands
@@ -268,7 +317,7 @@ class Checker:
         """As `_finding`, but what can be told of wrong outputs at a second look alone."""
         if self._finding(case, outputs) is None:
             return None
-        expected = oracle.second_look(tree, case.tensors, case.expected, outputs)
+        expected = second_look(oracle, tree, case.tensors, case.expected, outputs)
         return self._finding(replace(case, expected=expected), outputs)
 
     def _finding(self, case: Case, outputs: Sequence[torch.Tensor]) -> dict[str, Any] | None:

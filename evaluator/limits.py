@@ -108,7 +108,7 @@ class Target:
     def sparing(self, actual: torch.Tensor, spared: torch.Tensor) -> Target:
         """What `actual` should be where it may hold the values in `spared` (NaN where there are none) in place of the
         reference's NaN."""
-        if self.integral or self.finite or self.oracle.is_complex():
+        if self.integral or self.finite or not self._computes():
             return self
         wide = _real(actual)
         able = self._own().isnan() & ((spared.isfinite() & wide.isfinite()) | (spared.isinf() & (wide == spared)))
@@ -120,7 +120,7 @@ class Target:
     def or_else(self, actual: torch.Tensor, others: Sequence[torch.Tensor]) -> Target:
         """What `actual` should be where each element may be that of any of `others`, which were computed as the oracle
         was: it is measured by the nearest one."""
-        if self.oracle.is_complex():
+        if not (self.integral or self._computes()):
             return self
         wide, best = actual.to(self.oracle.dtype), self.oracle
         for other in others:
@@ -130,6 +130,10 @@ class Target:
             return Target(best, None, self._inputs)
         moved = best != self.oracle
         return Target(best, torch.where(moved, best.to(self.reference.dtype), self.reference), self._inputs)
+
+    def _computes(self) -> bool:
+        """Whether its elements can be put together with others: not those of complex numbers, nor of eight bits."""
+        return not self.oracle.is_complex() and self.oracle.element_size() > 1
 
     def held(self) -> tuple[torch.Tensor, ...]:
         """The tensors that it keeps, some of them perhaps twice."""

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import itertools
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -15,14 +14,11 @@ from evaluator.child.spec import LayoutError
 from evaluator.claims import structure, tensor_claims
 from evaluator.errors import ChildError
 from evaluator.limits import Limit, Target
-from evaluator.state import random_parameters, random_statistics
+from evaluator.state import Stretch, random_parameters, random_statistics, stretched, stretched_statistics
 from evaluator.subject import Arguments, Subject
 from evaluator.types import Problem
 
 _CALL_S = 30.0
-_SHARES = (-1.0, 0.4, 2.0)  # of what lies between usual values: below, among and above them
-_SHRUNK = 1e6  # times smaller an output may be than what stands for infinity
-_GROUPS = 15  # of inputs whose NaN and infinities are replaced: all that four of them make
 _TOGETHER_BYTES = 512 << 20  # of inputs that several questions are put to the reference with at once
 
 Result = tuple[Any, list[torch.Tensor]]  # what one call returned, as claimed, and its tensors
@@ -74,8 +70,8 @@ class Oracle:
             )
         )
         names = [b.name for b in self.names.buffers]
-        made = backend.fetch(child, [b.claim for b in self.names.buffers])
-        self.buffers = random_statistics(dict(zip(names, made, strict=True)), generator)
+        self._made_buffers = dict(zip(names, backend.fetch(child, [b.claim for b in self.names.buffers]), strict=True))
+        self.buffers = random_statistics(self._made_buffers, generator)
         self.parameters: dict[str, torch.Tensor] = {}
         self._stateful: bool | None = None if self.buffers else False
         self._moves_buffers: bool | None = self._stateful
@@ -103,14 +99,50 @@ class Oracle:
         self.parameters = random_parameters(self._made, self.generator)
         self.subject.load_state({**self.parameters, **self.buffers})
 
-    def touch(self) -> None:
-        """A new value for one element of one parameter, picked at random; all else as it is."""
+    def touch(self, turn: int) -> None:
+        """A new value for one element of one parameter, picked at random, in every other turn one that is a 64th
+        larger; all else as it is. All parameters have their turns."""
         names = [name for name, value in self.parameters.items() if value.is_floating_point() and value.numel()]
         if names:
-            name = names[int(torch.randint(len(names), (1,), generator=self.generator, device=self.generator.device))]
+            name = names[(self._seed() if turn == 0 else turn // 2) % len(names)]
+            before = self.parameters[name]
             fresh = random_parameters({name: self._made[name]}, self.generator)[name]
-            self.parameters[name] = values.with_element_of(self.parameters[name], fresh, self.generator)
+            larger = (before.double() * (1 + 1 / 64)).to(before.dtype)
+            self.parameters[name] = values.with_element_of(before, larger if turn % 2 else fresh, self.generator)
         self.subject.load_state({**self.parameters, **self.buffers})
+
+    @contextlib.contextmanager
+    def stretched(self, how: Stretch, tree: Any, tensors: Sequence[torch.Tensor]) -> Iterator[Expected | None]:
+        """Inside, the module has parameters and statistics far from where they began. What it then returns; None where
+        that is not finite, or nothing to go by."""
+        usual = self.parameters, self.buffers
+        try:
+            yield self._stretched(how, tree, tensors) if self._made or self.buffers else None
+        finally:
+            self.parameters, self.buffers = usual
+            self.subject.load_state({**self.parameters, **self.buffers})
+
+    def _stretched(self, how: Stretch, tree: Any, tensors: Sequence[torch.Tensor]) -> Expected | None:
+        self.parameters = stretched(self.parameters, how, self.generator)
+        self.buffers = stretched_statistics(self.buffers, self._made_buffers)
+        self.subject.load_state({**self.parameters, **self.buffers})
+        tried = self.tried(tree, [tensors])
+        if tried is None or not all(map(values.is_finite, tried[0][1])):
+            return None
+        (expected,) = self.expect(tree, [tensors])
+        return expected if expected.informative and all(t.integral or t.finite for t in expected.targets) else None
+
+    def elsewhere(self, sizes: Mapping[str, Any]) -> tuple[Any, Sequence[torch.Tensor], Expected] | None:
+        """Inputs of other sizes for the same module, and what it returns; None where these sizes make another module,
+        or the reference does not take them."""
+        init = self.subject.recipe("get_init_inputs", sizes, self._seed())
+        if init.tensors or self.init.tensors or init.tree != self.init.tree:
+            return None
+        made = self.subject.recipe("get_inputs", sizes, self._seed())
+        if self.tried(made.tree, [made.tensors]) is None:
+            return None
+        (expected,) = self.expect(made.tree, [made.tensors])
+        return (made.tree, made.tensors, expected) if expected.informative else None
 
     def changed_buffers(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> dict[str, torch.Tensor]:
         """What buffers that forward changes hold after these calls; the reference then has its first ones again."""
@@ -193,69 +225,6 @@ class Oracle:
         found = [self._expected(*five) for five in zip(own, wide, moved or wide, shaken, calls, strict=True)]
         return found, beside if beside is not None else self._own(tree, others)
 
-    def sparing(
-        self, tree: Any, tensors: Sequence[torch.Tensor], expected: Expected, outputs: Sequence[torch.Tensor]
-    ) -> Expected | None:
-        """What is expected of outputs that are finite where the reference's are NaN because of NaN or infinities among
-        the inputs that have no influence there: the outputs are the same whichever finite values stand in for those of
-        an input, or of several. A product with zero is NaN for them, and who leaves that product out is right: a causal
-        attention that does not read what its mask forbids. Infinities are right where outputs become as large as inputs
-        do in place of infinite ones. None where there is nothing of that kind.
-        """
-        if all(target.integral or target.finite for target in expected.targets):
-            return None
-        odd = [index for index, tensor in enumerate(tensors) if not values.is_finite(tensor)]
-        if not odd:
-            return None
-        groups = [some for size in range(1, len(odd) + 1) for some in itertools.combinations(odd, size)][:_GROUPS]
-        calls = [values.filled(tensors, group, share) for group in groups for share in _SHARES]
-        calls.append(values.large_for_infinite(tensors))
-        found = self._wide_or_none(tree, calls)
-        if found is None:
-            return None
-        made = iter([_wider(tensor) for tensor in some] for _, some in found)
-        spared = [torch.full_like(_wider(target.oracle), torch.nan) for target in expected.targets]
-        for _ in groups:
-            first, *others = (next(made) for _ in _SHARES)
-            for place, (one, *rest) in enumerate(zip(first, *others, strict=True)):
-                same = torch.stack([one == other for other in rest]).all(0) & spared[place].isnan()
-                spared[place] = torch.where(same, one, spared[place])
-        for place, one in enumerate(next(made)):
-            grows = spared[place].isnan() & (one.abs() > values.LARGEST / _SHRUNK)
-            spared[place] = torch.where(grows, one.sign() * torch.inf, spared[place])
-        trios = zip(expected.targets, outputs, spared, strict=True)
-        return replace(expected, targets=tuple(target.sparing(actual, value) for target, actual, value in trios))
-
-    def picking(
-        self, tree: Any, tensors: Sequence[torch.Tensor], expected: Expected, outputs: Sequence[torch.Tensor]
-    ) -> Expected | None:
-        """What is expected of outputs that follow from other picks than the reference's among scores that rounding does
-        not tell apart (`child.picks`): their own integers where these are such picks, else the runners-up. None where
-        the reference picks nothing."""
-        if (
-            self.problem.bitwise
-            or not (self.picks and self.lifts)
-            or self.mutated(tree)
-            or self.stateful(tree, tensors)
-        ):
-            return None
-        given = [actual for target, actual in zip(expected.targets, outputs, strict=True) if target.integral]
-        given = [actual for actual in given if actual.dtype in (torch.int32, torch.int64)]
-        try:
-            found = self.subject.picked(tree, tensors, given, timeout_s=_CALL_S)
-        except ChildError as fault:
-            self.picks = fault.kind != "PicksNothing"
-            return None
-        targets = zip(expected.targets, outputs, *found, strict=True)
-        return replace(expected, targets=tuple(target.or_else(actual, others) for target, actual, *others in targets))
-
-    def second_look(
-        self, tree: Any, tensors: Sequence[torch.Tensor], expected: Expected, outputs: Sequence[torch.Tensor]
-    ) -> Expected:
-        """What is expected of outputs that are not what was expected, for which there may be a good reason."""
-        expected = self.sparing(tree, tensors, expected, outputs) or expected
-        return self.picking(tree, tensors, expected, outputs) or expected
-
     def again(self, tree: Any, tensors: Sequence[torch.Tensor]) -> list[Result]:
         """What two more calls return, at the reference's own precision; each the first one for a module with state."""
         if self.stateful(tree, tensors):
@@ -325,7 +294,7 @@ class Oracle:
             self.lifts = False  # the reference, as it is, becomes the oracle
             return None
 
-    def _wide_or_none(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[Result] | None:
+    def wide_or_none(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[Result] | None:
         """What calls return in float64, or as the reference computes; None where one raises, which says nothing of
         lifting."""
         lifts = self.lifts
@@ -378,11 +347,6 @@ class Oracle:
 
     def _seed(self) -> int:
         return int(torch.randint(1 << 31, (1,), generator=self.generator))
-
-
-def _wider(tensor: torch.Tensor) -> torch.Tensor:
-    """Complex outputs are not asked about."""
-    return tensor.real.double()
 
 
 def candidate_state(oracle: Oracle, names: Mapping[str, str]) -> dict[str, torch.Tensor]:

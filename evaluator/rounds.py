@@ -21,6 +21,7 @@ from evaluator.limits import Finding
 from evaluator.oracle import Expected, Oracle
 from evaluator.returned import check_fresh, check_reply
 from evaluator.room import Room
+from evaluator.second_look import second_look
 from evaluator.subject import rejection
 from evaluator.types import Clock, DeviceKind, Stage, Verdict, Workload
 
@@ -319,7 +320,7 @@ class Rounds:
             expected = exact.loosened(values.Rounding().slack).widest([expected])
             if not expected.informative:
                 return None
-        return _finding(self.oracle.second_look(self.tree, inputs, expected, outputs), outputs)
+        return _finding(second_look(self.oracle, self.tree, inputs, expected, outputs), outputs)
 
     def _check_inputs(self, call: int, before: Sequence[torch.Tensor], after: Sequence[torch.Tensor]) -> None:
         for index, (mine, theirs) in enumerate(zip(before, after, strict=True)):

@@ -60,3 +60,19 @@ def varied_sizes(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Si
         wanted = [1, value - 1, value + 1, *([2 * value] if problem.domain is Domain.GENERAL else [])]
         for other in dict.fromkeys(n for n in wanted if n >= 1 and n != value):
             yield Sizes(f"{key}={other}", {**base.sizes, key: other}, adversarial=False)
+
+
+def in_turn(problem: Problem, workloads: Sequence[Workload], sizes: Sizes) -> list[Sizes]:
+    """Sizes for one module to be called with one after the other: small ones, the largest, others in between; what is
+    held out, then the largest that is shown."""
+    shown = [Sizes(w.name, w.sizes) for w in workloads if not w.held_out]
+    every = sorted([*shown, *varied_sizes(problem, workloads)], key=_extent)
+    if sizes.hidden:
+        return [sizes, every[-1]] if every else []
+    if len(every) < 2:
+        return []
+    return [every[0], every[-1], every[len(every) // 2]] if len(every) > 2 else [*every, every[0]]
+
+
+def _extent(sizes: Sizes) -> int:
+    return sum(value for value in sizes.sizes.values() if type(value) is int)

@@ -3,13 +3,34 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 
 import torch
 
 from evaluator.errors import Rejection
 from evaluator.subject import Named, StateNames
 from evaluator.types import Stage, Verdict
-from evaluator.values import random_like
+from evaluator.values import clone, on_device, random_like
+
+_NEARLY_NOTHING = 1e-6
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """A way to change parameters, element by element: by factors from `least` to `most`, all magnitudes alike, a share
+    of them `negative`."""
+
+    name: str
+    least: float
+    most: float
+    negative: float = 0.0
+
+
+STRETCHES = (
+    Stretch("parameters of either sign", 1 / 8, 8.0, negative=0.5),
+    Stretch("larger parameters", 1.0, 32.0),
+    Stretch("smaller parameters", 1e-3, 1.0),
+)
 
 
 def random_parameters(values: Mapping[str, torch.Tensor], generator: torch.Generator) -> dict[str, torch.Tensor]:
@@ -24,6 +45,37 @@ def random_statistics(values: Mapping[str, torch.Tensor], generator: torch.Gener
     """Buffers as they were made, but those that are all zeros or all ones, which training would have made something
     else (a batch norm's running mean and variance): these as parameters are."""
     return {name: random_like(value, generator) if _is_untrained(value) else value for name, value in values.items()}
+
+
+def stretched(
+    parameters: Mapping[str, torch.Tensor], how: Stretch, generator: torch.Generator
+) -> dict[str, torch.Tensor]:
+    """Floating values as training may leave them, far from where they began. Others as they are."""
+    return {name: _stretched(value, how, generator) for name, value in parameters.items()}
+
+
+def stretched_statistics(
+    buffers: Mapping[str, torch.Tensor], made: Mapping[str, torch.Tensor]
+) -> dict[str, torch.Tensor]:
+    """Buffers in which elements of positive ones that training would change are nearly nothing, as the variance of a
+    channel that is never active is. `made` are the buffers as the constructor makes them."""
+    found = {}
+    for name, value in buffers.items():
+        copy = clone(value)
+        if _is_untrained(made[name]) and value.numel() > 1 and bool((value > 0).all()):
+            copy.reshape(-1)[:: max(2, value.numel() // 4)] *= _NEARLY_NOTHING
+        found[name] = copy
+    return found
+
+
+def _stretched(value: torch.Tensor, how: Stretch, generator: torch.Generator) -> torch.Tensor:
+    copy = clone(value)
+    if value.is_floating_point() and value.numel():
+        own = on_device(generator, value.device)
+        share, coin = torch.rand((2, *value.shape), generator=own, device=value.device)
+        factor = how.least * (how.most / how.least) ** share
+        copy.mul_(torch.where(coin < how.negative, -factor, factor))
+    return copy
 
 
 def _is_untrained(value: torch.Tensor) -> bool:

@@ -88,12 +88,35 @@ def lifting(mode: LiftMode) -> Iterator[LiftMode]:
     fused = torch._C._get_mkldnn_enabled()
     torch._C._set_mkldnn_enabled(False)
     try:
-        with mode:
+        with _without_fused_attention(), mode:
             yield mode
     finally:
         torch._C._set_mkldnn_enabled(fused)
         nn.RNNBase.check_input = check  # type: ignore[method-assign]
         torch.set_default_dtype(before)
+
+
+@contextmanager
+def _without_fused_attention() -> Iterator[None]:
+    """A GPU's fused kernels for attention and whole encoder layers, chosen by what dtypes are outside the mode, have no
+    float64 either."""
+    if not torch.cuda.is_initialized():
+        yield
+        return
+    backends = torch.backends.cuda
+    flags = (
+        (backends.enable_flash_sdp, backends.flash_sdp_enabled()),
+        (backends.enable_mem_efficient_sdp, backends.mem_efficient_sdp_enabled()),
+        (backends.enable_cudnn_sdp, backends.cudnn_sdp_enabled()),
+        (torch.backends.mha.set_fastpath_enabled, torch.backends.mha.get_fastpath_enabled()),
+    )
+    for switch, _ in flags:
+        switch(False)
+    try:
+        yield
+    finally:
+        for switch, before in flags:
+            switch(before)
 
 
 def _unasked(*_: Any) -> None:

@@ -10,6 +10,7 @@ import torch
 from evaluator.judge import Judge
 from evaluator.oracle import Oracle
 from evaluator.problem import read_problem
+from evaluator.second_look import sparing
 
 NAN, INF = math.nan, math.inf
 MATRIX = "torch.tensor([[1.0, 0.0], [2.0, 3.0]])"
@@ -40,7 +41,7 @@ def test_what_has_no_influence(judge: Judge, forward: str, x: list[float], actua
         oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(3))
         tree, tensors, outputs = oracle.inputs().tree, (torch.tensor(x),), [torch.tensor(actual)]
         (expected,) = oracle.expect(tree, [tensors])
-        expected = oracle.sparing(tree, tensors, expected, outputs) or expected
+        expected = sparing(oracle, tree, tensors, expected, outputs) or expected
     found = expected.targets[0].judge(outputs[0], expected.limits[0])
     assert (found is None) is right, found
 
@@ -54,7 +55,7 @@ def test_finite_inputs_are_nobodys_excuse(judge: Judge) -> None:
         oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(3))
         made = oracle.inputs()
         (expected,) = oracle.expect(made.tree, [made.tensors])
-        assert oracle.sparing(made.tree, made.tensors, expected, [torch.ones(2)]) is None
+        assert sparing(oracle, made.tree, made.tensors, expected, [torch.ones(2)]) is None
 
 
 def test_a_reference_that_takes_no_number_there_is_not_asked_again(judge: Judge) -> None:
@@ -65,9 +66,9 @@ def test_a_reference_that_takes_no_number_there_is_not_asked_again(judge: Judge)
         oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(3))
         tree, tensors = oracle.inputs().tree, (torch.tensor([5.0, NAN]),)
         (expected,) = oracle.expect(tree, [tensors])
-        assert oracle.sparing(tree, tensors, expected, [torch.ones(2)]) is not None
+        assert sparing(oracle, tree, tensors, expected, [torch.ones(2)]) is not None
         tensors = (torch.tensor([9.0, NAN]),)  # what is above it is refused
         (expected,) = oracle.expect(tree, [tensors])
-        assert oracle.sparing(tree, tensors, expected, [torch.ones(2)]) is None
+        assert sparing(oracle, tree, tensors, expected, [torch.ones(2)]) is None
         assert oracle.lifts
         assert reference.child.alive

@@ -1,0 +1,91 @@
+"""Outputs that are not what was expected, for which there may be a good reason: NaN that has no influence, and picks
+that rounding decides."""
+
+from __future__ import annotations
+
+import itertools
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any
+
+import torch
+
+from evaluator import values
+from evaluator.errors import ChildError
+from evaluator.oracle import Expected, Oracle
+
+_CALL_S = 30.0
+_SHARES = (-1.0, 0.4, 2.0)  # of what lies between usual values: below, among and above them
+_SHRUNK = 1e6  # times smaller an output may be than what stands for infinity
+_GROUPS = 15  # of inputs whose NaN and infinities are replaced: all that four of them make
+
+
+def second_look(
+    oracle: Oracle, tree: Any, tensors: Sequence[torch.Tensor], expected: Expected, outputs: Sequence[torch.Tensor]
+) -> Expected:
+    """What is expected of outputs that are not what was expected, for which there may be a good reason."""
+    expected = sparing(oracle, tree, tensors, expected, outputs) or expected
+    return picking(oracle, tree, tensors, expected, outputs) or expected
+
+
+def sparing(
+    oracle: Oracle, tree: Any, tensors: Sequence[torch.Tensor], expected: Expected, outputs: Sequence[torch.Tensor]
+) -> Expected | None:
+    """What is expected of outputs that are finite where the reference's are NaN because of NaN or infinities among
+    the inputs that have no influence there: the outputs are the same whichever finite values stand in for those of
+    an input, or of several. A product with zero is NaN for them, and who leaves that product out is right: a causal
+    attention that does not read what its mask forbids. Infinities are right where outputs become as large as inputs
+    do in place of infinite ones. None where there is nothing of that kind.
+    """
+    if all(target.integral or target.finite for target in expected.targets):
+        return None
+    odd = [index for index, tensor in enumerate(tensors) if not values.is_finite(tensor)]
+    if not odd:
+        return None
+    groups = [some for size in range(1, len(odd) + 1) for some in itertools.combinations(odd, size)][:_GROUPS]
+    calls = [values.filled(tensors, group, share) for group in groups for share in _SHARES]
+    calls.append(values.large_for_infinite(tensors))
+    found = oracle.wide_or_none(tree, calls)
+    if found is None:
+        return None
+    made = iter([_wider(tensor) for tensor in some] for _, some in found)
+    spared = [torch.full_like(_wider(target.oracle), torch.nan) for target in expected.targets]
+    for _ in groups:
+        first, *others = (next(made) for _ in _SHARES)
+        for place, (one, *rest) in enumerate(zip(first, *others, strict=True)):
+            same = torch.stack([one == other for other in rest]).all(0) & spared[place].isnan()
+            spared[place] = torch.where(same, one, spared[place])
+    for place, one in enumerate(next(made)):
+        grows = spared[place].isnan() & (one.abs() > values.LARGEST / _SHRUNK)
+        spared[place] = torch.where(grows, one.sign() * torch.inf, spared[place])
+    trios = zip(expected.targets, outputs, spared, strict=True)
+    return replace(expected, targets=tuple(target.sparing(actual, value) for target, actual, value in trios))
+
+
+def picking(
+    oracle: Oracle, tree: Any, tensors: Sequence[torch.Tensor], expected: Expected, outputs: Sequence[torch.Tensor]
+) -> Expected | None:
+    """What is expected of outputs that follow from other picks than the reference's among scores that rounding does
+    not tell apart (`child.picks`): their own integers where these are such picks, else the runners-up. None where
+    the reference picks nothing."""
+    if (
+        oracle.problem.bitwise
+        or not (oracle.picks and oracle.lifts)
+        or oracle.mutated(tree)
+        or oracle.stateful(tree, tensors)
+    ):
+        return None
+    given = [actual for target, actual in zip(expected.targets, outputs, strict=True) if target.integral]
+    given = [actual for actual in given if actual.dtype in (torch.int32, torch.int64)]
+    try:
+        found = oracle.subject.picked(tree, tensors, given, timeout_s=_CALL_S)
+    except ChildError as fault:
+        oracle.picks = fault.kind != "PicksNothing"
+        return None
+    targets = zip(expected.targets, outputs, *found, strict=True)
+    return replace(expected, targets=tuple(target.or_else(actual, others) for target, actual, *others in targets))
+
+
+def _wider(tensor: torch.Tensor) -> torch.Tensor:
+    """Complex outputs are not asked about."""
+    return tensor.real.double()
