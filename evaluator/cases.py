@@ -11,7 +11,7 @@ import torch
 
 from evaluator import constants, structure, values
 from evaluator.child.spec import LayoutError
-from evaluator.errors import ChildError, ChildFault, Rejection
+from evaluator.errors import ChildError, ChildFault, Rejection, SizesSpoil
 from evaluator.oracle import Expected, Oracle
 from evaluator.sizes import Sizes
 from evaluator.subject import Subject
@@ -62,6 +62,8 @@ def prepared(
     try:
         return _Maker(problem, reference, sizes, generator).make(first=first)
     except (ChildFault, LayoutError) as fault:
+        if not sizes.adversarial and isinstance(fault, ChildError) and fault.spoils:
+            raise SizesSpoil(sizes.label, fault) from fault
         if not sizes.adversarial and reference.child.alive:
             return None
         raise Rejection(

@@ -16,7 +16,6 @@ import torch
 from evaluator import counters, sanitizer, stats
 from evaluator.clockwork import Clockwork, first_call_limit_s
 from evaluator.contender import Contender
-from evaluator.correctness import Checker
 from evaluator.errors import EvaluatorError, Rejection
 from evaluator.guests import Guest, small_calls
 from evaluator.judge import Judge, secret_generator
@@ -72,7 +71,7 @@ def confirm(
     clock = Clockwork()
     try:
         judge.probe()
-        return _confirm(judge, problem, candidate, champion, baseline, clock)
+        return judge.left_out.surviving(problem, lambda: _confirm(judge, problem, candidate, champion, baseline, clock))
     except Rejection as found:
         return judge.refusal(problem, candidate, found, clock)
     except EvaluatorError as error:
@@ -125,7 +124,7 @@ def _check(
         judge.start_candidate(candidate, Stage.CONFIRM) as subject,
         judge.shared(),
     ):
-        checker = Checker(problem, reference, generator, first_call_limit_s(candidate))
+        checker = judge.checker(problem, candidate, reference, generator)
         checked = judge.checked(candidate, subject, checker, workloads, Stage.CONFIRM)
         evidence: dict[str, Any] = {"correctness": checked.evidence()}
         kernels = judge.resources(subject, Stage.CONFIRM)["kernels"]

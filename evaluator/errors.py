@@ -3,6 +3,7 @@
 EvaluatorError
 ├── ProblemError              a Problem's source cannot be read as one; says where and what to do
 ├── Rejection                 a Candidate (or reference) is judged: ends an Evaluation with a Verdict
+├── SizesSpoil                a reference loses its device on sizes that no Workload has: they have to be left out
 ├── LockTimeout               the device stayed in somebody else's hands
 ├── CageError                 this machine or our own set-up failed; never the Candidate's fault
 └── ChildFault                something that a caged child did; says enough for a Verdict
@@ -45,6 +46,14 @@ class Rejection(EvaluatorError):
         self.evidence = evidence
 
 
+class SizesSpoil(EvaluatorError):
+    """The reference lost its device on sizes that no Workload has; `label` names them."""
+
+    def __init__(self, label: str, why: object) -> None:
+        super().__init__(f"on {label}, which no workload has, the reference loses its device: {why}")
+        self.label = label
+
+
 class LockTimeout(EvaluatorError):
     """A device could not be had in time."""
 
@@ -84,6 +93,11 @@ class ChildError(ChildFault):
             or "cannot allocate memory" in text  # the kernel's own words
             or "out of memory" in text
         )
+
+    @property
+    def spoils(self) -> bool:
+        """Whether the child has lost its device: after a failed assertion on a GPU nothing runs there any more."""
+        return self.kind == "AcceleratorError"
 
 
 class ChildTimeout(ChildFault):

@@ -29,7 +29,7 @@ from evaluator.plain import is_plain
 from evaluator.room import Room
 from evaluator.sanitizer import Known
 from evaluator.screen import Screened, screen
-from evaluator.sizes import Sizes, sizes_to_check
+from evaluator.sizes import LeftOut, Sizes, sizes_to_check
 from evaluator.state import match_names
 from evaluator.subject import Subject, rejection
 from evaluator.timing import BRIEFLY, FOR_LIBRARIES, Bench, Rules, Watched
@@ -71,6 +71,7 @@ class Judge:
         self.lost = self._suspicious = False
         self.built = BuiltFiles.here(self.environment)
         self.tools = Known()
+        self.left_out = LeftOut()
         memory_bytes = self.device.facts.get("memory_bytes")
         self.kept_cases = KeptCases(int(memory_bytes * _KEPT_SHARE) if memory_bytes else _KEPT_BYTES)
 
@@ -112,7 +113,7 @@ class Judge:
         try:
             self.probe()
             self.room.replenish(self.shared)
-            return self._judge(problem, candidate, baseline, clock)
+            return self.left_out.surviving(problem, lambda: self._judge(problem, candidate, baseline, clock))
         except Rejection as found:
             return self.refusal(problem, candidate, found, clock)
         except (ComparatorFailed, EvaluatorError) as error:
@@ -120,6 +121,12 @@ class Judge:
         except torch.OutOfMemoryError as error:  # ours: what a Candidate runs out of is told by its child
             self.kept_cases.clear()
             return self.internal_error(problem, candidate, EvaluatorError(str(error)[:300]), clock)
+
+    def checker(
+        self, problem: Problem, candidate: Candidate, reference: Subject, generator: torch.Generator
+    ) -> Checker:
+        """What checks a Candidate against a reference."""
+        return Checker(problem, reference, generator, first_call_limit_s(candidate), self.left_out.of(problem))
 
     def probe(self) -> None:
         """After a fault, and before anything else is judged: a Candidate must not answer for what the one before it
@@ -147,7 +154,7 @@ class Judge:
         generator = secret_generator()
         timed = adapter(candidate.language).timed_on(self.backend.kind)
         with self._reference(problem) as reference, ExitStack() as children:
-            checker = Checker(problem, reference, generator, first_call_limit_s(candidate))
+            checker = self.checker(problem, candidate, reference, generator)
             with clock.during(Stage.BUILD):
                 subject = self._start_beside(candidate, checker, workloads)
                 children.callback(self.room.end, subject)

@@ -12,8 +12,9 @@ import torch
 from evaluator import values
 from evaluator.child.spec import LayoutError
 from evaluator.claims import structure, tensor_claims
-from evaluator.errors import ChildError
+from evaluator.errors import ChildError, SizesSpoil
 from evaluator.limits import Limit, Target
+from evaluator.sizes import Sizes
 from evaluator.state import Stretch, random_parameters, random_statistics, stretched, stretched_statistics
 from evaluator.subject import Arguments, Subject
 from evaluator.types import Problem
@@ -132,14 +133,18 @@ class Oracle:
         (expected,) = self.expect(tree, [tensors])
         return expected if expected.informative and all(t.integral or t.finite for t in expected.targets) else None
 
-    def elsewhere(self, sizes: Mapping[str, Any]) -> tuple[Any, Sequence[torch.Tensor], Expected] | None:
+    def elsewhere(self, sizes: Sizes) -> tuple[Any, values.Tensors, Expected] | None:
         """Inputs of other sizes for the same module, and what it returns; None where these sizes make another module,
-        or the reference does not take them."""
-        init = self.subject.recipe("get_init_inputs", sizes, self._seed())
-        if init.tensors or self.init.tensors or init.tree != self.init.tree:
-            return None
-        made = self.subject.recipe("get_inputs", sizes, self._seed())
-        if self.tried(made.tree, [made.tensors]) is None:
+        or the reference does not take them. Raises SizesSpoil."""
+        try:
+            init = self.subject.recipe("get_init_inputs", sizes.sizes, self._seed())
+            if init.tensors or self.init.tensors or init.tree != self.init.tree:
+                return None
+            made = self.subject.recipe("get_inputs", sizes.sizes, self._seed())
+            self._own(made.tree, [made.tensors])
+        except ChildError as fault:
+            if fault.spoils:
+                raise SizesSpoil(sizes.label, fault) from fault
             return None
         (expected,) = self.expect(made.tree, [made.tensors])
         return (made.tree, made.tensors, expected) if expected.informative else None

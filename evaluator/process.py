@@ -80,6 +80,7 @@ class ChildProcess:
         self._cleanups: list[Callable[[], None]] = []
         self._frozen: freezer.Frozen | None = None
         self._fault: ChildFault | None = None
+        self._spoiled = False  # whether its device serves it no more
         self._closed = False
         self._allowed_s = 0.0  # of the time that it has waited for a core in its life: what limits were extended by
         channel.setblocking(False)
@@ -98,7 +99,7 @@ class ChildProcess:
     @property
     def alive(self) -> bool:
         """Whether requests can still be made."""
-        return not self._closed and self._fault is None
+        return not self._closed and self._fault is None and not self._spoiled
 
     def output(self) -> str:
         """What the child printed so far (head and tail)."""
@@ -312,7 +313,9 @@ class ChildProcess:
         error, result = reply.get("error"), reply.get("ok")
         if isinstance(error, dict):
             kind, message, trace = (str(error.get(key, ""))[:8000] for key in ("kind", "message", "trace"))
-            raise ChildError(kind, message, trace, output=self.output())
+            found = ChildError(kind, message, trace, output=self.output())
+            self._spoiled = self._spoiled or found.spoils
+            raise found
         if not isinstance(result, dict):
             raise wire.WireError("a reply without a result")
         return result

@@ -122,8 +122,10 @@ class Room:
     def kept_reference(self, problem: Problem) -> Iterator[Subject]:
         """A child with the reference in it that may have served before. Raises ChildFault when it does not load."""
         subject = self._references.pop(problem.hash, None)
-        if subject is None or not subject.child.alive:
-            subject = self.reference(problem)
+        if subject is not None and not subject.child.alive:
+            self.end(subject)
+            subject = None
+        subject = subject or self.reference(problem)
         try:
             yield subject
         finally:

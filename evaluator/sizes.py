@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, TypeVar
 
 from evaluator import values
+from evaluator.errors import SizesSpoil
 from evaluator.types import Domain, Problem, Workload
+
+Done = TypeVar("Done")
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,6 +27,27 @@ class Sizes:
     def shown_label(self) -> str:
         """What evidence may say of it."""
         return "held-out workloads" if self.hidden else self.label
+
+
+class LeftOut:
+    """Sizes beside the Workloads' that references do not survive: they lose their device there."""
+
+    def __init__(self) -> None:
+        self._labels: dict[str, set[str]] = {}
+
+    def of(self, problem: Problem) -> Collection[str]:
+        """The labels of a Problem's."""
+        return self._labels.get(problem.hash, ())
+
+    def surviving(self, problem: Problem, work: Callable[[], Done]) -> Done:
+        """Do it, and again without the sizes that the reference did not survive. Raises what `work` raises."""
+        while True:
+            try:
+                return work()
+            except SizesSpoil as found:
+                if found.label in self.of(problem):
+                    raise
+                self._labels.setdefault(problem.hash, set()).add(found.label)
 
 
 def sizes_to_check(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Sizes]:
@@ -62,11 +86,14 @@ def varied_sizes(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Si
             yield Sizes(f"{key}={other}", {**base.sizes, key: other}, adversarial=False)
 
 
-def in_turn(problem: Problem, workloads: Sequence[Workload], sizes: Sizes) -> list[Sizes]:
+def in_turn(
+    problem: Problem, workloads: Sequence[Workload], sizes: Sizes, left_out: Collection[str] = ()
+) -> list[Sizes]:
     """Sizes for one module to be called with one after the other: small ones, the largest, others in between; what is
     held out, then the largest that is shown."""
     shown = [Sizes(w.name, w.sizes) for w in workloads if not w.held_out]
-    every = sorted([*shown, *varied_sizes(problem, workloads)], key=_extent)
+    varied = [one for one in varied_sizes(problem, workloads) if one.label not in left_out]
+    every = sorted([*shown, *varied], key=_extent)
     if sizes.hidden:
         return [sizes, every[-1]] if every else []
     if len(every) < 2:

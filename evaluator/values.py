@@ -86,6 +86,12 @@ def _scaled(factor: float) -> Callable[[torch.Tensor, torch.Generator], torch.Te
     return lambda tensor, generator: (tensor.double() * factor).to(tensor.dtype)
 
 
+def _huge(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """By 10000. Of float16, whose largest number is not much larger, by 1000: products of such numbers are as large as
+    an honest attention takes whose multiplications and additions are fused."""
+    return _scaled(1e3 if tensor.dtype is torch.float16 else 1e4)(tensor, generator)
+
+
 def _spread(least: float, most: float) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
     """Every element by a factor of its own, all magnitudes of factors alike."""
 
@@ -175,7 +181,7 @@ def _halves(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 _SWAMPED = Rounding(ulps=3, slack=100.0)
 LARGE = ValueSet("100 times larger", _scaled(100.0))
 SMALL = ValueSet("10000 times smaller", _scaled(1e-4), _SWAMPED)
-HUGE = ValueSet("10000 times larger", _scaled(1e4))
+HUGE = ValueSet("thousands of times larger", _huge)
 TINY = ValueSet("scaled by 1e-20", _scaled(1e-20), _SWAMPED)
 DENORMAL = ValueSet("denormal numbers", _denormal, _SWAMPED)
 LARGE_ONES = ValueSet("one large element in every row", _one_large)

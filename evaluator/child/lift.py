@@ -100,10 +100,10 @@ def lifting(mode: LiftMode) -> Iterator[LiftMode]:
 def _without_fused_attention() -> Iterator[None]:
     """A GPU's fused kernels for attention and whole encoder layers, chosen by what dtypes are outside the mode, have no
     float64 either."""
-    if not torch.cuda.is_initialized():
+    backends: Any = torch.backends.cuda
+    if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         yield
         return
-    backends = torch.backends.cuda
     flags = (
         (backends.enable_flash_sdp, backends.flash_sdp_enabled()),
         (backends.enable_mem_efficient_sdp, backends.mem_efficient_sdp_enabled()),

@@ -113,6 +113,11 @@ def _spread(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     return made * (1 + mode.plain_share(_terms(args, made)))
 
 
+def _nll(mode: Shaken, func: Any, args: Sequence[Any], made: Any) -> Any:
+    loss, weight = made
+    return loss * (1 + mode.plain_share(int(args[1].numel() // max(1, loss.numel())))), weight
+
+
 def _norm(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     x = args[0]
     if x.ndim == 0:
@@ -203,6 +208,13 @@ def _rounded(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     return made * (1 + mode.half_unit())
 
 
+_LOSSES = (
+    "mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss", "binary_cross_entropy",
+    "binary_cross_entropy_with_logits", "multi_margin_loss",
+)  # fmt: skip
+"""Sums of what is never negative, if they are sums: `_spread` looks."""
+
+
 _CHANGES: dict[str, Change] = {
     **dict.fromkeys(("mm", "bmm", "mv", "dot"), _product),
     **dict.fromkeys(("addmm", "baddbmm", "addmv"), _added_product),
@@ -211,8 +223,9 @@ _CHANGES: dict[str, Change] = {
     "cumsum": _scan,
     "trace": _trace,
     **dict.fromkeys(("exp", "exp2", "log", "log2", "tanh", "sigmoid", "erf", "sin", "cos"), _rounded),
-    **dict.fromkeys(("var", "std"), _spread),
+    **dict.fromkeys(("var", "std", *_LOSSES), _spread),
     **dict.fromkeys(("linalg_vector_norm", "norm"), _norm),
+    **dict.fromkeys(("nll_loss_forward", "nll_loss2d_forward"), _nll),
     "_softmax": _softmax,
     "_log_softmax": _log_softmax,
     "logsumexp": _logsumexp,

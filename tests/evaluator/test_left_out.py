@@ -1,0 +1,45 @@
+"""Sizes that no workload has and the reference does not survive are left out; the others are judged as ever."""
+
+from __future__ import annotations
+
+from evaluator.confirm import confirm
+from evaluator.judge import Judge
+from evaluator.problem import read_problem
+from evaluator.types import Candidate, Language, Verdict
+from tests.evaluator.rooms import eager_only
+
+SPOILED = '''"""A reference that loses its device for a single row, as a failed assertion on a GPU does."""
+import torch
+
+WORKLOADS = [{"name": "small", "rows": 64, "hidden": 256}, {"name": "other", "rows": 48, "hidden": 256}]
+spoiled = []
+
+
+class AcceleratorError(RuntimeError):
+    pass
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        if len(x) == 1 or spoiled:
+            spoiled.append(1)
+            raise AcceleratorError("device-side assert triggered")
+        return x * 2
+
+
+def get_inputs(rows=64, hidden=256):
+    return [torch.randn(rows, hidden)]
+'''
+KERNEL = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return {}\n"
+
+
+def test_a_reference_that_loses_its_device(judge: Judge) -> None:
+    problem = read_problem(SPOILED, "spoiled")
+    right = Candidate(source=KERNEL.format("x + x"), language=Language.TORCH, proposer="test")
+    wrong = Candidate(source=KERNEL.format("x + 1"), language=Language.TORCH, proposer="test")
+    found = judge.judge(problem, right, eager_only(judge, problem))
+    assert found.verdict is Verdict.PASSED, found.reason
+    assert "rows=1" in found.evidence["correctness"]["skipped"]
+    assert judge.left_out.of(problem) == {"rows=1"}
+    assert judge.judge(problem, wrong, eager_only(judge, problem)).verdict is Verdict.INCORRECT_VALUES
+    assert confirm(judge, problem, right).verdict is Verdict.PASSED
