@@ -83,15 +83,16 @@ class Inputs:
         return [kind for kind, tensors in zip(wanted, changed, strict=True) if self._takes([tensors])]
 
     def link(self, inputs: values.Tensors, output: int, output_elements: int) -> chain.Link | None:
-        """New coefficients for the largest random input, an integer one where there is no other; None where nothing can
-        be chained."""
+        """New coefficients for all random floating inputs, the largest ones where there are very many, or for the
+        largest integer one where there is none; None where nothing can be chained."""
         free = [index for index in range(len(inputs)) if self.mixed and self._linkable(index, inputs[index])]
-        able = [i for i in free if self._mixes[i]] or [i for i in free if inputs[i].dtype is not torch.bool]
+        free.sort(key=lambda i: -inputs[i].numel() * inputs[i].element_size())
+        able = _apart([i for i in free if self._mixes[i]], inputs)[: chain.MOST_INPUTS]
+        able = able or [i for i in free if inputs[i].dtype is not torch.bool][:1]
         if not able:
             return None
-        largest = max(able, key=lambda i: inputs[i].numel() * inputs[i].element_size())
-        zeros = self._structures[largest].zeros
-        return chain.make_link(inputs, largest, output, output_elements, self._generator, zeros)
+        zeros = {index: self._structures[index].zeros for index in able}
+        return chain.make_link(inputs, sorted(able), output, output_elements, self._generator, zeros)
 
     def shuffled(self, things: Sequence[Thing]) -> list[Thing]:
         """In an order that nobody can guess."""
@@ -137,3 +138,16 @@ class Inputs:
 
     def _takes(self, calls: Sequence[values.Tensors]) -> bool:
         return self._oracle.tried(self.tree, calls) is not None
+
+
+def _apart(indices: Sequence[int], inputs: values.Tensors) -> list[int]:
+    """Those of the inputs whose memory none before them shares."""
+    ends: list[tuple[int, int]] = []
+    found = []
+    for index in indices:
+        start = inputs[index].data_ptr()
+        end = start + inputs[index].numel() * inputs[index].element_size()
+        if all(end <= other or start >= its_end for other, its_end in ends):
+            ends.append((start, end))
+            found.append(index)
+    return found

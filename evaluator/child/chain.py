@@ -1,9 +1,10 @@
-"""The chain of a timed round: a few elements of the next call's input depend on what the last call returned.
+"""The chain of a timed round: a few elements of the next call's inputs depend on what the last call returned.
 
-One element in every 4 KiB of one input tensor is overwritten with one of eight values, which the same 4 KiB of the
-first call's input held; which one, the bits of one element of the last output say. Where the elements lie, which output
-elements are read, what is added to their bits and the eight values ("coefficients") are made by the judge for every
-round, and become visible with the round's inputs. So a step waits for one load only that depends on the last output.
+One element in every 4 KiB of each random input tensor is overwritten with one of eight values, which the same 4 KiB of
+the first call's input held; which one, the bits of one element of the last output say. Where the elements lie, which
+output elements are read, what is added to their bits and the eight values ("coefficients") are made by the judge for
+every round, and become visible with the round's inputs. So a step waits for one load only that depends on the last
+output. An input that were left out could be worked on for all calls of a round at once, however small it is.
 
 Judge and child run this very code: the child between two calls, the judge on its snapshot of the outputs. A child that
 skips the step, merges calls, reorders them or returns outputs that are not complete works on other inputs than those
@@ -16,6 +17,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import accumulate
 from typing import Any
 
 import torch
@@ -25,9 +27,10 @@ from evaluator.child.spec import LayoutError, TensorSpec
 BLOCK_BYTES = 4096
 VALUES = 8
 ROWS = 3 + VALUES  # of the coefficients: where, output element, addend, values
+MOST_INPUTS = 8  # that one step changes
 MIX = 0x9E3779B97F4A7C15 - (1 << 64)
 SHIFT = 24
-_FEW = 6  # positions; up to so many, Python's own numbers are quicker than NumPy's arrays
+_FEW = 12  # positions; up to so many, Python's own numbers are quicker than NumPy's arrays
 _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _NUMPY = {
     torch.float64: "int64", torch.float32: "int32", torch.float16: "int16", torch.int64: "int64", torch.int32: "int32",
@@ -40,11 +43,29 @@ Numbers = list[tuple[int, int, int, list[int]]]
 
 @dataclass(frozen=True)
 class Link:
-    """Input tensor `input` is changed by output tensor `output` (positions among a call's tensors)."""
+    """Input tensors `inputs` are changed by output tensor `output` (positions among a call's tensors). The first
+    counts[0] columns of the coefficients are for the first of them, the next counts[1] for the second, and so on."""
 
-    input: int
+    inputs: tuple[int, ...]
     output: int
+    counts: tuple[int, ...]
     coefficients: torch.Tensor  # int64, ROWS x positions
+
+    @property
+    def captured(self) -> tuple[Any, ...]:
+        """What stays as it is in a captured step."""
+        return self.inputs, self.output, self.counts, tuple(self.coefficients.shape)
+
+    @cached_property
+    def spans(self) -> tuple[slice, ...]:
+        """The columns of each input."""
+        ends = list(accumulate(self.counts))
+        return tuple(slice(end - count, end) for end, count in zip(ends, self.counts, strict=True))
+
+    @cached_property
+    def owners(self) -> tuple[int, ...]:
+        """Which of the inputs each column is for."""
+        return tuple(place for place, count in enumerate(self.counts) for _ in range(count))
 
     @cached_property
     def arrays(self) -> tuple[Any, ...]:
@@ -61,6 +82,11 @@ class Link:
         """The number of each position."""
         return torch.arange(self.coefficients.shape[1]).numpy()
 
+    @cached_property
+    def places(self) -> tuple[Any, ...]:
+        """Where each input is changed, as NumPy arrays."""
+        return tuple(self.arrays[0][span] for span in self.spans)
+
     def numbers(self) -> Numbers | None:
         """Where, output element, addend and values of each position, as they are now; None for more than a few."""
         if self.coefficients.shape[1] > _FEW:
@@ -68,11 +94,22 @@ class Link:
         return [(where, read, addend, values) for where, read, addend, *values in self.coefficients.t().tolist()]
 
     def to_json(self, layout: TensorSpec) -> dict[str, Any]:
-        return {"input": self.input, "output": self.output, "layout": layout.to_json()}
+        return {
+            "inputs": list(self.inputs),
+            "output": self.output,
+            "counts": list(self.counts),
+            "layout": layout.to_json(),
+        }
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], raw: torch.Tensor) -> Link:
-        return cls(int(data["input"]), int(data["output"]), TensorSpec.from_json(data["layout"]).view(raw))
+        """Raises LayoutError for what no judge says."""
+        inputs, counts = tuple(map(int, data["inputs"])), tuple(map(int, data["counts"]))
+        coefficients = TensorSpec.from_json(data["layout"]).view(raw)
+        alike = len(set(inputs)) == len(inputs) == len(counts) <= MOST_INPUTS
+        if not alike or min(inputs, default=-1) < 0 or min(counts) < 1 or coefficients.shape != (ROWS, sum(counts)):
+            raise LayoutError(f"a chain of inputs {inputs} in {counts} columns of {tuple(coefficients.shape)}")
+        return cls(inputs, int(data["output"]), counts, coefficients)
 
 
 def dense(tensor: torch.Tensor) -> bool:
@@ -96,17 +133,25 @@ def words(tensor: torch.Tensor) -> torch.Tensor:
 
 def make_link(
     inputs: Sequence[torch.Tensor],
-    index: int,
+    indices: Sequence[int],
     output: int,
     output_elements: int,
     generator: torch.Generator,
-    left_alone: torch.Tensor | None = None,
+    left_alone: Mapping[int, torch.Tensor | None] | None = None,
 ) -> Link:
-    """Coefficients for input `index`, whose tensor is dense and has two elements or more that are not `left_alone`, a
-    mask of its layout."""
+    """Coefficients for those of the inputs. Their tensors are dense and have two elements or more that are not
+    `left_alone`, a mask of an input's layout by its index."""
+    masks = left_alone or {}
+    made = [_columns(inputs[index], output_elements, generator, masks.get(index)) for index in indices]
+    return Link(tuple(indices), output, tuple(columns.shape[1] for columns in made), torch.cat(made, 1))
+
+
+def _columns(
+    tensor: torch.Tensor, output_elements: int, generator: torch.Generator, left_alone: torch.Tensor | None
+) -> torch.Tensor:
     able = None if left_alone is None else (words(left_alone) == 0).nonzero().flatten().cpu()
-    numel = inputs[index].numel() if able is None else len(able)
-    block = max(2, BLOCK_BYTES // inputs[index].element_size())
+    numel = tensor.numel() if able is None else len(able)
+    block = max(2, BLOCK_BYTES // tensor.element_size())
     starts = torch.arange(0, numel, block)
     sizes = torch.full_like(starts, block).minimum(numel - starts)
     starts, sizes = starts[sizes > 1], sizes[sizes > 1]
@@ -115,26 +160,32 @@ def make_link(
     def below(limit: int, rows: int = 1) -> torch.Tensor:
         return torch.randint(limit, (rows, count), generator=generator, device=generator.device).cpu()
 
-    bits = words(inputs[index])
+    bits = words(tensor)
     places = starts + below(1 << 40, VALUES + 1) % sizes
     places = places if able is None else able[places]
     rows = torch.cat([places, below(output_elements), below(1 << 40)]).to(bits.device)
-    return Link(index, output, torch.cat([rows[VALUES:], bits[rows[:VALUES]].to(torch.int64)]))
+    return torch.cat([rows[VALUES:], bits[rows[:VALUES]].to(torch.int64)])
 
 
 def step(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], link: Link) -> None:
     """Change `inputs`, those of the next call, in place, by the `outputs` of the last one."""
-    target = words(inputs[link.input])
-    if target.device.type == "cpu":
-        step_on_cpu(outputs[link.output], target.numpy(), link, link.numbers())
+    output = outputs[link.output]
+    if inputs[link.inputs[0]].device.type == "cpu":
+        step_on_cpu(output, target_arrays(inputs, link), link, link.numbers())
     else:
-        _step_by_torch(words(outputs[link.output]), target, link)
+        _step_by_torch(words(output), [words(inputs[index]) for index in link.inputs], link)
+
+
+def target_arrays(inputs: Sequence[torch.Tensor], link: Link) -> Any:
+    """What `step_on_cpu` changes: the bits of one input as an array, or a tuple of such of several."""
+    arrays = tuple(words(inputs[index]).numpy() for index in link.inputs)
+    return arrays if len(arrays) > 1 else arrays[0]
 
 
 def step_on_cpu(output: torch.Tensor, target: Any, link: Link, numbers: Numbers | None) -> None:
-    """The same for the input's bits as an array, by whatever is quickest: a child may bring a quicker harness along
-    than the one whose cost is taken off, so there should be little to gain. NumPy needs a seventh of the time that
-    torch takes for so few elements."""
+    """The same for `target_arrays`, by whatever is quickest: a child may bring a quicker harness along than the one
+    whose cost is taken off, so there should be little to gain. NumPy needs a seventh of the time that torch takes for
+    so few elements."""
     kind = _NUMPY.get(output.dtype)
     if kind is not None and output.is_contiguous():
         source = output.numpy().reshape(-1).view(kind)
@@ -142,9 +193,12 @@ def step_on_cpu(output: torch.Tensor, target: Any, link: Link, numbers: Numbers 
         source = words(output).numpy()
     if numbers is None:
         _step_by_numpy(source, target, link)
-        return
-    for where, read, addend, values in numbers:
-        target[where] = values[(_mixed(int(source[read])) + addend) & VALUES - 1]
+    elif type(target) is tuple:
+        for owner, (where, read, addend, values) in zip(link.owners, numbers, strict=True):
+            target[owner][where] = values[(_mixed(source.item(read)) + addend) & VALUES - 1]
+    else:
+        for where, read, addend, values in numbers:
+            target[where] = values[(_mixed(source.item(read)) + addend) & VALUES - 1]
 
 
 def _mixed(bits: int) -> int:
@@ -153,21 +207,27 @@ def _mixed(bits: int) -> int:
 
 
 def _step_by_numpy(source: Any, target: Any, link: Link) -> None:
-    where, read, addend, *_ = link.arrays
+    where, read, addend = link.arrays[:3]
     pick = source[read].astype("int64")
     pick *= MIX
     pick >>= SHIFT
     pick += addend
     pick &= VALUES - 1
-    target[where] = link.values[pick, link.columns]
+    chosen = link.values[pick, link.columns]
+    if type(target) is not tuple:
+        target[where] = chosen
+        return
+    for one, places, span in zip(target, link.places, link.spans, strict=True):
+        one[places] = chosen[span]
 
 
-def _step_by_torch(source: torch.Tensor, target: torch.Tensor, link: Link) -> None:
+def _step_by_torch(source: torch.Tensor, targets: Sequence[torch.Tensor], link: Link) -> None:
     where, read, addend, *_ = link.coefficients.unbind()
     pick = source.index_select(0, read).to(torch.int64)
     pick.mul_(MIX).bitwise_right_shift_(SHIFT).add_(addend).bitwise_and_(VALUES - 1)
     chosen = link.coefficients[ROWS - VALUES :].gather(0, pick.unsqueeze(0)).squeeze(0)
-    target.index_copy_(0, where, chosen.to(target.dtype))
+    for target, span in zip(targets, link.spans, strict=True):
+        target.index_copy_(0, where[span], chosen[span].to(target.dtype))
 
 
 def derive(
@@ -180,9 +240,11 @@ def derive(
     for tensors, before in zip(calls[1:], outputs, strict=False):
         if before[link.output].numel() == 0:
             raise LayoutError("an empty output")
-        old = tensors[link.input]
-        copy = torch.empty_strided(old.shape, old.stride(), dtype=old.dtype, device=old.device).copy_(old)
-        changed = (*tensors[: link.input], copy, *tensors[link.input + 1 :])
+        changed = list(tensors)
+        for index in link.inputs:
+            old = tensors[index]
+            copy = torch.empty_strided(old.shape, old.stride(), dtype=old.dtype, device=old.device)
+            changed[index] = copy.copy_(old)
         step(before, changed, link)
-        found.append(changed)
+        found.append(tuple(changed))
     return found

@@ -36,7 +36,7 @@ class CpuRounds:
         self._arguments: list[Any] = []
         self._link: chain.Link | None = None
         self._outputs: list[Any] = []
-        self._bits: list[Any] = []  # of each call's input that the chain changes, as an array
+        self._bits: list[Any] = []  # of each call's inputs that the chain changes
 
     def operations(self) -> dict[str, Operation]:
         return {
@@ -65,7 +65,7 @@ class CpuRounds:
         self._link = None if request["link"] is None else chain.Link.from_json(request["link"], raw)
         self._bits = []
         if self._link is not None:
-            self._bits = [chain.words(tensors[self._link.input]).numpy() for tensors in self._tensors]
+            self._bits = [chain.target_arrays(tensors, self._link) for tensors in self._tensors]
         return {}
 
     def run(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:

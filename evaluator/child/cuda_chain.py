@@ -6,6 +6,7 @@ missing, torch's operations do the same in a dozen launches.
 
 from __future__ import annotations
 
+import ctypes
 import functools
 from collections.abc import Sequence
 
@@ -15,10 +16,16 @@ from evaluator.child import chain
 from evaluator.child.warpwright_native import CompileError, CompilerMissing, CudaKernel, CudaModule, load_cuda
 
 _THREADS = 128
+_WORD = 8  # bytes of the largest
 _given: list[CudaModule] = []  # of this child: what the judge compiled
 _SOURCE = r"""
-template <class Word, class Element>
-__device__ __forceinline__ void step(const Word* source, Element* target, const long long* rows, int count)
+struct Targets {
+  void* base[INPUTS];
+  int end[INPUTS];  // of each one's columns; of none that is not there
+  int bytes[INPUTS];
+};
+template <class Word>
+__device__ __forceinline__ void step(const Word* source, const Targets& targets, const long long* rows, int count)
 {
   const int j = blockIdx.x * blockDim.x + threadIdx.x;
   if (j >= count) return;
@@ -26,39 +33,68 @@ __device__ __forceinline__ void step(const Word* source, Element* target, const 
   long long values[VALUES];  // loaded before it is known which one is wanted: a load less to wait for
 #pragma unroll
   for (int i = 0; i < VALUES; ++i) values[i] = rows[(3 + i) * count + j];
+  void* base = targets.base[0];
+  int bytes = targets.bytes[0];
+#pragma unroll
+  for (int i = 1; i < INPUTS; ++i) {
+    const bool later = j >= targets.end[i - 1];
+    base = later ? targets.base[i] : base;
+    bytes = later ? targets.bytes[i] : bytes;
+  }
   const unsigned long long mixed = (unsigned long long)(long long)source[read] * MIX;
   const int pick = (int)((((long long)mixed >> SHIFT) + addend) & (VALUES - 1));
   long long value = values[0];
 #pragma unroll
   for (int i = 1; i < VALUES; ++i) value = pick == i ? values[i] : value;
-  target[where] = (Element)value;
+  if (bytes == 4) ((int*)base)[where] = (int)value;
+  else if (bytes == 2) ((short*)base)[where] = (short)value;
+  else if (bytes == 1) ((unsigned char*)base)[where] = (unsigned char)value;
+  else ((long long*)base)[where] = value;
 }
-#define STEP(NAME, WORD, ELEMENT)                                                                      \
-extern "C" __global__ void NAME(const WORD* source, ELEMENT* target, const long long* rows, int count) \
-{                                                                                                      \
-  step(source, target, rows, count);                                                                   \
+#define STEP(NAME, WORD)                                                                                  \
+extern "C" __global__ void NAME(const WORD* source, const long long* rows, const Targets targets, int count) \
+{                                                                                                         \
+  step(source, targets, rows, count);                                                                     \
 }
-#define STEPS(SUFFIX, WORD)                        \
-  STEP(step_##SUFFIX##_1, WORD, unsigned char)     \
-  STEP(step_##SUFFIX##_2, WORD, short)             \
-  STEP(step_##SUFFIX##_4, WORD, int)               \
-  STEP(step_##SUFFIX##_8, WORD, long long)
-STEPS(1, unsigned char)
-STEPS(2, short)
-STEPS(4, int)
-STEPS(8, long long)
+STEP(step_1, unsigned char)
+STEP(step_2, short)
+STEP(step_4, int)
+STEP(step_8, long long)
 """
 
 
+class Targets(ctypes.Structure):
+    """The inputs that a step changes, each dense, as its kernel takes them."""
+
+    _fields_ = (
+        ("base", ctypes.c_void_p * chain.MOST_INPUTS),
+        ("end", ctypes.c_int * chain.MOST_INPUTS),
+        ("bytes", ctypes.c_int * chain.MOST_INPUTS),
+    )
+
+    @classmethod
+    def of(cls, inputs: Sequence[torch.Tensor], link: chain.Link) -> Targets:
+        made = cls()
+        made.end[:] = [link.spans[-1].stop] * chain.MOST_INPUTS
+        for place, (index, span) in enumerate(zip(link.inputs, link.spans, strict=True)):
+            made.base[place] = inputs[index].data_ptr()
+            made.bytes[place] = min(_WORD, inputs[index].element_size())  # as `chain.words` has them
+            made.end[place] = span.stop
+        return made
+
+
 @functools.cache
-def _kernel(source_bytes: int, target_bytes: int) -> CudaKernel | None:
+def _kernel(source_bytes: int) -> CudaKernel | None:
     module = _module()
-    return None if module is None else module.kernel(f"step_{source_bytes}_{target_bytes}")
+    return None if module is None else module.kernel(f"step_{source_bytes}")
 
 
 @functools.cache
 def _compiled() -> CudaModule | None:
-    defines = {"MIX": f"{chain.MIX & (1 << 64) - 1}ULL", "SHIFT": chain.SHIFT, "VALUES": chain.VALUES}
+    defines = {
+        "MIX": f"{chain.MIX & (1 << 64) - 1}ULL", "SHIFT": chain.SHIFT, "VALUES": chain.VALUES,
+        "INPUTS": chain.MOST_INPUTS,
+    }  # fmt: skip
     try:
         return load_cuda(_SOURCE, defines=defines)
     except (CompileError, CompilerMissing):
@@ -83,10 +119,11 @@ def _module() -> CudaModule | None:
 
 def step(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], link: chain.Link) -> None:
     """See `chain.step`."""
-    source, target = chain.words(outputs[link.output]), chain.words(inputs[link.input])
-    kernel = _kernel(source.element_size(), target.element_size())
+    source = chain.words(outputs[link.output])
+    kernel = _kernel(source.element_size())
     if kernel is None:
         chain.step(outputs, inputs, link)
         return
     count = link.coefficients.shape[1]
-    kernel(grid=[-(-count // _THREADS)], block=[_THREADS], args=[source, target, link.coefficients, count])
+    args = [source, link.coefficients, Targets.of(inputs, link), count]
+    kernel(grid=[-(-count // _THREADS)], block=[_THREADS], args=args)

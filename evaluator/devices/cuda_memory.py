@@ -31,7 +31,7 @@ class Block:
         self.pitch = -(-size // ALIGNMENT) * ALIGNMENT
         self.count = len(calls)
         end = self.pitch * max(1, self.count)
-        self.linked = None if link is None else (link.input, link.output)
+        self.linked = None if link is None else link.captured
         self.link_layout = None if link is None else TensorSpec.of(link.coefficients, end)
         self.size = round_to_blocks(end + (self.link_layout.span_bytes if self.link_layout else 0))
         try:
@@ -48,9 +48,7 @@ class Block:
     def chained_like(self, link: Link | None) -> bool:
         """Whether this block has room for just these coefficients, and the same tensors are chained: a captured step
         stays what it is."""
-        if link is None or self.link_layout is None:
-            return link is None and self.link_layout is None
-        return self.linked == (link.input, link.output) and self.link_layout.shape == tuple(link.coefficients.shape)
+        return self.linked == (None if link is None else link.captured)
 
     def put_link(self, raw: torch.Tensor, link: Link | None) -> None:
         """Write a chain's coefficients into `raw`, which is laid out like this block."""

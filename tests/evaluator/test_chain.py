@@ -2,17 +2,23 @@
 
 from __future__ import annotations
 
+import json
+from collections.abc import Sequence
+
 import pytest
 import torch
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from evaluator.child import chain
+from evaluator.child import chain, cuda_chain
+from evaluator.child.spec import LayoutError, TensorSpec
 from evaluator.judge import Judge
 from evaluator.types import Verdict
 from tests.evaluator.rooms import candidate, eager_only, problem
 
 
 def link_for(tensor: torch.Tensor, outputs: int, seed: int = 1) -> chain.Link:
-    return chain.make_link([tensor], 0, 0, outputs, torch.Generator().manual_seed(seed))
+    return chain.make_link([tensor], [0], 0, outputs, torch.Generator().manual_seed(seed))
 
 
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16, torch.float64, torch.int8, torch.complex64])
@@ -49,8 +55,101 @@ def test_numpy_and_torch_agree(dtype: torch.dtype) -> None:
     before, output = torch.randn(9000), torch.randn(300).to(dtype)
     link, other = link_for(before, 300), before.clone()
     chain.step([output], [before], link)
-    chain._step_by_torch(chain.words(output), chain.words(other), link)
+    chain._step_by_torch(chain.words(output), [chain.words(other)], link)
     assert torch.equal(before, other)
+
+
+DTYPES = [torch.float32, torch.float64, torch.bfloat16, torch.float16, torch.float8_e4m3fn, torch.int64, torch.uint8]
+SIZES = st.one_of(st.integers(2, 40), st.integers(2, 9000))
+TENSORS = st.lists(st.tuples(SIZES, st.sampled_from(DTYPES)), min_size=1, max_size=chain.MOST_INPUTS)
+
+
+def several(sizes: list[tuple[int, torch.dtype]]) -> list[torch.Tensor]:
+    """All values different, as far as the dtype has so many."""
+    return [(torch.randperm(size) % 120).to(dtype) for size, dtype in sizes]
+
+
+def same(some: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> bool:
+    return all(torch.equal(chain.words(a), chain.words(b)) for a, b in zip(some, others, strict=True))
+
+
+@settings(max_examples=150, deadline=None)
+@given(sizes=TENSORS, others=st.integers(0, 2), dtype=st.sampled_from(DTYPES), seed=st.integers(0, 2**31))
+def test_judge_and_child_change_several_inputs_alike(
+    sizes: list[tuple[int, torch.dtype]], others: int, dtype: torch.dtype, seed: int
+) -> None:
+    """What the judge derives, what the steps of a child that is told by JSON leave, and what torch does instead."""
+    torch.manual_seed(seed)
+    generator = torch.Generator().manual_seed(seed)
+    calls = [[*several(sizes), *(torch.randn(9) for _ in range(others))] for _ in range(3)]
+    outputs = [[torch.randn(5), torch.randn(300).to(dtype)] for _ in calls]
+    order = torch.randperm(len(sizes)).tolist()
+    link = chain.make_link(calls[0], order, 1, 300, generator)
+    derived = chain.derive(calls, outputs, link)
+    raw = link.coefficients.clone().view(-1).view(torch.uint8)
+    said = json.loads(json.dumps(link.to_json(TensorSpec.of(link.coefficients))))
+    told = chain.Link.from_json(said, raw)
+    assert told.captured == link.captured
+    numbers, captured = told.numbers(), [[one.clone() for one in call] for call in calls]
+    before = [[one.clone() for one in call] for call in calls]
+    for index in range(1, len(calls)):
+        chain.step_on_cpu(outputs[index - 1][1], chain.target_arrays(calls[index], told), told, numbers)
+        words = [chain.words(captured[index][i]) for i in told.inputs]
+        chain._step_by_torch(chain.words(outputs[index - 1][1]), words, told)
+        assert same(derived[index], calls[index])
+        assert same(derived[index], captured[index])
+        assert same(derived[index][len(sizes) :], before[index][len(sizes) :])
+    assert same(calls[0], before[0])
+
+
+def test_each_input_has_columns_of_its_own() -> None:
+    """As many as it has blocks; those of an input alone are what they are without the others."""
+    tensors = [torch.randn(3000), torch.randn(2), torch.randn(5000, dtype=torch.float64), torch.randn(9).half()]
+    link = chain.make_link(tensors, [0, 1, 2, 3], 0, 77, torch.Generator().manual_seed(5))
+    assert link.counts == (3, 1, 10, 1)
+    assert link.owners == (0, 0, 0, 1, *[2] * 10, 3)
+    generator = torch.Generator().manual_seed(5)
+    for index, (tensor, span) in enumerate(zip(tensors, link.spans, strict=True)):
+        alone = chain.make_link(tensors, [index], 0, 77, generator)
+        assert alone.owners == (0,) * link.counts[index]
+        assert torch.equal(alone.coefficients, link.coefficients[:, span])
+        where, read, _, *found = alone.coefficients
+        bits = chain.words(tensor).tolist()
+        assert int(where.max()) < tensor.numel()
+        assert int(read.max()) < 77
+        assert all(value in bits for row in found for value in row.tolist())
+
+
+def test_coefficients_of_one_input_are_laid_out_as_native_code_reads_them() -> None:
+    tensor = torch.arange(3000, dtype=torch.int32)
+    rows = link_for(tensor, 77, seed=3).coefficients.tolist()
+    assert [row[0] for row in rows] == [379, 43, 549482583758, 664, 789, 681, 660, 538, 959, 872, 507]
+    assert len(rows) == 11
+
+
+@pytest.mark.parametrize(
+    "changed",
+    [
+        {"inputs": []}, {"inputs": [0, 0]}, {"inputs": [0, -1]}, {"inputs": [0]}, {"inputs": [0, 1, 2]},
+        {"counts": [3, 0]}, {"counts": [1, 1]}, {"counts": [4, -1]}, {"inputs": list(range(9)), "counts": [1] * 9},
+    ],
+)  # fmt: skip
+def test_a_link_that_no_judge_tells_is_refused(changed: dict[str, list[int]]) -> None:
+    link = chain.make_link([torch.randn(2000), torch.randn(9)], [0, 1], 0, 5, torch.Generator())
+    raw = link.coefficients.view(-1).view(torch.uint8)
+    said = link.to_json(TensorSpec.of(link.coefficients))
+    assert chain.Link.from_json(said, raw).counts == (2, 1)
+    with pytest.raises(LayoutError):
+        chain.Link.from_json({**said, **changed}, raw)
+
+
+def test_a_gpu_is_told_where_each_input_ends() -> None:
+    tensors = [torch.randn(2000), torch.randn(9).half(), torch.randn(9, dtype=torch.complex128)]
+    link = chain.make_link(tensors, [0, 1, 2], 0, 5, torch.Generator())
+    told = cuda_chain.Targets.of(tensors, link)
+    assert list(told.end) == [2, 3, 4, 4, 4, 4, 4, 4]
+    assert list(told.bytes) == [4, 2, 8, 0, 0, 0, 0, 0]
+    assert list(told.base)[:4] == [*(one.data_ptr() for one in tensors), None]
 
 
 def test_words_cover_every_layout_once() -> None:

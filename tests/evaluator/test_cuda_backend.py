@@ -186,7 +186,7 @@ def test_a_chained_round_leaves_the_inputs_that_the_judge_derives(backend, drive
     backend.prepare(child, calls(2), tree=TREE, timeout_s=1.0)
     for _ in range(3):
         inputs = [[torch.randn(64, 50)] for _ in range(4)]
-        link = make_link(inputs[0], 0, 0, 64 * 50, generator)
+        link = make_link(inputs[0], [0], 0, 64 * 50, generator)
         done = run(backend, child, inputs, link)
         derived = derive(inputs, done.outputs, link)
         assert not torch.equal(derived[1][0], inputs[1][0])
@@ -200,11 +200,13 @@ def test_a_chained_round_leaves_the_inputs_that_the_judge_derives(backend, drive
 def test_a_chain_between_other_tensors_is_prepared_anew(backend, driver):
     """A captured step reads the output that it read when it was captured, whatever a later round says."""
     inputs = [[torch.randn(64, 50)] for _ in range(2)]
-    link = make_link(inputs[0], 0, 0, 64 * 50, torch.Generator().manual_seed(1))
+    link = make_link(inputs[0], [0], 0, 64 * 50, torch.Generator().manual_seed(1))
     block = Block(driver, inputs, link)
-    assert block.chained_like(Link(0, 0, link.coefficients))
-    assert not block.chained_like(Link(0, 1, link.coefficients))
-    assert not block.chained_like(Link(0, 0, link.coefficients[:, 1:]))
+    (count,) = link.counts
+    assert block.chained_like(Link((0,), 0, (count,), link.coefficients))
+    assert not block.chained_like(Link((0,), 1, (count,), link.coefficients))
+    assert not block.chained_like(Link((0,), 0, (count - 1,), link.coefficients[:, 1:]))
+    assert not block.chained_like(Link((0, 1), 0, (1, count - 1), link.coefficients))
     assert not block.chained_like(None)
     block.close()
 

@@ -74,7 +74,7 @@ def test_the_chain_leaves_zeros_of_a_triangle_alone(judge: Judge) -> None:
         (first, second), _ = made.calls(2, {})
         link = made.link(first, 0, 160)
     assert link is not None
-    assert link.input == 0  # the other one stands in order
+    assert link.inputs == (0,)  # the other one stands in order
     chain.step([torch.randn(40, 4)], second, link)
     assert not bool(second[0].tril(-1).any())
 
@@ -82,15 +82,61 @@ def test_the_chain_leaves_zeros_of_a_triangle_alone(judge: Judge) -> None:
 @pytest.mark.parametrize(
     ("recipe", "linked"),
     [
-        ("torch.randint(0, 90, (50,)), torch.randn(9)", 1),
-        ("torch.randint(0, 90, (50,)), torch.rand(9) > 0.5", 0),
-        ("torch.randint(0, 90, (50,)).sort().values, torch.randint(0, 90, (9,))", 1),
+        ("torch.randint(0, 90, (50,)), torch.randn(9)", (1,)),
+        ("torch.randint(0, 90, (50,)), torch.rand(9) > 0.5", (0,)),
+        ("torch.randint(0, 90, (50,)), torch.randint(0, 90, (70,))", (1,)),
+        ("torch.randint(0, 90, (50,)).sort().values, torch.randint(0, 90, (9,))", (1,)),
         ("torch.arange(50), torch.rand(9) > 0.5", None),
     ],
 )
-def test_integers_are_chained_where_nothing_else_can_be(judge: Judge, recipe: str, linked: int | None) -> None:
+def test_integers_are_chained_where_nothing_else_can_be(
+    judge: Judge, recipe: str, linked: tuple[int, ...] | None
+) -> None:
     held, make = inputs(judge, "x[0].sum() + x[1].sum()", recipe)
     with held as child:
         made = make(child)
         link = made.link(made.bases[0], 0, 1)
-    assert (None if link is None else link.input) == linked
+    assert (None if link is None else link.inputs) == linked
+
+
+@pytest.mark.parametrize(
+    ("recipe", "linked"),
+    [
+        (
+            "torch.randn(70, 70), torch.randn(3, 3), torch.randint(0, 90, (9,)), torch.rand(5, dtype=torch.float64)",
+            "013",
+        ),
+        ("torch.randn(70), torch.randn(1), torch.randn(9).bfloat16(), torch.ones(50)", "02"),
+        (", ".join(f"torch.randn({size})" for size in (40, 7, 60, 50, 90, 30, 20, 6, 80, 70)), "02345689"),
+    ],
+    ids=["all floating ones", "not single elements, nor constants", "the largest eight"],
+)
+def test_all_random_floating_inputs_are_chained(judge: Judge, recipe: str, linked: str) -> None:
+    held, make = inputs(judge, "sum(one.double().sum() for one in x)", recipe)
+    with held as child:
+        made = make(child)
+        calls, _ = made.calls(3, {})
+        links = [made.link(calls[0], 0, 40) for _ in range(8)]
+    changed = set()
+    for link in links:
+        assert link is not None
+        assert "".join(map(str, link.inputs)) == linked
+        derived = chain.derive(calls, [[torch.randn(40)] for _ in calls], link)
+        both = zip(calls[1:], derived[1:], strict=True)
+        changed |= {i for old, new in both for i, (a, b) in enumerate(zip(old, new, strict=True)) if not a.equal(b)}
+    assert "".join(map(str, sorted(changed))) == linked
+
+
+def test_of_inputs_that_share_memory_one_is_chained(judge: Judge) -> None:
+    held, make = inputs(judge, "x[0].sum() + x[1].sum() + x[2].sum()", "*torch.randn(3, 50),")
+    with held as child:
+        made = make(child)
+        whole = torch.randn(120)
+        for given, linked in (
+            ((whole[:50], whole[50:100], torch.randn(50)), (0, 1, 2)),
+            ((whole[:50], whole[49:99], torch.randn(50)), (0, 2)),
+            ((whole[:50], whole[:50], whole[:50]), (0,)),
+        ):
+            link = made.link(given, 0, 1)
+            assert link is not None
+            assert link.inputs == linked
