@@ -216,7 +216,8 @@ class Checker:
         self._turned.add(sizes.hidden)
         with _reference_at_work(sizes):
             workloads = self.problem.workloads_for(self.reference.backend.kind)
-            found = [(one, oracle.elsewhere(one)) for one in in_turn(self.problem, workloads, sizes, self.left_out)]
+            turns = in_turn(self.problem, workloads, sizes, self.left_out, oracle.same_for)
+            found = [(one, oracle.elsewhere(one)) for one in turns]
         known = [(one, *made) for one, made in found if made is not None]
         if len(known) < 2:
             return
@@ -224,11 +225,10 @@ class Checker:
         self.candidate.load_state(candidate_state(oracle, match_names(oracle.names, names)))
         before = ""
         for one, tree, tensors, expected in known:
-            label = f"{one.label}{before and f' after {before}, in one module'}"
+            name = f"a draw, after a call with those of {before} in the same module" if before else "a draw"
             reply = self.candidate.run(tree, [tensors], slot="turn", timeout_s=self.first_call_s)
             try:
-                case = Case("as the recipe makes them", tensors, expected, 0)
-                self._compare(oracle, tree, [case], reply, replace(one, label=label))
+                self._compare(oracle, tree, [Case(name, tensors, expected, 0)], reply, one)
             finally:
                 self.candidate.finish(reply)
             self.candidate.drop("turn")

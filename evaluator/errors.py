@@ -96,8 +96,10 @@ class ChildError(ChildFault):
 
     @property
     def spoils(self) -> bool:
-        """Whether the child has lost its device: after a failed assertion on a GPU nothing runs there any more."""
-        return self.kind == "AcceleratorError"
+        """Whether the child has lost its device: after a failed assertion on a GPU nothing runs there any more,
+        whoever of torch and the driver says so first."""
+        lost = ("CUDA_ERROR_ASSERT", "CUDA_ERROR_ILLEGAL", "CUDA_ERROR_LAUNCH_FAILED", "CUDA_ERROR_MISALIGNED")
+        return self.kind == "AcceleratorError" or any(name in self.message for name in lost)
 
 
 class ChildTimeout(ChildFault):

@@ -59,7 +59,7 @@ class Oracle:
         self, problem: Problem, subject: Subject, sizes: Mapping[str, Any], generator: torch.Generator
     ) -> None:
         self.problem, self.subject, self.sizes, self.generator = problem, subject, dict(sizes), generator
-        self.lifts = self.picks = True  # until the reference shows that it does not
+        self.lifts = True  # until the reference shows that it does not
         self.init = subject.recipe("get_init_inputs", sizes, self._seed())
         self.names = subject.construct("Model", self.init, train=problem.train, seed=self._seed())
         backend, child = subject.backend, subject.child
@@ -133,13 +133,18 @@ class Oracle:
         (expected,) = self.expect(tree, [tensors])
         return expected if expected.informative and all(t.integral or t.finite for t in expected.targets) else None
 
-    def elsewhere(self, sizes: Sizes) -> tuple[Any, values.Tensors, Expected] | None:
-        """Inputs of other sizes for the same module, and what it returns; None where these sizes make another module,
-        or the reference does not take them. Raises SizesSpoil."""
+    def same_for(self, sizes: Sizes) -> bool:
+        """Whether other sizes make the same module."""
         try:
             init = self.subject.recipe("get_init_inputs", sizes.sizes, self._seed())
-            if init.tensors or self.init.tensors or init.tree != self.init.tree:
-                return None
+        except ChildError:
+            return False
+        return not (init.tensors or self.init.tensors) and init.tree == self.init.tree
+
+    def elsewhere(self, sizes: Sizes) -> tuple[Any, values.Tensors, Expected] | None:
+        """Inputs of other sizes for the same module, and what it returns; None where the reference does not take them.
+        Raises SizesSpoil."""
+        try:
             made = self.subject.recipe("get_inputs", sizes.sizes, self._seed())
             self._own(made.tree, [made.tensors])
         except ChildError as fault:

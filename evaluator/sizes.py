@@ -87,13 +87,17 @@ def varied_sizes(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Si
 
 
 def in_turn(
-    problem: Problem, workloads: Sequence[Workload], sizes: Sizes, left_out: Collection[str] = ()
+    problem: Problem,
+    workloads: Sequence[Workload],
+    sizes: Sizes,
+    left_out: Collection[str],
+    alike: Callable[[Sizes], bool],
 ) -> list[Sizes]:
-    """Sizes for one module to be called with one after the other: small ones, the largest, others in between; what is
-    held out, then the largest that is shown."""
+    """Sizes for one module to be called with one after the other, of those that are `alike` to its constructor: small
+    ones, the largest, others in between; what is held out, then the largest that is shown."""
     shown = [Sizes(w.name, w.sizes) for w in workloads if not w.held_out]
     varied = [one for one in varied_sizes(problem, workloads) if one.label not in left_out]
-    every = sorted([*shown, *varied], key=_extent)
+    every = [one for one in sorted([*shown, *varied], key=_extent) if alike(one)]
     if sizes.hidden:
         return [sizes, every[-1]] if every else []
     if len(every) < 2:

@@ -69,6 +69,7 @@ class Subject:
 
     def __init__(self, child: ChildProcess, backend: DeviceBackend, kind: str) -> None:
         self.child, self.backend, self.kind = child, backend, kind
+        self.picks: bool | None = None  # whether a reference has any of `child.lift.PICKING`; None: not seen yet
 
     @classmethod
     def start(
@@ -192,6 +193,8 @@ class Subject:
             if not settle:
                 self.child.freeze()
             wall_us = (time.perf_counter_ns() - start) / 1000
+            if lift:
+                self.picks = self.picks or reply.get("picks") is True
             replies = replies_of(reply, repeats * len(calls))
             mutated = _mutated(reply.get("mutated"), repeats * len(calls), len(mutates))
             grant.mark_aliases(self.child, [claim for item in replies for claim in tensor_claims(item)])

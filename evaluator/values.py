@@ -171,11 +171,14 @@ def _one_large(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor
 
 
 def _halves(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Whole and half numbers here and there, where thresholds and ties are met exactly. No negative zeros. Were all of
-    them such, long sums would round in one direction."""
+    """Whole and half numbers here and there, where thresholds and ties are met exactly, and as many on a grid of
+    64ths, where quantisations have their ties. No negative zeros. Were all of them such, long sums would round in one
+    direction."""
     own = on_device(generator, tensor.device)
-    here = torch.rand(tensor.shape, generator=own, device=tensor.device) < _HALVES
-    return torch.where(here, (2 * tensor.double()).round() / 2 + 0.0, tensor.double()).to(tensor.dtype)
+    coin = torch.rand(tensor.shape, generator=own, device=tensor.device)
+    wide = tensor.double()
+    grid = torch.where(coin < _HALVES / 2, 2.0, 64.0)
+    return torch.where(coin < _HALVES, (grid * wide).round() / grid + 0.0, wide).to(tensor.dtype)
 
 
 _SWAMPED = Rounding(ulps=3, slack=100.0)

@@ -29,6 +29,8 @@ def widened(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().to(_WIDE[tensor.dtype]) if tensor.dtype in _WIDE else tensor
 
 
+PICKING = frozenset({"argmax", "argmin", "topk", "sort", "max", "min", "kthvalue", "median", "nanmedian"})
+"""Operations that return indices of what they pick along an axis (`child.picks`)."""
 # What has a float64 counterpart, by its id, so that it stays alive, and that counterpart.
 Twins: TypeAlias = dict[int, tuple[torch.Tensor, torch.Tensor]]
 LiftMode = TypeVar("LiftMode", bound="Lift")
@@ -53,11 +55,13 @@ class Lift(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, twins: Twins) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._twins = twins
+        self.picks = False  # whether anything has picked
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.__name__
         if name in ("view.dtype", "view_as_real", "frexp.Tensor"):
             raise CannotLift(f"aten.{name}")
+        self.picks = self.picks or func.overloadpacket.__name__ in PICKING
         args = tree_map(self.lifted, args)
         kwargs = tree_map(self.lifted, kwargs or {})
         # Some factories get their result from outside float64 (a constant made before the mode); lifting it here

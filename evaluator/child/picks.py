@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from evaluator.child.lift import Lift, Twins
+from evaluator.child.lift import PICKING, Lift, Twins
 from evaluator.child.session import Session
 from evaluator.child.shake import Shaken
 from evaluator.child.spec import read_tree
@@ -23,7 +23,6 @@ from evaluator.child.wire import Operation
 
 _FACTOR, _FACTOR_HALF = 4.0, 2.0  # times the error that is seen, as limits of outputs have it; of half precisions
 _SMALLEST = {torch.float16: 2.4e-7}  # of which less may become zero; of others what is smaller than normal numbers
-_PICKING = ("argmax", "argmin", "topk", "sort", "max", "min", "kthvalue", "median", "nanmedian")
 
 Tensor = torch.Tensor
 
@@ -44,7 +43,7 @@ class Pick:
 
 def pick_of(func: Any, args: Sequence[Any], kwargs: dict[str, Any], made: Any) -> Pick | None:
     """What an operation picks; None where it does not, or picks among integers."""
-    if func.overloadpacket.__name__ not in _PICKING:
+    if func.overloadpacket.__name__ not in PICKING:
         return None
     indices = made if isinstance(made, Tensor) else made[-1]
     arguments = func._schema.arguments

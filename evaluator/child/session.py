@@ -204,17 +204,19 @@ class Session:
             self.forget_buffer_twins()
         outputs: list[Any] = []
         changed: list[list[torch.Tensor]] = []
+        picks = False
         with torch.no_grad(), self._device().poisoned() if request["poison"] else nullcontext():
             for tensors in mapped.calls * request["repeats"]:
                 if request["lift"]:
-                    output, after, _ = self.lifted_call(tree, tensors, mode)
+                    output, after, entered = self.lifted_call(tree, tensors, mode)
+                    picks = picks or entered.picks
                 else:
                     output, after = model(*read_tree(tree, tensors.__getitem__)), tensors
                 outputs.append(output)
                 changed.append([after[index].clone() for index in mutates])
         self._device().finish()
         settled = self._settle([outputs, changed], mapped) if request["settle"] else {}
-        reply = self._told(outputs, changed, settled)
+        reply = {**self._told(outputs, changed, settled), "picks": picks}
         if settled:
             del outputs, output, changed, after
             self._device().spare(_KEPT_SHARE)

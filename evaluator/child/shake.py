@@ -113,9 +113,18 @@ def _spread(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     return made * (1 + mode.plain_share(_terms(args, made)))
 
 
-def _nll(mode: Shaken, func: Any, args: Sequence[Any], made: Any) -> Any:
-    loss, weight = made
-    return loss * (1 + mode.plain_share(int(args[1].numel() // max(1, loss.numel())))), weight
+def _loss(mode: Shaken, func: Any, args: Sequence[Any], made: Any) -> Any:
+    """A sum or a mean of what is never negative, which is looked at by itself; a pair with another number, or alone."""
+    loss = made if isinstance(made, Tensor) else made[0]
+    arguments = func._schema.arguments
+    said = {argument.name: argument.default_value for argument in arguments}
+    said |= dict(zip([argument.name for argument in arguments], args, strict=False))
+    if not said["reduction"]:
+        return made
+    terms = func(**{**said, "reduction": 0})
+    terms = (terms if isinstance(terms, Tensor) else terms[0]).reshape(-1)
+    off = loss * (1 + mode.share(terms, [0]).reshape(loss.shape))
+    return off if isinstance(made, Tensor) else (off, *made[1:])
 
 
 def _norm(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
@@ -210,11 +219,8 @@ def _rounded(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
 
 _LOSSES = (
     "mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss", "binary_cross_entropy",
-    "binary_cross_entropy_with_logits", "multi_margin_loss",
+    "binary_cross_entropy_with_logits", "multi_margin_loss", "nll_loss_forward", "nll_loss2d_forward",
 )  # fmt: skip
-"""Sums of what is never negative, if they are sums: `_spread` looks."""
-
-
 _CHANGES: dict[str, Change] = {
     **dict.fromkeys(("mm", "bmm", "mv", "dot"), _product),
     **dict.fromkeys(("addmm", "baddbmm", "addmv"), _added_product),
@@ -223,9 +229,9 @@ _CHANGES: dict[str, Change] = {
     "cumsum": _scan,
     "trace": _trace,
     **dict.fromkeys(("exp", "exp2", "log", "log2", "tanh", "sigmoid", "erf", "sin", "cos"), _rounded),
-    **dict.fromkeys(("var", "std", *_LOSSES), _spread),
+    **dict.fromkeys(("var", "std"), _spread),
     **dict.fromkeys(("linalg_vector_norm", "norm"), _norm),
-    **dict.fromkeys(("nll_loss_forward", "nll_loss2d_forward"), _nll),
+    **dict.fromkeys(_LOSSES, _loss),
     "_softmax": _softmax,
     "_log_softmax": _log_softmax,
     "logsumexp": _logsumexp,
