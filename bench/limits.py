@@ -28,7 +28,7 @@ import torch
 
 from bench import machine
 from evaluator import values
-from evaluator.child.lift import lifting, widened
+from evaluator.child.lift import Lift, lifting, widened
 from evaluator.child.shake import Shaken
 from evaluator.limits import Limit, Target
 from evaluator.types import Precision
@@ -232,10 +232,10 @@ def limits_of(
 ) -> tuple[Target, Limit]:
     """As `evaluator.oracle` makes them."""
     own = op.reference(*tensors)
-    with lifting({}):
+    with lifting(Lift({})):
         wide = op.reference(*tensors)
         moved = op.reference(*values.nudged(tensors, generator, how.ulps))
-    with lifting({}, Shaken({}, torch.finfo(torch.float32).eps)):
+    with lifting(Shaken({}, torch.finfo(torch.float32).eps)):
         shaken = op.reference(*tensors)
     target = Target(widened(wide) if wide.dtype is not torch.float64 else wide, own)
     good = [target.own_error(), target.errors(moved), target.errors(shaken)]
