@@ -93,8 +93,8 @@ def in_turn(
     left_out: Collection[str],
     alike: Callable[[Sizes], bool],
 ) -> list[Sizes]:
-    """Sizes for one module to be called with one after the other, of those that are `alike` to its constructor: small
-    ones, the largest, others in between; what is held out, then the largest that is shown."""
+    """Sizes for one module to be called with one after the other, of those that are `alike` to its constructor: the
+    smallest, then the largest; what is held out, then the largest that is shown."""
     shown = [Sizes(w.name, w.sizes) for w in workloads if not w.held_out]
     varied = [one for one in varied_sizes(problem, workloads) if one.label not in left_out]
     every = [one for one in sorted([*shown, *varied], key=_extent) if alike(one)]
@@ -102,7 +102,7 @@ def in_turn(
         return [sizes, every[-1]] if every else []
     if len(every) < 2:
         return []
-    return [every[0], every[-1], every[len(every) // 2]] if len(every) > 2 else [*every, every[0]]
+    return [every[0], every[-1]]
 
 
 def _extent(sizes: Sizes) -> int:
