@@ -12,7 +12,7 @@ import torch
 from evaluator import constants, structure, values
 from evaluator.child.spec import LayoutError
 from evaluator.errors import ChildError, ChildFault, Rejection, SizesSpoil
-from evaluator.oracle import Expected, Oracle
+from evaluator.oracle import TELLS_NOTHING, Expected, Oracle
 from evaluator.sizes import Sizes
 from evaluator.subject import Subject
 from evaluator.types import Candidate, Problem, Stage, Verdict
@@ -131,8 +131,7 @@ class _Maker:
             raise Rejection(
                 Verdict.INVALID_REFERENCE,
                 Stage.CORRECTNESS,
-                f"on {self.sizes.label} the reference is more than 5 % away from its own float64 result, so nothing can"
-                " be compared with it: use inputs that it computes accurately",
+                f"on {self.sizes.label} {TELLS_NOTHING}",
             )
 
     def _sets(self, *, first: bool) -> Sequence[values.ValueSet]:

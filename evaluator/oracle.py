@@ -22,6 +22,10 @@ from evaluator.types import Problem
 _CALL_S = 30.0
 _TOGETHER_BYTES = 512 << 20  # of inputs that several questions are put to the reference with at once
 
+TELLS_NOTHING = (
+    "the reference is more than 5 % away from its own float64 result, so nothing can be compared with it: use inputs"
+    " that it computes accurately"
+)
 Result = tuple[Any, list[torch.Tensor]]  # what one call returned, as claimed, and its tensors
 
 

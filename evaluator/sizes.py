@@ -97,12 +97,10 @@ def in_turn(
     smallest, then the largest; what is held out, then the largest that is shown."""
     shown = [Sizes(w.name, w.sizes) for w in workloads if not w.held_out]
     varied = [one for one in varied_sizes(problem, workloads) if one.label not in left_out]
-    every = [one for one in sorted([*shown, *varied], key=_extent) if alike(one)]
-    if sizes.hidden:
-        return [sizes, every[-1]] if every else []
-    if len(every) < 2:
-        return []
-    return [every[0], every[-1]]
+    every = sorted([*shown, *varied], key=_extent)
+    largest = next(filter(alike, reversed(every)), None)
+    smallest = sizes if sizes.hidden else next(filter(alike, every), None)
+    return [] if largest is None or smallest is None or smallest is largest else [smallest, largest]
 
 
 def _extent(sizes: Sizes) -> int:

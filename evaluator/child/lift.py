@@ -6,7 +6,7 @@ Inputs are lifted after rounding to their own dtype, so the result is what exact
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from typing import Any, TypeAlias, TypeVar
 
@@ -34,6 +34,13 @@ PICKING = frozenset({"argmax", "argmin", "topk", "sort", "max", "min", "kthvalue
 # What has a float64 counterpart, by its id, so that it stays alive, and that counterpart.
 Twins: TypeAlias = dict[int, tuple[torch.Tensor, torch.Tensor]]
 LiftMode = TypeVar("LiftMode", bound="Lift")
+
+
+def said(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """The arguments of an operation by their names, defaults among them."""
+    arguments = func._schema.arguments
+    given = dict(zip([argument.name for argument in arguments], args, strict=False))
+    return {argument.name: argument.default_value for argument in arguments} | given | dict(kwargs)
 
 
 class CannotLift(RuntimeError):

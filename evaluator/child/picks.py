@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from evaluator.child.lift import PICKING, Lift, Twins
+from evaluator.child.lift import PICKING, Lift, Twins, said
 from evaluator.child.session import Session
 from evaluator.child.shake import Shaken
 from evaluator.child.spec import read_tree
@@ -46,13 +46,11 @@ def pick_of(func: Any, args: Sequence[Any], kwargs: dict[str, Any], made: Any) -
     if func.overloadpacket.__name__ not in PICKING:
         return None
     indices = made if isinstance(made, Tensor) else made[-1]
-    arguments = func._schema.arguments
-    said = {argument.name: argument.default_value for argument in arguments}
-    said |= dict(zip([argument.name for argument in arguments], args, strict=False)) | kwargs
-    scores = said["self"]
+    by_name = said(func, args, kwargs)
+    scores = by_name["self"]
     if indices.dtype is not torch.int64 or not scores.is_floating_point() or scores.ndim == 0 or scores.numel() == 0:
         return None  # `max` without an axis, and what rounding has no say in
-    axis = said.get("dim")
+    axis = by_name.get("dim")
     if axis is None:
         return Pick(scores.reshape(-1), 0, indices.reshape(1), ordered=True)
     axis %= scores.ndim
@@ -60,7 +58,7 @@ def pick_of(func: Any, args: Sequence[Any], kwargs: dict[str, Any], made: Any) -
         scores,
         axis,
         indices if indices.ndim == scores.ndim else indices.unsqueeze(axis),
-        ordered=bool(said.get("sorted", True)),
+        ordered=bool(by_name.get("sorted", True)),
     )
 
 
@@ -238,13 +236,13 @@ class Picker:
         return [near(*picks, nan_is_new=nan_is_new) for picks in zip(own.seen, wide, shaken, strict=True)]
 
     def _watched(self, tree: Any, tensors: Sequence[Tensor], mode: Callable[[Twins], _Watching]) -> list[Pick]:
-        self._session.forget_buffer_twins()
+        self._session.renew_buffer_twins()
         return self._session.lifted_call(tree, tensors, mode)[2].seen
 
     def _chosen(
         self, tree: Any, tensors: Sequence[Tensor], slack: Sequence[Near], given: Sequence[Tensor], *, next_best: bool
     ) -> Any:
-        self._session.forget_buffer_twins()
+        self._session.renew_buffer_twins()
         output, *_ = self._session.lifted_call(
             tree, tensors, lambda twins: _Chosen(twins, slack, given, next_best=next_best)
         )

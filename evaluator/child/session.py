@@ -201,7 +201,7 @@ class Session:
         shake = float(request["shake"]) if request["lift"] else 0.0
         mode = functools.partial(Shaken, eps=shake) if shake else Lift
         if request["lift"]:
-            self.forget_buffer_twins()
+            self.renew_buffer_twins()
         outputs: list[Any] = []
         changed: list[list[torch.Tensor]] = []
         picks = False
@@ -261,7 +261,7 @@ class Session:
         self._device().spare(0.0)
         return {}
 
-    def forget_buffer_twins(self) -> None:
+    def renew_buffer_twins(self) -> None:
         """What calls leave in buffers is seen by later calls of one run, not by those of the next."""
         self.buffer_twins = {id(b): (b, widened(b)) for b in self.model.buffers()}
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from evaluator.child.lift import Lift
+from evaluator.child.lift import Lift, said
 
 # Of a unit in the last place: as serial additions make, a quarter of the limit that is made of it.
 _PER_TERM, _PER_ROOT, _MOST_TERMS = 1 / 16, 1 / 16, 8192
@@ -116,12 +116,10 @@ def _spread(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
 def _loss(mode: Shaken, func: Any, args: Sequence[Any], made: Any) -> Any:
     """A sum or a mean of what is never negative, which is looked at by itself; a pair with another number, or alone."""
     loss = made if isinstance(made, Tensor) else made[0]
-    arguments = func._schema.arguments
-    said = {argument.name: argument.default_value for argument in arguments}
-    said |= dict(zip([argument.name for argument in arguments], args, strict=False))
-    if not said["reduction"]:
+    by_name = said(func, args, {})
+    if not by_name["reduction"]:
         return made
-    terms = func(**{**said, "reduction": 0})
+    terms = func(**{**by_name, "reduction": 0})
     terms = (terms if isinstance(terms, Tensor) else terms[0]).reshape(-1)
     off = loss * (1 + mode.share(terms, [0]).reshape(loss.shape))
     return off if isinstance(made, Tensor) else (off, *made[1:])

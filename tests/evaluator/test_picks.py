@@ -12,7 +12,6 @@ from evaluator.problem import read_problem
 from evaluator.second_look import picking, second_look
 
 INF = float("inf")
-SCORES = "(x @ torch.tensor([[1.0, 0.1, 0.0], [0.0, 1 / 3, 1.0]]))"  # rounded here and there
 
 
 def _judged(judge: Judge, forward: str, x: torch.Tensor, actual: list[torch.Tensor], *, bitwise: bool = False) -> bool:
@@ -36,7 +35,6 @@ def _ids(*rows: object) -> torch.Tensor:
 
 
 LOGITS = torch.tensor([[500.0, 1.0, 3.0, 2.0], [0.0, 1.0, 2.0, 3.0]])
-SHARES = torch.softmax(torch.tensor([2.0, 3.0]), 0)
 
 
 @pytest.mark.parametrize(
