@@ -25,7 +25,8 @@ from evaluator.subject import RunReply, Subject, rejection
 from evaluator.types import Problem, Stage, Verdict
 
 STAGE = Stage.CORRECTNESS
-_TOUCHES = 6  # loads that change one element of one parameter: who looks at every other one passes once in 64
+_TOUCHES = 6  # loads that change one element: who looks at every other one passes once in 64
+_MOST_TOUCHES = 12  # where more tensors than that can be loaded
 # Calls whose outputs are all kept, for so much memory and time at most; how many of them are compared where they are
 # large, and so many bytes that all are; how many are timed first.
 _MANY, _MANY_BYTES, _MANY_US = 1200, 128 << 20, 300_000.0
@@ -166,13 +167,12 @@ class Checker:
             oracle.reload()
             (like,) = oracle.expect(tree, [tensors])
         self._renewed(Case("new parameters", tensors, like, 0), oracle, tree, matched, sizes)
-        touches = _TOUCHES if oracle.parameters and sizes.adversarial and not sizes.hidden else 0
-        for turn in range(touches):
+        for name, larger in self._touches(oracle) if sizes.adversarial and not sizes.hidden else ():
             with _reference_at_work(sizes):
-                oracle.touch(turn)
+                oracle.touch(name, larger=larger)
                 (expected,) = oracle.targets(tree, [tensors], like)
-            case = Case("one element of a parameter changed", tensors, expected, 0)
-            self._renewed(case, oracle, tree, matched, sizes)
+            case = Case(f"one element of {name} changed", tensors, expected, 0)
+            self._renewed(case, oracle, tree, {name: matched[name]} if name in matched else {}, sizes)
         if sizes.adversarial and not sizes.hidden and not oracle.moves_buffers(tree, tensors):
             for how in STRETCHES:
                 self._stretched(how, oracle, tree, tensors, matched, sizes)
@@ -181,6 +181,15 @@ class Checker:
             found = oracle.expect(other, [tensors]) if other is not None else []
         for expected in found:
             self._renewed(Case("a number changed", tensors, expected, 0), oracle, other, matched, sizes)
+
+    def _touches(self, oracle: Oracle) -> list[tuple[str, bool]]:
+        """Which elements are to change, in secret order, and whether slightly: of every tensor one where there are not
+        too many, and of a few several."""
+        names = oracle.touchable
+        names = [names[i] for i in torch.randperm(len(names), generator=self.generator).tolist()]
+        turns = max(_TOUCHES, min(len(names), _MOST_TOUCHES)) if names else 0
+        places = (divmod(turn, len(names)) for turn in range(turns))
+        return [(names[place], (lap + place) % 2 == 1) for lap, place in places]
 
     def _stretched(
         self,
@@ -199,6 +208,7 @@ class Checker:
                 self._renewed(Case(how.name, tensors, expected, 0), oracle, tree, matched, sizes)
 
     def _renewed(self, case: Case, oracle: Oracle, tree: Any, matched: Mapping[str, str], sizes: Sizes) -> None:
+        """A call after a load of those parameters and buffers that are `matched`."""
         self.candidate.load_state(candidate_state(oracle, matched))
         reply = self.candidate.run(tree, [case.tensors], slot="second", timeout_s=self.first_call_s)
         try:
@@ -336,7 +346,7 @@ class Checker:
         if not case.counts:
             return None
         for index, (target, limit, actual) in enumerate(zip(expected.targets, expected.limits, outputs, strict=True)):
-            found = target.judge(actual, limit, bitwise=self.problem.bitwise)
+            found = target.judge(actual, limit)
             if found is not None:
                 return {"reason": found.reason, "evidence": {"check": found.check, "output": index, **found.detail}}
             if not target.integral:

@@ -1,7 +1,8 @@
 """Whether a captured graph does the same work in every replay.
 
-Within a round calls are chained and their inputs are new, but from one replay to the next nothing changes: a kernel
-could leave a mark and skip its work the next time. Its first replay, in which its inputs are new, then takes longer.
+Calls are chained within a replay, and turns make its inputs others than those of the one before. But where inputs
+cannot be chained nothing changes from one replay to the next, and a child may replay less often than it was told: its
+first replay then takes longer.
 """
 
 from __future__ import annotations

@@ -104,16 +104,27 @@ class Oracle:
         self.parameters = random_parameters(self._made, self.generator)
         self.subject.load_state({**self.parameters, **self.buffers})
 
-    def touch(self, turn: int) -> None:
-        """A new value for one element of one parameter, picked at random, in every other turn one that is a 64th
-        larger; all else as it is. All parameters have their turns."""
-        names = [name for name, value in self.parameters.items() if value.is_floating_point() and value.numel()]
-        if names:
-            name = names[(self._seed() if turn == 0 else turn // 2) % len(names)]
-            before = self.parameters[name]
-            fresh = random_parameters({name: self._made[name]}, self.generator)[name]
-            larger = (before.double() * (1 + 1 / 64)).to(before.dtype)
-            self.parameters[name] = values.with_element_of(before, larger if turn % 2 else fresh, self.generator)
+    @property
+    def touchable(self) -> list[str]:
+        """Parameters, and statistics that training would have changed, of which one alone may be loaded anew."""
+        settled = (
+            {} if self._moves_buffers else {n: v for n, v in self.buffers.items() if v is not self._made_buffers[n]}
+        )
+        every = {**self.parameters, **settled}
+        return [name for name, value in every.items() if value.is_floating_point() and value.numel()]
+
+    def touch(self, name: str, *, larger: bool) -> None:
+        """A new value for one element of what is `touchable`, or one that is a 64th larger; all else as it is."""
+        before = (self.parameters | self.buffers)[name]
+        if larger:
+            other = (before.double() * (1 + 1 / 64)).to(before.dtype)
+        else:
+            (other,) = random_parameters({name: (self._made | self._made_buffers)[name]}, self.generator).values()
+        changed = {name: values.with_element_of(before, other, self.generator)}
+        if name in self.parameters:
+            self.parameters = self.parameters | changed
+        else:
+            self.buffers = self.buffers | changed
         self.subject.load_state({**self.parameters, **self.buffers})
 
     @contextlib.contextmanager

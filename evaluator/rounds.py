@@ -269,7 +269,7 @@ class Rounds:
         ComparatorFailed."""
         count = to_read(contender, len(fresh.calls))
         try:
-            calls = chain.derive(fresh.calls[:count], done.outputs, fresh.link)
+            calls = chain.derive(fresh.calls[:count], done.outputs, fresh.link, done.plan.replays)
         except LayoutError as fault:
             raise self.blame(contender, fault) from fault
         expected = self._expected(fresh, calls)
@@ -293,7 +293,8 @@ class Rounds:
             check_fresh(self.like, done.replies[call], self.shown)
 
     def _expected(self, fresh: Fresh, calls: Sequence[values.Tensors]) -> list[Expected]:
-        """The first call's inputs are everybody's; so are the others' where nothing is chained."""
+        """The first call's inputs are everybody's, in rounds of as many replays; so are the others' where nothing is
+        chained."""
         known = fresh.expected if fresh.link is None else fresh.expected[:1]
         if self._stateful:
             return self.oracle.targets(self.tree, calls, self.like)

@@ -68,8 +68,7 @@ def picking(
     """What is expected of outputs that follow from other picks than the reference's among scores that rounding does
     not tell apart (`child.picks`): their own integers where these are such picks, else the runners-up. None where
     the reference picks nothing."""
-    known = oracle.lifts and oracle.subject.picks is not False and not oracle.problem.bitwise
-    if not known or oracle.mutated(tree) or oracle.stateful(tree, tensors):
+    if not oracle.lifts or oracle.subject.picks is False or oracle.mutated(tree) or oracle.stateful(tree, tensors):
         return None
     given = [actual for target, actual in zip(expected.targets, outputs, strict=True) if target.integral]
     given = [actual for actual in given if actual.dtype in (torch.int32, torch.int64)]

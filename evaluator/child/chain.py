@@ -30,6 +30,7 @@ ROWS = 3 + VALUES  # of the coefficients: where, output element, addend, values
 MOST_INPUTS = 8  # that one step changes
 MIX = 0x9E3779B97F4A7C15 - (1 << 64)
 SHIFT = 24
+TURN_SHIFT = 61  # leaves the topmost bits, as many as VALUES needs
 _FEW = 12  # positions; up to so many, Python's own numbers are quicker than NumPy's arrays
 _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _NUMPY = {
@@ -230,21 +231,48 @@ def _step_by_torch(source: torch.Tensor, targets: Sequence[torch.Tensor], link: 
         target.index_copy_(0, where[span], chosen[span].to(target.dtype))
 
 
+def turn(turns: torch.Tensor, inputs: Sequence[torch.Tensor], link: Link) -> None:
+    """Change `inputs`, those of the first call, in place, for the replay that `turns` says, int64 and one number for
+    each column, and count it up. They are left as they were granted in replay 0."""
+    where, _, addend, *_ = link.coefficients.unbind()
+    pick = turns.mul(MIX).mul_(addend.mul(2).add_(1)).bitwise_right_shift_(TURN_SHIFT).bitwise_and_(VALUES - 1)
+    chosen = link.coefficients[ROWS - VALUES :].gather(0, pick.unsqueeze(0)).squeeze(0)
+    for index, span in zip(link.inputs, link.spans, strict=True):
+        target, places = words(inputs[index]), where[span]
+        kept = target.index_select(0, places)
+        target.index_copy_(0, places, torch.where(turns[span] == 0, kept, chosen[span].to(target.dtype)))
+    turns.add_(1)
+
+
 def derive(
-    calls: Sequence[Sequence[torch.Tensor]], outputs: Sequence[Sequence[torch.Tensor]], link: Link | None
+    calls: Sequence[Sequence[torch.Tensor]],
+    outputs: Sequence[Sequence[torch.Tensor]],
+    link: Link | None,
+    replays: int = 1,
 ) -> list[tuple[torch.Tensor, ...]]:
-    """The inputs that a child must have worked on, given those it was granted and what it returned."""
+    """The inputs that a child must have worked on in the last of the replays, given those it was granted and what it
+    returned."""
     if link is None:
         return [tuple(tensors) for tensors in calls]
-    found = [tuple(calls[0])]
+    first = calls[0]
+    if replays > 1:
+        first = _copied(first, link)
+        turn(torch.full_like(link.coefficients[0], replays - 1), first, link)
+    found = [tuple(first)]
     for tensors, before in zip(calls[1:], outputs, strict=False):
         if before[link.output].numel() == 0:
             raise LayoutError("an empty output")
-        changed = list(tensors)
-        for index in link.inputs:
-            old = tensors[index]
-            copy = torch.empty_strided(old.shape, old.stride(), dtype=old.dtype, device=old.device)
-            changed[index] = copy.copy_(old)
+        changed = _copied(tensors, link)
         step(before, changed, link)
         found.append(tuple(changed))
+    return found
+
+
+def _copied(tensors: Sequence[torch.Tensor], link: Link) -> list[torch.Tensor]:
+    """The same tensors, but copies of those that the chain changes, with their strides."""
+    found = list(tensors)
+    for index in link.inputs:
+        old = tensors[index]
+        copy = torch.empty_strided(old.shape, old.stride(), dtype=old.dtype, device=old.device)
+        found[index] = copy.copy_(old)
     return found

@@ -1,11 +1,9 @@
 """The timed calls of one CUDA child: K calls over K input sets, captured once as a CUDA graph, or issued one by one.
 
-A graph that is replayed R times computes the same K outputs R times from the same inputs. What that can hide: a kernel
-that leaves a mark in device memory and skips its work in the second replay. It cannot hide in the first one, so rounds
-of one replay are timed too, and the larger time per call counts. What it cannot hide: work outside the captured stream
-(it is not in the graph, so nothing is computed for fresh inputs) and anything done in Python (it does not run again).
-
-`chained(k, last)` changes the inputs of call k by what the call before it returned; it is captured between the two.
+A graph is replayed R times, each time on other inputs where the calls are chained (`cuda_chain.Steps`), so a kernel
+that leaves a mark in device memory and skips its work in later replays is found out by its outputs; where they are not,
+by the first replay, which takes longer. What a graph cannot hide: work outside the captured stream (it is not in the
+graph, so nothing is computed for fresh inputs) and anything done in Python (it does not run again).
 """
 
 from __future__ import annotations
@@ -16,11 +14,13 @@ from typing import Any
 
 import torch
 
+from evaluator.child.cuda_chain import Steps
+from evaluator.child.session import tensor_leaves
+
 _WARM_UP_CALLS = 3  # the first compiles and tunes, the second may still allocate, the third is what will be captured
 _TEXT_LIMIT = 500
 
 Call = Callable[[int], Any]
-Chained = Callable[[int, Any], None]
 
 
 class CudaCalls:
@@ -29,8 +29,8 @@ class CudaCalls:
     `captured` says so, `why_not` holds the reason otherwise. `outputs` are those of each call, alive and in place.
     """
 
-    def __init__(self, call: Call, count: int, *, graph: bool = True, chained: Chained | None = None) -> None:
-        self._call, self._count, self._chained = call, count, chained
+    def __init__(self, call: Call, count: int, *, graph: bool = True, steps: Steps | None = None) -> None:
+        self._call, self._count, self._steps = call, count, steps
         self._graph: torch.cuda.CUDAGraph | None = None
         self._start = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         self._end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
@@ -55,8 +55,9 @@ class CudaCalls:
         with torch.cuda.stream(stream):
             for index in [*([0] * _WARM_UP_CALLS), *range(1, self._count)]:
                 last = self._call(index)
-            if self._chained is not None:  # what it compiles cannot be compiled while a graph is captured
-                self._chained(0, last)
+            if self._steps is not None:  # what they load cannot be loaded while a graph is captured
+                self._steps.before(0, [])
+                self._steps.before(self._count - 1, tensor_leaves(last))
         torch.cuda.current_stream().wait_stream(stream)
         torch.cuda.synchronize()
 
@@ -73,13 +74,15 @@ class CudaCalls:
     def _call_all(self) -> None:
         outputs: list[Any] = []
         for index in range(self._count):
-            if outputs and self._chained is not None:
-                self._chained(index, outputs[-1])
+            if self._steps is not None:
+                self._steps.before(index, tensor_leaves(outputs[-1]) if outputs else [])
             outputs.append(self._call(index))
         self.outputs = outputs
 
     def run(self, replays: int) -> float:
         """All calls, `replays` times over. Returns when the device is done; device microseconds, as events see them."""
+        if self._steps is not None:
+            self._steps.begin()
         self._start.record()
         for _ in range(replays):
             if self._graph is not None:

@@ -1,4 +1,4 @@
-"""The chain's step on a GPU: one small kernel, so that a captured graph holds one node more per call.
+"""The chain's step and its turn on a GPU: one small kernel each, so that a captured graph holds one node more per call.
 
 The judge compiles it once and gives it to its children, each of which would need a tenth of a second. Where NVRTC is
 missing, torch's operations do the same in a dozen launches.
@@ -24,15 +24,19 @@ struct Targets {
   int end[INPUTS];  // of each one's columns; of none that is not there
   int bytes[INPUTS];
 };
-template <class Word>
-__device__ __forceinline__ void step(const Word* source, const Targets& targets, const long long* rows, int count)
+struct Column {
+  // Values are loaded before it is known which one is wanted: a load less to wait for.
+  long long where, read, addend, values[VALUES];
+};
+__device__ __forceinline__ Column column(const long long* rows, int count, int j)
 {
-  const int j = blockIdx.x * blockDim.x + threadIdx.x;
-  if (j >= count) return;
-  const long long where = rows[j], read = rows[count + j], addend = rows[2 * count + j];
-  long long values[VALUES];  // loaded before it is known which one is wanted: a load less to wait for
+  Column one = {rows[j], rows[count + j], rows[2 * count + j]};
 #pragma unroll
-  for (int i = 0; i < VALUES; ++i) values[i] = rows[(3 + i) * count + j];
+  for (int i = 0; i < VALUES; ++i) one.values[i] = rows[(3 + i) * count + j];
+  return one;
+}
+__device__ __forceinline__ void put(const Targets& targets, const Column& one, int pick, int j)
+{
   void* base = targets.base[0];
   int bytes = targets.bytes[0];
 #pragma unroll
@@ -41,15 +45,31 @@ __device__ __forceinline__ void step(const Word* source, const Targets& targets,
     base = later ? targets.base[i] : base;
     bytes = later ? targets.bytes[i] : bytes;
   }
-  const unsigned long long mixed = (unsigned long long)(long long)source[read] * MIX;
-  const int pick = (int)((((long long)mixed >> SHIFT) + addend) & (VALUES - 1));
-  long long value = values[0];
+  long long value = one.values[0];
 #pragma unroll
-  for (int i = 1; i < VALUES; ++i) value = pick == i ? values[i] : value;
-  if (bytes == 4) ((int*)base)[where] = (int)value;
-  else if (bytes == 2) ((short*)base)[where] = (short)value;
-  else if (bytes == 1) ((unsigned char*)base)[where] = (unsigned char)value;
-  else ((long long*)base)[where] = value;
+  for (int i = 1; i < VALUES; ++i) value = pick == i ? one.values[i] : value;
+  if (bytes == 4) ((int*)base)[one.where] = (int)value;
+  else if (bytes == 2) ((short*)base)[one.where] = (short)value;
+  else if (bytes == 1) ((unsigned char*)base)[one.where] = (unsigned char)value;
+  else ((long long*)base)[one.where] = value;
+}
+template <class Word>
+__device__ __forceinline__ void step(const Word* source, const Targets& targets, const long long* rows, int count)
+{
+  const int j = blockIdx.x * blockDim.x + threadIdx.x;
+  if (j >= count) return;
+  const Column one = column(rows, count, j);
+  const unsigned long long mixed = (unsigned long long)(long long)source[one.read] * MIX;
+  put(targets, one, (int)((((long long)mixed >> SHIFT) + one.addend) & (VALUES - 1)), j);
+}
+extern "C" __global__ void turn(long long* turns, const long long* rows, const Targets targets, int count)
+{
+  const int j = blockIdx.x * blockDim.x + threadIdx.x;
+  if (j >= count) return;
+  const unsigned long long now = (unsigned long long)turns[j]++;
+  if (now == 0) return;
+  const Column one = column(rows, count, j);
+  put(targets, one, (int)((now * MIX * (2 * (unsigned long long)one.addend + 1)) >> TURN_SHIFT), j);
 }
 #define STEP(NAME, WORD)                                                                                  \
 extern "C" __global__ void NAME(const WORD* source, const long long* rows, const Targets targets, int count) \
@@ -84,16 +104,16 @@ class Targets(ctypes.Structure):
 
 
 @functools.cache
-def _kernel(source_bytes: int) -> CudaKernel | None:
+def _kernel(name: str) -> CudaKernel | None:
     module = _module()
-    return None if module is None else module.kernel(f"step_{source_bytes}")
+    return None if module is None else module.kernel(name)
 
 
 @functools.cache
 def _compiled() -> CudaModule | None:
     defines = {
         "MIX": f"{chain.MIX & (1 << 64) - 1}ULL", "SHIFT": chain.SHIFT, "VALUES": chain.VALUES,
-        "INPUTS": chain.MOST_INPUTS,
+        "INPUTS": chain.MOST_INPUTS, "TURN_SHIFT": chain.TURN_SHIFT,
     }  # fmt: skip
     try:
         return load_cuda(_SOURCE, defines=defines)
@@ -117,13 +137,31 @@ def _module() -> CudaModule | None:
     return _given[0] if _given else _compiled()
 
 
-def step(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], link: chain.Link) -> None:
-    """See `chain.step`."""
-    source = chain.words(outputs[link.output])
-    kernel = _kernel(source.element_size())
-    if kernel is None:
-        chain.step(outputs, inputs, link)
-        return
-    count = link.coefficients.shape[1]
-    args = [source, link.coefficients, Targets.of(inputs, link), count]
-    kernel(grid=[-(-count // _THREADS)], block=[_THREADS], args=args)
+class Steps:
+    """What stands before the calls of a round: a turn before the first, a step before every other."""
+
+    def __init__(self, link: chain.Link, calls: Sequence[Sequence[torch.Tensor]]) -> None:
+        self._link, self._calls = link, calls
+        self._turns = torch.zeros_like(link.coefficients[0])
+
+    def begin(self) -> None:
+        """A round begins, whose first replay has the inputs that were granted."""
+        self._turns.zero_()
+
+    def before(self, index: int, last: Sequence[torch.Tensor]) -> None:
+        """Change the inputs of call `index` by the tensors that the call before returned."""
+        inputs, link = self._calls[index], self._link
+        source = self._turns if index == 0 else chain.words(last[link.output])
+        kernel = _kernel("turn" if index == 0 else f"step_{source.element_size()}")
+        if kernel is None:
+            self._by_torch(index, last)
+            return
+        count = link.coefficients.shape[1]
+        args = [source, link.coefficients, Targets.of(inputs, link), count]
+        kernel(grid=[-(-count // _THREADS)], block=[_THREADS], args=args)
+
+    def _by_torch(self, index: int, last: Sequence[torch.Tensor]) -> None:
+        if index == 0:
+            chain.turn(self._turns, self._calls[index], self._link)
+        else:
+            chain.step(last, self._calls[index], self._link)

@@ -12,7 +12,7 @@ from torch.utils._pytree import tree_map
 
 from evaluator.child import cuda_chain
 from evaluator.child.cuda_calls import CudaCalls
-from evaluator.child.session import Null, Session, tensor_leaves
+from evaluator.child.session import Null, Session
 from evaluator.child.spec import read_tree
 from evaluator.child.wire import Operation
 
@@ -36,7 +36,7 @@ class CudaRounds:
         Call k uses copy k of "instances" copies of the module, so that large weights are not found in the L2 again.
         With "graph" false nothing is captured. Gives {"captured", "why_not", "instances" (fewer where the module
         cannot be copied), "outputs": what each call returned}; captured outputs stay in place. With "link" the chain's
-        step stands before every call but the first, captured like it; "step" is its kernel in base64, or "".
+        steps stand before the calls, captured like them; "step" is their kernels in base64, or "".
         """
         self._calls = None
         session, tree = self._session, request["tree"]
@@ -54,11 +54,8 @@ class CudaRounds:
         if request["step"]:
             cuda_chain.use(base64.b64decode(request["step"]))
 
-        def chained(index: int, last: Any) -> None:
-            if link is not None:
-                cuda_chain.step(tensor_leaves(last), mapped.calls[index], link)
-
-        self._calls = CudaCalls(call, len(mapped.calls), graph=request["graph"], chained=chained)
+        steps = None if link is None else cuda_chain.Steps(link, mapped.calls)
+        self._calls = CudaCalls(call, len(mapped.calls), graph=request["graph"], steps=steps)
         return {
             "captured": self._calls.captured,
             "why_not": self._calls.why_not,

@@ -102,6 +102,39 @@ def test_judge_and_child_change_several_inputs_alike(
     assert same(calls[0], before[0])
 
 
+@settings(max_examples=50, deadline=None)
+@given(sizes=TENSORS, replays=st.integers(2, 40), seed=st.integers(0, 2**31))
+def test_a_turn_is_what_the_judge_derives_for_a_replay(
+    sizes: list[tuple[int, torch.dtype]], replays: int, seed: int
+) -> None:
+    """Whatever the replay, the inputs are those that were granted but for the elements that it chooses, from values of
+    the same block; doing earlier turns first changes nothing."""
+    torch.manual_seed(seed)
+    granted = several(sizes)
+    order = torch.randperm(len(sizes)).tolist()
+    link = chain.make_link(granted, order, 0, 5, torch.Generator().manual_seed(seed))
+    inputs, turns = [one.clone() for one in granted], torch.zeros_like(link.coefficients[0])
+    for replay in range(replays):
+        chain.turn(turns, inputs, link)
+        assert replay or same(inputs, granted)
+    assert turns.tolist() == [replays] * len(turns)
+    (derived,) = chain.derive([granted], [[torch.randn(5)]], link, replays)
+    assert same(inputs, derived)
+    for index, span in zip(link.inputs, link.spans, strict=True):
+        now, before = chain.words(inputs[index]), chain.words(granted[index])
+        where, _, _, *values = link.coefficients[:, span]
+        assert set((now != before).nonzero().flatten().tolist()) <= set(where.tolist())
+        assert all(int(now[at]) in column for at, column in zip(where, torch.stack(values).t().tolist(), strict=True))
+
+
+def test_no_replay_has_the_inputs_of_another() -> None:
+    granted = torch.randn(64, 4096)
+    link = link_for(granted, 5)
+    seen = [chain.derive([[granted]], [], link, replays)[0][0] for replays in range(1, 60)]
+    apart = [int((a != b).sum()) for i, a in enumerate(seen) for b in seen[:i]]
+    assert min(apart) > 0.7 * link.coefficients.shape[1]
+
+
 def test_each_input_has_columns_of_its_own() -> None:
     """As many as it has blocks; those of an input alone are what they are without the others."""
     tensors = [torch.randn(3000), torch.randn(2), torch.randn(5000, dtype=torch.float64), torch.randn(9).half()]

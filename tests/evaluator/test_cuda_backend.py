@@ -10,9 +10,10 @@ from typing import Any
 import pytest
 import torch
 
-from evaluator.child import cuda_device
-from evaluator.child.chain import Link, derive, make_link, step
+from evaluator.child import cuda_chain, cuda_device
+from evaluator.child.chain import Link, derive, make_link
 from evaluator.child.cpu_device import CpuDevice
+from evaluator.child.cuda_chain import Steps
 from evaluator.child.cuda_driver import BLOCK_BYTES, DriverError
 from evaluator.child.session import Session
 from evaluator.child.spec import LayoutError, TensorSpec
@@ -106,10 +107,12 @@ class FakeChild:
             self.outputs = [spec.view(host_bytes(a, BLOCK_BYTES)) for a in self.made]
             return {"captured": self.captured, "why_not": None, "instances": 1, "outputs": self.said()}
         if op == "cuda_round":
-            for index, (target, source) in enumerate(zip(self.outputs, self.inputs, strict=True)):
-                if index and self.link:
-                    step([self.outputs[index - 1]], [source], self.link)
-                target.copy_(source * 2)
+            steps = self.link and Steps(self.link, [[source] for source in self.inputs])
+            for _ in range(fields["replays"]):
+                for index, (target, source) in enumerate(zip(self.outputs, self.inputs, strict=True)):
+                    if steps:
+                        steps.before(index, [self.outputs[index - 1]])
+                    target.copy_(source * 2)
             reply: dict[str, Any] = {"captured": self.captured, "device_us": 1.0}
             return reply if self.captured else {**reply, "outputs": self.said()}
         return {}
@@ -181,14 +184,16 @@ def test_rounds_snapshot_what_the_child_computed_from_fresh_inputs(backend, driv
     backend.close()
 
 
-def test_a_chained_round_leaves_the_inputs_that_the_judge_derives(backend, driver):
+def test_a_chained_round_leaves_the_inputs_that_the_judge_derives(backend, driver, monkeypatch):
+    monkeypatch.setattr(cuda_chain, "_kernel", lambda name: None)
     child, generator = FakeChild(driver), torch.Generator().manual_seed(1)
     backend.prepare(child, calls(2), tree=TREE, timeout_s=1.0)
-    for _ in range(3):
+    for replays in (1, 2, 7):
         inputs = [[torch.randn(64, 50)] for _ in range(4)]
         link = make_link(inputs[0], [0], 0, 64 * 50, generator)
-        done = run(backend, child, inputs, link)
-        derived = derive(inputs, done.outputs, link)
+        done = run(backend, child, inputs, link, replays=replays)
+        derived = derive(inputs, done.outputs, link, replays)
+        assert torch.equal(derived[0][0], inputs[0][0]) == (replays == 1)
         assert not torch.equal(derived[1][0], inputs[1][0])
         for (seen,), (mine,), (output,) in zip(done.inputs, derived, done.outputs, strict=True):
             torch.testing.assert_close(seen, mine, rtol=0, atol=0)

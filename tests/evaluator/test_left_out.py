@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import pytest
+
+from evaluator import confirm as confirming
 from evaluator.confirm import confirm
 from evaluator.judge import Judge
 from evaluator.problem import read_problem
@@ -33,7 +36,8 @@ def get_inputs(rows=64, hidden=256):
 KERNEL = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return {}\n"
 
 
-def test_a_reference_that_loses_its_device(judge: Judge) -> None:
+def test_a_reference_that_loses_its_device(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(confirming, "PROCESS_PAIRS", 2)
     problem = read_problem(SPOILED, "spoiled")
     right = Candidate(source=KERNEL.format("x + x"), language=Language.TORCH, proposer="test")
     wrong = Candidate(source=KERNEL.format("x + 1"), language=Language.TORCH, proposer="test")
@@ -42,4 +46,4 @@ def test_a_reference_that_loses_its_device(judge: Judge) -> None:
     assert "rows=1" in found.evidence["correctness"]["skipped"]
     assert judge.left_out.of(problem) == {"rows=1"}
     assert judge.judge(problem, wrong, eager_only(judge, problem)).verdict is Verdict.INCORRECT_VALUES
-    assert confirm(judge, problem, right).verdict is Verdict.PASSED
+    assert confirm(judge, problem, right, None, eager_only(judge, problem)).verdict is Verdict.PASSED

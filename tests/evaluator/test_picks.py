@@ -14,9 +14,9 @@ from evaluator.second_look import picking, second_look
 INF = float("inf")
 
 
-def _judged(judge: Judge, forward: str, x: torch.Tensor, actual: list[torch.Tensor], *, bitwise: bool = False) -> bool:
+def _judged(judge: Judge, forward: str, x: torch.Tensor, actual: list[torch.Tensor]) -> bool:
     source = (
-        f"import torch\nBITWISE = {bitwise}\ndef reference(x):\n    return {forward}\n"
+        f"import torch\ndef reference(x):\n    return {forward}\n"
         f"def get_inputs():\n    return [torch.randn({tuple(x.shape)})]\n"
     )
     problem = read_problem(source, "picks")
@@ -27,7 +27,7 @@ def _judged(judge: Judge, forward: str, x: torch.Tensor, actual: list[torch.Tens
         expected = second_look(oracle, tree, (x,), expected, actual)
         assert reference.child.alive
     trios = zip(expected.targets, expected.limits, actual, strict=True)
-    return all(target.judge(tensor, limit, bitwise=bitwise) is None for target, limit, tensor in trios)
+    return all(target.judge(tensor, limit) is None for target, limit, tensor in trios)
 
 
 def _ids(*rows: object) -> torch.Tensor:
@@ -78,14 +78,6 @@ def test_what_follows_from_another_pick_is_right_too(judge: Judge) -> None:
     x = torch.tensor([[1.0, 2.0, 1e-8], [1.0, 2.0, 3.0]])
     assert _judged(judge, forward, x, [torch.tensor([20.0, 30.0])])
     assert _judged(judge, forward, x, [torch.tensor([30.0, 30.0])])
-
-
-def test_not_where_bits_are_asked_for(judge: Judge) -> None:
-    forward = "(x * 0.1).cumsum(-1).argmax(-1)"
-    x = torch.tensor([[1.0, 2.0, 1e-8]])
-    right = (x * 0.1).cumsum(-1).argmax(-1)
-    assert _judged(judge, forward, x, [right], bitwise=True)
-    assert not _judged(judge, forward, x, [3 - right], bitwise=True)
 
 
 def test_who_picks_nothing_is_not_asked_again(judge: Judge) -> None:

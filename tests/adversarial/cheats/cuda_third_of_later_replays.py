@@ -1,4 +1,4 @@
-"""rmsnorm | replay of captured work | a third of the rows are computed only where the output still begins with what was there before the first replay | REWARD_HACK | cuda"""
+"""rmsnorm | stale CUDA graph | a third of the rows are computed only where the output still begins with what was there before the first replay | INCORRECT_VALUES REWARD_HACK | cuda"""
 
 import torch
 import torch.nn as nn
