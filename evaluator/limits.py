@@ -32,7 +32,7 @@ _NEAR_ZERO = 1e6
 _NEARLY_INFINITE = 2**-10  # of the largest number
 _LEAST_LEVELS = 8  # of quantised values: fewer may be flags
 _UNINFORMATIVE = 0.05  # where the reference itself is off by 5 % in norm, a comparison says nothing
-_ABOUT = 0.25  # of an element's scale: where the reference has NaN it does not tell how near one can come
+_ABOUT = 4.0  # times an element's scale: where the reference has NaN it does not tell how near one can come
 
 
 @dataclass(frozen=True, slots=True)
@@ -301,8 +301,8 @@ class Target:
         return actual.isinf() & (self.values.abs() > largest) & (actual.sign() == self.values.sign())
 
     def _about(self, actual: torch.Tensor) -> torch.Tensor:
-        """Where the reference lost itself in NaN, as half precision does in large scores: what others make of such
-        inputs is near the oracle, but its limit comes from elements that are easier to compute."""
+        """Where the reference lost itself in NaN, as half precision does in large scores: there is no telling which of
+        two of them is larger, and limits come from elements that are easier to compute."""
         return self._own().isnan() & (self._difference(actual).abs_() <= _ABOUT * self._scale())
 
     def _equal(self, actual: torch.Tensor, *allowed: torch.Tensor) -> Finding | None:

@@ -62,10 +62,12 @@ def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 
 @pytest.fixture(scope="session")
 def judge() -> Iterator[Judge]:
-    """One judge for the whole session: each starts children that import torch, which takes seconds."""
+    """One judge for the whole session: each starts children that import torch, which takes seconds. It chooses among
+    all cores, whoever asks for it first."""
     from evaluator.judge import Judge
     from evaluator.serve import make_backend
 
+    os.sched_setaffinity(0, _CORES)
     one = Judge(make_backend("cpu"))
     yield one
     one.close()
