@@ -227,9 +227,9 @@ class Checker:
         with _reference_at_work(sizes):
             workloads = self.problem.workloads_for(self.reference.backend.kind)
             turns = in_turn(self.problem, workloads, sizes, self.left_out, oracle.same_for)
-            found = [(one, oracle.elsewhere(one)) for one in turns]
-        known = [(one, *made) for one, made in found if made is not None]
-        if len(known) < 2:
+            found = {one.label: oracle.elsewhere(one) for one in turns}
+        known = [(one, *made) for one in turns if (made := found[one.label]) is not None]
+        if len({one.label for one, *_ in known}) < 2:
             return
         names = self.candidate.construct("ModelNew", oracle.init, train=self.problem.train, seed=7)
         self.candidate.load_state(candidate_state(oracle, match_names(oracle.names, names)))

@@ -11,6 +11,7 @@ from evaluator.errors import SizesSpoil
 from evaluator.types import Domain, Problem, Workload
 
 Done = TypeVar("Done")
+_BESIDE = 3  # sizes of one module, each a step from a Workload's, are called one after the other
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +67,8 @@ def sizes_to_check(problem: Problem, workloads: Sequence[Workload]) -> Iterator[
 
 
 def varied_sizes(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Sizes]:
-    """Whole-number sizes that differ between Workloads, one at a time set to 1, n-1 and n+1 (one of them odd).
+    """Whole-number sizes that differ between Workloads, one at a time set to 1, n-1 and n+1 (one of them odd), and all
+    of them to n-1, as the product of an even size and an odd one is even.
 
     In a `general` domain also those that are equal in all Workloads, and twice the size. Sizes that the reference
     refuses are skipped by whoever runs this.
@@ -75,6 +77,7 @@ def varied_sizes(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Si
     if not shown:
         return
     base = min(shown, key=lambda w: sum(v for v in w.sizes.values() if type(v) is int))
+    fewer: dict[str, int] = {}
     for key, value in base.sizes.items():
         if type(value) is not int or value < 1:
             continue
@@ -84,6 +87,10 @@ def varied_sizes(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Si
         wanted = [1, value - 1, value + 1, *([2 * value] if problem.domain is Domain.GENERAL else [])]
         for other in dict.fromkeys(n for n in wanted if n >= 1 and n != value):
             yield Sizes(f"{key}={other}", {**base.sizes, key: other}, adversarial=False)
+        fewer |= {key: value - 1} if value > 1 else {}
+    if len(fewer) > 1:
+        label = ", ".join(f"{key}={value}" for key, value in fewer.items())
+        yield Sizes(label, {**base.sizes, **fewer}, adversarial=False)
 
 
 def in_turn(
@@ -93,14 +100,21 @@ def in_turn(
     left_out: Collection[str],
     alike: Callable[[Sizes], bool],
 ) -> list[Sizes]:
-    """Sizes for one module to be called with one after the other, of those that are `alike` to its constructor: the
-    smallest, then the largest; what is held out, then the largest that is shown."""
+    """Sizes for one module to be called with one after the other, of those that are `alike` to its constructor: what
+    is held out, the largest that is shown, and the first again; or the smallest, the largest, a Workload's and those
+    that differ from them in one size alone, and the smallest again."""
     shown = [Sizes(w.name, w.sizes) for w in workloads if not w.held_out]
     varied = [one for one in varied_sizes(problem, workloads) if one.label not in left_out]
     every = sorted([*shown, *varied], key=_extent)
     largest = next(filter(alike, reversed(every)), None)
     smallest = sizes if sizes.hidden else next(filter(alike, every), None)
-    return [] if largest is None or smallest is None or smallest is largest else [smallest, largest]
+    if largest is None or smallest is None or smallest is largest:
+        return []
+    if sizes.hidden:
+        return [smallest, largest, smallest]
+    base = min(shown, key=_extent)
+    beside = [one for one in varied if _extent(one) == _extent(base) + 1][:_BESIDE]
+    return [smallest, largest, *filter(alike, [base, *beside]), smallest]
 
 
 def _extent(sizes: Sizes) -> int:

@@ -18,18 +18,20 @@ _NEARLY_NOTHING = 1e-6
 @dataclass(frozen=True, slots=True)
 class Stretch:
     """A way to change parameters, element by element: by factors from `least` to `most`, all magnitudes alike, a share
-    of them `negative`."""
+    of them `negative`; `pruned`, a row of each is zero."""
 
     name: str
     least: float
     most: float
     negative: float = 0.0
+    pruned: bool = False
 
 
 STRETCHES = (
     Stretch("parameters of either sign", 1 / 8, 8.0, negative=0.5),
     Stretch("larger parameters", 1.0, 32.0),
     Stretch("smaller parameters", 1e-3, 1.0),
+    Stretch("a row of parameters zero", 1.0, 1.0, pruned=True),
 )
 
 
@@ -75,6 +77,8 @@ def _stretched(value: torch.Tensor, how: Stretch, generator: torch.Generator) ->
         share, coin = torch.rand((2, *value.shape), generator=own, device=value.device)
         factor = how.least * (how.most / how.least) ** share
         copy.mul_(torch.where(coin < how.negative, -factor, factor))
+        if how.pruned and value.ndim and len(value) > 1:
+            copy[int(torch.randint(len(value), (1,), generator=generator, device=generator.device))] = 0.0
     return copy
 
 

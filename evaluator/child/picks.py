@@ -22,6 +22,7 @@ from evaluator.child.spec import read_tree
 from evaluator.child.wire import Operation
 
 _FACTOR, _FACTOR_HALF = 4.0, 2.0  # times the error that is seen, as limits of outputs have it; of half precisions
+_WHOLE = 2.0**53  # up to which float64 has every integer
 _SMALLEST = {torch.float16: 2.4e-7}  # of which less may become zero; of others what is smaller than normal numbers
 
 Tensor = torch.Tensor
@@ -42,14 +43,19 @@ class Pick:
 
 
 def pick_of(func: Any, args: Sequence[Any], kwargs: dict[str, Any], made: Any) -> Pick | None:
-    """What an operation picks; None where it does not, or picks among integers."""
+    """What an operation picks; None where it does not. Scores are floating; integers, which rounding has no say in, tie
+    where they are equal."""
     if func.overloadpacket.__name__ not in PICKING:
         return None
     indices = made if isinstance(made, Tensor) else made[-1]
     by_name = said(func, args, kwargs)
     scores = by_name["self"]
-    if indices.dtype is not torch.int64 or not scores.is_floating_point() or scores.ndim == 0 or scores.numel() == 0:
-        return None  # `max` without an axis, and what rounding has no say in
+    if indices.dtype is not torch.int64 or "dim" not in by_name or scores.ndim == 0 or scores.numel() == 0:
+        return None  # the largest of two tensors, or of all elements
+    if not scores.is_floating_point():
+        scores = scores.double()
+        if bool((scores.abs() > _WHOLE).any()):
+            return None
     axis = by_name.get("dim")
     if axis is None:
         return Pick(scores.reshape(-1), 0, indices.reshape(1), ordered=True)
@@ -127,7 +133,7 @@ class _Chosen(_Watching):  # type: ignore[no-untyped-call]
             return made
         if isinstance(made, Tensor):
             return indices.reshape(made.shape)
-        values = pick.scores.gather(pick.axis, indices).reshape(made[0].shape)
+        values = pick.scores.gather(pick.axis, indices).reshape(made[0].shape).to(made[0].dtype)
         return values, indices.reshape(made[1].shape)
 
 

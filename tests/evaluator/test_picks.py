@@ -65,10 +65,20 @@ def test_what_has_underflowed_is_all_alike(judge: Judge, experts: list[list[int]
         ("(x.square() - 2 * x).argmin(-1)", [[3.0, INF, -INF, 5.0]], [0], True),  # of NaN that infinities make
         ("(x.square() - 2 * x).argmin(-1)", [[3.0, INF, -INF, 5.0]], [4], False),
         ("(x.square() - 2 * x).argmin(-1)", [[3.0, 2.0, 4.0, 5.0]], [0], False),
+        ("x.argmax(-1)", [[1.0, 5.0, 5.0]], [2], True),
+        ("x.argmax(-1)", [[1.0, 5.0, 5.0]], [0], False),
+        ("x.long().argmax(-1)", [[1.0, 5.0, 5.0]], [2], True),
+        ("x.long().argmax(-1)", [[1.0, 5.0, 4.0]], [2], False),
+        ("x.long().sort(-1).indices", [[4.0, 4.0, 2.0]], [[2, 1, 0]], True),
+        ("x.long().sort(-1).indices", [[4.0, 4.0, 2.0]], [[2, 1, 1]], False),
+        # What is no index is what it is, though elements there are equal.
+        ("(x > 0).sum(-1)", [[1.0, 1.0, 0.0, 0.0]], [3], False),
+        ("x.long().amax(-1)", [[1.0, 1.0, 0.0, 0.0]], [0], False),
+        ("torch.where(x == 2, torch.arange(4), 4).amin(-1)", [[1.0, 2.0, 2.0, 0.0]], [2], False),
     ],
 )
 def test_indices_of_what_is_computed(
-    judge: Judge, forward: str, x: list[list[float]], actual: list[int], right: bool
+    judge: Judge, forward: str, x: list[list[float]], actual: list[object], right: bool
 ) -> None:
     assert _judged(judge, forward, torch.tensor(x), [_ids(*actual)]) is right
 
