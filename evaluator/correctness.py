@@ -137,8 +137,7 @@ class Checker:
             self._many(oracle, plainest, tree, call_us, sizes, values_known=not oracle.stateful(tree, plainest.tensors))
         before = min(cases, key=lambda case: case.same).tensors if cases else oracle.inputs().tensors
         self._again(oracle, tree, matched, sizes, before)
-        if not oracle.moves_buffers(tree, before):
-            self._in_turn(oracle, sizes)
+        self._in_turn(oracle, sizes, moving=oracle.moves_buffers(tree, before))
         self._unchanged(reply, snapshot)
         candidate.drop("first")
         if not sizes.hidden and sizes.adversarial and cases:
@@ -218,9 +217,10 @@ class Checker:
             self.candidate.finish(reply)
         self.candidate.drop("second")
 
-    def _in_turn(self, oracle: Oracle, sizes: Sizes) -> None:
+    def _in_turn(self, oracle: Oracle, sizes: Sizes, *, moving: bool) -> None:
         """One new module that is called with several sizes one after the other, once for what is shown and once for
-        what is held out: what it keeps of the first call is no use for the next."""
+        what is held out: what it keeps of the first call is no use for the next. Buffers that are `moving` begin each
+        call as the reference's do."""
         if not sizes.adversarial or sizes.hidden in self._turned:
             return
         self._turned.add(sizes.hidden)
@@ -232,9 +232,12 @@ class Checker:
         if len({one.label for one, *_ in known}) < 2:
             return
         names = self.candidate.construct("ModelNew", oracle.init, train=self.problem.train, seed=7)
-        self.candidate.load_state(candidate_state(oracle, match_names(oracle.names, names)))
+        state = candidate_state(oracle, match_names(oracle.names, names))
+        self.candidate.load_state(state)
         before = ""
         for one, tree, tensors, expected in known:
+            if before and moving:
+                self.candidate.load_state(state)
             name = f"a draw, after a call with those of {before} in the same module" if before else "a draw"
             reply = self.candidate.run(tree, [tensors], slot="turn", timeout_s=self.first_call_s)
             try:

@@ -74,8 +74,8 @@ class Oracle:
                 strict=True,
             )
         )
-        names = [b.name for b in self.names.buffers]
-        self._made_buffers = dict(zip(names, backend.fetch(child, [b.claim for b in self.names.buffers]), strict=True))
+        self._made_buffers = self._fetch_buffers()
+        self._drawn = self._drawn_buffers()
         self.buffers = random_statistics(self._made_buffers, generator)
         self.parameters: dict[str, torch.Tensor] = {}
         self._stateful: bool | None = None if self.buffers else False
@@ -99,9 +99,28 @@ class Oracle:
         self.parameters = dict(parameters)
         subject.load_state({**self.parameters, **self.buffers})
 
+    def _fetch_buffers(self) -> dict[str, torch.Tensor]:
+        named = self.names.buffers
+        found = self.subject.backend.fetch(self.subject.child, [b.claim for b in named])
+        return dict(zip([b.name for b in named], found, strict=True))
+
+    def _drawn_buffers(self) -> dict[str, torch.Tensor]:
+        """Buffers that another seed makes otherwise: a codebook is learnt, a table of positions is not."""
+        if not any(value.is_floating_point() and value.numel() > 1 for value in self._made_buffers.values()):
+            return {}
+        before = self._made_buffers
+        self.names = self.subject.construct("Model", self.init, train=self.problem.train, seed=self._seed())
+        now = self._fetch_buffers()
+        return {
+            name: value
+            for name, value in before.items()
+            if value.is_floating_point() and name in now and not values.same_bits(value, now[name])
+        }
+
     def reload(self) -> None:
-        """New random parameters; the same buffers."""
+        """New random parameters, buffers that were drawn among them; the others as they are."""
         self.parameters = random_parameters(self._made, self.generator)
+        self.buffers = self.buffers | random_parameters(self._drawn, self.generator)
         self.subject.load_state({**self.parameters, **self.buffers})
 
     @property
