@@ -29,6 +29,7 @@ _LEAST = {torch.float32: 1.1755e-38, torch.bfloat16: 1.1755e-38, torch.float64: 
 _STEPS = {torch.float32: 9e-41, torch.bfloat16: 8e-40, torch.float64: 1.7e-310, torch.float16: 6e-8}
 _NEAR_ZERO = 1e6
 _NEARLY_INFINITE = 2**-10  # of the largest number
+_MANY = 8  # elements that a root mean square is worth something of
 _LEAST_LEVELS = 8  # of quantised values: fewer may be flags
 _UNINFORMATIVE = 0.05  # where the reference itself is off by 5 % in norm, a comparison says nothing
 _ABOUT = 4.0  # times an element's scale: where the reference has NaN it does not tell how near one can come
@@ -103,7 +104,7 @@ class Target:
         self.finite = _all_finite(wide) and (reference is None or _all_finite(self.reference))
         # Where the reference overflows or the oracle does, the other one stands in.
         self.values = wide if self.finite else torch.where(torch.isfinite(wide), wide, self._own())
-        self.norm, self._floor = _norm_and_floor(self._known())
+        self.norm, self._floor = _norm_and_floor(self._known(), pairs=oracle.is_complex())
 
     def sparing(self, actual: torch.Tensor, spared: torch.Tensor) -> Target:
         """What `actual` should be where it may hold the values in `spared` (NaN where there are none) in place of the
@@ -357,25 +358,31 @@ def _all_finite(tensor: torch.Tensor) -> bool:
     return math.isfinite(float(norm)) or bool(torch.isfinite(tensor).all())
 
 
-def _norm_and_floor(values: torch.Tensor) -> tuple[float, torch.Tensor]:
+def _norm_and_floor(values: torch.Tensor, *, pairs: bool) -> tuple[float, torch.Tensor]:
     """The norm that errors are related to, and the least that an element's error is measured by: the root mean square
-    of its row, never less than a thousandth of the whole tensor's; 1 where everything is zero."""
+    of its row, never less than a thousandth of the whole tensor's; 1 where everything is zero. Rows of few elements
+    are likely to be of different kinds, but for `pairs` of complex numbers: then it is that of its column."""
     norm = float(torch.linalg.vector_norm(values))
     if _SQUARES[0] < norm < _SQUARES[1]:
-        return norm, _floor(values, norm)
+        return norm, _floor(values, norm, pairs=pairs)
     largest = float(values.abs().max()) if values.numel() else 0.0
     if largest == 0.0:
         return math.sqrt(max(1, values.numel())), torch.ones((), dtype=values.dtype, device=values.device)
     norm = float(torch.linalg.vector_norm(values / largest))
-    return largest * norm, largest * _floor(values / largest, norm)
+    return largest * norm, largest * _floor(values / largest, norm, pairs=pairs)
 
 
-def _floor(values: torch.Tensor, norm: float) -> torch.Tensor:
+def _floor(values: torch.Tensor, norm: float, *, pairs: bool) -> torch.Tensor:
     whole = norm / math.sqrt(values.numel())
-    if values.ndim < 2 or values.shape[-1] < 8:
-        return torch.tensor(whole, dtype=values.dtype, device=values.device)
-    rows: torch.Tensor = torch.linalg.vector_norm(values, dim=-1, keepdim=True) / math.sqrt(values.shape[-1])
-    return rows.clamp_min_(1e-3 * whole)
+    columns = values.shape[-1] if values.ndim > 1 else values.numel()
+    if values.ndim > 1 and columns >= _MANY:
+        rows: torch.Tensor = torch.linalg.vector_norm(values, dim=-1, keepdim=True) / math.sqrt(columns)
+        return rows.clamp_min_(1e-3 * whole)
+    if values.ndim > 1 and values.numel() >= _MANY * columns and not pairs:
+        flat = values.reshape(-1, columns)
+        found: torch.Tensor = torch.linalg.vector_norm(flat, dim=0) / math.sqrt(len(flat))
+        return found.clamp_min_(1e-3 * whole)
+    return torch.tensor(whole, dtype=values.dtype, device=values.device)
 
 
 def _index(flat: int, shape: tuple[int, ...]) -> list[int]:

@@ -32,6 +32,7 @@ HERE = Path(__file__).parent
 TRUE_TIME = "TRUE_TIME"
 FIRST_CALL_S = 4.0
 TRUE_RATIO = 1.3
+SHARE = 16  # one file in so many is judged by `make test`, the rest by `make soak`
 DISCARDED = timing._DISCARDED
 
 
@@ -164,7 +165,9 @@ def spread(kinds: dict[str, str], share: int) -> frozenset[str]:
     return frozenset(chosen)
 
 
-def parameters(kinds: dict[str, str], share: int, reasons: dict[str, str]) -> dict[str, list[pytest.MarkDecorator]]:
+def parameters(
+    kinds: dict[str, str], reasons: dict[str, str], share: int = SHARE
+) -> dict[str, list[pytest.MarkDecorator]]:
     """The marks of each test: the part that `make test` runs has none, the rest is for `make soak`."""
     quick = spread(kinds, share)
     marks: dict[str, list[pytest.MarkDecorator]] = {}

@@ -40,7 +40,7 @@ def honest() -> suite.Case:
 
 
 CASES = suite.cases_for("cheats", "cpu")
-MARKS = suite.parameters({case.name: case.kind for case in CASES}, 12, OPEN)
+MARKS = suite.parameters({case.name: case.kind for case in CASES}, OPEN)
 
 
 @pytest.mark.parametrize("case", [pytest.param(case, id=case.name, marks=MARKS[case.name]) for case in CASES])

@@ -39,7 +39,7 @@ def read(data: bytes) -> Candidate:
     return Candidate(source=source, language=detect(source), proposer="file")
 
 
-MARKS = suite.parameters({file.name: file.part for file in FILES}, 12, OPEN)
+MARKS = suite.parameters({file.name: file.part for file in FILES}, OPEN)
 
 
 @pytest.mark.parametrize("file", [pytest.param(file, id=file.name, marks=MARKS[file.name]) for file in FILES])

@@ -130,6 +130,17 @@ def test_where_the_reference_has_nan_the_oracles_size_is_near_enough() -> None:
         assert (target.judge(torch.tensor([[first, second, 4.0, 1.0]]), limit) is None) == right, (first, second)
 
 
+def test_statistics_side_by_side_are_measured_each_by_its_own_kind() -> None:
+    sums, means = torch.full((16,), 5e4, dtype=torch.float64), torch.linspace(-1, 1, 16, dtype=torch.float64)
+    oracle = torch.stack([sums, means], -1)
+    target, limit = make(oracle, oracle.float())
+    assert target.judge(oracle.float() * (1 + 1e-7), limit) is None
+    rough = torch.stack([sums, means + 0.01], -1).float()
+    assert target.judge(rough, limit) is not None
+    few, limit = make(oracle[:4], oracle[:4].float())  # of so few an element may be small by chance
+    assert few.judge(rough[:4], limit) is None
+
+
 def test_integers_must_be_equal() -> None:
     right = torch.arange(6).reshape(2, 3)
     target = Target(right, right.clone())
