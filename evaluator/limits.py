@@ -180,7 +180,7 @@ class Target:
     def judge(self, actual: torch.Tensor, limit: Limit) -> Finding | None:
         """What is wrong with `actual` (of the right shape and dtype), or None."""
         if self.integral:
-            return self._equal(actual, self.reference, self.oracle)
+            return self._equal(actual)
         if not self.finite:
             wrong = self._wrong_kind(_real(actual))
             if wrong is not None:
@@ -305,7 +305,8 @@ class Target:
         two of them is larger, and limits come from elements that are easier to compute."""
         return self._own().isnan() & (self._difference(actual).abs_() <= _ABOUT * self._scale())
 
-    def _equal(self, actual: torch.Tensor, *allowed: torch.Tensor) -> Finding | None:
+    def _equal(self, actual: torch.Tensor) -> Finding | None:
+        allowed = self.reference, self.oracle
         right = torch.zeros(actual.shape, dtype=torch.bool, device=actual.device)
         for value in allowed:
             right |= (actual == value) | ((actual != actual) & (value != value))  # NaN equals NaN
@@ -374,15 +375,15 @@ def _norm_and_floor(values: torch.Tensor, *, pairs: bool) -> tuple[float, torch.
 
 def _floor(values: torch.Tensor, norm: float, *, pairs: bool) -> torch.Tensor:
     whole = norm / math.sqrt(values.numel())
-    columns = values.shape[-1] if values.ndim > 1 else values.numel()
-    if values.ndim > 1 and columns >= _MANY:
-        rows: torch.Tensor = torch.linalg.vector_norm(values, dim=-1, keepdim=True) / math.sqrt(columns)
-        return rows.clamp_min_(1e-3 * whole)
-    if values.ndim > 1 and values.numel() >= _MANY * columns and not pairs:
+    columns = values.shape[-1] if values.ndim > 1 else 0
+    if columns >= _MANY:
+        sizes: torch.Tensor = torch.linalg.vector_norm(values, dim=-1, keepdim=True) / math.sqrt(columns)
+    elif columns and values.numel() >= _MANY * columns and not pairs:
         flat = values.reshape(-1, columns)
-        found: torch.Tensor = torch.linalg.vector_norm(flat, dim=0) / math.sqrt(len(flat))
-        return found.clamp_min_(1e-3 * whole)
-    return torch.tensor(whole, dtype=values.dtype, device=values.device)
+        sizes = torch.linalg.vector_norm(flat, dim=0) / math.sqrt(len(flat))
+    else:
+        return torch.tensor(whole, dtype=values.dtype, device=values.device)
+    return sizes.clamp_min_(1e-3 * whole)
 
 
 def _index(flat: int, shape: tuple[int, ...]) -> list[int]:

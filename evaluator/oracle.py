@@ -16,7 +16,7 @@ from evaluator.errors import ChildError, SizesSpoil
 from evaluator.limits import Limit, Target
 from evaluator.sizes import Sizes
 from evaluator.state import Stretch, random_parameters, random_statistics, stretched, stretched_statistics
-from evaluator.subject import Arguments, Subject
+from evaluator.subject import Arguments, Named, Subject
 from evaluator.types import Problem
 
 _CALL_S = 30.0
@@ -66,17 +66,10 @@ class Oracle:
         self.lifts = True  # until the reference shows that it does not
         self.init = subject.recipe("get_init_inputs", sizes, self._seed())
         self.names = subject.construct("Model", self.init, train=problem.train, seed=self._seed())
-        backend, child = subject.backend, subject.child
-        self._made = dict(
-            zip(
-                [p.name for p in self.names.parameters],
-                backend.fetch(child, [p.claim for p in self.names.parameters]),
-                strict=True,
-            )
-        )
-        self._made_buffers = self._fetch_buffers()
-        self._drawn = self._drawn_buffers()
+        self._made = self._fetched(self.names.parameters)
+        self._made_buffers = self._fetched(self.names.buffers)
         self.buffers = random_statistics(self._made_buffers, generator)
+        self._drawn = self._drawn_buffers()
         self.parameters: dict[str, torch.Tensor] = {}
         self._stateful: bool | None = None if self.buffers else False
         self._moves_buffers: bool | None = self._stateful
@@ -99,23 +92,23 @@ class Oracle:
         self.parameters = dict(parameters)
         subject.load_state({**self.parameters, **self.buffers})
 
-    def _fetch_buffers(self) -> dict[str, torch.Tensor]:
-        named = self.names.buffers
-        found = self.subject.backend.fetch(self.subject.child, [b.claim for b in named])
-        return dict(zip([b.name for b in named], found, strict=True))
+    def _fetched(self, named: Sequence[Named]) -> dict[str, torch.Tensor]:
+        found = self.subject.backend.fetch(self.subject.child, [one.claim for one in named])
+        return dict(zip([one.name for one in named], found, strict=True))
 
     def _drawn_buffers(self) -> dict[str, torch.Tensor]:
-        """Buffers that another seed makes otherwise: a codebook is learnt, a table of positions is not."""
-        if not any(value.is_floating_point() and value.numel() > 1 for value in self._made_buffers.values()):
-            return {}
-        before = self._made_buffers
-        self.names = self.subject.construct("Model", self.init, train=self.problem.train, seed=self._seed())
-        now = self._fetch_buffers()
-        return {
-            name: value
-            for name, value in before.items()
-            if value.is_floating_point() and name in now and not values.same_bits(value, now[name])
+        """Buffers that another seed makes otherwise: a codebook is learnt, a table of positions is not. Statistics that
+        have random values already are not asked about."""
+        unknown = {
+            name: made
+            for name, made in self._made_buffers.items()
+            if made.is_floating_point() and self.buffers[name] is made
         }
+        if not any(made.numel() > 1 for made in unknown.values()):
+            return {}
+        self.names = self.subject.construct("Model", self.init, train=self.problem.train, seed=self._seed())
+        now = self._fetched(self.names.buffers)
+        return {n: made for n, made in unknown.items() if n in now and not values.same_bits(made, now[n])}
 
     def reload(self) -> None:
         """New random parameters, buffers that were drawn among them; the others as they are."""
@@ -126,10 +119,9 @@ class Oracle:
     @property
     def touchable(self) -> list[str]:
         """Parameters, and statistics that training would have changed, of which one alone may be loaded anew."""
-        settled = (
-            {} if self._moves_buffers else {n: v for n, v in self.buffers.items() if v is not self._made_buffers[n]}
-        )
-        every = {**self.parameters, **settled}
+        every = dict(self.parameters)
+        if not self._moves_buffers:
+            every |= {name: now for name, now in self.buffers.items() if now is not self._made_buffers[name]}
         return [name for name, value in every.items() if value.is_floating_point() and value.numel()]
 
     def touch(self, name: str, *, larger: bool) -> None:
@@ -193,10 +185,7 @@ class Oracle:
         subject = self.subject
         subject.load_state(self.buffers)
         self._own(tree, calls)
-        named = subject.describe().buffers
-        after = dict(
-            zip([b.name for b in named], subject.backend.fetch(subject.child, [b.claim for b in named]), strict=True)
-        )
+        after = self._fetched(subject.describe().buffers)
         subject.load_state(self.buffers)
         kept = ((name, after[name], before) for name, before in self.buffers.items() if name in after)
         return {name: now for name, now, before in kept if not torch.equal(now, before)}

@@ -226,9 +226,14 @@ def _step_by_torch(source: torch.Tensor, targets: Sequence[torch.Tensor], link: 
     where, read, addend, *_ = link.coefficients.unbind()
     pick = source.index_select(0, read).to(torch.int64)
     pick.mul_(MIX).bitwise_right_shift_(SHIFT).add_(addend).bitwise_and_(VALUES - 1)
-    chosen = link.coefficients[ROWS - VALUES :].gather(0, pick.unsqueeze(0)).squeeze(0)
+    chosen = _chosen(pick, link)
     for target, span in zip(targets, link.spans, strict=True):
         target.index_copy_(0, where[span], chosen[span].to(target.dtype))
+
+
+def _chosen(pick: torch.Tensor, link: Link) -> torch.Tensor:
+    """The value of each column that its number in `pick` says."""
+    return link.coefficients[ROWS - VALUES :].gather(0, pick.unsqueeze(0)).squeeze(0)
 
 
 def turn(turns: torch.Tensor, inputs: Sequence[torch.Tensor], link: Link) -> None:
@@ -236,7 +241,7 @@ def turn(turns: torch.Tensor, inputs: Sequence[torch.Tensor], link: Link) -> Non
     each column, and count it up. They are left as they were granted in replay 0."""
     where, _, addend, *_ = link.coefficients.unbind()
     pick = turns.mul(MIX).mul_(addend.mul(2).add_(1)).bitwise_right_shift_(TURN_SHIFT).bitwise_and_(VALUES - 1)
-    chosen = link.coefficients[ROWS - VALUES :].gather(0, pick.unsqueeze(0)).squeeze(0)
+    chosen = _chosen(pick, link)
     for index, span in zip(link.inputs, link.spans, strict=True):
         target, places = words(inputs[index]), where[span]
         kept = target.index_select(0, places)

@@ -67,6 +67,8 @@ def test_what_has_underflowed_is_all_alike(judge: Judge, experts: list[list[int]
         ("(x.square() - 2 * x).argmin(-1)", [[3.0, 2.0, 4.0, 5.0]], [0], False),
         ("x.argmax(-1)", [[1.0, 5.0, 5.0]], [2], True),
         ("x.argmax(-1)", [[1.0, 5.0, 5.0]], [0], False),
+        ("x.argmax(-1)", [[float("nan"), 1.0, float("nan")]], [2], True),
+        ("x.argmax(-1)", [[float("nan"), 1.0, float("nan")]], [1], False),
         ("x.long().argmax(-1)", [[1.0, 5.0, 5.0]], [2], True),
         ("x.long().argmax(-1)", [[1.0, 5.0, 4.0]], [2], False),
         ("x.long().sort(-1).indices", [[4.0, 4.0, 2.0]], [[2, 1, 0]], True),
