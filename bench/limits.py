@@ -164,6 +164,7 @@ def _rounded_sums(dtype: torch.dtype) -> Function:
 
 
 _HALVES = (torch.float16, torch.bfloat16)
+_UP_AND_DOWN = (torch.finfo(torch.float32).eps, -torch.finfo(torch.float32).eps)
 _EIGHT = (torch.float8_e4m3fn, torch.float8_e5m2)
 _A_PERCENT_OFF = dict.fromkeys(_HALVES, lambda x: (_eager_rms(x).float() * 1.01).to(x.dtype))
 
@@ -227,6 +228,11 @@ def pieces() -> Iterator[tuple[Op, torch.dtype]]:
     yield from ((_to_eight(dtype), torch.float32) for dtype in _EIGHT)
 
 
+def _shaken(op: Op, tensors: Sequence[Tensor], eps: float, *, everywhere: bool = False) -> Tensor:
+    with lifting(Shaken({}, eps, everywhere=everywhere)):
+        return op.reference(*tensors)
+
+
 def limits_of(
     op: Op, tensors: Sequence[Tensor], how: values.Rounding, generator: torch.Generator
 ) -> tuple[Target, Limit]:
@@ -234,11 +240,12 @@ def limits_of(
     own = op.reference(*tensors)
     with lifting(Lift({})):
         wide = op.reference(*tensors)
-        moved = op.reference(*values.nudged(tensors, generator, how.ulps))
-    with lifting(Shaken({}, torch.finfo(torch.float32).eps)):
-        shaken = op.reference(*tensors)
+        moved = op.reference(*values.nudged(tensors, generator, how))
+    shaken = [_shaken(op, tensors, torch.finfo(torch.float32).eps)]
+    if how.on_grid:
+        shaken += [_shaken(op, tensors, eps, everywhere=True) for eps in _UP_AND_DOWN]
     target = Target(widened(wide) if wide.dtype is not torch.float64 else wide, own)
-    good = [target.own_error(), target.errors(moved), target.errors(shaken)]
+    good = [target.own_error(), *(target.errors(other) for other in (moved, *shaken))]
     norm, element = (max(errors) for errors in zip(*good, strict=True))
     return target, target.limit(norm, element, own.dtype, Precision.EXACT, None)
 

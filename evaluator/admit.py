@@ -12,9 +12,10 @@ from evaluator.child.spec import LayoutError
 from evaluator.clockwork import Clockwork
 from evaluator.devices.rates import matmul_gflops
 from evaluator.errors import ChildError, ChildFault, ChildTimeout, EvaluatorError, Rejection
+from evaluator.expected import TELLS_NOTHING, Expected
 from evaluator.judge import Judge, secret_generator
 from evaluator.limits import Limit, Target, rule_for
-from evaluator.oracle import TELLS_NOTHING, Expected, Oracle
+from evaluator.oracle import Oracle
 from evaluator.returned import check_apart
 from evaluator.sizes import sizes_to_check
 from evaluator.subject import Arguments, Subject

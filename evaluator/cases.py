@@ -12,7 +12,8 @@ import torch
 from evaluator import constants, structure, values
 from evaluator.child.spec import LayoutError
 from evaluator.errors import ChildError, ChildFault, Rejection, SizesSpoil
-from evaluator.oracle import TELLS_NOTHING, Expected, Oracle
+from evaluator.expected import TELLS_NOTHING, Expected
+from evaluator.oracle import Oracle
 from evaluator.sizes import Sizes
 from evaluator.subject import Subject
 from evaluator.types import Candidate, Problem, Stage, Verdict
@@ -101,7 +102,12 @@ class _Maker:
             named.append(("one element changed", structure.restored(twin, kept)))
         sets = self._affordable(self._sets(first=first), tensors)
         named += [(s.name, structure.changed(tensors, s, kept, self.generator)) for s in sets]
-        others = constants.of(self.oracle, tree, draws) if self.sizes.adversarial else None
+        if not self.sizes.adversarial:
+            return named
+        extremes = values.extremes(draws)
+        if extremes is not None:
+            named.append(("rows of the largest and of the smallest integers", structure.restored(extremes, kept)))
+        others = constants.of(self.oracle, tree, draws)
         return [*named, ("a mask or indices changed", others.changed(tensors))] if others else named
 
     def _shuffled(self, tree: Any, named: Sequence[tuple[str, values.Tensors]]) -> list[Case]:

@@ -3,30 +3,27 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import ExitStack, contextmanager
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
-from evaluator import buffers, constants, values
+from evaluator import buffers, values
 from evaluator.cases import Case, Prepared, prepared
 from evaluator.child.spec import LayoutError
 from evaluator.claims import tensor_claims
-from evaluator.contender import ComparatorFailed
 from evaluator.errors import ChildFault, Rejection
+from evaluator.loads import Loads, reference_at_work
 from evaluator.oracle import Oracle, candidate_state
 from evaluator.returned import check_apart, check_fresh, check_reply
 from evaluator.second_look import second_look
 from evaluator.sizes import Sizes, in_turn
-from evaluator.state import STRETCHES, Stretch, match_names
+from evaluator.state import match_names
 from evaluator.subject import RunReply, Subject, rejection
 from evaluator.types import Problem, Stage, Verdict
 
 STAGE = Stage.CORRECTNESS
-_TOUCHES = 6  # loads that change one element: who looks at every other one passes once in 64
-_MOST_TOUCHES = 12  # where more tensors than that can be loaded
 # Calls whose outputs are all kept, for so much memory and time at most; how many of them are compared where they are
 # large, and so many bytes that all are; how many are timed first.
 _MANY, _MANY_BYTES, _MANY_US = 1200, 128 << 20, 300_000.0
@@ -51,15 +48,6 @@ class Report:
             "oracle": self.oracle,
             "skipped": self.skipped,
         }
-
-
-@contextmanager
-def _reference_at_work(sizes: Sizes) -> Iterator[None]:
-    """What fails here was right a moment ago: this machine failed it, and the Candidate has nothing to do with it."""
-    try:
-        yield
-    except (ChildFault, LayoutError) as fault:
-        raise ComparatorFailed("the reference", f"it failed on {sizes.shown_label}: {fault}") from fault
 
 
 class Checker:
@@ -136,16 +124,19 @@ class Checker:
             plainest, call_us = min(cases, key=lambda case: case.same), reply.wall_us / len(cases)
             self._many(oracle, plainest, tree, call_us, sizes, values_known=not oracle.stateful(tree, plainest.tensors))
         before = min(cases, key=lambda case: case.same).tensors if cases else oracle.inputs().tensors
-        self._again(oracle, tree, matched, sizes, before)
+        self._loads(oracle, matched, sizes).run(tree, before, first=not self.report.checked)
         self._in_turn(oracle, sizes, moving=oracle.moves_buffers(tree, before))
         self._unchanged(reply, snapshot)
         candidate.drop("first")
         if not sizes.hidden and sizes.adversarial and cases:
             self.report.operations |= candidate.observe(tree, cases[0].tensors, timeout_s=limit_s)
 
+    def _loads(self, oracle: Oracle, matched: Mapping[str, str], sizes: Sizes) -> Loads:
+        return Loads(self.candidate, oracle, matched, sizes, self.problem.train, self.first_call_s, self._compare)
+
     def _check_buffers(self, oracle: Oracle, tree: Any, matched: Mapping[str, str], sizes: Sizes) -> None:
         """Buffers that forward changes are outputs: after equal calls they are equal. Nothing to do where none is."""
-        with _reference_at_work(sizes):
+        with reference_at_work(sizes):
             calls = [oracle.inputs().tensors for _ in range(buffers.CALLS)] if oracle.buffers else []
             wanted = oracle.changed_buffers(tree, calls) if calls else {}
         if not wanted:
@@ -156,67 +147,6 @@ class Checker:
         buffers.compare(candidate, wanted, matched, len(calls), STAGE, sizes.label)
         candidate.load_state(candidate_state(oracle, matched))
 
-    def _again(
-        self, oracle: Oracle, tree: Any, matched: Mapping[str, str], sizes: Sizes, tensors: values.Tensors
-    ) -> None:
-        """New parameters into the same module, and inputs that it has seen before: weights folded at construction or at
-        the first call are stale now, and so are answers. On what is shown also loads of which a glance at the
-        parameters tells nothing. Then other numbers in the call."""
-        with _reference_at_work(sizes):
-            oracle.reload()
-            (like,) = oracle.expect(tree, [tensors])
-        self._renewed(Case("new parameters", tensors, like, 0), oracle, tree, matched, sizes)
-        for name, larger in self._touches(oracle) if sizes.adversarial and not sizes.hidden else ():
-            with _reference_at_work(sizes):
-                oracle.touch(name, larger=larger)
-                (expected,) = oracle.targets(tree, [tensors], like)
-            case = Case(f"one element of {name} changed", tensors, expected, 0)
-            self._renewed(case, oracle, tree, {name: matched[name]} if name in matched else {}, sizes)
-        if sizes.adversarial and not sizes.hidden and not oracle.moves_buffers(tree, tensors):
-            for how in STRETCHES:
-                self._stretched(how, oracle, tree, tensors, matched, sizes)
-        with _reference_at_work(sizes):
-            other = constants.with_other_numbers(oracle, tree, tensors) if sizes.adversarial else None
-            found = oracle.expect(other, [tensors]) if other is not None else []
-        for expected in found:
-            self._renewed(Case("a number changed", tensors, expected, 0), oracle, other, matched, sizes)
-
-    def _touches(self, oracle: Oracle) -> list[tuple[str, bool]]:
-        """Which elements are to change, in secret order, and whether slightly: of every tensor one where there are not
-        too many, and of a few several."""
-        names = oracle.touchable
-        names = [names[i] for i in torch.randperm(len(names), generator=self.generator).tolist()]
-        turns = max(_TOUCHES, min(len(names), _MOST_TOUCHES)) if names else 0
-        places = (divmod(turn, len(names)) for turn in range(turns))
-        return [(names[place], (lap + place) % 2 == 1) for lap, place in places]
-
-    def _stretched(
-        self,
-        how: Stretch,
-        oracle: Oracle,
-        tree: Any,
-        tensors: values.Tensors,
-        matched: Mapping[str, str],
-        sizes: Sizes,
-    ) -> None:
-        """Parameters far from where they began: a gain may be negative, a slope above one, a variance tiny."""
-        with ExitStack() as inside:
-            with _reference_at_work(sizes):
-                expected = inside.enter_context(oracle.stretched(how, tree, tensors))
-            if expected is not None:
-                self._renewed(Case(how.name, tensors, expected, 0), oracle, tree, matched, sizes)
-
-    def _renewed(self, case: Case, oracle: Oracle, tree: Any, matched: Mapping[str, str], sizes: Sizes) -> None:
-        """A call after a load of those parameters and buffers that are `matched`."""
-        self.candidate.load_state(candidate_state(oracle, matched))
-        reply = self.candidate.run(tree, [case.tensors], slot="second", timeout_s=self.first_call_s)
-        try:
-            if case.expected.informative:
-                self._compare(oracle, tree, [case], reply, sizes)
-        finally:
-            self.candidate.finish(reply)
-        self.candidate.drop("second")
-
     def _in_turn(self, oracle: Oracle, sizes: Sizes, *, moving: bool) -> None:
         """One new module that is called with several sizes one after the other, once for what is shown and once for
         what is held out: what it keeps of the first call is no use for the next. Buffers that are `moving` begin each
@@ -224,7 +154,7 @@ class Checker:
         if not sizes.adversarial or sizes.hidden in self._turned:
             return
         self._turned.add(sizes.hidden)
-        with _reference_at_work(sizes):
+        with reference_at_work(sizes):
             workloads = self.problem.workloads_for(self.reference.backend.kind)
             turns = in_turn(self.problem, workloads, sizes, self.left_out, oracle.same_for)
             found = {one.label: oracle.elsewhere(one) for one in turns}
@@ -320,7 +250,7 @@ class Checker:
         outputs = self.candidate.fetch_calls([tensor_claims(item) for item in reply.replies])
         after = reply.grant.read_back()
         outputs = [[*own, *(tensors[i] for i in mutated)] for own, tensors in zip(outputs, after, strict=True)]
-        with _reference_at_work(sizes):
+        with reference_at_work(sizes):
             findings = [self._spared(oracle, tree, case, tensors) for case, tensors in zip(cases, outputs, strict=True)]
         # What `get_inputs` makes is the plainest thing to be wrong on, so it is told first.
         for case, finding in sorted(zip(cases, findings, strict=True), key=lambda pair: pair[0].same):

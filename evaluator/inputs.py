@@ -14,7 +14,7 @@ from typing import TypeVar
 
 import torch
 
-from evaluator import constants, structure, values
+from evaluator import constants, mixtures, structure, values
 from evaluator.child import chain
 from evaluator.oracle import Oracle
 
@@ -34,15 +34,15 @@ class Inputs:
         made = [oracle.inputs() for _ in range(_POOL)]
         self._draw_s = (time.perf_counter() - start) / _POOL
         self.tree, self._first = made[0].tree, [arguments.tensors for arguments in made]
-        self.bases = values.bases(self._first, self._generator)
+        self.bases = mixtures.bases(self._first, self._generator)
         first = self.bases[0]
         varies = [not values.same_bits(a, b) for a, b in zip(first, self.bases[1], strict=True)]
         self._mixes = [vary and tensor.is_floating_point() for vary, tensor in zip(varies, first, strict=True)]
         self._drawn = [index for index, vary in enumerate(varies) if vary and not self._mixes[index]]
         self._structures = structure.of(self._first)
         self._others = constants.of(oracle, self.tree, self.bases)
-        self._coins = values.coins(first, self._mixes, self._generator)
-        self._between = values.continuous(first)
+        self._coins = mixtures.coins(first, self._mixes, self._generator)
+        self._between = mixtures.continuous(first)
         self._scales = False  # draws, where nothing can be mixed
         self.mixed = self._takes([self._mixture()])
         if not self.mixed:
@@ -107,7 +107,7 @@ class Inputs:
         return (self._mixes[index] or index in self._drawn) and free and many and chain.dense(tensor)
 
     def _mixture(self) -> values.Tensors:
-        mixed = values.mixed(self.bases, self._coins, self._between, self._mixes, self._generator)
+        mixed = mixtures.mixed(self.bases, self._coins, self._between, self._mixes, self._generator)
         return structure.restored(mixed, self._structures)
 
     def _with_draw(self, drawn: Sequence[torch.Tensor]) -> values.Tensors:

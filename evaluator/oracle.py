@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
 
 from evaluator import values
 from evaluator.child.spec import LayoutError
-from evaluator.claims import structure, tensor_claims
+from evaluator.claims import tensor_claims
 from evaluator.errors import ChildError, SizesSpoil
+from evaluator.expected import Expected
 from evaluator.limits import Limit, Target
 from evaluator.sizes import Sizes
 from evaluator.state import Stretch, random_parameters, random_statistics, stretched, stretched_statistics
@@ -22,38 +23,7 @@ from evaluator.types import Problem
 _CALL_S = 30.0
 _TOGETHER_BYTES = 512 << 20  # of inputs that several questions are put to the reference with at once
 
-TELLS_NOTHING = (
-    "the reference is more than 5 % away from its own float64 result, so nothing can be compared with it: use inputs"
-    " that it computes accurately"
-)
 Result = tuple[Any, list[torch.Tensor]]  # what one call returned, as claimed, and its tensors
-
-
-@dataclass(frozen=True, slots=True)
-class Expected:
-    """What one call must return: its structure, one target and limit per tensor, and after those for each input that it
-    changes; `informative` is False where the reference itself is so far from the oracle that comparing says nothing."""
-
-    reply: Any
-    targets: tuple[Target, ...]
-    limits: tuple[Limit, ...]
-    dtypes: tuple[str, ...]
-    informative: bool = True
-
-    @property
-    def structure(self) -> str:
-        return structure(self.reply)
-
-    def loosened(self, slack: float) -> Expected:
-        """With limits `slack` times as wide."""
-        return replace(self, limits=tuple(Limit(slack * one.norm, slack * one.element) for one in self.limits))
-
-    def widest(self, others: Sequence[Expected]) -> Expected:
-        """With the widest limits of all."""
-        limits = self.limits
-        for other in others:
-            limits = tuple(mine.widest(theirs) for mine, theirs in zip(limits, other.limits, strict=True))
-        return replace(self, limits=limits)
 
 
 class Oracle:
@@ -89,8 +59,7 @@ class Oracle:
         another generator."""
         self.subject, self.generator = subject, generator
         self.names = subject.construct("Model", self.init, train=self.problem.train, seed=self._seed())
-        self.parameters = dict(parameters)
-        subject.load_state({**self.parameters, **self.buffers})
+        self.load(dict(parameters), self.buffers)
 
     def _fetched(self, named: Sequence[Named]) -> dict[str, torch.Tensor]:
         found = self.subject.backend.fetch(self.subject.child, [one.claim for one in named])
@@ -112,9 +81,13 @@ class Oracle:
 
     def reload(self) -> None:
         """New random parameters, buffers that were drawn among them; the others as they are."""
-        self.parameters = random_parameters(self._made, self.generator)
-        self.buffers = self.buffers | random_parameters(self._drawn, self.generator)
-        self.subject.load_state({**self.parameters, **self.buffers})
+        drawn = random_parameters(self._made, self.generator)
+        self.load(drawn, self.buffers | random_parameters(self._drawn, self.generator))
+
+    def load(self, parameters: dict[str, torch.Tensor], buffers: dict[str, torch.Tensor]) -> None:
+        """These parameters and buffers, and no others."""
+        self.parameters, self.buffers = parameters, buffers
+        self.subject.load_state({**parameters, **buffers})
 
     @property
     def touchable(self) -> list[str]:
@@ -133,10 +106,9 @@ class Oracle:
             (other,) = random_parameters({name: (self._made | self._made_buffers)[name]}, self.generator).values()
         changed = {name: values.with_element_of(before, other, self.generator)}
         if name in self.parameters:
-            self.parameters = self.parameters | changed
+            self.load(self.parameters | changed, self.buffers)
         else:
-            self.buffers = self.buffers | changed
-        self.subject.load_state({**self.parameters, **self.buffers})
+            self.load(self.parameters, self.buffers | changed)
 
     @contextlib.contextmanager
     def stretched(self, how: Stretch, tree: Any, tensors: Sequence[torch.Tensor]) -> Iterator[Expected | None]:
@@ -146,13 +118,11 @@ class Oracle:
         try:
             yield self._stretched(how, tree, tensors) if self._made or self.buffers else None
         finally:
-            self.parameters, self.buffers = usual
-            self.subject.load_state({**self.parameters, **self.buffers})
+            self.load(*usual)
 
     def _stretched(self, how: Stretch, tree: Any, tensors: Sequence[torch.Tensor]) -> Expected | None:
-        self.parameters = stretched(self.parameters, how, self.generator)
-        self.buffers = stretched_statistics(self.buffers, self._made_buffers)
-        self.subject.load_state({**self.parameters, **self.buffers})
+        far = stretched(self.parameters, how, self.generator)
+        self.load(far, stretched_statistics(self.buffers, self._made_buffers))
         tried = self.tried(tree, [tensors])
         if tried is None or not all(map(values.is_finite, tried[0][1])):
             return None
@@ -249,14 +219,29 @@ class Oracle:
         how = rounding or [values.Rounding()] * len(calls)
         if calls:
             self.stateful(tree, calls[0])
-        nudged = [values.nudged(c, self.generator, r.ulps) for c, r in zip(calls, how, strict=True)]
+        nudged = [values.nudged(c, self.generator, r) for c, r in zip(calls, how, strict=True)]
         own = self._own(tree, calls)
         wide, moved, beside = self._wide_together(tree, [calls, nudged, others])
         if wide is None:  # the reference is its own oracle: how far inputs' last places move it still tells something
             wide, moved = own, self._own(tree, nudged)
         shaken = self._wide(tree, calls, self._eps(calls)) or wide  # apart from the other, lest the two make up
-        found = [self._expected(*five) for five in zip(own, wide, moved or wide, shaken, calls, strict=True)]
+        near = [[*two] for two in zip(moved or wide, shaken, strict=True)]
+        for index, rounded in self._rounded(tree, calls, how):
+            near[index].append(rounded)
+        found = [self._expected(*four) for four in zip(own, wide, near, calls, strict=True)]
         return found, beside if beside is not None else self._own(tree, others)
+
+    def _rounded(
+        self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], how: Sequence[values.Rounding]
+    ) -> list[tuple[int, Result]]:
+        """Of calls with values on thresholds, by their index: results in which every operation rounds, up and then
+        down. What an input itself is compared with is met exactly, what is computed of it may be met or not."""
+        on_grid = [index for index, one in enumerate(how) if one.on_grid]
+        some = [calls[index] for index in on_grid]
+        found: list[tuple[int, Result]] = []
+        for shake in (self._eps(calls), -self._eps(calls)) if some else ():
+            found += zip(on_grid, self._wide(tree, some, shake, everywhere=True) or [], strict=False)
+        return found
 
     def again(self, tree: Any, tensors: Sequence[torch.Tensor]) -> list[Result]:
         """What two more calls return, at the reference's own precision; each the first one for a module with state."""
@@ -312,14 +297,22 @@ class Oracle:
             self.subject.load_state(self.buffers)
         return self.subject.results(tree, calls, timeout_s=_CALL_S, mutates=self.mutated(tree))
 
-    def _wide(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], shake: float = 0.0) -> list[Result] | None:
+    def _wide(
+        self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], shake: float = 0.0, *, everywhere: bool = False
+    ) -> list[Result] | None:
         if not self.lifts:
             return None
         if self._stateful:
             self.subject.load_state(self.buffers)
         try:
             return self.subject.results(
-                tree, calls, timeout_s=_CALL_S, lift=True, shake=shake, mutates=self.mutated(tree)
+                tree,
+                calls,
+                timeout_s=_CALL_S,
+                lift=True,
+                shake=shake,
+                everywhere=everywhere,
+                mutates=self.mutated(tree),
             )
         except ChildError:
             if shake:  # what fails there says nothing about lifting
@@ -360,16 +353,16 @@ class Oracle:
         self,
         own: Result,
         wide: Result,
-        moved: Result,
-        shaken: Result,
+        near: Sequence[Result],
         inputs: Sequence[torch.Tensor],
     ) -> Expected:
+        """`near` are results that an honest implementation may come as far from the right one as."""
         targets, limits, informative = [], [], True
-        for mine, oracle, *near in zip(own[1], wide[1], moved[1], shaken[1], strict=True):
+        for mine, oracle, *others in zip(own[1], wide[1], *(tensors for _, tensors in near), strict=True):
             target = Target(oracle, mine, inputs)
             limit = Limit(0.0, 0.0)
             if not target.integral:
-                good = [target.own_error(), *(target.errors(other) for other in near)]
+                good = [target.own_error(), *(target.errors(other) for other in others)]
                 norm, element = (max(errors) for errors in zip(*good, strict=True))
                 limit = target.limit(norm, element, mine.dtype, self.problem.precision, self.problem.error_budget)
                 informative = informative and not target.uninformative(limit)

@@ -207,8 +207,8 @@ class ChildProcess:
         if frozen is not None:
             freezer.thaw(frozen.pids)
 
-    def look(self) -> list[tuple[int, int]]:
-        """Stop the child for a moment and say where in its code each of its threads was: process and address."""
+    def look(self) -> dict[tuple[int, str], int]:
+        """Stop the child for a moment and say where in its code each of its threads was, by process and thread."""
         self.freeze()
         try:
             return freezer.code_addresses(self._root)

@@ -9,7 +9,7 @@ from typing import Any
 from evaluator.child.spec import TensorSpec
 from evaluator.claims import lazy, leaves, structure, tensor_claims
 from evaluator.errors import Rejection
-from evaluator.oracle import Expected
+from evaluator.expected import Expected
 from evaluator.types import Stage, Verdict
 
 STAGE = Stage.CORRECTNESS

@@ -16,9 +16,10 @@ from evaluator.child.spec import LayoutError, TensorSpec
 from evaluator.contender import ComparatorFailed, Contender
 from evaluator.devices.base import OneByOne, Round, RoundPlan, Singles
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
+from evaluator.expected import Expected
 from evaluator.inputs import Inputs
 from evaluator.limits import Finding
-from evaluator.oracle import Expected, Oracle
+from evaluator.oracle import Oracle
 from evaluator.returned import check_fresh, check_reply
 from evaluator.room import Room
 from evaluator.second_look import second_look
@@ -243,6 +244,14 @@ class Rounds:
         except (ChildFault, LayoutError, Rejection) as fault:
             raise self.blame(contender, fault) from fault
 
+    def run_null(self, fresh: Fresh, plan: RoundPlan, *, watch: bool = False) -> Round:
+        """One round of the null child, of which nothing is read."""
+        with self.room.quiet():
+            return self.backend.run_round(
+                self._null.child, fresh.calls, plan,
+                tree=self.tree, check=lambda replies: None, timeout_s=30.0, read=0, link=fresh.link, watch=watch,
+            )  # fmt: skip
+
     def _check_replies(self, replies: Sequence[Any]) -> None:
         before = None
         for reply in replies:
@@ -256,11 +265,7 @@ class Rounds:
         measured with one replay: launching empty graphs takes CPU time that a busy device hides."""
         once = replace(plan, instances=1, replays=1 if fresh.link is None else plan.replays)
         for _ in range(times):
-            with self.room.quiet():
-                done = self.backend.run_round(
-                    self._null.child, fresh.calls, once,
-                    tree=self.tree, check=lambda replies: None, timeout_s=30.0, read=0, link=fresh.link,
-                )  # fmt: skip
+            done = self.run_null(fresh, once)
             known = self.overhead_us.get(plan.executions, math.inf)
             self.overhead_us[plan.executions] = min(known, done.wall_us)
 

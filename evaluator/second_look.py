@@ -12,7 +12,8 @@ import torch
 
 from evaluator import values
 from evaluator.errors import ChildError
-from evaluator.oracle import Expected, Oracle
+from evaluator.expected import Expected
+from evaluator.oracle import Oracle
 
 _CALL_S = 30.0
 _SHARES = (-1.0, 0.4, 2.0)  # of what lies between usual values: below, among and above them

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from evaluator import stats
+from evaluator import own_loops, stats
 from evaluator.child.spec import TensorSpec
 from evaluator.claims import tensor_claims
 from evaluator.contender import MOST_OVERHEAD, Contender
@@ -43,10 +43,10 @@ Ratios = Callable[[str, str], Sequence[float]]
 Times = Mapping[str, Sequence[float]]  # microseconds of each call, by whose it was
 
 
-def hold(rounds: Rounds, contenders: Sequence[Contender], log_ratios: Ratios) -> None:
+def hold(rounds: Rounds, contenders: Sequence[Contender], log_ratios: Ratios, plan: RoundPlan) -> None:
     """Make the times of suspects longer by what they save only where calls come many at once, and note what was seen in
-    their `singly`. `log_ratios` has logarithms of (time of the first name / time of the second) in rounds. Raises
-    Rejection, ComparatorFailed."""
+    their `singly`. `log_ratios` has logarithms of (time of the first name / time of the second) in rounds like `plan`.
+    Raises Rejection, ComparatorFailed."""
     comparators = [c for c in contenders if not c.suspect]
     if not comparators or not isinstance(rounds.backend, OneByOne):
         return
@@ -60,6 +60,7 @@ def hold(rounds: Rounds, contenders: Sequence[Contender], log_ratios: Ratios) ->
     if not doubted:
         return
     suspects = [c for c in contenders if c.name in doubted]
+    own_loops.refuse(rounds, suspects, plan)
     count = _count(rounds, min(fastest.all_samples()))
     if count < _FEWEST or not rounds.backend.has_company:
         why = "calls take long" if count < _FEWEST else "the judge and the candidate share the only core"

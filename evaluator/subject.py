@@ -132,15 +132,21 @@ class Subject:
             raise LayoutError("get_inputs() does not return as many tensors as before")
         return found
 
-    def construct(self, kind: str, init: Arguments, *, train: bool, seed: int) -> StateNames:
-        """Build class `kind` with `init`, and say what state it has."""
+    def construct(self, kind: str, init: Arguments, *, train: bool, seed: int, beside: bool = False) -> StateNames:
+        """Build class `kind` with `init`, and say what state it has. The module before it is kept `beside` it, for
+        `swap`, or dropped."""
         grant = self.backend.grant(init.tensors)
         try:
-            fields = {"class": kind, "tree": init.tree, "train": train, "seed": seed, "grant": grant.fields}
+            fields = {"class": kind, "tree": init.tree, "train": train, "seed": seed, "beside": beside}
+            fields["grant"] = grant.fields
             reply = self.child.request("construct", timeout_s=_CONSTRUCT_S, fds=grant.fds, **fields)
         finally:
             grant.close()
         return StateNames(_named(reply.get("parameters")), _named(reply.get("buffers")))
+
+    def swap(self) -> None:
+        """Go on with the module that was kept beside this one, and keep this one."""
+        self.child.request("swap", timeout_s=_STATE_S)
 
     def compile(self, mode: str) -> None:
         """Wrap the constructed model in torch.compile; it is compiled at its first call."""
@@ -175,6 +181,7 @@ class Subject:
         timeout_s: float,
         lift: bool = False,
         shake: float = 0.0,
+        everywhere: bool = False,
         mutates: Sequence[int] = (),
         repeats: int = 1,
         settle: bool = False,
@@ -187,8 +194,8 @@ class Subject:
             start = time.perf_counter_ns()
             reply = self.child.request(
                 "run", timeout_s=timeout_s, fds=grant.fds,
-                slot=slot, tree=tree, grant=grant.fields, lift=lift, shake=shake, mutates=list(mutates),
-                repeats=repeats, poison=self.kind == "candidate", settle=settle,
+                slot=slot, tree=tree, grant=grant.fields, lift=lift, shake=shake, everywhere=everywhere,
+                mutates=list(mutates), repeats=repeats, poison=self.kind == "candidate", settle=settle,
             )  # fmt: skip
             if not settle:
                 self.child.freeze()
@@ -219,14 +226,17 @@ class Subject:
         timeout_s: float,
         lift: bool = False,
         shake: float = 0.0,
+        everywhere: bool = False,
         mutates: Sequence[int] = (),
         settle: bool = True,
     ) -> list[tuple[Any, list[torch.Tensor]]]:
         """Replies of a child that is not hostile to itself (a reference) with their tensors, and after those the inputs
-        that it changed; nothing is kept. `shake` is what its sums are rounded to (`child.shake`)."""
+        that it changed; nothing is kept. `shake` is what its sums are rounded to, `everywhere` all else, too
+        (`child.shake`)."""
         reply = self.run(
-            tree, calls, slot="results", timeout_s=timeout_s, lift=lift, shake=shake, mutates=mutates, settle=settle
-        )
+            tree, calls, slot="results", timeout_s=timeout_s,
+            lift=lift, shake=shake, everywhere=everywhere, mutates=mutates, settle=settle,
+        )  # fmt: skip
         try:
             claims = [[*tensor_claims(i), *changed] for i, changed in zip(reply.replies, reply.mutated, strict=True)]
             why = next(filter(None, (lazy(claim) for call in claims for claim in call)), "")

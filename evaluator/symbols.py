@@ -8,7 +8,7 @@ from __future__ import annotations
 import mmap
 import re
 import struct
-from collections.abc import Iterable, Mapping
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import lru_cache
 from pathlib import Path
@@ -16,6 +16,7 @@ from pathlib import Path
 import numpy
 
 from evaluator import copies
+from evaluator.cage.memory import read_process_pieces
 
 _FUNCTION = 2  # STT_FUNC
 _TABLES = (2, 11)  # SHT_SYMTAB, SHT_DYNSYM
@@ -27,6 +28,8 @@ _LIBRARY = re.compile(
     re.IGNORECASE,
 )
 
+_INTERPRETER = re.compile(r"(lib)?python3(\.\d+)?")
+_COMPARED = 16  # bytes of code
 _COPIED = re.compile(rf"{_LIBRARY.pattern}|libtorch", re.IGNORECASE)
 
 
@@ -70,6 +73,23 @@ def places(pid: int, addresses: Iterable[tuple[int, int]]) -> dict[str, int]:
         place = _place(where, ranges[where], address)
         counts[place] = counts.get(place, 0) + 1
     return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
+
+
+def in_interpreter(pid: int, addresses: Sequence[int]) -> int:
+    """How many of a process's addresses lie in Python's own code, which is as it is in its file."""
+    ranges = [r for r in executable_ranges(pid) if _INTERPRETER.match(Path(r.path).name) and not _is_own(r.path)]
+    found = [(r, address) for address in addresses for r in ranges if r.low <= address < r.high]
+    return sum(_is_as_in_file(pid, r, address) for r, address in found)
+
+
+def _is_as_in_file(pid: int, mapped: Range, address: int) -> bool:
+    width = min(_COMPARED, mapped.high - address)
+    try:
+        with Path(mapped.path).open("rb") as file:
+            file.seek(address - mapped.low + mapped.offset)
+            return file.read(width) == read_process_pieces(pid, [address], width)
+    except OSError:
+        return False
 
 
 def is_library(place: str) -> bool:

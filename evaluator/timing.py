@@ -121,7 +121,7 @@ class Bench:
             if found is not None:
                 raise found
         buffers.hold(self._rounds, self.contenders, self._plans[0])
-        single_calls.hold(self._rounds, self.contenders, self.official_log_ratios)
+        single_calls.hold(self._rounds, self.contenders, self.official_log_ratios, self._plans[-1])
         self._check_least()
         return seen
 

@@ -16,12 +16,10 @@ import torch
 
 Tensors = tuple[torch.Tensor, ...]
 Thing = TypeVar("Thing")
-# Elements that are looked at, and the share of them that must differ, before a tensor counts as continuous.
-_SAMPLE, _DIFFERENT = 4096, 0.5
 _ROWS_APART = 3  # from one input to another, of which some are flat
-_HALVES = 1 / 16  # of the elements
+_HALVES, _GRID = 1 / 16, 64.0  # of the elements
 LARGEST = 1e30  # in place of infinity
-_TOWARDS = (1 / 64, 1 / 16)  # how far timed values move towards others: their spread stays nearly the recipe's
+_DATA, _MOST_OF_RANGE = (torch.uint8, torch.int8, torch.int16), 0.5
 
 
 @dataclass(frozen=True, slots=True)
@@ -32,6 +30,7 @@ class Rounding:
 
     ulps: int = 1
     slack: float = 2.0
+    on_grid: bool = False  # values lie on thresholds that inputs are compared with: those are not moved
 
 
 @dataclass(frozen=True, slots=True)
@@ -177,7 +176,7 @@ def _halves(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     own = on_device(generator, tensor.device)
     coin = torch.rand(tensor.shape, generator=own, device=tensor.device)
     wide = tensor.double()
-    grid = torch.where(coin < _HALVES / 2, 2.0, 64.0)
+    grid = torch.where(coin < _HALVES / 2, 2.0, _GRID)
     return torch.where(coin < _HALVES, (grid * wide).round() / grid + 0.0, wide).to(tensor.dtype)
 
 
@@ -190,7 +189,7 @@ DENORMAL = ValueSet("denormal numbers", _denormal, _SWAMPED)
 LARGE_ONES = ValueSet("one large element in every row", _one_large)
 OFFSET = ValueSet("far from zero", _offset)
 BELOW = ValueSet("all far below zero", _below)
-HALVES = ValueSet("whole and half numbers here and there", _halves)
+HALVES = ValueSet("whole and half numbers here and there", _halves, Rounding(ulps=3, on_grid=True))
 FLAT_ROWS = ValueSet("zero and constant rows", _flat_rows, _SWAMPED)
 EQUAL = ValueSet("all equal", _equal, _SWAMPED)
 WITH_NAN = ValueSet("a NaN", _with([math.nan]))
@@ -213,13 +212,15 @@ ADVERSARIAL = (
 )  # fmt: skip
 
 
-def nudged(tensors: Sequence[torch.Tensor], generator: torch.Generator, ulps: int = 1) -> Tensors:
+def nudged(tensors: Sequence[torch.Tensor], generator: torch.Generator, how: Rounding) -> Tensors:
     """float32 and float64 tensors with every element moved by `ulps` units in the last place, up or down at random; by
-    more than one unit they are also moved all together, as the rounding of a long sum of equal terms does.
+    more than one unit they are also moved all together, as the rounding of a long sum of equal terms does. Those `on
+    grid`, multiples of a 64th, stay where they are if so wanted.
 
     What the oracle makes of them shows how well the task is conditioned. Half precisions are left alone: one unit of
     theirs is what an output is rounded to anyway.
     """
+    ulps = how.ulps
     moved = []
     for tensor in tensors:
         copy = clone(tensor)
@@ -228,9 +229,34 @@ def nudged(tensors: Sequence[torch.Tensor], generator: torch.Generator, ulps: in
             up = torch.randint(2, tensor.shape, generator=own, device=tensor.device, dtype=torch.int8)
             units = up.to(tensor.dtype) * 2 - (1 if ulps == 1 else 0)
             step = units * (ulps * torch.finfo(tensor.dtype).eps)
-            copy.copy_(torch.where(torch.isfinite(tensor), tensor * (1 + step), tensor))
+            moves = torch.isfinite(tensor)
+            if how.on_grid:
+                moves &= (tensor * _GRID).frac() != 0
+            copy.copy_(torch.where(moves, tensor * (1 + step), tensor))
         moved.append(copy)
     return tuple(moved)
+
+
+def extremes(draws: Sequence[Tensors]) -> Tensors | None:
+    """The first of several draws with whole rows of the largest and of the smallest value that any of them holds, in
+    tensors of 8 or 16 bits that hold most of their type's range: those are data, where wider ones may be indices. None
+    where there are none."""
+    made = [clone(tensor) for tensor in draws[0]]
+    found = False
+    for index, copy in enumerate(made):
+        if copy.dtype not in _DATA or copy.ndim == 0 or copy.numel() == 0:
+            continue
+        every = [tensors[index] for tensors in draws]
+        low, high = min(int(t.min()) for t in every), max(int(t.max()) for t in every)
+        range_ = torch.iinfo(copy.dtype)
+        if high - low < _MOST_OF_RANGE * (range_.max - range_.min):
+            continue
+        rows = copy.reshape(-1, copy.shape[-1]) if copy.ndim > 1 else copy.reshape(1, -1)
+        rows[0 :: max(2, len(rows) // 4)] = high
+        rows[1 :: max(2, len(rows) // 4)] = low
+        copy.copy_(rows.reshape(copy.shape))
+        found = True
+    return tuple(made) if found else None
 
 
 def is_finite(tensor: torch.Tensor) -> bool:
@@ -288,14 +314,6 @@ def _laid_out(tensor: torch.Tensor, layout: str) -> torch.Tensor:
     return part.copy_(tensor)
 
 
-def bases(made: Sequence[Tensors], generator: torch.Generator) -> list[Tensors]:
-    """What timed inputs are mixed from: what the recipe made, and where it always makes the same, tensors like that of
-    the judge's own, lest every timed input be equal."""
-    if any(not torch.equal(a, b) for a, b in zip(made[0], made[1], strict=True)):
-        return list(made)
-    return [made[0], *(tuple(random_like(t, generator) for t in made[0]) for _ in made[1:])]
-
-
 def random_like(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Random values in the manner of a floating tensor's: positive ones stay positive, others move by their own
     spread. Other tensors are copied."""
@@ -309,71 +327,6 @@ def random_like(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tenso
     spread = spread if spread > 0 and math.isfinite(spread) else 0.1 * max(1.0, float(wide.abs().max()))
     mean = float(wide.mean())
     return clone(tensor).copy_((mean if math.isfinite(mean) else 0.0) + spread * noise)
-
-
-def coins(tensors: Tensors, varies: Sequence[bool], generator: torch.Generator) -> list[torch.Tensor | None]:
-    """Random bits, one for every element of each random floating tensor; for others None."""
-    return [
-        torch.randint(
-            2, (t.numel(),), generator=on_device(generator, t.device), device=t.device, dtype=torch.uint8
-        ).bool()
-        if change and t.is_floating_point() and t.numel() > 1
-        else None
-        for t, change in zip(tensors, varies, strict=True)
-    ]
-
-
-def continuous(tensors: Tensors) -> list[bool]:
-    """Which tensors hold so many different values, none of them zero or whole, that those in between are like them: no
-    masks, labels, or sparse ones."""
-    return [_continuous(tensor) for tensor in tensors]
-
-
-def _continuous(tensor: torch.Tensor) -> bool:
-    if tensor.dtype not in (torch.float32, torch.float64) or tensor.numel() < 2:
-        return False
-    if not bool((torch.isfinite(tensor) & (tensor != 0)).all()):
-        return False
-    some = tensor.flatten()[:_SAMPLE]
-    return len(torch.unique(some)) > _DIFFERENT * len(some) and float((some != some.round()).double().mean()) > 0.5
-
-
-def mixed(
-    made: Sequence[Tensors],
-    bits: Sequence[torch.Tensor | None],
-    between: Sequence[bool],
-    varies: Sequence[bool],
-    generator: torch.Generator,
-) -> Tensors:
-    """Fresh content from old at the speed of a few copies. Of each random floating tensor every element comes from one
-    of two others, each rotated by a secret amount, as bits say that are rotated by a third; other random tensors, whose
-    values may have to stay together, are rotated. Where values in `between` are as good, each then moves by a secret
-    share towards an element of a third tensor: no single value comes twice, so nobody can look answers up one by one.
-    Tensors that the recipe always makes alike are the same."""
-    first, second, *rest = torch.randperm(len(made), generator=generator).tolist()
-    third = rest[0] if rest else first
-    fresh = []
-    for one, other, towards, bit, blend, change in zip(
-        made[first], made[second], made[third], bits, between, varies, strict=True
-    ):
-        if not change or one.numel() < 2:
-            fresh.append(one)
-            continue
-        moved = _rolled(one, generator)
-        if bit is not None:
-            moved = torch.where(_rolled(bit, generator), moved, _rolled(other, generator))
-        if blend:
-            low, high = _TOWARDS
-            share = low + (high - low) * float(torch.rand((), generator=generator, device=generator.device))
-            moved = torch.lerp(moved, _rolled(towards, generator), share)
-        moved = moved.reshape(one.shape)
-        fresh.append(moved if one.is_contiguous() else clone(one).copy_(moved))
-    return tuple(fresh)
-
-
-def _rolled(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    shift = int(torch.randint(1, tensor.numel(), (1,), generator=generator, device=generator.device))
-    return tensor.reshape(-1).roll(shift)
 
 
 def twin(

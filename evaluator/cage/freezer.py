@@ -61,14 +61,14 @@ class CannotFreeze(Exception):
     """Something below a child's root does not stop."""
 
 
-def code_addresses(root: int) -> list[tuple[int, int]]:
-    """Where in their code the threads below `root`, which are stopped, are, each with its process: those that wait in
+def code_addresses(root: int) -> dict[tuple[int, str], int]:
+    """Where in their code the threads below `root`, which are stopped, are, by process and thread: those that wait in
     the kernel left out."""
-    found = []
+    found = {}
     for pid, thread in _threads_below(root):
         fields = _read(f"/proc/{pid}/task/{thread}/syscall").split()
         if len(fields) == 3 and fields[0] == b"-1":  # in no system call: stack pointer and program counter
-            found.append((pid, int(fields[2], 16)))
+            found[pid, thread] = int(fields[2], 16)
     return found
 
 

@@ -32,6 +32,7 @@ OPS: dict[str, Operation] = {
     "draws": _session.draws,
     "shapes": _session.shapes,
     "construct": _session.construct,
+    "swap": _session.swap,
     "compile": _session.compile,
     "describe": _session.describe,
     "state": _session.state,

@@ -49,6 +49,7 @@ class Session:
         self.module: Any = None
         self.model: Any = None
         self.call: Any = None  # the model, or what torch.compile made of it
+        self.other: Any = None  # a model beside this one
         self.kept: dict[str, Any] = {}
         self._settled: dict[int, dict[str, Any]] = {}
         self.parameter_twins: Twins = {}
@@ -147,17 +148,26 @@ class Session:
     # ------------------------------------------------------------ the model
 
     def construct(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Build class `class` with the arguments in `tree` (its tensors are granted), in train or eval mode."""
+        """Build class `class` with the arguments in `tree` (its tensors are granted), in train or eval mode; "beside"
+        keeps the model before it."""
         tensors = [t.clone() for t in self._open(request, fds).calls[0]]
         arguments = read_tree(request["tree"], tensors.__getitem__)
         _seed(request["seed"])
         made = getattr(self.module, request["class"])(*arguments)
         if not isinstance(made, torch.nn.Module):
             raise Unusable(f"{request['class']} is no torch.nn.Module")
+        self.other = self.model if request["beside"] else None
         self.model = made.to(self._device().torch_device).train(bool(request["train"]))
         self.call = self.model
         self.parameter_twins = {}
         return self.describe(request, fds)
+
+    def swap(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Exchange the model for the one beside it."""
+        self.model, self.other = self.other, self.model
+        self.call = self.model
+        self.parameter_twins = {}
+        return {}
 
     def compile(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Run the model through torch.compile from now on; a fixed shape, because a Baseline serves one Workload."""
@@ -192,14 +202,15 @@ class Session:
         """Call the model once per granted input set, all of that "repeats" times; outputs are kept under `slot`
         until it is dropped.
 
-        `lift` runs the reference in float64, with "shake" (see `child.shake`) its reductions a little off; `mutates`
-        are inputs whose state after each call is told, too. With "settle" nothing is kept, "kept" is False and copies
-        of the outputs lie where they can be read until the next such run, if the device has a place for that.
+        `lift` runs the reference in float64, with "shake" (see `child.shake`) its reductions a little off, "everywhere"
+        its arithmetic, too; `mutates` are inputs whose state after each call is told, too. With "settle" nothing is
+        kept, "kept" is False and copies of the outputs lie where they can be read until the next such run, if the
+        device has a place for that.
         """
         mapped = self._open(request, fds)
         tree, model, mutates = request["tree"], self.call, request["mutates"]
         shake = float(request["shake"]) if request["lift"] else 0.0
-        mode = functools.partial(Shaken, eps=shake) if shake else Lift
+        mode = functools.partial(Shaken, eps=shake, everywhere=request["everywhere"]) if shake else Lift
         if request["lift"]:
             self.renew_buffer_twins()
         outputs: list[Any] = []
@@ -255,7 +266,7 @@ class Session:
 
     def forget(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Drop the model and everything that was kept; the module stays."""
-        self.model = self.call = None
+        self.model = self.call = self.other = None
         self.parameter_twins, self.buffer_twins = {}, {}
         self.kept.clear()
         self._device().spare(0.0)

@@ -27,15 +27,18 @@ Tensor = torch.Tensor
 
 class Shaken(Lift):  # type: ignore[no-untyped-call]
     """`Lift` whose reductions are off by `eps` times what their number of terms makes of it. Every other one is too
-    large, the others are too small."""
+    large, the others are too small. `everywhere`, so is what arithmetic gives, by `eps` itself."""
 
-    def __init__(self, twins: dict[int, tuple[Tensor, Tensor]], eps: float) -> None:
+    def __init__(self, twins: dict[int, tuple[Tensor, Tensor]], eps: float, *, everywhere: bool = False) -> None:
         super().__init__(twins)
-        self.eps, self._sign = eps, 1.0
+        self.eps, self._sign, self._everywhere = eps, 1.0, everywhere
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = super().__torch_dispatch__(func, types, args, kwargs)
-        change = _CHANGES.get(func.overloadpacket.__name__)
+        name = func.overloadpacket.__name__
+        change = _CHANGES.get(name)
+        if change is None and self._everywhere and name.removesuffix("_") in _ARITHMETIC:
+            change = _off_in_place if name.endswith("_") else _off
         if change is None:
             return made
         lifted = [self.lifted(value) for value in args]
@@ -215,6 +218,17 @@ def _rounded(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     return made * (1 + mode.half_unit())
 
 
+def _off(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+    return made * (1 + 2 * mode.half_unit())
+
+
+def _off_in_place(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+    return made.mul_(1 + 2 * mode.half_unit())
+
+
+_ARITHMETIC = frozenset(
+    ("add", "sub", "rsub", "mul", "div", "square", "pow", "sqrt", "rsqrt", "reciprocal", "lerp", "addcmul", "addcdiv")
+)
 _LOSSES = (
     "mse_loss", "smooth_l1_loss", "huber_loss", "soft_margin_loss", "binary_cross_entropy",
     "binary_cross_entropy_with_logits", "multi_margin_loss", "nll_loss_forward", "nll_loss2d_forward",

@@ -165,7 +165,7 @@ class CpuBackend:
         wall_us = (time.perf_counter_ns() - start) / 1000
         waited_us = child.waited_us() - waited_us
         replies, outputs, inputs = self._read_round(child, staged, reply, len(calls), read, look, check)
-        diagnostics = {"ran": symbols.places(child.pid, watcher.seen)} if watcher is not None else {}
+        diagnostics = watcher.diagnostics() if watcher is not None else {}
         return Round(
             plan=plan,
             wall_us=wall_us,
@@ -279,11 +279,23 @@ class _Watcher:
 
     def __init__(self, child: ChildProcess) -> None:
         self._child = child
-        self.seen: list[tuple[int, int]] = []
+        self._looks: list[dict[tuple[int, str], int]] = []
 
     def __call__(self) -> None:
-        time.sleep(random.uniform(0.0001, 0.0006))
-        self.seen += self._child.look()
+        time.sleep(random.uniform(0.0, 0.0006))
+        self._looks.append(self._child.look())
+
+    def diagnostics(self) -> dict[str, Any]:
+        """How often any thread was seen in which place, how many looks there were, and in how many of them the first
+        thread of the child was in the interpreter."""
+        pid, main = self._child.pid, (self._child.pid, str(self._child.pid))
+        seen = [(process, address) for look in self._looks for (process, _), address in look.items()]
+        first = [look[main] for look in self._looks if main in look]
+        return {
+            "ran": symbols.places(pid, seen),
+            "looks": len(self._looks),
+            "interpreted": symbols.in_interpreter(pid, first),
+        }
 
 
 def _keep_freed_memory() -> None:

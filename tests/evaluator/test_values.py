@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from evaluator import values
+from evaluator import mixtures, values
 from evaluator.devices.cpu_memory import CpuGrant, Staged
 
 
@@ -15,8 +15,8 @@ def generator() -> torch.Generator:
 def test_no_value_of_a_continuum_comes_twice() -> None:
     draw = generator()
     made = [(torch.rand(3000, generator=draw) * 4 + 3,) for _ in range(3)]
-    bits, between = values.coins(made[0], [True], draw), values.continuous(made[0])
-    calls = [values.mixed(made, bits, between, [True], draw)[0] for _ in range(6)]
+    bits, between = mixtures.coins(made[0], [True], draw), mixtures.continuous(made[0])
+    calls = [mixtures.mixed(made, bits, between, [True], draw)[0] for _ in range(6)]
     every = torch.cat([*calls, *(base for (base,) in made)])
     assert len(torch.unique(every)) > 0.99 * len(every)
     assert 3 <= float(every.min()) <= float(every.max()) <= 7  # between others of the recipe, so in its domain
@@ -34,11 +34,11 @@ def test_values_that_mean_something_are_kept() -> None:
         normal.bfloat16(),
         normal > 0,
     ]
-    assert values.continuous((normal, normal.double(), *kept)) == [True, True, *[False] * len(kept)]
+    assert mixtures.continuous((normal, normal.double(), *kept)) == [True, True, *[False] * len(kept)]
     labels = torch.randint(5, (400,), generator=draw).float()
     made = [(labels,), (labels.flip(0),), (labels.roll(7),)]
-    bits = values.coins(made[0], [True], draw)
-    (mixed,) = values.mixed(made, bits, values.continuous(made[0]), [True], draw)
+    bits = mixtures.coins(made[0], [True], draw)
+    (mixed,) = mixtures.mixed(made, bits, mixtures.continuous(made[0]), [True], draw)
     assert set(mixed.tolist()) <= set(labels.tolist())
 
 

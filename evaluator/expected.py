@@ -1,0 +1,42 @@
+"""What a call must return."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evaluator.claims import structure
+from evaluator.limits import Limit, Target
+
+TELLS_NOTHING = (
+    "the reference is more than 5 % away from its own float64 result, so nothing can be compared with it: use inputs"
+    " that it computes accurately"
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What one call must return: its structure, one target and limit per tensor, and after those for each input that it
+    changes; `informative` is False where the reference itself is so far from the oracle that comparing says nothing."""
+
+    reply: Any
+    targets: tuple[Target, ...]
+    limits: tuple[Limit, ...]
+    dtypes: tuple[str, ...]
+    informative: bool = True
+
+    @property
+    def structure(self) -> str:
+        return structure(self.reply)
+
+    def loosened(self, slack: float) -> Expected:
+        """With limits `slack` times as wide."""
+        return replace(self, limits=tuple(Limit(slack * one.norm, slack * one.element) for one in self.limits))
+
+    def widest(self, others: Sequence[Expected]) -> Expected:
+        """With the widest limits of all."""
+        limits = self.limits
+        for other in others:
+            limits = tuple(mine.widest(theirs) for mine, theirs in zip(limits, other.limits, strict=True))
+        return replace(self, limits=limits)

@@ -1,0 +1,146 @@
+"""Loads into modules of a Candidate's that have been called: what they have prepared is stale now.
+
+New parameters, one element of one tensor, parameters far from where they began, two modules side by side. Weights
+folded at construction or at the first call, and answers that were kept, are wrong from then on.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
+from typing import Any
+
+from evaluator import constants, values
+from evaluator.cases import Case
+from evaluator.child.spec import LayoutError
+from evaluator.contender import ComparatorFailed
+from evaluator.errors import ChildFault
+from evaluator.expected import Expected
+from evaluator.oracle import Oracle, candidate_state
+from evaluator.sizes import Sizes
+from evaluator.state import STRETCHES, Stretch, match_names
+from evaluator.subject import RunReply, Subject
+
+_TOUCHES = 6  # loads that change one element: who looks at every other one passes once in 64
+_MOST_TOUCHES = 12  # where more tensors than that can be loaded
+_SPARE = 8  # times the bytes of a module's parameters must be free on the device for two more of it
+
+Compare = Callable[[Oracle, Any, Sequence[Case], RunReply, Sizes], object]
+
+
+@contextmanager
+def reference_at_work(sizes: Sizes) -> Iterator[None]:
+    """What fails here was right a moment ago: this machine failed it, and the Candidate has nothing to do with it."""
+    try:
+        yield
+    except (ChildFault, LayoutError) as fault:
+        raise ComparatorFailed("the reference", f"it failed on {sizes.shown_label}: {fault}") from fault
+
+
+@dataclass(frozen=True, slots=True)
+class Loads:
+    """Everything about loads for one set of sizes. `matched` are the Candidate's names of the oracle's parameters and
+    buffers; `compare` raises Rejection where what a call returned is not what its Case wants."""
+
+    candidate: Subject
+    oracle: Oracle
+    matched: Mapping[str, str]
+    sizes: Sizes
+    train: bool
+    first_call_s: float
+    compare: Compare
+
+    def run(self, tree: Any, tensors: values.Tensors, *, first: bool) -> None:
+        """New parameters into the same module, and inputs that it has seen before. On what is shown also loads of which
+        a glance at the parameters tells nothing, and on the `first` sizes two modules in turn. Then other numbers in
+        the call."""
+        oracle = self.oracle
+        with reference_at_work(self.sizes):
+            oracle.reload()
+            (like,) = oracle.expect(tree, [tensors])
+        self._renewed("new parameters", tree, tensors, like)
+        if self.sizes.adversarial and not self.sizes.hidden:
+            self._touched(tree, tensors, like)
+            if not oracle.moves_buffers(tree, tensors):
+                for how in STRETCHES:
+                    self._stretched(how, tree, tensors)
+                if first:
+                    self._side_by_side(tree, tensors)
+        if self.sizes.adversarial:
+            self._other_numbers(tree, tensors)
+
+    def _touched(self, tree: Any, tensors: values.Tensors, like: Expected) -> None:
+        """Loads that change one element each."""
+        for name, larger in self._touches():
+            with reference_at_work(self.sizes):
+                self.oracle.touch(name, larger=larger)
+                (expected,) = self.oracle.targets(tree, [tensors], like)
+            matched = {name: self.matched[name]} if name in self.matched else {}
+            self._renewed(f"one element of {name} changed", tree, tensors, expected, matched)
+
+    def _touches(self) -> list[tuple[str, bool]]:
+        """Which elements are to change, in secret order, and whether slightly: of every tensor one where there are not
+        too many, and of a few several."""
+        names = values.shuffled(self.oracle.touchable, self.oracle.generator)
+        turns = max(_TOUCHES, min(len(names), _MOST_TOUCHES)) if names else 0
+        places = (divmod(turn, len(names)) for turn in range(turns))
+        return [(names[place], (lap + place) % 2 == 1) for lap, place in places]
+
+    def _stretched(self, how: Stretch, tree: Any, tensors: values.Tensors) -> None:
+        """Parameters far from where they began: a gain may be negative, a slope above one, a variance tiny."""
+        with ExitStack() as inside:
+            with reference_at_work(self.sizes):
+                expected = inside.enter_context(self.oracle.stretched(how, tree, tensors))
+            if expected is not None:
+                self._renewed(how.name, tree, tensors, expected)
+
+    def _other_numbers(self, tree: Any, tensors: values.Tensors) -> None:
+        with reference_at_work(self.sizes):
+            other = constants.with_other_numbers(self.oracle, tree, tensors)
+            found = self.oracle.expect(other, [tensors]) if other is not None else []
+        for expected in found:
+            self._renewed("a number changed", other, tensors, expected)
+
+    def _side_by_side(self, tree: Any, tensors: values.Tensors) -> None:
+        """Two new modules, as a network has them, each with parameters of its own, called in turn: what one of them
+        has prepared in a place that both look at is wrong for the other."""
+        spare = self.oracle.subject.backend.spare_bytes()
+        held = sum(value.numel() * value.element_size() for value in self.oracle.parameters.values())
+        if not self.oracle.touchable or (spare is not None and spare < _SPARE * held):
+            return
+        oracle, candidate = self.oracle, self.candidate
+        known = []
+        for other in (False, True):
+            with reference_at_work(self.sizes):
+                oracle.reload()
+                (expected,) = oracle.expect(tree, [tensors])
+            known.append((oracle.parameters, oracle.buffers, expected))
+            names = candidate.construct("ModelNew", oracle.init, train=self.train, seed=7, beside=other)
+            candidate.load_state(candidate_state(oracle, match_names(oracle.names, names)))
+        for parameters, buffers, expected in (*reversed(known), known[1]):
+            with reference_at_work(self.sizes):
+                oracle.load(parameters, buffers)
+            self._called("two modules side by side", tree, tensors, expected)
+            candidate.swap()
+
+    def _renewed(
+        self,
+        name: str,
+        tree: Any,
+        tensors: values.Tensors,
+        expected: Expected,
+        matched: Mapping[str, str] | None = None,
+    ) -> None:
+        """A call after a load of those parameters and buffers that are `matched`, of all where nothing is given."""
+        self.candidate.load_state(candidate_state(self.oracle, self.matched if matched is None else matched))
+        self._called(name, tree, tensors, expected)
+
+    def _called(self, name: str, tree: Any, tensors: values.Tensors, expected: Expected) -> None:
+        reply = self.candidate.run(tree, [tensors], slot="second", timeout_s=self.first_call_s)
+        try:
+            if expected.informative:
+                self.compare(self.oracle, tree, [Case(name, tensors, expected, 0)], reply, self.sizes)
+        finally:
+            self.candidate.finish(reply)
+        self.candidate.drop("second")
