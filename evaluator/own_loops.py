@@ -5,7 +5,8 @@ Python around each call takes: that of the harness, which a call of nothing need
 kernel of some microseconds then seems twice as fast as it is for anybody who calls it. No output is wrong, and when
 calls come one at a time such a loop is as quick. But a call that goes through our loop is in the interpreter for at
 least as long as a call of nothing is, so its process is looked at from outside, at random moments of rounds like the
-timed ones: who is there for less than half as long has not been called by us.
+timed ones: who is there for less than half as long has not been called by us. What a round of one call needs, which is
+asking and answering, is not counted.
 
 Whoever spends that time in the interpreter all the same has no more to gain than what his own `forward` spends there.
 """
@@ -14,8 +15,8 @@ from __future__ import annotations
 
 import math
 import time
-from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 
 from evaluator.contender import Contender
 from evaluator.devices.base import Round, RoundPlan
@@ -23,22 +24,25 @@ from evaluator.errors import Rejection
 from evaluator.rounds import STAGE, Rounds
 from evaluator.types import Verdict
 
-_ENOUGH, _MOST, _MOST_S = 60, 400, 2.0  # looks at a child, and how long they may take
+_ENOUGH, _MOST, _MOST_S = 30, 400, 2.0  # looks at a child, and how long they may take
 _LEAST_SHARE = 0.5  # of the time that a call of nothing is in the interpreter
+_SHORT_ROUNDS = 4  # of one call, the shortest of which counts
 _CERTAIN = 1e-6
-_WALLS = 3  # rounds of which the shortest tells how long one lasts
-
-Run = Callable[[bool], Round]  # a round of a child, watched or not
 
 
 @dataclass(slots=True)
 class _Seen:
-    """How often a child was looked at, and how often it was in the interpreter then."""
+    """How long a child ran in some rounds, how often it was looked at meanwhile, and how often it was in the
+    interpreter then."""
 
+    rounds: int = 0
+    ran_us: float = 0.0
     looks: int = 0
     interpreted: int = 0
 
     def add(self, done: Round) -> None:
+        self.rounds += 1
+        self.ran_us += done.ran_us
         self.looks += done.diagnostics.get("looks", 0)
         self.interpreted += done.diagnostics.get("interpreted", 0)
 
@@ -46,46 +50,47 @@ class _Seen:
     def share(self) -> float:
         return self.interpreted / max(1, self.looks)
 
+    @property
+    def round_us(self) -> float:
+        return self.ran_us / max(1, self.rounds)
+
+    def least_share(self, null: _Seen, short_us: float) -> float:
+        """The share of its time that this child has to be in the interpreter for, by what a null child is; of whose
+        time a round of one call took some. 0 where that is not known: the kernel may not say how long a process ran."""
+        if not self.round_us or null.looks < _ENOUGH:
+            return 0.0
+        calls_us = max(0.0, null.round_us - short_us)
+        return min(1.0, null.share * (short_us + _LEAST_SHARE * calls_us) / self.round_us)
+
+    def chance(self, share: float) -> float:
+        """Of being seen in the interpreter as rarely, or more rarely, if it is there for that share of its time."""
+        if self.share >= share:
+            return 1.0
+        rest = 1.0 - share
+        terms = (math.comb(self.looks, k) * share**k * rest ** (self.looks - k) for k in range(self.interpreted + 1))
+        return math.fsum(terms)
+
 
 def refuse(rounds: Rounds, suspects: Sequence[Contender], plan: RoundPlan) -> None:
     """Look at suspects in rounds like `plan`. Raises Rejection, ComparatorFailed."""
-    null = _Seen()
-    _look(lambda watch: rounds.run_null(rounds.repeated(plan.calls), plan, watch=watch), null, 0.0)
-    null_us = null.share * rounds.overhead_us[plan.executions]
+    null, once = _Seen(), replace(plan, calls=1)
+    short_us = min(rounds.run_null(rounds.repeated(1), once).ran_us for _ in range(_SHORT_ROUNDS))
     for contender in suspects:
-
-        def run(watch: bool, contender: Contender = contender) -> Round:
-            return rounds.run(contender, rounds.fresh(plan.calls), plan, watch=watch)
-
-        seen, wall_us = _Seen(), min(run(False).wall_us for _ in range(_WALLS))
-        least = min(1.0, _LEAST_SHARE * null_us / wall_us)
-        _look(run, seen, least)
-        if _chance(seen, least) < _CERTAIN:
+        seen, least, end = _Seen(), 0.0, time.monotonic() + _MOST_S
+        while seen.looks < _MOST and time.monotonic() < end:
+            null.add(rounds.run_null(rounds.repeated(plan.calls), plan, watch=True))
+            seen.add(rounds.run(contender, rounds.fresh(plan.calls), plan, watch=True))
+            least = seen.least_share(null, short_us)
+            if seen.looks >= _ENOUGH and (seen.share >= least > 0 or seen.chance(least) < _CERTAIN):
+                break
+        if seen.chance(least) < _CERTAIN:
             raise Rejection(
                 Verdict.REWARD_HACK,
                 STAGE,
                 "a loop of its own makes the timed calls: it is hardly ever in the interpreter, where a call of nothing"
-                f" spends {null_us / plan.executions:.1f} us",
+                f" spends {null.share * null.round_us / plan.executions:.1f} us",
                 check="own_loop",
                 looks=seen.looks,
                 in_interpreter=seen.interpreted,
                 least_share=round(least, 3),
             )
-
-
-def _look(run: Run, seen: _Seen, least: float) -> None:
-    """Until it is clear whether the child is in the interpreter for at least a share of the time, or time is up."""
-    end = time.monotonic() + _MOST_S
-    while seen.looks < _MOST and time.monotonic() < end:
-        seen.add(run(True))
-        if seen.looks >= _ENOUGH and (seen.share >= least or _chance(seen, least) < _CERTAIN):
-            break
-
-
-def _chance(seen: _Seen, share: float) -> float:
-    """Of being seen in the interpreter as rarely, or more rarely, if it is there for that share of the time."""
-    if seen.share >= share:
-        return 1.0
-    rest = 1.0 - share
-    terms = (math.comb(seen.looks, k) * share**k * rest ** (seen.looks - k) for k in range(seen.interpreted + 1))
-    return math.fsum(terms)

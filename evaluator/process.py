@@ -215,9 +215,11 @@ class ChildProcess:
         finally:
             self.thaw()
 
-    def waited_us(self) -> float:
-        """How long the child's main thread has waited for its core so far, while it could have run."""
-        return freezer.waited_ns(self.pid) / 1000
+    def ran_and_waited_us(self) -> tuple[float, float]:
+        """How long the child's main thread has run so far, and how long it has waited for its core, while it could have
+        run."""
+        ran_ns, waited_ns = freezer.ran_and_waited_ns(self.pid)
+        return ran_ns / 1000, waited_ns / 1000
 
     def read_memory(self, address: int, into: memoryview) -> None:
         """Copy memory of the child's main process into `into` (writable, contiguous). OSError where there is none."""

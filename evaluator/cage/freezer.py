@@ -72,10 +72,11 @@ def code_addresses(root: int) -> dict[tuple[int, str], int]:
     return found
 
 
-def waited_ns(pid: int) -> int:
-    """How long the first thread of a process has waited for a core in its life; 0 where the kernel does not say."""
+def ran_and_waited_ns(pid: int) -> tuple[int, int]:
+    """How long the first thread of a process has run in its life, and how long it has waited for a core; zeros where
+    the kernel does not say."""
     fields = _read(f"/proc/{pid}/task/{pid}/schedstat").split()
-    return int(fields[1]) if len(fields) > 1 else 0
+    return (int(fields[0]), int(fields[1])) if len(fields) > 1 else (0, 0)
 
 
 def all_waited_ns(root: int) -> int:

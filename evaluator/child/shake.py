@@ -18,6 +18,7 @@ from evaluator.child.lift import Lift, said
 
 # Of a unit in the last place: as serial additions make, a quarter of the limit that is made of it.
 _PER_TERM, _PER_ROOT, _MOST_TERMS = 1 / 16, 1 / 16, 8192
+_PER_ROOT_ONE_SIDED = 1 / 6  # where terms are mostly of one sign, so that partial sums grow and each rounds more
 _PER_PRODUCT = 1 / 24  # of the root of a product's terms, whose signs differ
 _ALIKE = 4.0  # times the spacing of numbers as large as the sum: terms that differ by less round alike
 _MOSTLY = 0.5  # of the terms are alike
@@ -65,8 +66,9 @@ class Shaken(Lift):  # type: ignore[no-untyped-call]
             one = one.narrow(axis, x.shape[axis] // 3, 1)
         alike = (x - one).abs() <= _ALIKE * terms * self.eps * one.abs()
         mostly = alike.to(x.dtype).mean(list(axes), keepdim=True) > _MOSTLY
-        usual = self._sign * self.eps * _PER_ROOT * math.sqrt(terms)
-        return torch.where(mostly, self._sign * self.eps * _PER_TERM * terms, usual)
+        one_sided = x.sum(list(axes), keepdim=True).abs() > _MOSTLY * x.abs().sum(list(axes), keepdim=True)
+        usual = torch.where(one_sided, _PER_ROOT_ONE_SIDED, _PER_ROOT) * math.sqrt(terms)
+        return self._sign * self.eps * torch.where(mostly, _PER_TERM * terms, usual)
 
     def plain_share(self, terms: int) -> float:
         """The same for terms that are known to differ."""

@@ -59,10 +59,12 @@ class Round:
     """One timed round. `wall_us` is the judge's clock: from before any input byte was visible to the child until its
     outputs could no longer change. `replies` holds, per call, what the child says it returned (see `child.ops`),
     `outputs` the snapshot of every tensor leaf, per call that was read, in the judge's memory; `inputs`, where that was
-    asked for, what lay in the inputs of those calls afterwards. For `waited_us` the child waited for a core."""
+    asked for, what lay in the inputs of those calls afterwards. A CPU's child ran for `ran_us`, and waited for its core
+    for `waited_us`."""
 
     plan: RoundPlan
     wall_us: float
+    ran_us: float = 0.0
     waited_us: float = 0.0
     replies: Sequence[Any]
     outputs: Sequence[Sequence[torch.Tensor]]

@@ -46,6 +46,7 @@ _ENVIRONMENT = {"WARPWRIGHT_NATIVE_CACHE": "/job/native:/tmp/native"}
 _MAX_CALLS = 200
 _RELEASE_S = 20.0
 _COPY_BYTES = 64 << 20
+_HAS_RUN_US = 20.0  # since the look before: a process that others keep from its core is seen where it was
 _MALLOC = {-1: 1 << 30, -2: 64 << 20, -3: 32 << 20}  # M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD of malloc.h
 
 
@@ -156,19 +157,20 @@ class CpuBackend:
         child.freeze()
         staged.write(calls, link)
         child.check_still()  # nobody has looked at what was written
-        waited_us = child.waited_us()
+        before_us = child.ran_and_waited_us()
         start = time.perf_counter_ns()
         child.thaw()
         watcher = _Watcher(child) if watch else None
         reply = child.request("cpu_round", timeout_s=timeout_s, meanwhile=watcher)
         child.freeze()
         wall_us = (time.perf_counter_ns() - start) / 1000
-        waited_us = child.waited_us() - waited_us
+        ran_us, waited_us = (now - before for now, before in zip(child.ran_and_waited_us(), before_us, strict=True))
         replies, outputs, inputs = self._read_round(child, staged, reply, len(calls), read, look, check)
         diagnostics = watcher.diagnostics() if watcher is not None else {}
         return Round(
             plan=plan,
             wall_us=wall_us,
+            ran_us=ran_us,
             waited_us=waited_us,
             replies=replies,
             outputs=outputs,
@@ -279,22 +281,27 @@ class _Watcher:
 
     def __init__(self, child: ChildProcess) -> None:
         self._child = child
-        self._looks: list[dict[tuple[int, str], int]] = []
+        self._seen: list[tuple[int, int]] = []
+        self._main: list[int] = []  # where its first thread was, in looks between which it has run
+        self._ran_us, _ = child.ran_and_waited_us()
 
     def __call__(self) -> None:
-        time.sleep(random.uniform(0.0, 0.0006))
-        self._looks.append(self._child.look())
+        time.sleep(random.uniform(0.0, 0.0004))
+        look, pid = self._child.look(), self._child.pid
+        self._seen += [(process, address) for (process, _), address in look.items()]
+        ran_us, _ = self._child.ran_and_waited_us()
+        if (pid, str(pid)) in look and ran_us - self._ran_us > _HAS_RUN_US:
+            self._main.append(look[pid, str(pid)])
+        self._ran_us = ran_us
 
     def diagnostics(self) -> dict[str, Any]:
-        """How often any thread was seen in which place, how many looks there were, and in how many of them the first
-        thread of the child was in the interpreter."""
-        pid, main = self._child.pid, (self._child.pid, str(self._child.pid))
-        seen = [(process, address) for look in self._looks for (process, _), address in look.items()]
-        first = [look[main] for look in self._looks if main in look]
+        """How often any thread was seen in which place, how many looks found the first thread of the child at work, and
+        how many of those in the interpreter."""
+        pid = self._child.pid
         return {
-            "ran": symbols.places(pid, seen),
-            "looks": len(self._looks),
-            "interpreted": symbols.in_interpreter(pid, first),
+            "ran": symbols.places(pid, self._seen),
+            "looks": len(self._main),
+            "interpreted": symbols.in_interpreter(pid, self._main),
         }
 
 
