@@ -253,12 +253,15 @@ class Checker:
         with reference_at_work(sizes):
             findings = [self._spared(oracle, tree, case, tensors) for case, tensors in zip(cases, outputs, strict=True)]
         # What `get_inputs` makes is the plainest thing to be wrong on, so it is told first.
-        for case, finding in sorted(zip(cases, findings, strict=True), key=lambda pair: pair[0].same):
+        told = sorted(zip(cases, findings, outputs, strict=True), key=lambda one: one[0].same)
+        for case, finding, tensors in told:
             if finding is None:
                 continue
             passed = any(f is None and c.same == case.same for c, f in zip(cases, findings, strict=True))
-            verdict = Verdict.NONDETERMINISTIC if passed else Verdict.INCORRECT_VALUES
+            unwritten = any(map(values.holds_fresh_memory, tensors))
+            verdict = Verdict.NONDETERMINISTIC if passed and not unwritten else Verdict.INCORRECT_VALUES
             also = " (equal inputs gave a right answer before or after)" if passed else ""
+            also = " (nobody had written there when the call returned)" if unwritten else also
             reason = f"{finding['reason']}{also}, on {sizes.label}, inputs: {case.name}"
             raise Rejection(verdict, STAGE, reason, workload=sizes.label, inputs=case.name, **finding["evidence"])
         self._check_repeats(cases, outputs, sizes)

@@ -43,6 +43,7 @@ class Oracle:
         self.parameters: dict[str, torch.Tensor] = {}
         self._stateful: bool | None = None if self.buffers else False
         self._moves_buffers: bool | None = self._stateful
+        self._on_grid: bool | None = None  # whether draws lie on thresholds that inputs may be compared with
         self.reload()
 
     @property
@@ -216,9 +217,12 @@ class Oracle:
         rounding: Sequence[values.Rounding],
         others: Sequence[Sequence[torch.Tensor]],
     ) -> tuple[list[Expected], list[Result]]:
-        how = rounding or [values.Rounding()] * len(calls)
+        how = list(rounding or [values.Rounding()] * len(calls))
         if calls:
             self.stateful(tree, calls[0])
+            if self._on_grid is None:  # the first call that anybody asks about is a draw
+                self._on_grid = values.on_grid(calls[0])
+            how = [replace(one, on_grid=one.on_grid or self._on_grid) for one in how]
         nudged = [values.nudged(c, self.generator, r) for c, r in zip(calls, how, strict=True)]
         own = self._own(tree, calls)
         wide, moved, beside = self._wide_together(tree, [calls, nudged, others])

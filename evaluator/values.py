@@ -17,8 +17,9 @@ import torch
 Tensors = tuple[torch.Tensor, ...]
 Thing = TypeVar("Thing")
 _ROWS_APART = 3  # from one input to another, of which some are flat
-_HALVES, _GRID = 1 / 16, 64.0  # of the elements
+_HALVES, _GRID, _FEW_ON_GRID = 1 / 16, 64.0, 0.01  # of the elements; a 64th
 LARGEST = 1e30  # in place of infinity
+FRESH_BYTE = 0xFE  # of memory that malloc hands out while correctness is checked
 _DATA, _MOST_OF_RANGE = (torch.uint8, torch.int8, torch.int16), 0.5
 
 
@@ -259,6 +260,22 @@ def extremes(draws: Sequence[Tensors]) -> Tensors | None:
     return tuple(made) if found else None
 
 
+def holds_fresh_memory(tensor: torch.Tensor) -> bool:
+    """Whether any element of a child's output on a CPU holds what its allocator had put there
+    (`child.cpu_device.CpuDevice.poisoned`). Of single bytes that says nothing."""
+    if tensor.device.type != "cpu" or tensor.element_size() == 1 or tensor.numel() == 0:
+        return False
+    flat = tensor.flatten().clone(memory_format=torch.contiguous_format).view(torch.uint8)
+    return bool((flat.reshape(-1, tensor.element_size()) == FRESH_BYTE).all(1).any())
+
+
+def on_grid(tensors: Sequence[torch.Tensor]) -> bool:
+    """Whether any float32 or float64 tensor holds multiples of a 64th that are not zero, more than a few."""
+    wide = (tensor for tensor in tensors if tensor.dtype in (torch.float32, torch.float64) and tensor.numel())
+    shares = (((tensor * _GRID).frac() == 0) & (tensor != 0) for tensor in wide)
+    return any(float(share.double().mean()) > _FEW_ON_GRID for share in shares)
+
+
 def is_finite(tensor: torch.Tensor) -> bool:
     """Whether a tensor holds no NaN and no infinities."""
     return not tensor.is_floating_point() or bool(_finite(tensor).all())
@@ -290,14 +307,18 @@ def filled(tensors: Sequence[torch.Tensor], positions: Sequence[int], share: flo
     return tuple(made)
 
 
-LAYOUTS = ("rows apart", "transposed", "from an odd offset")
+_FIRST, _OTHERS = "of the first transposed", "of all but the first transposed"
+LAYOUTS = ("rows apart", "transposed", "from an odd offset", _FIRST, _OTHERS)
 
 
 def laid_out(tensors: Sequence[torch.Tensor], layout: str) -> Tensors:
-    """The same values in memory of another layout, as a caller's slice or transpose gives; each tensor that can be. As
-    they are for no layout ("")."""
+    """The same values in memory of another layout, as a caller's slice or transpose gives; each tensor that can be, or
+    some, since a kernel may look at one of them alone. As they are for no layout ("")."""
     if not layout:
         return tuple(tensors)
+    if layout in (_FIRST, _OTHERS):
+        pairs = enumerate(tensors)
+        return tuple(_laid_out(t, "transposed") if (index == 0) is (layout == _FIRST) else t for index, t in pairs)
     return tuple(_laid_out(tensor, layout) for tensor in tensors)
 
 

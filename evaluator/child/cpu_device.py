@@ -28,7 +28,7 @@ class CpuMapped:
         self.calls: list[list[torch.Tensor]] = []
         for index in range(int(grant.get("count", 1))):
             part = raw[index * int(grant["pitch"]) :] if index else raw
-            self.calls.append([spec.view(part) for spec in specs])
+            self.calls.append([spec.alone(part) for spec in specs])
 
 
 def _map_private(fd: int, size: int) -> torch.Tensor:

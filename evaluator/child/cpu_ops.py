@@ -60,7 +60,7 @@ class CpuRounds:
         self._outputs = []
         specs = [TensorSpec.from_json(layout) for layout in request["layouts"]]
         places = [raw[index * int(request["pitch"]) :] for index in range(int(request["count"]))]
-        self._tensors = [[spec.view(place) for spec in specs] for place in places]
+        self._tensors = [[spec.alone(place) for spec in specs] for place in places]
         self._arguments = [read_tree(request["tree"], tensors.__getitem__) for tensors in self._tensors]
         self._link = None if request["link"] is None else chain.Link.from_json(request["link"], raw)
         self._bits = []

@@ -45,7 +45,7 @@ class CudaMapped:
         self.calls: list[list[torch.Tensor]] = []
         for index in range(int(grant.get("count", 1))):
             part = raw[index * int(grant["pitch"]) :] if index else raw
-            self.calls.append([spec.view(part) for spec in specs])
+            self.calls.append([spec.alone(part) for spec in specs])
 
     def link(self, data: Mapping[str, Any] | None) -> Link | None:
         """The chain whose coefficients lie in this block, or None where there is none."""

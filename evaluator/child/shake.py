@@ -221,11 +221,16 @@ def _rounded(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
 
 
 def _off(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
-    return made * (1 + 2 * mode.half_unit())
+    """What is a short number rounds for nobody."""
+    return torch.where(_is_short(made), made, made * (1 + 2 * mode.half_unit()))
 
 
 def _off_in_place(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
-    return made.mul_(1 + 2 * mode.half_unit())
+    return made.copy_(_off(mode, func, args, made))
+
+
+def _is_short(made: Tensor) -> Tensor:
+    return made.to(torch.float32).to(made.dtype) == made
 
 
 _ARITHMETIC = frozenset(

@@ -84,13 +84,25 @@ class TensorSpec:
 
     def view(self, raw: torch.Tensor) -> torch.Tensor:
         """This tensor inside `raw` (uint8, one axis, aligned). Raises LayoutError when it does not fit."""
-        if self.offset + self.span_bytes > raw.numel() or self.offset % self.torch_dtype.itemsize:
-            raise LayoutError(f"bytes {self.offset} to {self.offset + self.span_bytes} of a block of {raw.numel()}")
+        self._check_fits(raw)
         if self.numel == 0:
             return torch.empty(self.shape, dtype=self.torch_dtype, device=raw.device)
         return (
             raw[self.offset : self.offset + self.span_bytes].view(self.torch_dtype).as_strided(self.shape, self.stride)
         )
+
+    def alone(self, raw: torch.Tensor) -> torch.Tensor:
+        """The same, in a storage that ends where it does, as tensors have it that somebody made."""
+        self._check_fits(raw)
+        if self.numel == 0:
+            return self.view(raw)
+        start = int(raw.storage_offset()) + self.offset
+        storage = raw.untyped_storage()[start : start + self.span_bytes]
+        return torch.empty(0, dtype=self.torch_dtype, device=raw.device).set_(storage, 0, self.shape, self.stride)
+
+    def _check_fits(self, raw: torch.Tensor) -> None:
+        if self.offset + self.span_bytes > raw.numel() or self.offset % self.torch_dtype.itemsize:
+            raise LayoutError(f"bytes {self.offset} to {self.offset + self.span_bytes} of a block of {raw.numel()}")
 
 
 @lru_cache(maxsize=4096)

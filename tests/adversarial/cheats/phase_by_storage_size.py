@@ -1,4 +1,4 @@
-"""softmax | phase detection | unsafe when many inputs lie in one block, as in long rounds | INCORRECT_VALUES NONDETERMINISTIC REWARD_HACK | cpu"""
+"""softmax | phase detection | unsafe when many inputs lie in one block, as in long rounds | INCORRECT_VALUES NONDETERMINISTIC REWARD_HACK TRUE_TIME | cpu"""
 
 import torch
 import torch.nn as nn
