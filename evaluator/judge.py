@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import secrets
+import traceback
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any
 
@@ -121,6 +123,10 @@ class Judge:
         except torch.OutOfMemoryError as error:  # ours: what a Candidate runs out of is told by its child
             self.kept_cases.clear()
             return self.internal_error(problem, candidate, EvaluatorError(str(error)[:300]), clock)
+        except RuntimeError as error:  # torch refuses something of ours; where, whoever mends it has to know
+            place = traceback.extract_tb(error.__traceback__)[-1]
+            found = EvaluatorError(f"{str(error)[:300]} (in {place.name}, {Path(place.filename).name}:{place.lineno})")
+            return self.internal_error(problem, candidate, found, clock)
 
     def checker(
         self, problem: Problem, candidate: Candidate, reference: Subject, generator: torch.Generator

@@ -47,7 +47,7 @@ class Rule:
 
 _RULES = {
     torch.float64: Rule(4, 3e-15, 8, 3e-14),  # nothing wider tells its own error
-    torch.float32: Rule(4, 3e-7, 8, 1e-6),
+    torch.float32: Rule(4, 3e-7, 16, 1e-6),
     torch.float16: Rule(2, 2.5e-4, 4, 1e-3),
     torch.bfloat16: Rule(2, 2e-3, 4, 8e-3),
 }

@@ -303,7 +303,8 @@ def filled(tensors: Sequence[torch.Tensor], positions: Sequence[int], share: flo
         copy, finite = clone(tensors[position]), _finite(tensors[position])
         usual = tensors[position][finite].double()
         low, high = (float(usual.min()), float(usual.max())) if len(usual) else (0.0, 1.0)
-        made[position] = copy.masked_fill_(~finite, low + share * max(1.0, high - low))
+        most = torch.finfo(copy.dtype).max
+        made[position] = copy.masked_fill_(~finite, min(max(low + share * max(1.0, high - low), -most), most))
     return tuple(made)
 
 
