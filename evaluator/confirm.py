@@ -23,6 +23,7 @@ from evaluator.languages import adapter
 from evaluator.oracle import Oracle
 from evaluator.plain import is_plain
 from evaluator.screen import Screened, screen
+from evaluator.speedups import speedups
 from evaluator.subject import Subject
 from evaluator.timing import Bench, Rules
 from evaluator.types import (
@@ -263,7 +264,7 @@ def _result(
         clock,
         evidence,
         [_merged(times) for times in found],
-        task.judge.ratios(logs, len(found)),
+        speedups(logs, len(found)),
         resources=resources,
     )
 

@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from evaluator import libraries, stats, symbols
+from evaluator import libraries, symbols
 from evaluator.built import BuiltFiles, built_by
 from evaluator.cases import KeptCases, Prepared
 from evaluator.child.spec import LayoutError
@@ -32,6 +32,7 @@ from evaluator.room import Room
 from evaluator.sanitizer import Known
 from evaluator.screen import Screened, screen
 from evaluator.sizes import LeftOut, Sizes, sizes_to_check
+from evaluator.speedups import speedups
 from evaluator.state import match_names
 from evaluator.subject import Subject, rejection
 from evaluator.timing import BRIEFLY, FOR_LIBRARIES, Bench, Rules, Watched
@@ -125,8 +126,8 @@ class Judge:
             return self.internal_error(problem, candidate, EvaluatorError(str(error)[:300]), clock)
         except RuntimeError as error:  # torch refuses something of ours; where, whoever mends it has to know
             place = traceback.extract_tb(error.__traceback__)[-1]
-            found = EvaluatorError(f"{str(error)[:300]} (in {place.name}, {Path(place.filename).name}:{place.lineno})")
-            return self.internal_error(problem, candidate, found, clock)
+            where = f"{Path(place.filename).name}:{place.lineno}, in {place.name}"
+            return self.internal_error(problem, candidate, EvaluatorError(f"{str(error)[:300]} ({where})"), clock)
 
     def checker(
         self, problem: Problem, candidate: Candidate, reference: Subject, generator: torch.Generator
@@ -242,7 +243,7 @@ class Judge:
             for against in dict.fromkeys([*modes, "fastest"]):
                 over = fastest if against == "fastest" else against
                 logs.setdefault(against, []).append((workload, bench.official_log_ratios(over, "candidate")))
-        return measurements, self.ratios(logs, len(measurements)), ran
+        return measurements, speedups(logs, len(measurements)), ran
 
     @staticmethod
     def resources(subject: Subject, stage: Stage) -> dict[str, Any]:
@@ -330,19 +331,6 @@ class Judge:
         """Compulsory bytes of one call at the rate that a plain copy attains: for reports, never for refusals."""
         rate = self.backend.copy_rate_gbs()
         return None if rate is None else bench.bytes_moved / (rate * 1000)
-
-    @staticmethod
-    def ratios(logs: Mapping[str, Sequence[tuple[Workload, list[float]]]], workloads: int) -> list[Ratio]:
-        """Per Workload, and over all of them where every Workload was timed against that comparator."""
-        found: list[Ratio] = []
-        for against, parts in logs.items():
-            for workload, samples in parts:
-                value, interval = stats.ratio_interval(samples)
-                found.append(Ratio(against=against, value=value, interval=interval, workload=workload.name))
-            if len(parts) == workloads:
-                value, interval = stats.combine([s for _, s in parts], [w.weight for w, _ in parts])
-                found.append(Ratio(against=against, value=value, interval=interval))
-        return found
 
     def passed(
         self,
