@@ -57,7 +57,7 @@ class Guest:
         inputs = oracle.inputs()
         before = len(self._values)
         try:
-            construct = {**self._arguments(oracle.init), "train": self.problem.train, "seed": 7}
+            construct = {**self._arguments(oracle.init), "train": self.problem.train, "seed": 7, "beside": False}
             held = {"names": list(state), "grant": self._grant(list(state.values()))}
             one = {"label": label, "construct": construct, "state": held, "call": self._arguments(inputs)}
         except TooLarge:

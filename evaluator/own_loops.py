@@ -73,6 +73,8 @@ class _Seen:
 
 def refuse(rounds: Rounds, suspects: Sequence[Contender], plan: RoundPlan) -> None:
     """Look at suspects in rounds like `plan`. Raises Rejection, ComparatorFailed."""
+    if not suspects:
+        return
     null, once = _Seen(), replace(plan, calls=1)
     short_us = min(rounds.run_null(rounds.repeated(1), once).ran_us for _ in range(_SHORT_ROUNDS))
     for contender in suspects:

@@ -20,7 +20,7 @@ from typing import Any
 
 import torch
 
-from evaluator import own_loops, stats
+from evaluator import stats
 from evaluator.child.spec import TensorSpec
 from evaluator.claims import tensor_claims
 from evaluator.contender import MOST_OVERHEAD, Contender
@@ -43,26 +43,33 @@ Ratios = Callable[[str, str], Sequence[float]]
 Times = Mapping[str, Sequence[float]]  # microseconds of each call, by whose it was
 
 
-def hold(rounds: Rounds, contenders: Sequence[Contender], log_ratios: Ratios, plan: RoundPlan) -> None:
-    """Make the times of suspects longer by what they save only where calls come many at once, and note what was seen in
-    their `singly`. `log_ratios` has logarithms of (time of the first name / time of the second) in rounds like `plan`.
-    Raises Rejection, ComparatorFailed."""
+def doubted(rounds: Rounds, contenders: Sequence[Contender], log_ratios: Ratios) -> dict[str, float]:
+    """The suspects that could reach the harness and seem faster than the fastest comparator, by name, each with the
+    share of that one's time that it saves in rounds. None of them is taken to need less than a call of nothing."""
     comparators = [c for c in contenders if not c.suspect]
     if not comparators or not isinstance(rounds.backend, OneByOne):
-        return
+        return {}
     fastest = min(comparators, key=Contender.official_us)
-    doubted: dict[str, float] = {}  # name -> what is saved of the fastest comparator's time in rounds
+    found: dict[str, float] = {}
     for contender in (c for c in contenders if c.suspect and not c.plain):
         contender.raise_to({n: (1 - MOST_OVERHEAD) * us / n for n, us in rounds.overhead_us.items()})
         ratio, _ = stats.ratio_interval(log_ratios(fastest.name, contender.name))
         if 1 - 1 / ratio > _MARGIN:
-            doubted[contender.name] = 1 - 1 / ratio
-    if not doubted:
+            found[contender.name] = 1 - 1 / ratio
+    return found
+
+
+def hold(rounds: Rounds, contenders: Sequence[Contender], saved: Mapping[str, float]) -> None:
+    """Make the times of those who are `doubted` longer by what they save only where calls come many at once, and note
+    what was seen in their `singly`. Raises Rejection, ComparatorFailed."""
+    if not saved:
         return
-    suspects = [c for c in contenders if c.name in doubted]
-    own_loops.refuse(rounds, suspects, plan)
+    backend = rounds.backend
+    assert isinstance(backend, OneByOne)
+    fastest = min((c for c in contenders if not c.suspect), key=Contender.official_us)
+    suspects = [c for c in contenders if c.name in saved]
     count = _count(rounds, min(fastest.all_samples()))
-    if count < _FEWEST or not rounds.backend.has_company:
+    if count < _FEWEST or not backend.has_company:
         why = "calls take long" if count < _FEWEST else "the judge and the candidate share the only core"
         for contender in suspects:
             contender.singly = {"not_looked_at": why}
@@ -70,7 +77,7 @@ def hold(rounds: Rounds, contenders: Sequence[Contender], log_ratios: Ratios, pl
     times_us = _times_us(rounds, [fastest, *suspects], count)
     harness_share = _harness_share(rounds, fastest)
     for contender in suspects:
-        _hold(contender, doubted[contender.name], fastest, times_us, harness_share)
+        _hold(contender, saved[contender.name], fastest, times_us, harness_share)
 
 
 def _hold(contender: Contender, in_rounds: float, fastest: Contender, times_us: Times, harness_share: float) -> None:

@@ -16,7 +16,7 @@ import time
 from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
-from evaluator import buffers, libraries, single_calls, stats
+from evaluator import buffers, libraries, own_loops, single_calls, stats
 from evaluator.contender import MOST_OVERHEAD, Contender
 from evaluator.devices.base import Round, RoundPlan
 from evaluator.errors import Rejection
@@ -121,7 +121,9 @@ class Bench:
             if found is not None:
                 raise found
         buffers.hold(self._rounds, self.contenders, self._plans[0])
-        single_calls.hold(self._rounds, self.contenders, self.official_log_ratios, self._plans[-1])
+        saved = single_calls.doubted(self._rounds, self.contenders, self.official_log_ratios)
+        own_loops.refuse(self._rounds, [c for c in self.contenders if c.name in saved], self._plans[-1])
+        single_calls.hold(self._rounds, self.contenders, saved)
         self._check_least()
         return seen
 

@@ -18,7 +18,7 @@ from evaluator.child.lift import Lift, said
 
 # Of a unit in the last place: as serial additions make, a quarter of the limit that is made of it.
 _PER_TERM, _PER_ROOT, _MOST_TERMS = 1 / 16, 1 / 16, 8192
-_PER_ROOT_ONE_SIDED = 1 / 6  # where terms are mostly of one sign, so that partial sums grow and each rounds more
+_PER_ROOT_ONE_SIDED = 1 / 10  # where terms are mostly of one sign, so that partial sums grow and each rounds more
 _PER_PRODUCT = 1 / 24  # of the root of a product's terms, whose signs differ
 _ALIKE = 4.0  # times the spacing of numbers as large as the sum: terms that differ by less round alike
 _MOSTLY = 0.5  # of the terms are alike

@@ -90,7 +90,7 @@ def held(rounds: Stand, *contenders: Contender) -> None:
         times = {c.name: c.official_us() for c in contenders}
         return [math.log(times[over] / times[under])] * 4
 
-    single_calls.hold(rounds, contenders, log_ratios)  # type: ignore[arg-type]
+    single_calls.hold(rounds, contenders, single_calls.doubted(rounds, contenders, log_ratios))  # type: ignore[arg-type]
 
 
 def test_what_only_many_calls_at_once_save_is_added() -> None:
