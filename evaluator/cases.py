@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from evaluator import constants, structure, values
+from evaluator import constants, layouts, structure, values
 from evaluator.child.spec import LayoutError
 from evaluator.errors import ChildError, ChildFault, Rejection, SizesSpoil
 from evaluator.expected import TELLS_NOTHING, Expected
@@ -82,7 +82,7 @@ class _Maker:
         made = [self.oracle.inputs() for _ in range(_SEEDS)]
         tree, draws = made[0].tree, [arguments.tensors for arguments in made]
         seeds = draws if self.sizes.adversarial else draws[:1]
-        usual = [(name, values.laid_out(d, self.sizes.layout)) for name, d in zip(_OWN, seeds, strict=False)]
+        usual = [(name, layouts.laid_out(d, self.sizes.layout)) for name, d in zip(_OWN, seeds, strict=False)]
         changed = self._changed(tree, draws, first=first)
         arrange = self._in_order if self.oracle.stateful(tree, usual[0][1]) else self._shuffled
         try:

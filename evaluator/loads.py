@@ -88,12 +88,16 @@ class Loads:
         return [(names[place], (lap + place) % 2 == 1) for lap, place in places]
 
     def _stretched(self, how: Stretch, tree: Any, tensors: values.Tensors) -> None:
-        """Parameters far from where they began: a gain may be negative, a slope above one, a variance tiny."""
+        """Parameters far from where they began: a gain may be negative, a slope above one, a variance tiny. Where signs
+        change, large inputs, too: a maximum that was taken before a gain is none behind it."""
+        calls = [tensors]
+        if how.negative:
+            calls.append(values.apply(values.LARGE, tensors, self.oracle.generator))
         with ExitStack() as inside:
             with reference_at_work(self.sizes):
-                expected = inside.enter_context(self.oracle.stretched(how, tree, tensors))
-            if expected is not None:
-                self._renewed(how.name, tree, tensors, expected)
+                found = inside.enter_context(self.oracle.stretched(how, tree, calls))
+            for given, expected in found:
+                self._renewed(how.name, tree, tuple(given), expected)
 
     def _other_numbers(self, tree: Any, tensors: values.Tensors) -> None:
         with reference_at_work(self.sizes):

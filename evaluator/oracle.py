@@ -39,7 +39,8 @@ class Oracle:
         self._made = self._fetched(self.names.parameters)
         self._made_buffers = self._fetched(self.names.buffers)
         self.buffers = random_statistics(self._made_buffers, generator)
-        self._drawn = self._drawn_buffers()
+        self._drawn, self._picked = self._drawn_buffers()
+        self._other_picks = False
         self.parameters: dict[str, torch.Tensor] = {}
         self._stateful: bool | None = None if self.buffers else False
         self._moves_buffers: bool | None = self._stateful
@@ -66,24 +67,26 @@ class Oracle:
         found = self.subject.backend.fetch(self.subject.child, [one.claim for one in named])
         return dict(zip([one.name for one in named], found, strict=True))
 
-    def _drawn_buffers(self) -> dict[str, torch.Tensor]:
-        """Buffers that another seed makes otherwise: a codebook is learnt, a table of positions is not. Statistics that
-        have random values already are not asked about."""
-        unknown = {
-            name: made
-            for name, made in self._made_buffers.items()
-            if made.is_floating_point() and self.buffers[name] is made
-        }
+    def _drawn_buffers(self) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+        """Buffers that another seed makes otherwise: a codebook is learnt, a table of positions is not. Those of
+        floating numbers as they are, and those of integers (packed weights, an order) as that seed makes them.
+        Statistics that have random values already are not asked about."""
+        unknown = {n: made for n, made in self._made_buffers.items() if self.buffers[n] is made}
         if not any(made.numel() > 1 for made in unknown.values()):
-            return {}
+            return {}, {}
         self.names = self.subject.construct("Model", self.init, train=self.problem.train, seed=self._seed())
         now = self._fetched(self.names.buffers)
-        return {n: made for n, made in unknown.items() if n in now and not values.same_bits(made, now[n])}
+        drawn = {n: made for n, made in unknown.items() if n in now and not values.same_bits(made, now[n])}
+        floating = {n: made for n, made in drawn.items() if made.is_floating_point()}
+        return floating, {n: now[n] for n in drawn if n not in floating}
 
     def reload(self) -> None:
-        """New random parameters, buffers that were drawn among them; the others as they are."""
+        """New random parameters, buffers that were drawn among them: integers are those of one seed or of another, all
+        together. The others as they are."""
         drawn = random_parameters(self._made, self.generator)
-        self.load(drawn, self.buffers | random_parameters(self._drawn, self.generator))
+        picked = self._picked if self._other_picks else {name: self._made_buffers[name] for name in self._picked}
+        self._other_picks = not self._other_picks
+        self.load(drawn, self.buffers | random_parameters(self._drawn, self.generator) | picked)
 
     def load(self, parameters: dict[str, torch.Tensor], buffers: dict[str, torch.Tensor]) -> None:
         """These parameters and buffers, and no others."""
@@ -112,23 +115,28 @@ class Oracle:
             self.load(self.parameters, self.buffers | changed)
 
     @contextlib.contextmanager
-    def stretched(self, how: Stretch, tree: Any, tensors: Sequence[torch.Tensor]) -> Iterator[Expected | None]:
-        """Inside, the module has parameters and statistics far from where they began. What it then returns; None where
-        that is not finite, or nothing to go by."""
+    def stretched(
+        self, how: Stretch, tree: Any, calls: Sequence[Sequence[torch.Tensor]]
+    ) -> Iterator[list[tuple[Sequence[torch.Tensor], Expected]]]:
+        """Inside, the module has parameters and statistics far from where they began. What it then returns for those of
+        the calls whose results are finite and something to go by."""
         usual = self.parameters, self.buffers
         try:
-            yield self._stretched(how, tree, tensors) if self._made or self.buffers else None
+            yield self._stretched(how, tree, calls) if self._made or self.buffers else []
         finally:
             self.load(*usual)
 
-    def _stretched(self, how: Stretch, tree: Any, tensors: Sequence[torch.Tensor]) -> Expected | None:
+    def _stretched(
+        self, how: Stretch, tree: Any, calls: Sequence[Sequence[torch.Tensor]]
+    ) -> list[tuple[Sequence[torch.Tensor], Expected]]:
         far = stretched(self.parameters, how, self.generator)
         self.load(far, stretched_statistics(self.buffers, self._made_buffers))
-        tried = self.tried(tree, [tensors])
-        if tried is None or not all(map(values.is_finite, tried[0][1])):
-            return None
-        (expected,) = self.expect(tree, [tensors])
-        return expected if expected.informative and all(t.integral or t.finite for t in expected.targets) else None
+        tried = self.tried(tree, calls) or []
+        able = [call for call, (_, own) in zip(calls, tried, strict=False) if all(map(values.is_finite, own))]
+        found = zip(able, self.expect(tree, able), strict=True) if able else ()
+        return [
+            (call, one) for call, one in found if one.informative and all(t.integral or t.finite for t in one.targets)
+        ]
 
     def same_for(self, sizes: Sizes) -> bool:
         """Whether other sizes make the same module."""

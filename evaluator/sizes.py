@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from evaluator import values
+from evaluator import layouts
 from evaluator.errors import SizesSpoil
 from evaluator.types import Domain, Problem, Workload
 
 Done = TypeVar("Done")
+_EXCHANGED = 2  # pairs of sizes
 _BESIDE = 3  # sizes of one module, each a step from a Workload's, are called one after the other
 
 
@@ -22,7 +24,7 @@ class Sizes:
     sizes: Mapping[str, Any]
     hidden: bool = False
     adversarial: bool = True
-    layout: str = ""  # one of values.LAYOUTS; dense where there is none
+    layout: str = ""  # one of layouts.LAYOUTS; dense where there is none
 
     @property
     def shown_label(self) -> str:
@@ -59,7 +61,7 @@ def sizes_to_check(problem: Problem, workloads: Sequence[Workload]) -> Iterator[
     yield from varied_sizes(problem, workloads)
     if problem.domain is Domain.GENERAL:
         first = next(w for w in workloads if not w.held_out)
-        for layout in values.LAYOUTS:
+        for layout in layouts.LAYOUTS:
             yield Sizes(f"{first.name}, inputs {layout}", first.sizes, adversarial=False, layout=layout)
     for workload in workloads:
         if workload.held_out:
@@ -70,8 +72,8 @@ def varied_sizes(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Si
     """Whole-number sizes that differ between Workloads, one at a time set to 1, n-1 and n+1 (one of them odd), and all
     of them to n-1, as the product of an even size and an odd one is even.
 
-    In a `general` domain also those that are equal in all Workloads, and twice the size. Sizes that the reference
-    refuses are skipped by whoever runs this.
+    In a `general` domain also those that are equal in all Workloads, twice the size, and twice the largest. Sizes that
+    the reference refuses are skipped by whoever runs this.
     """
     shown = [w for w in workloads if not w.held_out]
     if not shown:
@@ -84,7 +86,10 @@ def varied_sizes(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Si
         differs = len({w.sizes.get(key) for w in workloads}) > 1
         if not differs and problem.domain is not Domain.GENERAL:
             continue
-        wanted = [1, value - 1, value + 1, *([2 * value] if problem.domain is Domain.GENERAL else [])]
+        wanted = [1, value - 1, value + 1]
+        if problem.domain is Domain.GENERAL:
+            largest = max(v for w in shown if type(v := w.sizes.get(key)) is int)
+            wanted += [2 * value, 2 * largest]
         for other in dict.fromkeys(n for n in wanted if n >= 1 and n != value):
             yield Sizes(f"{key}={other}", {**base.sizes, key: other}, adversarial=False)
         fewer |= {key: value - 1} if value > 1 else {}
@@ -101,8 +106,8 @@ def in_turn(
     alike: Callable[[Sizes], bool],
 ) -> list[Sizes]:
     """Sizes for one module to be called with one after the other, of those that are `alike` to its constructor: what
-    is held out, the largest that is shown, and the first again; or the smallest, the largest, a Workload's and those
-    that differ from them in one size alone, and the smallest again."""
+    is held out, the largest that is shown, and the first again; or the smallest, the largest, a Workload's, those that
+    differ from them in one size alone and those with two sizes exchanged, and the smallest again."""
     shown = [Sizes(w.name, w.sizes) for w in workloads if not w.held_out]
     varied = [one for one in varied_sizes(problem, workloads) if one.label not in left_out]
     every = sorted([*shown, *varied], key=_extent)
@@ -114,7 +119,19 @@ def in_turn(
         return [smallest, largest, smallest]
     base = min(shown, key=_extent)
     beside = [one for one in varied if _extent(one) == _extent(base) + 1][:_BESIDE]
-    return [smallest, largest, *filter(alike, [base, *beside]), smallest]
+    keys = [key for key, value in base.sizes.items() if type(value) is int and _varies(base, varied, key)]
+    return [smallest, largest, *filter(alike, [base, *beside, *_exchanged(base, keys)]), smallest]
+
+
+def _varies(base: Sizes, varied: Sequence[Sizes], key: str) -> bool:
+    return len({one.sizes.get(key) for one in (base, *varied)}) > 1
+
+
+def _exchanged(base: Sizes, keys: Sequence[str]) -> list[Sizes]:
+    """As many elements in other shapes: what is kept by their number is wrong."""
+    pairs = [(a, b) for a, b in itertools.combinations(keys, 2) if base.sizes.get(a) != base.sizes.get(b)]
+    made = [{**base.sizes, a: base.sizes[b], b: base.sizes[a]} for a, b in pairs[:_EXCHANGED]]
+    return [Sizes(", ".join(f"{key}={sizes[key]}" for key in keys), sizes, adversarial=False) for sizes in made]
 
 
 def _extent(sizes: Sizes) -> int:

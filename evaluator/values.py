@@ -16,6 +16,7 @@ import torch
 
 Tensors = tuple[torch.Tensor, ...]
 Thing = TypeVar("Thing")
+_QUARTERS = 4
 _ROWS_APART = 3  # from one input to another, of which some are flat
 _HALVES, _GRID, _FEW_ON_GRID = 1 / 16, 64.0, 0.01  # of the elements; a 64th
 LARGEST = 1e30  # in place of infinity
@@ -42,6 +43,7 @@ class ValueSet:
     change: Callable[[torch.Tensor, torch.Generator], torch.Tensor]
     # Rounding errors of an honest sum are systematic on constant rows, so there it may seem to move inputs more.
     rounding: Rounding = Rounding(ulps=3)
+    infinite: bool = False
 
 
 def shuffled(things: Sequence[Thing], generator: torch.Generator) -> list[Thing]:
@@ -58,12 +60,16 @@ def on_device(generator: torch.Generator, device: torch.device) -> torch.Generat
 
 
 def apply(value_set: ValueSet, tensors: Sequence[torch.Tensor], generator: torch.Generator) -> Tensors:
-    """Changed copies of the floating tensors, the others as they are; layouts stay."""
+    """Changed copies of the floating and complex tensors, the others as they are; layouts stay. Of infinite complex
+    numbers nobody agrees what products are."""
     changed = []
     for tensor in tensors:
         copy = clone(tensor)
         if tensor.is_floating_point() and tensor.numel():
             copy.copy_(value_set.change(tensor, generator))
+        elif tensor.is_complex() and tensor.numel() and not value_set.infinite:
+            parts = value_set.change(torch.view_as_real(tensor.resolve_conj()), generator)
+            copy.copy_(torch.view_as_complex(parts.contiguous()))
         changed.append(copy)
     return tuple(changed)
 
@@ -92,6 +98,11 @@ def _huge(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     return _scaled(1e3 if tensor.dtype is torch.float16 else 1e4)(tensor, generator)
 
 
+def _beyond(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """By 4e9, past what a float's integers and 32 bits hold; of float16, which has nothing there, as `_huge`."""
+    return _huge(tensor, generator) if tensor.dtype is torch.float16 else _scaled(4e9)(tensor, generator)
+
+
 def _spread(least: float, most: float) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
     """Every element by a factor of its own, all magnitudes of factors alike."""
 
@@ -112,6 +123,11 @@ def _offset(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 def _below(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """All negative: a maximum that starts at zero is wrong."""
     return -_offset(tensor, generator).abs()
+
+
+def _far_below(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """So far that -1e5 is no stand-in for the least number; as far as float16 goes."""
+    return _scaled(1e3 if tensor.dtype is torch.float16 else 1e5)(_below(tensor, generator), generator)
 
 
 def _flat_rows(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -139,6 +155,16 @@ def _with(values: Sequence[float]) -> Callable[[torch.Tensor, torch.Generator], 
         return changed.reshape(tensor.shape)
 
     return change
+
+
+def _beginning_with_infinity(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """The first quarter of every third row: a running maximum begins there."""
+    changed = tensor.clone()
+    if tensor.ndim == 0 or tensor.shape[-1] < _QUARTERS:
+        return changed
+    rows = changed.reshape(-1, tensor.shape[-1])
+    rows[:: min(len(rows), 3), : tensor.shape[-1] // _QUARTERS] = -math.inf
+    return rows.reshape(tensor.shape)
 
 
 def _nan_in_every_row(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -183,6 +209,7 @@ def _halves(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 _SWAMPED = Rounding(ulps=3, slack=100.0)
 LARGE = ValueSet("100 times larger", _scaled(100.0))
+BEYOND = ValueSet("thousands of millions of times larger", _beyond)
 SMALL = ValueSet("10000 times smaller", _scaled(1e-4), _SWAMPED)
 HUGE = ValueSet("thousands of times larger", _huge)
 TINY = ValueSet("scaled by 1e-20", _scaled(1e-20), _SWAMPED)
@@ -190,12 +217,14 @@ DENORMAL = ValueSet("denormal numbers", _denormal, _SWAMPED)
 LARGE_ONES = ValueSet("one large element in every row", _one_large)
 OFFSET = ValueSet("far from zero", _offset)
 BELOW = ValueSet("all far below zero", _below)
+FAR_BELOW = ValueSet("all millions below zero", _far_below)
 HALVES = ValueSet("whole and half numbers here and there", _halves, Rounding(ulps=3, on_grid=True))
 FLAT_ROWS = ValueSet("zero and constant rows", _flat_rows, _SWAMPED)
 EQUAL = ValueSet("all equal", _equal, _SWAMPED)
 WITH_NAN = ValueSet("a NaN", _with([math.nan]))
 NAN_ROWS = ValueSet("a NaN in every row", _nan_in_every_row)
-WITH_INF = ValueSet("infinities", _with([math.inf, -math.inf]))
+WITH_INF = ValueSet("infinities", _with([math.inf, -math.inf]), infinite=True)
+BEGINS_WITH_INF = ValueSet("rows that begin with minus infinity", _beginning_with_infinity, infinite=True)
 
 # Apart: beside elements a thousand times as large a wrong one may count for nothing.
 SMALLER = ValueSet("up to 100 times smaller", _spread(0.01, 1.0))
@@ -207,9 +236,9 @@ AT_EDGES = (BELOW, SMALL)
 # What also appears among timed calls: nothing that a processor computes slower than other values.
 TIMED = (LARGE, LARGE_ONES, OFFSET, FLAT_ROWS, WITH_NAN, WITH_INF)
 ADVERSARIAL = (
-    LARGE, HUGE, LARGER, SMALL, SMALLER, TINY, DENORMAL, LARGE_ONES, OFFSET, BELOW, HALVES, FLAT_ROWS,
+    LARGE, HUGE, BEYOND, LARGER, SMALL, SMALLER, TINY, DENORMAL, LARGE_ONES, OFFSET, BELOW, FAR_BELOW, HALVES, FLAT_ROWS,
     EQUAL,
-    WITH_NAN, NAN_ROWS, WITH_INF,
+    WITH_NAN, NAN_ROWS, WITH_INF, BEGINS_WITH_INF,
 )  # fmt: skip
 
 
@@ -306,34 +335,6 @@ def filled(tensors: Sequence[torch.Tensor], positions: Sequence[int], share: flo
         most = torch.finfo(copy.dtype).max
         made[position] = copy.masked_fill_(~finite, min(max(low + share * max(1.0, high - low), -most), most))
     return tuple(made)
-
-
-_FIRST, _OTHERS = "of the first transposed", "of all but the first transposed"
-LAYOUTS = ("rows apart", "transposed", "from an odd offset", _FIRST, _OTHERS)
-
-
-def laid_out(tensors: Sequence[torch.Tensor], layout: str) -> Tensors:
-    """The same values in memory of another layout, as a caller's slice or transpose gives; each tensor that can be, or
-    some, since a kernel may look at one of them alone. As they are for no layout ("")."""
-    if not layout:
-        return tuple(tensors)
-    if layout in (_FIRST, _OTHERS):
-        pairs = enumerate(tensors)
-        return tuple(_laid_out(t, "transposed") if (index == 0) is (layout == _FIRST) else t for index, t in pairs)
-    return tuple(_laid_out(tensor, layout) for tensor in tensors)
-
-
-def _laid_out(tensor: torch.Tensor, layout: str) -> torch.Tensor:
-    if tensor.ndim == 0 or (tensor.ndim == 1 and layout == "transposed"):
-        return tensor
-    if layout == "transposed":
-        return tensor.transpose(-1, -2).contiguous().transpose(-1, -2)
-    more = 3 if layout == "rows apart" else 1
-    # A kernel that counts the gaps in shall not find zeros there.
-    gap = math.nan if tensor.is_floating_point() else 0
-    wide = torch.full((*tensor.shape[:-1], tensor.shape[-1] + more), gap, dtype=tensor.dtype, device=tensor.device)
-    part = wide[..., 1:] if layout == "from an odd offset" else wide[..., : tensor.shape[-1]]
-    return part.copy_(tensor)
 
 
 def random_like(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from evaluator import mixtures, values
+from evaluator import layouts, mixtures, values
 from evaluator.devices.cpu_memory import CpuGrant, Staged
 
 
@@ -79,6 +79,6 @@ def test_no_zeros_lie_behind_a_tensor() -> None:
 
 
 def test_a_caller_s_gaps_hold_no_zeros() -> None:
-    (apart,) = values.laid_out((torch.ones(4, 6),), "rows apart")
+    (apart,) = layouts.laid_out((torch.ones(4, 6),), "rows apart")
     assert torch.equal(apart, torch.ones(4, 6))
     assert bool(apart.as_strided((4, 9), (9, 1))[:3, 6:].isnan().all())
