@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import math
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -69,13 +70,15 @@ class Oracle:
 
     def _drawn_buffers(self) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
         """Buffers that another seed makes otherwise: a codebook is learnt, a table of positions is not. Those of
-        floating numbers as they are, and those of integers (packed weights, an order) as that seed makes them.
+        floating numbers as they are, and those of integers (packed weights, an order; parameters, too) as that seed
+        makes them.
         Statistics that have random values already are not asked about."""
         unknown = {n: made for n, made in self._made_buffers.items() if self.buffers[n] is made}
+        unknown |= {n: made for n, made in self._made.items() if not (made.is_floating_point() or made.is_complex())}
         if not any(made.numel() > 1 for made in unknown.values()):
             return {}, {}
         self.names = self.subject.construct("Model", self.init, train=self.problem.train, seed=self._seed())
-        now = self._fetched(self.names.buffers)
+        now = self._fetched([*self.names.parameters, *self.names.buffers])
         drawn = {n: made for n, made in unknown.items() if n in now and not values.same_bits(made, now[n])}
         floating = {n: made for n, made in drawn.items() if made.is_floating_point()}
         return floating, {n: now[n] for n in drawn if n not in floating}
@@ -84,9 +87,14 @@ class Oracle:
         """New random parameters, buffers that were drawn among them: integers are those of one seed or of another, all
         together. The others as they are."""
         drawn = random_parameters(self._made, self.generator)
-        picked = self._picked if self._other_picks else {name: self._made_buffers[name] for name in self._picked}
+        made = self._made | self._made_buffers
+        picked = self._picked if self._other_picks else {name: made[name] for name in self._picked}
         self._other_picks = not self._other_picks
-        self.load(drawn, self.buffers | random_parameters(self._drawn, self.generator) | picked)
+        buffers = self.buffers | random_parameters(self._drawn, self.generator)
+        self.load(
+            {name: picked.get(name, value) for name, value in drawn.items()},
+            {name: picked.get(name, value) for name, value in buffers.items()},
+        )
 
     def load(self, parameters: dict[str, torch.Tensor], buffers: dict[str, torch.Tensor]) -> None:
         """These parameters and buffers, and no others."""
@@ -99,13 +107,15 @@ class Oracle:
         every = dict(self.parameters)
         if not self._moves_buffers:
             every |= {name: now for name, now in self.buffers.items() if now is not self._made_buffers[name]}
-        return [name for name, value in every.items() if value.is_floating_point() and value.numel()]
+        able = {n: v for n, v in every.items() if v.is_floating_point() or v.is_complex()}
+        return [name for name, value in able.items() if value.numel()]
 
     def touch(self, name: str, *, larger: bool) -> None:
         """A new value for one element of what is `touchable`, or one that is a 64th larger; all else as it is."""
         before = (self.parameters | self.buffers)[name]
         if larger:
-            other = (before.double() * (1 + 1 / 64)).to(before.dtype)
+            wide = before if before.is_complex() else before.double()
+            other = (wide * (1 + 1 / 64)).to(before.dtype)
         else:
             (other,) = random_parameters({name: (self._made | self._made_buffers)[name]}, self.generator).values()
         changed = {name: values.with_element_of(before, other, self.generator)}
@@ -369,7 +379,7 @@ class Oracle:
         inputs: Sequence[torch.Tensor],
     ) -> Expected:
         """`near` are results that an honest implementation may come as far from the right one as."""
-        targets, limits, informative = [], [], True
+        targets, limits, informative = [], [], False
         for mine, oracle, *others in zip(own[1], wide[1], *(tensors for _, tensors in near), strict=True):
             target = Target(oracle, mine, inputs)
             limit = Limit(0.0, 0.0)
@@ -377,7 +387,11 @@ class Oracle:
                 good = [target.own_error(), *(target.errors(other) for other in others)]
                 norm, element = (max(errors) for errors in zip(*good, strict=True))
                 limit = target.limit(norm, element, mine.dtype, self.problem.precision, self.problem.error_budget)
-                informative = informative and not target.uninformative(limit)
+                tells = not target.uninformative(limit)
+                limit = limit if tells else Limit(math.inf, math.inf)
+            else:
+                tells = True
+            informative = informative or tells
             targets.append(target)
             limits.append(limit)
         dtypes = tuple(str(claim.get("dtype")) for claim in tensor_claims(own[0]))

@@ -135,7 +135,11 @@ class Rounds:
         like any other round."""
         soon = range(self._next_odd + 1, self._next_odd + 1 + to_come * self._odd_calls(count))
         known = self._checked | {self._odd[turn % len(self._odd)].name for turn in soon}
-        left = self.inputs.kinds([k for k in values.ADVERSARIAL if k.name not in known]) if self._odd else []
+        left = (
+            self.inputs.kinds([k for k in values.ADVERSARIAL if k.name not in known and not k.in_bounds])
+            if self._odd
+            else []
+        )
         left = self.inputs.shuffled(left)
         places = max(1, count - 1)
         while left:

@@ -59,6 +59,7 @@ def sparing(
     for place, one in enumerate(next(made)):
         grows = spared[place].isnan() & (one.abs() > values.LARGEST / _SHRUNK)
         spared[place] = torch.where(grows, one.sign() * torch.inf, spared[place])
+        spared[place] = torch.where(spared[place].isnan() & (one == 0), 0.0, spared[place])
     trios = zip(expected.targets, outputs, spared, strict=True)
     return replace(expected, targets=tuple(target.sparing(actual, value) for target, actual, value in trios))
 

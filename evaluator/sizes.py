@@ -70,7 +70,7 @@ def sizes_to_check(problem: Problem, workloads: Sequence[Workload]) -> Iterator[
 
 def varied_sizes(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Sizes]:
     """Whole-number sizes that differ between Workloads, one at a time set to 1, n-1 and n+1 (one of them odd), and all
-    of them to n-1, as the product of an even size and an odd one is even.
+    of them to n-1, as the product of an even size and an odd one is even; those of the largest Workloads, too.
 
     In a `general` domain also those that are equal in all Workloads, twice the size, and twice the largest. Sizes that
     the reference refuses are skipped by whoever runs this.
@@ -78,7 +78,7 @@ def varied_sizes(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Si
     shown = [w for w in workloads if not w.held_out]
     if not shown:
         return
-    base = min(shown, key=lambda w: sum(v for v in w.sizes.values() if type(v) is int))
+    base = min(shown, key=_size)
     fewer: dict[str, int] = {}
     for key, value in base.sizes.items():
         if type(value) is not int or value < 1:
@@ -93,9 +93,27 @@ def varied_sizes(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Si
         for other in dict.fromkeys(n for n in wanted if n >= 1 and n != value):
             yield Sizes(f"{key}={other}", {**base.sizes, key: other}, adversarial=False)
         fewer |= {key: value - 1} if value > 1 else {}
-    if len(fewer) > 1:
-        label = ", ".join(f"{key}={value}" for key, value in fewer.items())
-        yield Sizes(label, {**base.sizes, **fewer}, adversarial=False)
+    every = [{**base.sizes, **fewer}] if len(fewer) > 1 else []
+    every += [_one_less(one, fewer) for one in _largest_of_each_kind(shown) if one is not base]
+    for sizes in every:
+        yield Sizes(", ".join(f"{key}={value}" for key, value in sizes.items()), sizes, adversarial=False)
+
+
+def _one_less(workload: Workload, keys: Collection[str]) -> dict[str, Any]:
+    return {k: v - 1 if k in keys and type(v) is int and v > 1 else v for k, v in workload.sizes.items()}
+
+
+def _largest_of_each_kind(shown: Sequence[Workload]) -> list[Workload]:
+    """The largest Workload of each combination of what is no number (dtypes, modes): a kernel may have ways of its own
+    for those, and for large sizes."""
+    found: dict[str, Workload] = {}
+    for workload in sorted(shown, key=_size):
+        found[repr([(k, v) for k, v in sorted(workload.sizes.items()) if type(v) is not int])] = workload
+    return list(found.values())
+
+
+def _size(workload: Workload) -> int:
+    return sum(v for v in workload.sizes.values() if type(v) is int)
 
 
 def in_turn(

@@ -75,8 +75,13 @@ def _stretched(value: torch.Tensor, how: Stretch, generator: torch.Generator) ->
     if value.is_floating_point() and value.numel():
         own = on_device(generator, value.device)
         share, coin = torch.rand((2, *value.shape), generator=own, device=value.device)
+        if value.numel() == 1:  # as far as it goes
+            share.fill_(1.0 if how.most > 1 else 0.0)
         factor = how.least * (how.most / how.least) ** share
-        copy.mul_(torch.where(coin < how.negative, -factor, factor))
+        flipped = coin < how.negative
+        if how.negative:  # of a single one that is, too
+            flipped.reshape(-1)[0] = True
+        copy.mul_(torch.where(flipped, -factor, factor))
         if how.pruned and value.ndim and len(value) > 1:
             copy[int(torch.randint(len(value), (1,), generator=generator, device=generator.device))] = 0.0
     return copy

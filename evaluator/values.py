@@ -44,6 +44,7 @@ class ValueSet:
     # Rounding errors of an honest sum are systematic on constant rows, so there it may seem to move inputs more.
     rounding: Rounding = Rounding(ulps=3)
     infinite: bool = False
+    in_bounds: bool = False  # only where the reference's results are finite: how it overflows says nothing
 
 
 def shuffled(things: Sequence[Thing], generator: torch.Generator) -> list[Thing]:
@@ -114,15 +115,33 @@ def _spread(least: float, most: float) -> Callable[[torch.Tensor, torch.Generato
     return change
 
 
-def _offset(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def _offset(tensor: torch.Tensor, generator: torch.Generator, times: float = 30.0) -> torch.Tensor:
     wide = tensor.double()
     spread = float(wide[torch.isfinite(wide)].std()) if tensor.numel() > 1 else 1.0
-    return (wide + 30 * (spread if math.isfinite(spread) else 1.0)).to(tensor.dtype)
+    return (wide + times * (spread if math.isfinite(spread) else 1.0)).to(tensor.dtype)
 
 
 def _below(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """All negative: a maximum that starts at zero is wrong."""
-    return -_offset(tensor, generator).abs()
+    """All negative: a maximum that starts at zero is wrong; now and then so far that exponentials are nothing."""
+    times = 20 + 65 * float(torch.rand((), generator=generator, device=generator.device))
+    return -_offset(tensor, generator, times).abs()
+
+
+def _unlike_rows(least: float) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
+    """At least that share of the rows, each about a value of its own and up to ten times as large or small as it was:
+    what is taken of all rows together, or of some of them, serves none."""
+
+    def change(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        rows = tensor.double().reshape(-1, tensor.shape[-1]) if tensor.ndim > 1 else tensor.double().reshape(1, -1)
+        finite = rows[torch.isfinite(rows)]
+        spread = float(finite.std()) if len(finite) > 1 else 1.0
+        own = on_device(generator, tensor.device)
+        share, place, coin = torch.rand((3, len(rows), 1), generator=own, device=tensor.device, dtype=torch.float64)
+        changed = (rows + 60 * (place - 0.5) * spread) * torch.pow(10.0, 2 * share - 1)
+        some = (coin < least) | (coin == coin.min())
+        return torch.where(some, changed, rows).reshape(tensor.shape).to(tensor.dtype)
+
+    return change
 
 
 def _far_below(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -209,13 +228,15 @@ def _halves(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 _SWAMPED = Rounding(ulps=3, slack=100.0)
 LARGE = ValueSet("100 times larger", _scaled(100.0))
-BEYOND = ValueSet("thousands of millions of times larger", _beyond)
+BEYOND = ValueSet("thousands of millions of times larger", _beyond, in_bounds=True)
 SMALL = ValueSet("10000 times smaller", _scaled(1e-4), _SWAMPED)
 HUGE = ValueSet("thousands of times larger", _huge)
 TINY = ValueSet("scaled by 1e-20", _scaled(1e-20), _SWAMPED)
 DENORMAL = ValueSet("denormal numbers", _denormal, _SWAMPED)
 LARGE_ONES = ValueSet("one large element in every row", _one_large)
 OFFSET = ValueSet("far from zero", _offset)
+UNLIKE_ROWS = ValueSet("rows unlike each other", _unlike_rows(1.0))
+FEW_UNLIKE = ValueSet("a few rows unlike the others", _unlike_rows(1 / 16))
 BELOW = ValueSet("all far below zero", _below)
 FAR_BELOW = ValueSet("all millions below zero", _far_below)
 HALVES = ValueSet("whole and half numbers here and there", _halves, Rounding(ulps=3, on_grid=True))
@@ -236,8 +257,8 @@ AT_EDGES = (BELOW, SMALL)
 # What also appears among timed calls: nothing that a processor computes slower than other values.
 TIMED = (LARGE, LARGE_ONES, OFFSET, FLAT_ROWS, WITH_NAN, WITH_INF)
 ADVERSARIAL = (
-    LARGE, HUGE, BEYOND, LARGER, SMALL, SMALLER, TINY, DENORMAL, LARGE_ONES, OFFSET, BELOW, FAR_BELOW, HALVES, FLAT_ROWS,
-    EQUAL,
+    LARGE, HUGE, BEYOND, LARGER, SMALL, SMALLER, TINY, DENORMAL, LARGE_ONES, OFFSET, UNLIKE_ROWS, FEW_UNLIKE,
+    BELOW, FAR_BELOW, HALVES, FLAT_ROWS, EQUAL,
     WITH_NAN, NAN_ROWS, WITH_INF, BEGINS_WITH_INF,
 )  # fmt: skip
 
@@ -339,7 +360,9 @@ def filled(tensors: Sequence[torch.Tensor], positions: Sequence[int], share: flo
 
 def random_like(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Random values in the manner of a floating tensor's: positive ones stay positive, others move by their own
-    spread. Other tensors are copied."""
+    spread. So do the parts of complex ones. Other tensors are copied."""
+    if tensor.is_complex():
+        return clone(tensor).copy_(torch.view_as_complex(random_like(torch.view_as_real(tensor), generator)))
     if not tensor.is_floating_point() or tensor.numel() == 0:
         return clone(tensor)
     wide = tensor.to(torch.float32)
