@@ -45,6 +45,8 @@ class Inputs:
         self._between = mixtures.continuous(first)
         self._scales = False  # draws, where nothing can be mixed
         self.mixed = self._takes([self._mixture()])
+        first_drawn = [self._first[0][index] for index in self._drawn]
+        self._exchanges = bool(self._drawn) and self._takes([self._with_draw(self._exchanged(first_drawn))])
         if not self.mixed:
             self._drawn = [index for index, vary in enumerate(varies) if vary]
             self._scales = self._takes([self._scaled(self._first[0], _SCALES[0])])
@@ -63,7 +65,7 @@ class Inputs:
                 calls.append(self._others.nearly(structure.restored(twin, self._structures), generator))
                 odd.append(odd[-1])
                 continue
-            made = self._with_draw(draws[index % len(draws)] if draws else [])
+            made = self._with_draw(self._drawn_for(index, draws))
             calls.append(self.changed(made, kinds[index]) if index in kinds else made)
             odd.append(kinds.get(index))
         return calls, odd
@@ -123,6 +125,21 @@ class Inputs:
     def _scaled(self, tensors: values.Tensors, factor: float) -> values.Tensors:
         pairs = zip(tensors, self._mixes, strict=True)
         return tuple(values.clone(t).mul_(factor) if mixes else t for t, mixes in pairs)
+
+    def _drawn_for(self, index: int, draws: Sequence[list[torch.Tensor]]) -> list[torch.Tensor]:
+        """A call's own draw. Where there are fewer than calls one comes again, with two of its integers exchanged, lest
+        answers be kept by what they were asked for."""
+        if index < len(draws) or not draws:
+            return draws[index] if draws else []
+        again = draws[index % len(draws)]
+        return self._exchanged(again) if self._exchanges else again
+
+    def _exchanged(self, drawn: list[torch.Tensor]) -> list[torch.Tensor]:
+        found = []
+        for tensor in drawn:
+            other = None if tensor.dtype is torch.bool else constants.disturbed(tensor, self._generator, 1)
+            found.append(tensor if other is None else other)
+        return found
 
     def _draws(self, count: int) -> list[list[torch.Tensor]]:
         """Draws for so many calls, or for as many as there is time for; the first ones again where there is none."""
