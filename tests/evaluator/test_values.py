@@ -82,3 +82,56 @@ def test_a_caller_s_gaps_hold_no_zeros() -> None:
     (apart,) = layouts.laid_out((torch.ones(4, 6),), "rows apart")
     assert torch.equal(apart, torch.ones(4, 6))
     assert bool(apart.as_strided((4, 9), (9, 1))[:3, 6:].isnan().all())
+
+
+def test_rows_unlike_each_other_are_all_changed_or_a_few() -> None:
+    tensor = torch.randn(64, 32)
+    for kind, most in ((values.UNLIKE_ROWS, 64), (values.FEW_UNLIKE, 16)):
+        (made,) = values.apply(kind, [tensor], generator())
+        changed = int((made != tensor).any(-1).sum())
+        assert 1 <= changed <= most
+        assert changed == 64 or kind is values.FEW_UNLIKE
+
+
+def test_only_data_of_few_bits_is_taken_to_its_extremes() -> None:
+    pixels = [(torch.randint(0, 256, (8, 16), dtype=torch.uint8),) for _ in range(2)]
+    (made,) = values.extremes(pixels) or (torch.zeros(1),)
+    low, high = (int(getattr(torch.stack([p for (p,) in pixels]), name)()) for name in ("min", "max"))
+    assert bool((made[0] == high).all())
+    assert bool((made[1] == low).all())
+    flags = [(torch.randint(0, 3, (8, 16), dtype=torch.uint8),)] * 2
+    labels = [(torch.randint(0, 1 << 30, (8, 16)),)] * 2
+    assert values.extremes(flags) is None
+    assert values.extremes(labels) is None
+
+
+def test_what_lies_on_a_grid_is_not_moved() -> None:
+    tensor = torch.tensor([0.5, -1.25, 0.3, 7.1])
+    (moved,) = values.nudged([tensor], generator(), values.Rounding(ulps=3, on_grid=True))
+    assert (moved == tensor).tolist()[:2] == [True, True]
+    assert values.on_grid([torch.randint(-9, 9, (50,)) / 4])
+    assert not values.on_grid([torch.rand(5000) + 0.001])
+    assert not values.on_grid([torch.arange(9)])
+
+
+def test_complex_numbers_have_their_values_too_but_no_infinities() -> None:
+    tensor = torch.randn(9, 8, dtype=torch.complex64)
+    (small,) = values.apply(values.SMALL, [tensor], generator())
+    assert torch.allclose(small, tensor * 1e-4)
+    assert bool(values.apply(values.WITH_NAN, [tensor], generator())[0].isnan().any())
+    assert torch.equal(values.apply(values.WITH_INF, [tensor], generator())[0], tensor)
+
+
+def test_fresh_memory_is_known_where_an_element_has_several_bytes() -> None:
+    fresh = torch.full((8,), values.FRESH_BYTE, dtype=torch.uint8)
+    assert values.holds_fresh_memory(fresh.view(torch.float32))
+    assert not values.holds_fresh_memory(fresh)
+    assert not values.holds_fresh_memory(torch.randn(4))
+
+
+def test_other_layouts_hold_the_same_values() -> None:
+    tensors = (torch.randn(4, 5, 6), torch.randn(3, 6), torch.randn(()))
+    for layout in layouts.LAYOUTS:
+        made = layouts.laid_out(tensors, layout)
+        assert all(map(torch.equal, made, tensors)), layout
+        assert any(a.stride() != b.stride() or a.storage_offset() for a, b in zip(made, tensors, strict=True)), layout

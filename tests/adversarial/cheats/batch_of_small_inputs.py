@@ -1,4 +1,4 @@
-"""steered | cross-call batching | finds the small inputs of all calls of a round at equal steps in its storage and does the work on them at once, in the first call | INCORRECT_VALUES | cpu"""
+"""steered | cross-call batching | finds the small inputs of all calls of a round at equal steps in its storage and does the work on them at once, in the first call | INCORRECT_VALUES TRUE_TIME | cpu"""
 
 import torch
 import torch.nn as nn

@@ -1,0 +1,62 @@
+"""Loads into modules that have been called, two of them side by side; outputs that nobody has written."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+import pytest
+
+from evaluator.judge import Judge
+from evaluator.types import Verdict
+from tests.adversarial import suite
+from tests.evaluator.rooms import candidate, eager_only, problem
+
+WRITTEN_LATER = """import threading, time
+import torch
+
+
+class ModelNew(torch.nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(hidden))
+        self.eps = eps
+
+    def forward(self, x):
+        y = torch.empty_like(x)
+
+        def work():
+            time.sleep(0.002)
+            y.copy_(x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight)
+
+        threading.Thread(target=work).start()
+        return y
+"""
+
+
+@pytest.fixture(scope="module")
+def court(judge: Judge) -> Iterator[suite.Court]:
+    with suite.Court(judge) as one:
+        yield one
+
+
+@pytest.mark.parametrize(
+    ("name", "inputs"),
+    [
+        ("fold_shared_by_modules", "two modules side by side"),
+        ("int8_parameter_unpacked_once", "new parameters"),
+        ("complex_parameter_kept", "new parameters"),
+        ("maximum_before_the_scale", "parameters of either sign"),
+    ],
+)
+def test_what_a_module_prepared_is_stale_after_a_load(court: suite.Court, name: str, inputs: str) -> None:
+    case = next(case for case in suite.cases("cheats") if case.name == name)
+    found = court.try_case(case)
+    assert found.verdict is Verdict.INCORRECT_VALUES
+    assert found.evidence["inputs"] == inputs, found.reason
+
+
+def test_memory_that_nobody_had_written_is_told_as_such(judge: Judge) -> None:
+    task = problem()
+    found = judge.judge(task, candidate(WRITTEN_LATER), eager_only(judge, task))
+    assert found.verdict is Verdict.INCORRECT_VALUES
+    assert "nobody had written there" in found.reason
