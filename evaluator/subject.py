@@ -394,7 +394,7 @@ def _first_line(log: str) -> int | None:
 def _verdict_of_error(fault: ChildError) -> Verdict:
     if fault.oom:
         return Verdict.OUT_OF_MEMORY
-    if fault.kind in ("CompileError", "CompilationError", "ImportError", "ModuleNotFoundError"):
+    if fault.kind in ("CompileError", "CompilationError"):
         return Verdict.BUILD_ERROR
     if fault.kind in ("Unusable", "SyntaxError", "IndentationError"):
         return Verdict.INVALID_SUBMISSION
