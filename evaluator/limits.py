@@ -7,7 +7,7 @@ the float64 oracle run on inputs moved by one unit in the last place, its sums m
 summation order of the reference does not narrow the limit below what another good order makes. Factors for float32 are
 those that accepted 22 honest kernels and refused split-bf16 products; those for half precisions leave room for one more
 rounding of an intermediate. `python -m bench.limits` measures them: the worst of its honest implementations used
-89% of a limit on a CPU (rmsnorm to float8_e4m3fn, serial: one step of eight bits), and no control stayed below one.
+73% of a limit on a CPU (rmsnorm to float8_e4m3fn in float32, backwards), and no control stayed below one.
 """
 
 from __future__ import annotations
