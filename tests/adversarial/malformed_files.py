@@ -361,7 +361,7 @@ def _compilers() -> None:
     add("C++ without an end", cpp.format("int f() {"), BUILD)
     add("C++ with a missing header", cpp.format("#include <nowhere.h>"), BUILD)
     add("C++ that includes itself", cpp.format("#include __FILE__"), BUILD, PASSED)
-    add("C++ that includes a device", cpp.format('#include "/dev/zero"'), BUILD, TIMEOUT, limit_s=2.0)
+    add("C++ that includes a device", cpp.format('#include "/dev/zero"'), BUILD, TIMEOUT, OOM, limit_s=2.0)
     add(
         "C++ with an endless template",
         cpp.format("template<int N> struct A { A<N + 1> a; }; A<0> a;"),
