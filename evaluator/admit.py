@@ -130,7 +130,7 @@ def _try_workload(
     _check_shapes(expected, workload)
     _check_fresh(reference, made[0].tree, [m.tensors for m in made], workload)
     _check_repeatable(oracle, made[0].tree, made[0].tensors, expected[0], workload)
-    if not all(e.informative for e in expected):
+    if not all(e.complete for e in expected):
         raise _Refused(f"on workload {workload.name} {TELLS_NOTHING}")
     _check_nulls(workload, made[0].tensors, expected, evidence)
     return _facts(judge, workload, oracle, made[0], expected[0])

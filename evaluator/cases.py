@@ -132,9 +132,7 @@ class _Maker:
 
     def _tells(self, named: Sequence[tuple[str, values.Tensors]], found: Sequence[Expected]) -> None:
         """Raises Rejection where the recipe's own inputs of a workload tell nothing: then any answer would pass."""
-        if self.sizes.adversarial and not any(
-            e.informative for (n, _), e in zip(named, found, strict=True) if n in _OWN
-        ):
+        if self.sizes.adversarial and not any(e.complete for (n, _), e in zip(named, found, strict=True) if n in _OWN):
             raise Rejection(
                 Verdict.INVALID_REFERENCE,
                 Stage.CORRECTNESS,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -18,17 +19,27 @@ TELLS_NOTHING = (
 @dataclass(frozen=True, slots=True)
 class Expected:
     """What one call must return: its structure, one target and limit per tensor, and after those for each input that it
-    changes; `informative` is False where the reference itself is so far from the oracle that comparing says nothing."""
+    changes. Where the reference itself is so far from the oracle that comparing says nothing of an output, its limit is
+    infinite."""
 
     reply: Any
     targets: tuple[Target, ...]
     limits: tuple[Limit, ...]
     dtypes: tuple[str, ...]
-    informative: bool = True
 
     @property
     def structure(self) -> str:
         return structure(self.reply)
+
+    @property
+    def informative(self) -> bool:
+        """Whether comparing says something of any output."""
+        return not self.limits or any(math.isfinite(limit.norm) for limit in self.limits)
+
+    @property
+    def complete(self) -> bool:
+        """Whether comparing says something of every output."""
+        return all(math.isfinite(limit.norm) for limit in self.limits)
 
     def loosened(self, slack: float) -> Expected:
         """With limits `slack` times as wide."""

@@ -379,7 +379,7 @@ class Oracle:
         inputs: Sequence[torch.Tensor],
     ) -> Expected:
         """`near` are results that an honest implementation may come as far from the right one as."""
-        targets, limits, informative = [], [], False
+        targets, limits = [], []
         for mine, oracle, *others in zip(own[1], wide[1], *(tensors for _, tensors in near), strict=True):
             target = Target(oracle, mine, inputs)
             limit = Limit(0.0, 0.0)
@@ -387,15 +387,11 @@ class Oracle:
                 good = [target.own_error(), *(target.errors(other) for other in others)]
                 norm, element = (max(errors) for errors in zip(*good, strict=True))
                 limit = target.limit(norm, element, mine.dtype, self.problem.precision, self.problem.error_budget)
-                tells = not target.uninformative(limit)
-                limit = limit if tells else Limit(math.inf, math.inf)
-            else:
-                tells = True
-            informative = informative or tells
+                limit = Limit(math.inf, math.inf) if target.uninformative(limit) else limit
             targets.append(target)
             limits.append(limit)
         dtypes = tuple(str(claim.get("dtype")) for claim in tensor_claims(own[0]))
-        return Expected(own[0], tuple(targets), tuple(limits), dtypes, informative)
+        return Expected(own[0], tuple(targets), tuple(limits), dtypes)
 
     def _seed(self) -> int:
         return int(torch.randint(1 << 31, (1,), generator=self.generator))
