@@ -36,6 +36,7 @@ class Case:
     expected: Expected
     same: int
     counts: bool = True  # else it is there for what it leaves in buffers: nothing can be compared with its answer
+    borrowed: bool = False  # its limits are those of another call, and perhaps too narrow for this one
 
 
 @dataclass(frozen=True, slots=True)

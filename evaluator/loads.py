@@ -15,7 +15,7 @@ from evaluator import constants, values
 from evaluator.cases import Case
 from evaluator.child.spec import LayoutError
 from evaluator.contender import ComparatorFailed
-from evaluator.errors import ChildFault, Rejection
+from evaluator.errors import ChildFault
 from evaluator.expected import Expected
 from evaluator.oracle import Oracle, candidate_state
 from evaluator.sizes import Sizes
@@ -77,13 +77,7 @@ class Loads:
                 self.oracle.touch(name, larger=larger)
                 (expected,) = self.oracle.targets(tree, [tensors], like)
             matched = {name: self.matched[name]} if name in self.matched else {}
-            told = f"one element of {name} changed"
-            try:
-                self._renewed(told, tree, tensors, expected, matched)
-            except Rejection:  # perhaps the limits of the parameters before are too narrow for these
-                with reference_at_work(self.sizes):
-                    (exact,) = self.oracle.expect(tree, [tensors])
-                self._renewed(told, tree, tensors, exact.widest([expected]), matched)
+            self._renewed(f"one element of {name} changed", tree, tensors, expected, matched, borrowed=True)
 
     def _touches(self) -> list[tuple[str, bool]]:
         """Which elements are to change, in secret order, and whether slightly: of every tensor one where there are not
@@ -103,7 +97,7 @@ class Loads:
             with reference_at_work(self.sizes):
                 found = inside.enter_context(self.oracle.stretched(how, tree, calls))
             for given, expected in found:
-                self._renewed(how.name, tree, tuple(given), expected)
+                self._renewed(how.name, tree, given, expected)
 
     def _other_numbers(self, tree: Any, tensors: values.Tensors) -> None:
         with reference_at_work(self.sizes):
@@ -131,7 +125,7 @@ class Loads:
         for parameters, buffers, expected in (*reversed(known), known[1]):
             with reference_at_work(self.sizes):
                 oracle.load(parameters, buffers)
-            self._called("two modules side by side", tree, tensors, expected)
+            self._called(Case("two modules side by side", tensors, expected, 0), tree)
             candidate.swap()
 
     def _renewed(
@@ -141,16 +135,18 @@ class Loads:
         tensors: values.Tensors,
         expected: Expected,
         matched: Mapping[str, str] | None = None,
+        *,
+        borrowed: bool = False,
     ) -> None:
         """A call after a load of those parameters and buffers that are `matched`, of all where nothing is given."""
         self.candidate.load_state(candidate_state(self.oracle, self.matched if matched is None else matched))
-        self._called(name, tree, tensors, expected)
+        self._called(Case(name, tensors, expected, 0, borrowed=borrowed), tree)
 
-    def _called(self, name: str, tree: Any, tensors: values.Tensors, expected: Expected) -> None:
-        reply = self.candidate.run(tree, [tensors], slot="second", timeout_s=self.first_call_s)
+    def _called(self, case: Case, tree: Any) -> None:
+        reply = self.candidate.run(tree, [case.tensors], slot="second", timeout_s=self.first_call_s)
         try:
-            if expected.informative:
-                self.compare(self.oracle, tree, [Case(name, tensors, expected, 0)], reply, self.sizes)
+            if case.expected.informative:
+                self.compare(self.oracle, tree, [case], reply, self.sizes)
         finally:
             self.candidate.finish(reply)
         self.candidate.drop("second")

@@ -40,7 +40,7 @@ class Oracle:
         self._made = self._fetched(self.names.parameters)
         self._made_buffers = self._fetched(self.names.buffers)
         self.buffers = random_statistics(self._made_buffers, generator)
-        self._drawn, self._picked = self._drawn_buffers()
+        self._drawn, self._picked = self._drawn_state()
         self._other_picks = False
         self.parameters: dict[str, torch.Tensor] = {}
         self._stateful: bool | None = None if self.buffers else False
@@ -68,11 +68,10 @@ class Oracle:
         found = self.subject.backend.fetch(self.subject.child, [one.claim for one in named])
         return dict(zip([one.name for one in named], found, strict=True))
 
-    def _drawn_buffers(self) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-        """Buffers that another seed makes otherwise: a codebook is learnt, a table of positions is not. Those of
-        floating numbers as they are, and those of integers (packed weights, an order; parameters, too) as that seed
-        makes them.
-        Statistics that have random values already are not asked about."""
+    def _drawn_state(self) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+        """Buffers, and parameters of integers, that another seed makes otherwise: a codebook is learnt, a table of
+        positions is not. Those of floating numbers as they are, and those of integers (packed weights, an order) as
+        that seed makes them. Statistics that have random values already are not asked about."""
         unknown = {n: made for n, made in self._made_buffers.items() if self.buffers[n] is made}
         unknown |= {n: made for n, made in self._made.items() if not (made.is_floating_point() or made.is_complex())}
         if not any(made.numel() > 1 for made in unknown.values()):
@@ -126,8 +125,8 @@ class Oracle:
 
     @contextlib.contextmanager
     def stretched(
-        self, how: Stretch, tree: Any, calls: Sequence[Sequence[torch.Tensor]]
-    ) -> Iterator[list[tuple[Sequence[torch.Tensor], Expected]]]:
+        self, how: Stretch, tree: Any, calls: Sequence[values.Tensors]
+    ) -> Iterator[list[tuple[values.Tensors, Expected]]]:
         """Inside, the module has parameters and statistics far from where they began. What it then returns for those of
         the calls whose results are finite and something to go by."""
         usual = self.parameters, self.buffers
@@ -137,8 +136,8 @@ class Oracle:
             self.load(*usual)
 
     def _stretched(
-        self, how: Stretch, tree: Any, calls: Sequence[Sequence[torch.Tensor]]
-    ) -> list[tuple[Sequence[torch.Tensor], Expected]]:
+        self, how: Stretch, tree: Any, calls: Sequence[values.Tensors]
+    ) -> list[tuple[values.Tensors, Expected]]:
         far = stretched(self.parameters, how, self.generator)
         self.load(far, stretched_statistics(self.buffers, self._made_buffers))
         tried = self.tried(tree, calls) or []

@@ -14,12 +14,13 @@ from typing import TypeVar
 
 import torch
 
+from evaluator.child.cpu_device import FRESH_BYTE
+
 Tensors = tuple[torch.Tensor, ...]
 Thing = TypeVar("Thing")
 _ROWS_APART = 3  # from one input to another, of which some are flat
 _HALVES, _GRID, _FEW_ON_GRID = 1 / 16, 64.0, 0.01  # of the elements; a 64th
 LARGEST = 1e30  # in place of infinity
-FRESH_BYTE = 0xFE  # of memory that malloc hands out while correctness is checked
 _DATA, _MOST_OF_RANGE = (torch.uint8, torch.int8, torch.int16), 0.5
 
 

@@ -16,6 +16,7 @@ from evaluator.child.spec import TensorSpec
 _MADV_POPULATE_READ, _MADV_POPULATE_WRITE = 22, 23
 # Of malloc.h. Fresh memory then holds 0xFE bytes: -1.7e38 as float32 and bfloat16, a NaN as float16; freed memory 0x01.
 _M_PERTURB, _PERTURB = -6, 0x01
+FRESH_BYTE = 0xFF ^ _PERTURB
 
 
 class CpuMapped:

@@ -9,28 +9,16 @@ import pytest
 from evaluator.judge import Judge
 from evaluator.types import Verdict
 from tests.adversarial import suite
-from tests.evaluator.rooms import candidate, eager_only, problem
+from tests.evaluator.rooms import eager_only, forward, problem
 
-WRITTEN_LATER = """import threading, time
-import torch
-
-
-class ModelNew(torch.nn.Module):
-    def __init__(self, hidden, eps=1e-6):
-        super().__init__()
-        self.weight = torch.nn.Parameter(torch.ones(hidden))
-        self.eps = eps
-
-    def forward(self, x):
-        y = torch.empty_like(x)
-
-        def work():
-            time.sleep(0.002)
-            y.copy_(x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps) * self.weight)
-
-        threading.Thread(target=work).start()
-        return y
-"""
+WRITTEN_LATER = forward(
+    "y = torch.empty_like(x)",
+    "def work():",
+    "    time.sleep(0.002)",
+    "    y.copy_(right(x, self.weight))",
+    "threading.Thread(target=work).start()",
+    "return y",
+)
 
 
 @pytest.fixture(scope="module")
@@ -57,6 +45,6 @@ def test_what_a_module_prepared_is_stale_after_a_load(court: suite.Court, name: 
 
 def test_memory_that_nobody_had_written_is_told_as_such(judge: Judge) -> None:
     task = problem()
-    found = judge.judge(task, candidate(WRITTEN_LATER), eager_only(judge, task))
+    found = judge.judge(task, WRITTEN_LATER, eager_only(judge, task))
     assert found.verdict is Verdict.INCORRECT_VALUES
     assert "nobody had written there" in found.reason

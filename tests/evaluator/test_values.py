@@ -5,6 +5,7 @@ from __future__ import annotations
 import torch
 
 from evaluator import layouts, mixtures, values
+from evaluator.child.cpu_device import FRESH_BYTE
 from evaluator.devices.cpu_memory import CpuGrant, Staged
 
 
@@ -123,7 +124,7 @@ def test_complex_numbers_have_their_values_too_but_no_infinities() -> None:
 
 
 def test_fresh_memory_is_known_where_an_element_has_several_bytes() -> None:
-    fresh = torch.full((8,), values.FRESH_BYTE, dtype=torch.uint8)
+    fresh = torch.full((8,), FRESH_BYTE, dtype=torch.uint8)
     assert values.holds_fresh_memory(fresh.view(torch.float32))
     assert not values.holds_fresh_memory(fresh)
     assert not values.holds_fresh_memory(torch.randn(4))
