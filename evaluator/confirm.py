@@ -121,10 +121,7 @@ def _check(
     workloads: Sequence[Workload],
 ) -> _Checked:
     """All of correctness again, on seeds of its own, held-out Workloads included; then what compute-sanitizer says."""
-    with (
-        judge.start_candidate(candidate, Stage.CONFIRM) as subject,
-        judge.shared(),
-    ):
+    with judge.start_candidate(candidate, Stage.CONFIRM) as subject:
         checker = judge.checker(problem, candidate, reference, generator)
         checked = judge.checked(candidate, subject, checker, workloads, Stage.CONFIRM)
         evidence: dict[str, Any] = {"correctness": checked.evidence()}
@@ -132,12 +129,13 @@ def _check(
         guest, why = None, ""
         if judge.backend.kind in sanitizer.DEVICES:
             why = sanitizer.unavailable(candidate, judge.tools)
-            if not (why and counters.unavailable(judge.tools.broken)):
-                guest, none = small_calls(judge, problem, candidate, subject, reference, generator, workloads)
-                why = why or none
-            evidence["sanitizer"] = (
-                sanitizer.not_run(why) if why or guest is None else sanitizer.check(guest, judge.tools)
-            )
+            with judge.shared():
+                if not (why and counters.unavailable(judge.tools.broken)):
+                    guest, none = small_calls(judge, problem, candidate, subject, reference, generator, workloads)
+                    why = why or none
+                evidence["sanitizer"] = (
+                    sanitizer.not_run(why) if why or guest is None else sanitizer.check(guest, judge.tools)
+                )
     return _Checked(evidence, kernels, guest)
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -94,8 +94,8 @@ class Judge:
             with suppress(EvaluatorError), self.shared():
                 self.room.warm()
 
-    def shared(self) -> AbstractContextManager[None]:
-        """While entered, nobody times anything on the device."""
+    def shared(self) -> AbstractContextManager[Callable[[], bool]]:
+        """While entered, nobody times anything on the device; tells whether somebody waits to. Never entered twice."""
         return device_lock(self.device.uuid, exclusive=False, timeout_s=_LOCK_S)
 
     @contextmanager
@@ -165,7 +165,7 @@ class Judge:
             with clock.during(Stage.BUILD):
                 subject = self._start_beside(candidate, checker, workloads)
                 children.callback(self.room.end, subject)
-            with clock.during(Stage.CORRECTNESS), self.shared():
+            with clock.during(Stage.CORRECTNESS):
                 checked = self.checked(candidate, subject, checker, workloads, Stage.CORRECTNESS)
             evidence: dict[str, Any] = {"correctness": checked.evidence()}
             named = libraries.named(checked.operations)
@@ -270,12 +270,13 @@ class Judge:
         self, candidate: Candidate, subject: Subject, checker: Checker, workloads: Sequence[Workload], stage: Stage
     ) -> Report:
         """Everything about correctness. Held-out data is shown to a child of its own, which ends with it, and so cannot
-        tell anybody. Raises Rejection."""
+        tell anybody. Between two sets of sizes others may time something. Raises Rejection."""
         checker.candidate = subject
         every = list(sizes_to_check(checker.problem, workloads))
         for sizes in every:
             if not sizes.hidden:
-                checker.check(sizes)
+                with self.shared():
+                    checker.check(sizes)
         hidden = [sizes for sizes in every if sizes.hidden]
         if candidate.language is Language.TRITON:  # compiled by its first calls
             self._keep_built(candidate, subject, stage)
@@ -283,7 +284,8 @@ class Judge:
             checker.candidate = other = self.start_candidate(candidate, stage)
             try:
                 for sizes in hidden:
-                    checker.check(sizes)
+                    with self.shared():
+                        checker.check(sizes)
             finally:
                 self.room.end(other)
         return checker.report

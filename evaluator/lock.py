@@ -11,13 +11,13 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from evaluator.errors import LockTimeout
 
-_POLL_S = 0.02
+_POLL_S = 0.002
 
 
 def reserve_core(cpus: set[int]) -> tuple[int, frozenset[int]]:
@@ -27,11 +27,12 @@ def reserve_core(cpus: set[int]) -> tuple[int, frozenset[int]]:
 
 
 @contextmanager
-def device_lock(key: str, *, exclusive: bool, timeout_s: float) -> Iterator[None]:
-    """Hold the device `key`, alone or shared. Raises LockTimeout.
+def device_lock(key: str, *, exclusive: bool, timeout_s: float) -> Iterator[Callable[[], bool]]:
+    """Hold the device `key`, alone or shared. Raises LockTimeout. Never to be entered twice by one thread.
 
     Not fair by itself: a stream of shared holders can delay an exclusive one, so those first pass a gate that an
-    exclusive waiter keeps shut.
+    exclusive waiter keeps shut. Yields what tells whether somebody waits there: who holds the device for long, for
+    work that can be broken off, then lets go and asks again.
     """
     deadline = time.monotonic() + timeout_s
     gate, body = _open(key, "gate"), _open(key, "lock")
@@ -39,10 +40,19 @@ def device_lock(key: str, *, exclusive: bool, timeout_s: float) -> Iterator[None
         _acquire(gate, fcntl.LOCK_EX, deadline, key)
         _acquire(body, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, deadline, key)
         fcntl.flock(gate, fcntl.LOCK_UN)
-        yield
+        yield lambda: _is_shut(gate)
     finally:
         os.close(gate)
         os.close(body)
+
+
+def _is_shut(gate: int) -> bool:
+    try:
+        fcntl.flock(gate, fcntl.LOCK_SH | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return True
+    fcntl.flock(gate, fcntl.LOCK_UN)
+    return False
 
 
 def _acquire(fd: int, kind: int, deadline: float, key: str) -> None:

@@ -11,7 +11,7 @@ import threading
 from collections import OrderedDict
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
+from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from evaluator.built import built_by
@@ -21,7 +21,7 @@ from evaluator.errors import ChildError, ChildFault
 from evaluator.languages.base import LanguageAdapter
 from evaluator.oracle import Oracle
 from evaluator.pool import ChildPool
-from evaluator.spares import Spares
+from evaluator.spares import Held, Spares
 from evaluator.subject import Subject, ask_to_set_up
 from evaluator.types import DeviceKind, Language, Problem, Workload
 
@@ -162,7 +162,7 @@ class Room:
         self.runtime_files(Language.TRITON)
         self._spares.fill()
 
-    def replenish(self, held: Callable[[], AbstractContextManager[None]]) -> None:
+    def replenish(self, held: Held) -> None:
         """Start children ahead beside what is done next, with the device `held`: see `settle`."""
         self._spares.begin(held)
 

@@ -1,6 +1,7 @@
 """Children that are started before anybody needs them, since a GPU's driver takes a quarter of a second for one.
 
-They are made beside builds and checks. While anything is timed whoever is not ready is stopped, and goes on afterwards.
+They are made beside builds and checks. While anything is timed, by this judge or by another one on the device, whoever
+is not ready is stopped, and goes on afterwards.
 They know nothing yet: source and built files come when one is taken.
 """
 
@@ -20,6 +21,14 @@ from evaluator.process import Asked, ChildProcess, milliseconds_until
 AT_ONCE = 2
 _FILES_S = 20.0
 _BEGIN_S, _READY_S = 0.05, 30.0  # how long somebody who takes one waits for the thread, and for a child
+_LOOK_MS = 20  # how often the thread looks whether somebody else waits for the device
+
+Held = Callable[[], AbstractContextManager[Callable[[], bool]]]
+"""Holds the device, shared, while entered, and tells whether somebody waits to have it alone (`lock.device_lock`)."""
+
+
+def _nobody_waits() -> bool:
+    return False
 
 
 class Spares:
@@ -63,7 +72,7 @@ class Spares:
             else:
                 return child
 
-    def begin(self, held: Callable[[], AbstractContextManager[None]] = nullcontext) -> None:
+    def begin(self, held: Held = lambda: nullcontext(_nobody_waits)) -> None:
         """Have what is missing started beside whatever is done next, with the device `held`, until `halt`. Whatever
         fails there fails again where it is told."""
         if self._closed or self._at_work or len(self._children) >= self._wanted:
@@ -108,13 +117,19 @@ class Spares:
 
     # ------------------------------------------------------------ the thread
 
-    def _fill(self, held: Callable[[], AbstractContextManager[None]]) -> None:
-        with suppress(LockTimeout), held():
+    def _fill(self, held: Held) -> None:
+        with suppress(LockTimeout):
+            while not self._fill_while_held(held):
+                pass  # whoever waited has it now, and is waited for
+
+    def _fill_while_held(self, held: Held) -> bool:
+        """Whether nothing is left to do; else somebody waited for the device."""
+        with held() as is_awaited:
             self._run(running=True)
             try:
                 for index, (child, asked) in enumerate(self._rising):
                     self._rising[index] = child, child.go_on(asked)
-                self._fill_until_halt()
+                return self._fill_until_halt(is_awaited)
             finally:
                 self._run(running=False)
 
@@ -123,7 +138,8 @@ class Spares:
             self._running = running
             self._changed.notify_all()
 
-    def _fill_until_halt(self) -> None:
+    def _fill_until_halt(self, is_awaited: Callable[[], bool]) -> bool:
+        """Whether nothing is left to do, or `halt` was called; else somebody waits for the device."""
         more = True
         while True:
             while more and len(self._rising) < min(self._at_once, self._wanted - len(self._children)):
@@ -131,10 +147,15 @@ class Spares:
                     break
                 more = self._start()
             if not self._rising:
-                return
-            if self._halted(milliseconds_until(min(asked.deadline for _, asked in self._rising))):
+                return True
+            left_ms = milliseconds_until(min(asked.deadline for _, asked in self._rising))
+            if (halted := self._halted(min(_LOOK_MS, left_ms))) or is_awaited():
                 break
             more = self._collect() and more
+        self._stop_rising()
+        return halted
+
+    def _stop_rising(self) -> None:
         for child, asked in list(self._rising):
             try:
                 child.freeze()

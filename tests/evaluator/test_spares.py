@@ -6,7 +6,7 @@ import os
 import queue
 import signal
 import threading
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,6 +14,7 @@ import pytest
 
 from evaluator.cage.policy import CagePolicy, StartMode
 from evaluator.judge import Judge
+from evaluator.lock import device_lock
 from evaluator.pool import ChildPool
 from evaluator.process import Asked, ChildProcess
 from evaluator.serve import make_backend
@@ -169,9 +170,9 @@ def test_nobody_waits_for_one_that_waits_for_the_device(pool: ChildPool) -> None
     slow, free = Slow(pool), threading.Event()
 
     @contextmanager
-    def held() -> Iterator[None]:
+    def held() -> Iterator[Callable[[], bool]]:
         free.wait(20)
-        yield
+        yield lambda: False
 
     try:
         slow.spares.begin(held)
@@ -179,6 +180,29 @@ def test_nobody_waits_for_one_that_waits_for_the_device(pool: ChildPool) -> None
         assert slow.asked.empty()
     finally:
         free.set()
+        slow.spares.close()
+
+
+def test_children_that_are_being_started_stop_while_another_judge_has_the_device_and_go_on(
+    pool: ChildPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("WARPWRIGHT_LOCK_DIR", str(tmp_path))
+    slow = Slow(pool)
+    try:
+        slow.spares.begin(lambda: device_lock("this", exclusive=False, timeout_s=30))
+        child = slow.asked.get(timeout=20)
+        with device_lock("this", exclusive=True, timeout_s=20):
+            frozen = child._frozen
+            assert frozen is not None
+            let_go(child)
+            assert slow.spares.take("candidate", {}) is None
+            assert not frozen.moved(child._root)
+        slow.spares._work.result(20)
+        taken = slow.spares.take("candidate", {})
+        assert taken is child
+        child.close()
+        assert slow.asked.empty(), "no other one was started"
+    finally:
         slow.spares.close()
 
 
@@ -197,7 +221,8 @@ def test_a_judge_with_spares_judges_as_without_and_makes_new_ones_beside_the_nex
         assert set(pids(spares)) < waiting, "used, and none was started while the candidate was timed"
         assert judge.judge(task, candidate(CPP), eager_only(judge, task)).verdict is Verdict.PASSED
         assert judge.judge(task, candidate("nothing to judge")).verdict is Verdict.INVALID_SUBMISSION
-        room.settle()
+        assert spares._work is not None
+        spares._work.result(30)
         now = set(pids(spares))
         assert now
         assert not now & waiting  # both were used, and one or more replaced

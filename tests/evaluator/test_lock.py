@@ -1,0 +1,66 @@
+"""Holding a device: shared or alone, in turn, and knowing who waits."""
+
+from __future__ import annotations
+
+import threading
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+import pytest
+
+from evaluator.errors import LockTimeout
+from evaluator.lock import device_lock
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPWRIGHT_LOCK_DIR", str(tmp_path))
+
+
+def test_many_share_a_device_and_one_has_it_alone() -> None:
+    with (
+        device_lock("a", exclusive=False, timeout_s=5),
+        device_lock("b", exclusive=True, timeout_s=5),
+        ThreadPoolExecutor(1) as other,
+    ):
+        other.submit(_take, "a", exclusive=False).result(5)
+        with pytest.raises(LockTimeout, match="held by somebody else"):
+            other.submit(_take, "a", exclusive=True).result(5)
+        with pytest.raises(LockTimeout):
+            other.submit(_take, "b", exclusive=False).result(5)
+    _take("a", exclusive=True)
+
+
+def _take(key: str, *, exclusive: bool) -> None:
+    with device_lock(key, exclusive=exclusive, timeout_s=0.05):
+        pass
+
+
+def test_who_shares_a_device_learns_that_somebody_waits_and_those_who_come_later_wait_too() -> None:
+    order: list[str] = []
+    alone, later = threading.Event(), threading.Event()
+
+    def have_alone() -> None:
+        with device_lock("a", exclusive=True, timeout_s=20):
+            order.append("alone")
+            alone.set()
+            assert later.wait(20)
+
+    def share_later() -> None:
+        with device_lock("a", exclusive=False, timeout_s=20):
+            order.append("later")
+
+    with ThreadPoolExecutor(2) as others:
+        with device_lock("a", exclusive=False, timeout_s=5) as is_awaited:
+            assert not is_awaited()
+            found = [others.submit(have_alone)]
+            while not is_awaited():
+                assert not found[0].done()
+            found.append(others.submit(share_later))
+            assert not alone.is_set()
+            assert order == []
+        assert alone.wait(20)
+        later.set()
+        for one in found:
+            one.result(20)
+    assert order == ["alone", "later"]
