@@ -144,6 +144,11 @@ def _check_shapes(expected: Sequence[Expected], workload: Workload) -> None:
             f"on workload {workload.name} the shapes of outputs depend on the inputs' values ({first} and {second}): "
             "return tensors of fixed shapes, a mask in place of nonzero() or unique(), for example"
         )
+    if expected[0].structure != expected[1].structure:
+        raise _Refused(
+            f"on workload {workload.name} forward returns something besides tensors that depends on the inputs' values "
+            f"({expected[0].structure[:100]} and {expected[1].structure[:100]}): return it as a tensor"
+        )
 
 
 def _check_fresh(reference: Subject, tree: Any, calls: Sequence[Sequence[torch.Tensor]], workload: Workload) -> None:

@@ -7,6 +7,7 @@ from dataclasses import replace
 
 import torch
 
+from evaluator import values
 from evaluator.child import chain
 from evaluator.child.spec import LayoutError, TensorSpec
 from evaluator.contender import Contender
@@ -41,6 +42,15 @@ def compare(
         if found is not None:
             reason = f"the buffer {name} is wrong after {calls} calls on {where}: {found.reason}"
             raise Rejection(Verdict.INCORRECT_VALUES, stage, reason, **{**found.detail, "check": "buffer"})
+
+
+def other_than(subject: Subject, wanted: Mapping[str, torch.Tensor], names: Mapping[str, str]) -> list[str]:
+    """Which of these parameters a child does not hold bit by bit. Raises ChildFault, LayoutError."""
+    own = {p.name: p.claim for p in subject.describe().parameters}
+    known = [name for name in wanted if names.get(name) in own]
+    found = subject.backend.fetch(subject.child, [own[names[name]] for name in known])
+    pairs = zip(known, found, strict=True)
+    return [n for n, now in pairs if now.shape != wanted[n].shape or not values.same_bits(now, wanted[n])]
 
 
 def hold(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan) -> None:

@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from evaluator import constants, layouts, structure, values
+from evaluator import constants, layouts, singled_out, structure, values
 from evaluator.child.spec import LayoutError
 from evaluator.errors import ChildError, ChildFault, Rejection, SizesSpoil
 from evaluator.expected import TELLS_NOTHING, Expected
@@ -36,6 +36,7 @@ class Case:
     expected: Expected
     same: int
     counts: bool = True  # else it is there for what it leaves in buffers: nothing can be compared with its answer
+    nan_spreads: bool = False  # further than in the reference, too: its own ways for such sizes may lose some
     borrowed: bool = False  # its limits are those of another call, and perhaps too narrow for this one
 
 
@@ -109,6 +110,8 @@ class _Maker:
         extremes = values.extremes(draws)
         if extremes is not None:
             named.append(("rows of the largest and of the smallest integers", structure.restored(extremes, kept)))
+        if first:
+            named += singled_out.of(tensors, kept, self.generator)
         others = constants.of(self.oracle, tree, draws)
         return [*named, ("a mask or indices changed", others.changed(tensors))] if others else named
 
@@ -116,7 +119,9 @@ class _Maker:
         rounding = [_ROUNDING.get(name, values.Rounding()) for name, _ in named]
         found = self.oracle.expect(tree, [tensors for _, tensors in named], rounding)
         self._tells(named, found)
-        cases = [Case(n, t, e, i) for i, ((n, t), e) in enumerate(zip(named, found, strict=True)) if _tell(n, e)]
+        beside = not self.sizes.adversarial
+        pairs = enumerate(zip(named, found, strict=True))
+        cases = [Case(n, t, e, i, nan_spreads=beside) for i, ((n, t), e) in pairs if _tell(n, e)]
         # The first case comes three times in all, at secret places: equal inputs must give equal answers.
         cases += [Case("repeated", cases[0].tensors, cases[0].expected, cases[0].same)] * 2 if cases else []
         return values.shuffled(cases, self.generator)
@@ -124,7 +129,7 @@ class _Maker:
     def _in_order(self, tree: Any, named: Sequence[tuple[str, values.Tensors]]) -> list[Case]:
         """The cases of a module whose answers depend on the calls before: what spoils its state for good comes last."""
         mixed = values.shuffled(named, self.generator)
-        ordered = sorted(mixed, key=lambda pair: pair[0] in (values.WITH_NAN.name, values.WITH_INF.name))
+        ordered = sorted(mixed, key=lambda pair: not all(map(values.is_finite, pair[1])))
         rounding = [_ROUNDING.get(name, values.Rounding()) for name, _ in ordered]
         found = self.oracle.expect(tree, [tensors for _, tensors in ordered], rounding)
         self._tells(ordered, found)
@@ -144,7 +149,7 @@ class _Maker:
         if self.sizes.layout:
             return ()
         if not self.sizes.adversarial:
-            return values.AT_EDGES
+            return values.AT_OTHER_SIZES
         return values.ADVERSARIAL if first else self._some_sets()
 
     def _some_sets(self) -> list[values.ValueSet]:

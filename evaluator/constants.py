@@ -2,10 +2,10 @@
 granted.
 
 Which integers a reference accepts nobody can tell from outside. What is done to them here leaves most meanings alone:
-an element of a mask is flipped where no line through it becomes all true or all false, and two integers are exchanged
-unless they stand in order, as the bounds of segments do; where all are equal and positive, some become less by one. Of
-Python's numbers those with a fraction become a little smaller, all by the same factor. The reference has to take it,
-too: it may not fail, return other shapes, or NaN where there was none.
+an element of a mask is flipped where no line through it becomes all true or all false (a flag in any case), and two
+integers are exchanged unless they stand in order, as the bounds of segments do; where all are equal and positive, some
+become less by one. Of Python's numbers those with a fraction become a little smaller, all by the same factor. The
+reference has to take it, too: it may not fail, return other shapes, or NaN where there was none.
 """
 
 from __future__ import annotations
@@ -64,8 +64,10 @@ def of(oracle: Oracle, tree: Any, made: Sequence[values.Tensors]) -> Constants:
 def disturbed(tensor: torch.Tensor, generator: torch.Generator, times: int) -> torch.Tensor | None:
     """A copy of a mask with up to `times` elements flipped, or of integers with as many pairs exchanged; None where
     there is nothing of that kind to do."""
-    if tensor.is_floating_point() or tensor.is_complex() or tensor.numel() < 2:
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.numel() == 0:
         return None
+    if tensor.numel() == 1 and tensor.dtype is torch.bool:  # a flag: all that it can be is the other
+        return ~tensor
     if tensor.dtype is not torch.bool and not _exchangeable(tensor):
         return None
     copy = values.clone(tensor)

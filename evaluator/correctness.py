@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import math
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -13,7 +14,7 @@ from evaluator import buffers, values
 from evaluator.cases import Case, Prepared, prepared
 from evaluator.child.spec import LayoutError
 from evaluator.claims import tensor_claims
-from evaluator.errors import ChildFault, Rejection
+from evaluator.errors import ChildError, ChildFault, Rejection
 from evaluator.loads import Loads, reference_at_work
 from evaluator.oracle import Oracle, candidate_state
 from evaluator.returned import check_apart, check_fresh, check_reply
@@ -120,6 +121,7 @@ class Checker:
             snapshot = self._compare(oracle, tree, cases, reply, sizes)
         finally:
             candidate.finish(reply)
+        self._check_parameters(oracle, matched, sizes)
         if cases and not oracle.mutated(tree):
             plainest, call_us = min(cases, key=lambda case: case.same), reply.wall_us / len(cases)
             self._many(oracle, plainest, tree, call_us, sizes, values_known=not oracle.stateful(tree, plainest.tensors))
@@ -132,20 +134,52 @@ class Checker:
             self.report.operations |= candidate.observe(tree, cases[0].tensors, timeout_s=limit_s)
 
     def _loads(self, oracle: Oracle, matched: Mapping[str, str], sizes: Sizes) -> Loads:
-        return Loads(self.candidate, oracle, matched, sizes, self.problem.train, self.first_call_s, self._compare)
+        return Loads(
+            self.candidate, oracle, matched, sizes, self.problem.train, self.first_call_s, self._compare, self.left_out
+        )
 
     def _check_buffers(self, oracle: Oracle, tree: Any, matched: Mapping[str, str], sizes: Sizes) -> None:
         """Buffers that forward changes are outputs: after equal calls they are equal. Nothing to do where none is."""
-        with reference_at_work(sizes):
-            calls = [oracle.inputs().tensors for _ in range(buffers.CALLS)] if oracle.buffers else []
-            wanted = oracle.changed_buffers(tree, calls) if calls else {}
-        if not wanted:
+        if not oracle.buffers:
             return
+        with reference_at_work(sizes):
+            calls = [oracle.inputs().tensors for _ in range(buffers.CALLS)]
+            found = [(calls, oracle.changed_buffers(tree, calls), sizes.label)]
+        if not self.report.checked:
+            found += self._with_nan(oracle, tree, calls, sizes)
         candidate = self.candidate
-        candidate.finish(candidate.run(tree, calls, slot="state", timeout_s=self.first_call_s))
-        candidate.drop("state")
-        buffers.compare(candidate, wanted, matched, len(calls), STAGE, sizes.label)
-        candidate.load_state(candidate_state(oracle, matched))
+        for made, wanted, where in found:
+            if wanted:
+                candidate.finish(candidate.run(tree, made, slot="state", timeout_s=self.first_call_s))
+                candidate.drop("state")
+                buffers.compare(candidate, wanted, matched, len(made), STAGE, where)
+                candidate.load_state(candidate_state(oracle, matched))
+
+    def _with_nan(
+        self, oracle: Oracle, tree: Any, calls: Sequence[values.Tensors], sizes: Sizes
+    ) -> list[tuple[list[values.Tensors], dict[str, torch.Tensor], str]]:
+        """The last of a few calls with a NaN, and what buffers then hold: some count what is not finite. None where
+        the reference does not take it."""
+        made = [*calls[:-1], values.apply(values.WITH_NAN, calls[-1], self.generator)]
+        if oracle.tried(tree, made[-1:]) is None:
+            return []
+        with reference_at_work(sizes):
+            return [(made, oracle.changed_buffers(tree, made), f"{sizes.label}, a NaN in the last one")]
+
+    def _check_parameters(self, oracle: Oracle, matched: Mapping[str, str], sizes: Sizes) -> None:
+        """Forward leaves parameters as they are: whoever saves them, or falls back to the reference, has them as they
+        were loaded. Unless the reference itself changes them."""
+        if not oracle.parameters or self.report.checked:
+            return
+        changed = buffers.other_than(self.candidate, oracle.parameters, matched)
+        if not changed:
+            return
+        with reference_at_work(sizes):
+            now = oracle.parameters_now()
+        for name in changed:
+            if name in now and values.same_bits(now[name], oracle.parameters[name]):
+                reason = f"forward changes the parameter {name}, on {sizes.label}: leave parameters as they are loaded"
+                raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, check="parameters", parameter=name)
 
     def _in_turn(self, oracle: Oracle, sizes: Sizes, *, moving: bool) -> None:
         """One new module that is called with several sizes one after the other, once for what is shown and once for
@@ -175,7 +209,15 @@ class Checker:
             finally:
                 self.candidate.finish(reply)
             self.candidate.drop("turn")
+            self._spoil(tree, tensors)
             before = one.label
+
+    def _spoil(self, tree: Any, tensors: values.Tensors) -> None:
+        """A call with NaN everywhere, whose answer does not count: what it leaves in a workspace is NaN, too."""
+        spoiled = tuple(torch.full_like(t, math.nan) if t.is_floating_point() else t for t in tensors)
+        with contextlib.suppress(ChildError):  # such values need not be taken
+            self.candidate.finish(self.candidate.run(tree, [spoiled], slot="turn", timeout_s=self.first_call_s))
+            self.candidate.drop("turn")
 
     def _many(self, oracle: Oracle, case: Case, tree: Any, most_us: float, sizes: Sizes, *, values_known: bool) -> None:
         """As many calls in a row as a moment and a little memory allow, all of whose outputs are kept: whoever hands
@@ -274,6 +316,8 @@ class Checker:
         """As `_finding`, but what can be told of wrong outputs at a second look alone."""
         if self._finding(case, outputs) is None:
             return None
+        if case.nan_spreads:
+            outputs = [t.where_nan(actual) for t, actual in zip(case.expected.targets, outputs, strict=True)]
         if case.borrowed:
             (exact,) = oracle.expect(tree, [case.tensors])
             case = replace(case, expected=exact.widest([case.expected]))

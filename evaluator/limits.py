@@ -118,6 +118,12 @@ class Target:
             return Target(right, None, self._inputs)
         return Target(right, torch.where(able, spared.to(self.reference.dtype), self.reference), self._inputs)
 
+    def where_nan(self, actual: torch.Tensor) -> torch.Tensor:
+        """`actual` with what is right in place of its NaN."""
+        if self.integral or not bool(actual.isnan().any()):
+            return actual
+        return torch.where(actual.isnan(), self.values.to(actual.dtype), actual)
+
     def or_else(self, actual: torch.Tensor, others: Sequence[torch.Tensor]) -> Target:
         """What `actual` should be where each element may be that of any of `others`, which were computed as the oracle
         was: it is measured by the nearest one."""

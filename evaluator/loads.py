@@ -6,12 +6,12 @@ folded at construction or at the first call, and answers that were kept, are wro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from evaluator import constants, values
+from evaluator import constants, long_lived, values
 from evaluator.cases import Case
 from evaluator.child.spec import LayoutError
 from evaluator.contender import ComparatorFailed
@@ -50,11 +50,12 @@ class Loads:
     train: bool
     first_call_s: float
     compare: Compare
+    left_out: Collection[str] = ()
 
     def run(self, tree: Any, tensors: values.Tensors, *, first: bool) -> None:
         """New parameters into the same module, and inputs that it has seen before. On what is shown also loads of which
-        a glance at the parameters tells nothing, and on the `first` sizes two modules in turn. Then other numbers in
-        the call."""
+        a glance at the parameters tells nothing, and on the `first` sizes two modules in turn, or states that many
+        calls have left. Then other numbers in the call."""
         oracle = self.oracle
         with reference_at_work(self.sizes):
             oracle.reload()
@@ -67,6 +68,8 @@ class Loads:
                     self._stretched(how, tree, tensors)
                 if first:
                     self._side_by_side(tree, tensors)
+            elif first and oracle.stateful(tree, tensors) and long_lived.LABEL not in self.left_out:
+                self._long_lived(tree, tensors)
         if self.sizes.adversarial:
             self._other_numbers(tree, tensors)
 
@@ -127,6 +130,17 @@ class Loads:
                 oracle.load(parameters, buffers)
             self._called(Case("two modules side by side", tensors, expected, 0), tree)
             candidate.swap()
+
+    def _long_lived(self, tree: Any, tensors: values.Tensors) -> None:
+        oracle, usual = self.oracle, (self.oracle.parameters, self.oracle.buffers)
+        with reference_at_work(self.sizes):
+            found = long_lived.states(oracle)
+        for calls, state in found:
+            with reference_at_work(self.sizes):
+                oracle.load(oracle.parameters, {**oracle.buffers, **state})
+                (expected,) = oracle.expect(tree, [tensors])
+            self._renewed(f"a state after {calls} calls", tree, tensors, expected)
+        oracle.load(*usual)
 
     def _renewed(
         self,

@@ -170,13 +170,23 @@ class Oracle:
 
     def changed_buffers(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> dict[str, torch.Tensor]:
         """What buffers that forward changes hold after these calls; the reference then has its first ones again."""
-        subject = self.subject
-        subject.load_state(self.buffers)
-        self._own(tree, calls)
-        after = self._fetched(subject.describe().buffers)
-        subject.load_state(self.buffers)
+        self.subject.load_state(self.buffers)
+        self.move(tree, calls)
+        after = self.buffers_now()
+        self.subject.load_state(self.buffers)
         kept = ((name, after[name], before) for name, before in self.buffers.items() if name in after)
-        return {name: now for name, now, before in kept if not torch.equal(now, before)}
+        return {name: now for name, now, before in kept if not values.same_bits(now, before)}
+
+    def move(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> None:
+        """Make these calls with the buffers as they are, for what they leave there."""
+        self.subject.results(tree, calls, timeout_s=_CALL_S, mutates=self.mutated(tree))
+
+    def buffers_now(self) -> dict[str, torch.Tensor]:
+        """Those of the reference after its last call, by name."""
+        return self._fetched(self.subject.describe().buffers)
+
+    def parameters_now(self) -> dict[str, torch.Tensor]:
+        return self._fetched(self.subject.describe().parameters)
 
     def moves_buffers(self, tree: Any, tensors: Sequence[torch.Tensor]) -> bool:
         """Whether a call changes buffers."""

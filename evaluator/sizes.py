@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,8 +13,10 @@ from evaluator.errors import SizesSpoil
 from evaluator.types import Domain, Problem, Workload
 
 Done = TypeVar("Done")
-_EXCHANGED = 2  # pairs of sizes
+_EXCHANGED, _EQUAL = 2, 3  # pairs of sizes
 _BESIDE = 3  # sizes of one module, each a step from a Workload's, are called one after the other
+_FEW = (3, 5, 7, 11, 13)  # less than any vector or block
+_STEPS = (2, 4, 8, 16)  # elements that a vector holds: multiples of one are none of the next
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,8 +72,8 @@ def sizes_to_check(problem: Problem, workloads: Sequence[Workload]) -> Iterator[
 
 
 def varied_sizes(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Sizes]:
-    """Whole-number sizes that differ between Workloads, one at a time set to 1, n-1 and n+1 (one of them odd), and all
-    of them to n-1, as the product of an even size and an odd one is even; those of the largest Workloads, too.
+    """Whole-number sizes that differ between Workloads, one at a time set to 1, n-1 and n+1 (one of them odd); and
+    several of them together, since a kernel's ways part at what is small, odd, equal, or no multiple of a vector.
 
     In a `general` domain also those that are equal in all Workloads, twice the size, and twice the largest. Sizes that
     the reference refuses are skipped by whoever runs this.
@@ -79,28 +82,60 @@ def varied_sizes(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Si
     if not shown:
         return
     base = min(shown, key=_size)
-    fewer: dict[str, int] = {}
-    for key, value in base.sizes.items():
-        if type(value) is not int or value < 1:
-            continue
-        differs = len({w.sizes.get(key) for w in workloads}) > 1
-        if not differs and problem.domain is not Domain.GENERAL:
-            continue
+    general = problem.domain is Domain.GENERAL
+    varying = {
+        key: value
+        for key, value in base.sizes.items()
+        if type(value) is int and value >= 1 and (general or len({w.sizes.get(key) for w in workloads}) > 1)
+    }
+    for key, value in varying.items():
         wanted = [1, value - 1, value + 1]
-        if problem.domain is Domain.GENERAL:
+        if general:
             largest = max(v for w in shown if type(v := w.sizes.get(key)) is int)
             wanted += [2 * value, 2 * largest]
         for other in dict.fromkeys(n for n in wanted if n >= 1 and n != value):
             yield Sizes(f"{key}={other}", {**base.sizes, key: other}, adversarial=False)
-        fewer |= {key: value - 1} if value > 1 else {}
-    every = [{**base.sizes, **fewer}] if len(fewer) > 1 else []
-    every += [_one_less(one, fewer) for one in _largest_of_each_kind(shown) if one is not base]
-    for sizes in every:
-        yield Sizes(", ".join(f"{key}={value}" for key, value in sizes.items()), sizes, adversarial=False)
+    seen = [dict(w.sizes) for w in shown]
+    for sizes in _together(base, _largest_of_each_kind(shown), list(varying)) if varying else ():
+        if sizes not in seen:
+            seen.append(sizes)
+            yield Sizes(_label(sizes), sizes, adversarial=False)
 
 
-def _one_less(workload: Workload, keys: Collection[str]) -> dict[str, Any]:
-    return {k: v - 1 if k in keys and type(v) is int and v > 1 else v for k, v in workload.sizes.items()}
+def _together(base: Workload, largest: Sequence[Workload], keys: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Several sizes changed at once, of the smallest Workload and of the largest of each kind: all one less, as the
+    product of an even size and an odd one is even; multiples of 2, 4, 8 and 16 that are none of the next; two that are
+    equal, as a square matrix's; hardly any elements at all; and few along one axis where the others are as large as
+    they get."""
+    yield _with(base, keys, lambda value, _: value - 1)
+    for step in _STEPS:
+        yield _with(base, keys, functools.partial(_odd_multiple, step))
+    for one, other in list(itertools.combinations(keys, 2))[:_EQUAL]:
+        yield {**base.sizes, one: base.sizes[other]}
+    for workload in largest:
+        yield _with(workload, keys, lambda value, _: value - 1)
+        yield _with(workload, keys, lambda _, place: _FEW[place % len(_FEW)])
+        if len(keys) > 1:
+            yield from (_with(workload, [key], lambda _, __: _FEW[0]) for key in keys)
+    yield _with(base, keys, lambda _, place: 8 * _FEW[place % len(_FEW)])
+
+
+def _with(workload: Workload, keys: Sequence[str], change: Callable[[int, int], int]) -> dict[str, Any]:
+    """A Workload's sizes, those of `keys` that are numbers changed by `change(value, place)`; none below 1."""
+    changed = dict(workload.sizes)
+    for place, key in enumerate(keys):
+        if type(value := changed.get(key)) is int:
+            changed[key] = max(1, change(value, place))
+    return changed
+
+
+def _odd_multiple(step: int, value: int, _: int) -> int:
+    """The least odd multiple of a step beyond a value."""
+    return (value // step + 1 | 1) * step
+
+
+def _label(sizes: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in sizes.items())
 
 
 def _largest_of_each_kind(shown: Sequence[Workload]) -> list[Workload]:
@@ -124,8 +159,9 @@ def in_turn(
     alike: Callable[[Sizes], bool],
 ) -> list[Sizes]:
     """Sizes for one module to be called with one after the other, of those that are `alike` to its constructor: what
-    is held out, the largest that is shown, and the first again; or the smallest, the largest, a Workload's, those that
-    differ from them in one size alone and those with two sizes exchanged, and the smallest again."""
+    is held out, the largest that is shown, and the first again; or the smallest, the largest, a Workload's, both with
+    another one's dtypes and modes, those that differ from the latter in one size alone, the latter again, those with
+    two sizes exchanged, and the smallest again."""
     shown = [Sizes(w.name, w.sizes) for w in workloads if not w.held_out]
     varied = [one for one in varied_sizes(problem, workloads) if one.label not in left_out]
     every = sorted([*shown, *varied], key=_extent)
@@ -138,7 +174,19 @@ def in_turn(
     base = min(shown, key=_extent)
     beside = [one for one in varied if _extent(one) == _extent(base) + 1][:_BESIDE]
     keys = [key for key, value in base.sizes.items() if type(value) is int and _varies(base, varied, key)]
-    return [smallest, largest, *filter(alike, [base, *beside, *_exchanged(base, keys)]), smallest]
+    near = [*beside, base] if beside else []
+    between = [*_of_other_kinds(largest, shown), base, *_of_other_kinds(base, shown), *near, *_exchanged(base, keys)]
+    return [smallest, largest, *filter(alike, between), smallest]
+
+
+def _of_other_kinds(base: Sizes, shown: Sequence[Sizes]) -> list[Sizes]:
+    """The same sizes with what is no number of each other Workload: what is kept by sizes alone is wrong there."""
+    found: dict[str, Sizes] = {}
+    for one in shown:
+        sizes = {**base.sizes, **{k: v for k, v in one.sizes.items() if type(v) is not int}}
+        if sizes != base.sizes:
+            found[_label(sizes)] = Sizes(_label(sizes), sizes, adversarial=False)
+    return list(found.values())
 
 
 def _varies(base: Sizes, varied: Sequence[Sizes], key: str) -> bool:
@@ -149,7 +197,7 @@ def _exchanged(base: Sizes, keys: Sequence[str]) -> list[Sizes]:
     """As many elements in other shapes: what is kept by their number is wrong."""
     pairs = [(a, b) for a, b in itertools.combinations(keys, 2) if base.sizes.get(a) != base.sizes.get(b)]
     made = [{**base.sizes, a: base.sizes[b], b: base.sizes[a]} for a, b in pairs[:_EXCHANGED]]
-    return [Sizes(", ".join(f"{key}={sizes[key]}" for key in keys), sizes, adversarial=False) for sizes in made]
+    return [Sizes(_label({key: sizes[key] for key in keys}), sizes, adversarial=False) for sizes in made]
 
 
 def _extent(sizes: Sizes) -> int:

@@ -226,6 +226,7 @@ BELOW = ValueSet("all far below zero", _below)
 HALVES = ValueSet("whole and half numbers here and there", _halves, Rounding(ulps=3, on_grid=True))
 FLAT_ROWS = ValueSet("zero and constant rows", _flat_rows, _SWAMPED)
 EQUAL = ValueSet("all equal", _equal, _SWAMPED)
+ZERO = ValueSet("all zero", lambda tensor, _: torch.zeros_like(tensor), _SWAMPED)
 WITH_NAN = ValueSet("a NaN", _with([math.nan]))
 NAN_ROWS = ValueSet("a NaN in every row", _nan_in_every_row)
 WITH_INF = ValueSet("infinities", _with([math.inf, -math.inf]), infinite=True)
@@ -237,11 +238,13 @@ LARGER = ValueSet("up to 100 times larger", _spread(1.0, 100.0))
 # Behind an edge a careless kernel reads zeros: they are large beside values far below, and count beside
 # small ones.
 AT_EDGES = (BELOW, SMALL)
+# Sizes that are no Workload's may be a kernel's other way, of less care.
+AT_OTHER_SIZES = (*AT_EDGES, LARGE, NAN_ROWS)
 # What also appears among timed calls: nothing that a processor computes slower than other values.
 TIMED = (LARGE, LARGE_ONES, OFFSET, FLAT_ROWS, WITH_NAN, WITH_INF)
 ADVERSARIAL = (
     LARGE, HUGE, BEYOND, LARGER, SMALL, SMALLER, TINY, DENORMAL, LARGE_ONES, OFFSET, UNLIKE_ROWS, FEW_UNLIKE,
-    BELOW, HALVES, FLAT_ROWS, EQUAL,
+    BELOW, HALVES, FLAT_ROWS, EQUAL, ZERO,
     WITH_NAN, NAN_ROWS, WITH_INF,
 )  # fmt: skip
 

@@ -1,0 +1,18 @@
+"""Softmax over the last axis."""
+
+import torch
+
+WORKLOADS = [
+    {"name": "a", "rows": 64, "width": 256},
+    {"name": "b", "rows": 128, "width": 1024},
+    {"name": "h", "rows": 48, "width": 500, "held_out": True},
+]
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        return torch.softmax(x, -1)
+
+
+def get_inputs(rows=64, width=256):
+    return [torch.randn(rows, width)]

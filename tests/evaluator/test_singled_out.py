@@ -1,0 +1,42 @@
+"""Values of which one input alone has some, or two have them in the same places."""
+
+from __future__ import annotations
+
+import torch
+
+from evaluator import singled_out
+from evaluator.structure import Structure
+
+
+def _made(*tensors: torch.Tensor) -> dict[str, tuple[torch.Tensor, ...]]:
+    plain = [Structure() for _ in tensors]
+    return dict(singled_out.of(tensors, plain, torch.Generator().manual_seed(3)))
+
+
+def test_each_input_alone_has_a_nan() -> None:
+    x, scale, index = torch.randn(4, 8), torch.tensor(0.5), torch.arange(4)
+    made = _made(x, scale, index)
+    assert list(made) == ["a NaN in every row of input 1 alone", "a NaN in every row of input 2 alone"]
+    changed, same, _ = made["a NaN in every row of input 1 alone"]
+    assert bool(changed.isnan().any(-1).all())
+    assert same is scale
+    same, changed, _ = made["a NaN in every row of input 2 alone"]
+    assert same is x
+    assert bool(changed.isnan())
+
+
+def test_infinities_of_either_sign_meet() -> None:
+    made = _made(torch.randn(40, 50), torch.randn(40, 50), torch.randn(50))
+    one, other, third = made["infinities that meet"]
+    assert torch.equal(one.isinf(), other.isinf())
+    assert len({(a, b) for a, b in zip(one[one.isinf()].tolist(), other[other.isinf()].tolist(), strict=True)}) >= 3
+    assert bool(third.isfinite().all())
+
+
+def test_of_a_single_input_nothing_is_singled_out_and_numbers_in_order_stay_finite() -> None:
+    assert _made(torch.randn(4, 8), torch.arange(4)) == {}
+    two = torch.randn(4, 8).sort(-1).values, torch.randn(4, 8)
+    ordered = [Structure(in_order=True), Structure()]
+    made = dict(singled_out.of(two, ordered, torch.Generator().manual_seed(3)))
+    assert "infinities that meet" not in made
+    assert bool(made["a NaN in every row of input 1 alone"][0].isfinite().all())
