@@ -24,6 +24,7 @@ _LATER_SETS, _HIDDEN_SETS = 5, 3
 _ROUNDING = {one.name: one.rounding for one in values.ADVERSARIAL}
 _IN_BOUNDS = frozenset(one.name for one in values.ADVERSARIAL if one.in_bounds)
 _MOST_CANDIDATES = 16
+_FEW_ELEMENTS, _FEW_SLACK = 1024, 4.0
 _OWN = tuple(f"seed {index}" for index in range(_SEEDS))  # the names of what the recipe makes
 
 
@@ -121,7 +122,7 @@ class _Maker:
         self._tells(named, found)
         beside = not self.sizes.adversarial
         pairs = enumerate(zip(named, found, strict=True))
-        cases = [Case(n, t, e, i, nan_spreads=beside) for i, ((n, t), e) in pairs if _tell(n, e)]
+        cases = [Case(n, t, _roomy(e, beside), i, nan_spreads=beside) for i, ((n, t), e) in pairs if _tell(n, e)]
         # The first case comes three times in all, at secret places: equal inputs must give equal answers.
         cases += [Case("repeated", cases[0].tensors, cases[0].expected, cases[0].same)] * 2 if cases else []
         return values.shuffled(cases, self.generator)
@@ -170,6 +171,13 @@ class _Maker:
             self.skipped.append(f"{label}: {len(sets) - room} value sets, for want of device memory")
         picked = torch.randperm(len(sets), generator=self.generator).tolist()[:room]
         return [sets[i] for i in sorted(picked)]
+
+
+def _roomy(expected: Expected, beside: bool) -> Expected:
+    """A few elements are a poor sample of what an honest implementation is off by; at sizes beside the Workloads' what
+    is wrong is far off."""
+    few = all(target.oracle.numel() < _FEW_ELEMENTS for target in expected.targets)
+    return expected.loosened(_FEW_SLACK) if beside and few else expected
 
 
 def _tell(name: str, expected: Expected) -> bool:

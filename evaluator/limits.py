@@ -124,6 +124,11 @@ class Target:
             return actual
         return torch.where(actual.isnan(), self.values.to(actual.dtype), actual)
 
+    def nan_as_reference(self, actual: torch.Tensor) -> torch.Tensor:
+        """`actual` with NaN wherever the reference has it: where infinities meet in sums and products, who skips a
+        factor of zero has a number there."""
+        return actual if self.integral else actual.masked_fill(self._own().isnan(), torch.nan)
+
     def or_else(self, actual: torch.Tensor, others: Sequence[torch.Tensor]) -> Target:
         """What `actual` should be where each element may be that of any of `others`, which were computed as the oracle
         was: it is measured by the nearest one."""

@@ -1,6 +1,6 @@
 """Values that tell only where one input alone has them, or where two have them in the same places.
 
-A NaN in every input at once makes whole results NaN, and a kernel that loses one of them is not found out; a scale or a
+NaN in every input at once makes whole results NaN, and a kernel that loses one of them is not found out; a scale or a
 temperature does so by itself. Infinities in places of their own never meet: their difference is never asked for.
 """
 
@@ -14,6 +14,8 @@ import torch
 from evaluator import structure, values
 
 _MOST = 4  # inputs of which each is singled out
+_FEW = 8  # NaN: where nearly a whole row is, there is nothing to measure the rest by
+MEETING = "infinities that meet"
 _MEETINGS = 16
 
 
@@ -24,15 +26,22 @@ def of(
     places = [place for place, tensor in enumerate(tensors) if tensor.is_floating_point() and tensor.numel()]
     if len(places) < 2:
         return []
-    every = structure.changed(tensors, values.NAN_ROWS, structures, generator)
     largest = sorted(places, key=lambda place: -tensors[place].numel())[:_MOST]
-    made = [(f"a NaN in every row of input {at + 1} alone", _only(tensors, every, at)) for at in largest]
+    made = [
+        (f"NaN in input {place + 1} alone", _with_nan(tensors, place, generator))
+        for place in largest
+        if not structures[place].in_order
+    ]
     met = _meeting(tensors, structures, places, generator)
-    return [*made, ("infinities that meet", met)] if met is not None else made
+    return [*made, (MEETING, met)] if met is not None else made
 
 
-def _only(tensors: values.Tensors, changed: values.Tensors, place: int) -> values.Tensors:
-    return tuple(changed[at] if at == place else tensor for at, tensor in enumerate(tensors))
+def _with_nan(tensors: values.Tensors, place: int, generator: torch.Generator) -> values.Tensors:
+    flat = tensors[place].flatten().clone()
+    where = torch.randint(len(flat), (_FEW,), generator=generator, device=generator.device)
+    flat[where.to(flat.device)] = torch.nan
+    changed = values.clone(tensors[place]).copy_(flat.reshape(tensors[place].shape))
+    return tuple(changed if at == place else tensor for at, tensor in enumerate(tensors))
 
 
 def _meeting(

@@ -104,14 +104,15 @@ def varied_sizes(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Si
 
 def _together(base: Workload, largest: Sequence[Workload], keys: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Several sizes changed at once, of the smallest Workload and of the largest of each kind: all one less, as the
-    product of an even size and an odd one is even; multiples of 2, 4, 8 and 16 that are none of the next; two that are
-    equal, as a square matrix's; hardly any elements at all; and few along one axis where the others are as large as
-    they get."""
+    product of an even size and an odd one is even; multiples of 2, 4, 8 and 16 that are none of the next, as far as
+    they are near; two that are equal, as a square matrix's; hardly any elements at all; and few along one axis where
+    the others are as large as they get. Nothing that needs much more memory than the Workloads do."""
     yield _with(base, keys, lambda value, _: value - 1)
     for step in _STEPS:
         yield _with(base, keys, functools.partial(_odd_multiple, step))
     for one, other in list(itertools.combinations(keys, 2))[:_EQUAL]:
-        yield {**base.sizes, one: base.sizes[other]}
+        smaller = min(base.sizes[one], base.sizes[other])
+        yield {**base.sizes, one: smaller, other: smaller}
     for workload in largest:
         yield _with(workload, keys, lambda value, _: value - 1)
         yield _with(workload, keys, lambda _, place: _FEW[place % len(_FEW)])
@@ -130,8 +131,8 @@ def _with(workload: Workload, keys: Sequence[str], change: Callable[[int, int], 
 
 
 def _odd_multiple(step: int, value: int, _: int) -> int:
-    """The least odd multiple of a step beyond a value."""
-    return (value // step + 1 | 1) * step
+    """The nearest odd multiple of a step; the value itself where that would be much larger or smaller."""
+    return (value // step | 1) * step if value >= 2 * step else value
 
 
 def _label(sizes: Mapping[str, Any]) -> str:

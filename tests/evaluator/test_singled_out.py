@@ -16,11 +16,11 @@ def _made(*tensors: torch.Tensor) -> dict[str, tuple[torch.Tensor, ...]]:
 def test_each_input_alone_has_a_nan() -> None:
     x, scale, index = torch.randn(4, 8), torch.tensor(0.5), torch.arange(4)
     made = _made(x, scale, index)
-    assert list(made) == ["a NaN in every row of input 1 alone", "a NaN in every row of input 2 alone"]
-    changed, same, _ = made["a NaN in every row of input 1 alone"]
-    assert bool(changed.isnan().any(-1).all())
+    assert list(made) == ["NaN in input 1 alone", "NaN in input 2 alone"]
+    changed, same, _ = made["NaN in input 1 alone"]
+    assert 1 <= int(changed.isnan().sum()) <= 8
     assert same is scale
-    same, changed, _ = made["a NaN in every row of input 2 alone"]
+    same, changed, _ = made["NaN in input 2 alone"]
     assert same is x
     assert bool(changed.isnan())
 
@@ -39,4 +39,4 @@ def test_of_a_single_input_nothing_is_singled_out_and_numbers_in_order_stay_fini
     ordered = [Structure(in_order=True), Structure()]
     made = dict(singled_out.of(two, ordered, torch.Generator().manual_seed(3)))
     assert "infinities that meet" not in made
-    assert bool(made["a NaN in every row of input 1 alone"][0].isfinite().all())
+    assert list(made) == ["NaN in input 2 alone"]
