@@ -19,17 +19,15 @@ from typing import Any
 
 import torch
 
-from evaluator import patterns
+from evaluator import patterns, scales
 from evaluator.types import Precision
 
-_SQUARES = (1e-140, 1e140)  # a norm in between was computed without overflow or underflow that matters
 # What may become zero on a GPU, whose fast instructions make no denormal results. (float16 has too few numbers to do
 # without.) A CPU makes them unless it is told not to: there what their steps add up to in a long sum is forgiven.
 _LEAST = {torch.float32: 1.1755e-38, torch.bfloat16: 1.1755e-38, torch.float64: 2.226e-308, torch.float16: 6e-8}
 _STEPS = {torch.float32: 9e-41, torch.bfloat16: 8e-40, torch.float64: 1.7e-310, torch.float16: 6e-8}
 _NEAR_ZERO = 1e6
 _NEARLY_INFINITE = 2**-10  # of the largest number
-_MANY = 8  # elements that a root mean square is worth something of
 _LEAST_LEVELS = 8  # of quantised values: fewer may be flags
 _UNINFORMATIVE = 0.05  # where the reference itself is off by 5 % in norm, a comparison says nothing
 _ABOUT = 4.0  # times an element's scale: where the reference has NaN it does not tell how near one can come
@@ -98,13 +96,20 @@ class Target:
         self.integral = not (oracle.is_floating_point() or oracle.is_complex())
         self.reference = oracle if reference is None else reference
         self.oracle = oracle
+        self._beyond: torch.Tensor | None = None
         if self.integral:
             return
         wide = _real(oracle)
-        self.finite = _all_finite(wide) and (reference is None or _all_finite(self.reference))
+        # Numbers that only the oracle's type holds are nobody's to return: the reference's own ones are right there.
+        self._beyond = None if reference is None else scales.beyond(wide, reference)
+        nearly = self._beyond is not None and bool((self._beyond & scales.by_rounding(wide, self.reference)).any())
+        self.finite = _all_finite(wide) and (reference is None or _all_finite(self.reference)) and not nearly
         # Where the reference overflows or the oracle does, the other one stands in.
         self.values = wide if self.finite else torch.where(torch.isfinite(wide), wide, self._own())
-        self.norm, self._floor = _norm_and_floor(self._known(), pairs=oracle.is_complex())
+        if self._beyond is not None:
+            self.values = torch.where(self._beyond, self._own(), self.values)
+        self._filled = scales.filled(self._known()) if self._computes() else None
+        self.norm, self._floor = scales.norm_and_floor(self._known(), self._filled, pairs=oracle.is_complex())
 
     def sparing(self, actual: torch.Tensor, spared: torch.Tensor) -> Target:
         """What `actual` should be where it may hold the values in `spared` (NaN where there are none) in place of the
@@ -137,6 +142,7 @@ class Target:
         wide, best = actual.to(self.oracle.dtype), self.oracle
         for other in others:
             nearer = (wide == other) if self.integral else (wide - other).abs() < (wide - best).abs()
+            nearer = nearer if self._beyond is None else nearer & ~self._beyond
             best = torch.where(nearer & torch.isfinite(best) & torch.isfinite(other), other, best)
         if self.reference is self.oracle:
             return Target(best, None, self._inputs)
@@ -149,23 +155,37 @@ class Target:
 
     def held(self) -> tuple[torch.Tensor, ...]:
         """The tensors that it keeps, some of them perhaps twice."""
-        return (
-            (self.oracle, self.reference) if self.integral else (self.oracle, self.reference, self.values, self._floor)
-        )
+        if self.integral:
+            return self.oracle, self.reference
+        masks = (mask for mask in (self._beyond, self._filled) if mask is not None)
+        return self.oracle, self.reference, self.values, self._floor, *masks
 
     def errors(self, actual: torch.Tensor) -> tuple[float, float]:
         """Relative error in norm, and the largest scaled element error.
 
-        Elements that are not finite in the target are left out; NaN in `actual` elsewhere gives infinite errors.
+        Elements that are not finite in the target are left out, what masks fill with of the norm; NaN in `actual`
+        elsewhere gives infinite errors.
         """
         difference = self._difference(actual).abs_()
         if difference.numel() == 0:
             return 0.0, 0.0
-        norm = float(torch.linalg.vector_norm(difference))
-        if not math.isfinite(norm):
+        norm = self._norm_of(difference)
+        if not math.isfinite(norm) or self._filled is not None:
             torch.nan_to_num_(difference, nan=math.inf, posinf=math.inf)
-            norm = float(torch.linalg.vector_norm(difference))
+            norm = self._norm_of(difference)
         return norm / self.norm, float(difference.div_(self._scale()).max())
+
+    def errors_in_float64(self, actual: torch.Tensor) -> tuple[float, float]:
+        """The same of a result that was computed as the oracle was."""
+        return self.errors(actual if self._beyond is None else torch.where(self._beyond, self.values, _real(actual)))
+
+    def overflows(self, wide: torch.Tensor) -> bool:
+        """Whether a result that was computed as the oracle was has numbers too large for this output's type."""
+        return not self.integral and scales.overflowing(wide, self.reference.dtype) is not None
+
+    def _norm_of(self, difference: torch.Tensor) -> float:
+        counted = difference if self._filled is None else difference.masked_fill(self._filled, 0.0)
+        return float(torch.linalg.vector_norm(counted))
 
     def limit(
         self, good: float, good_element: float, dtype: torch.dtype, policy: Precision, budget: float | None
@@ -309,7 +329,10 @@ class Target:
         kind = self.reference.dtype if self.reference.is_floating_point() else torch.float64
         largest = torch.finfo(kind).max * _NEARLY_INFINITE
         actual = _real(actual)
-        return actual.isinf() & (self.values.abs() > largest) & (actual.sign() == self.values.sign())
+        early = actual.isinf() & (self.values.abs() > largest) & (actual.sign() == self.values.sign())
+        if self._beyond is None:
+            return early
+        return early & (~self._beyond | scales.by_rounding(_real(self.oracle), self.reference))
 
     def _about(self, actual: torch.Tensor) -> torch.Tensor:
         """Where the reference lost itself in NaN, as half precision does in large scores: there is no telling which of
@@ -368,33 +391,6 @@ def _all_finite(tensor: torch.Tensor) -> bool:
     narrow = tensor.dtype not in (torch.float32, torch.float64)
     norm = torch.linalg.vector_norm(_real(tensor) if narrow else tensor)
     return math.isfinite(float(norm)) or bool(torch.isfinite(tensor).all())
-
-
-def _norm_and_floor(values: torch.Tensor, *, pairs: bool) -> tuple[float, torch.Tensor]:
-    """The norm that errors are related to, and the least that an element's error is measured by: the root mean square
-    of its row, never less than a thousandth of the whole tensor's; 1 where everything is zero. Rows of few elements
-    are likely to be of different kinds, but for `pairs` of complex numbers: then it is that of its column."""
-    norm = float(torch.linalg.vector_norm(values))
-    if _SQUARES[0] < norm < _SQUARES[1]:
-        return norm, _floor(values, norm, pairs=pairs)
-    largest = float(values.abs().max()) if values.numel() else 0.0
-    if largest == 0.0:
-        return math.sqrt(max(1, values.numel())), torch.ones((), dtype=values.dtype, device=values.device)
-    norm = float(torch.linalg.vector_norm(values / largest))
-    return largest * norm, largest * _floor(values / largest, norm, pairs=pairs)
-
-
-def _floor(values: torch.Tensor, norm: float, *, pairs: bool) -> torch.Tensor:
-    whole = norm / math.sqrt(values.numel())
-    columns = values.shape[-1] if values.ndim > 1 else 0
-    if columns >= _MANY:
-        sizes: torch.Tensor = torch.linalg.vector_norm(values, dim=-1, keepdim=True) / math.sqrt(columns)
-    elif columns and values.numel() >= _MANY * columns and not pairs:
-        flat = values.reshape(-1, columns)
-        sizes = torch.linalg.vector_norm(flat, dim=0) / math.sqrt(len(flat))
-    else:
-        return torch.tensor(whole, dtype=values.dtype, device=values.device)
-    return sizes.clamp_min_(1e-3 * whole)
 
 
 def _index(flat: int, shape: tuple[int, ...]) -> list[int]:

@@ -297,15 +297,19 @@ class Oracle:
     def _like(
         self, tree: Any, like: Expected, wide: Sequence[Result], calls: Sequence[Sequence[torch.Tensor]]
     ) -> list[Expected]:
-        """Integers may be roundings of what is computed: the reference's own are as good as the oracle's."""
-        integral = [target.integral for target in like.targets]
-        own = self._own(tree, calls) if any(integral) and calls else wide
+        """Integers may be roundings of what is computed: the reference's own are as good as the oracle's. So they are
+        where the oracle's numbers are too large for their type."""
+        asked = [
+            one.integral or any(one.overflows(tensors[place]) for _, tensors in wide)
+            for place, one in enumerate(like.targets)
+        ]
+        own = self._own(tree, calls) if any(asked) and calls else wide
         return [
             replace(
                 like,
                 targets=tuple(
-                    Target(t, mine if whole else None, inputs)
-                    for t, mine, whole in zip(tensors, others, integral, strict=True)
+                    Target(t, mine if both else None, inputs)
+                    for t, mine, both in zip(tensors, others, asked, strict=True)
                 ),
             )
             for (_, tensors), (_, others), inputs in zip(wide, own, calls, strict=True)
@@ -393,7 +397,7 @@ class Oracle:
             target = Target(oracle, mine, inputs)
             limit = Limit(0.0, 0.0)
             if not target.integral:
-                good = [target.own_error(), *(target.errors(other) for other in others)]
+                good = [target.own_error(), *(target.errors_in_float64(other) for other in others)]
                 norm, element = (max(errors) for errors in zip(*good, strict=True))
                 limit = target.limit(norm, element, mine.dtype, self.problem.precision, self.problem.error_budget)
                 limit = Limit(math.inf, math.inf) if target.uninformative(limit) else limit

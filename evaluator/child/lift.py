@@ -15,7 +15,7 @@ from torch import nn
 from torch.utils._python_dispatch import TorchDispatchMode
 from torch.utils._pytree import tree_map
 
-_WIDE = {
+WIDE = {
     torch.float16: torch.float64,
     torch.bfloat16: torch.float64,
     torch.float32: torch.float64,
@@ -26,7 +26,7 @@ _WIDE = {
 
 def widened(tensor: torch.Tensor) -> torch.Tensor:
     """A float64 (complex128) copy of a floating tensor; others as they are. Not to be called inside the mode."""
-    return tensor.detach().to(_WIDE[tensor.dtype]) if tensor.dtype in _WIDE else tensor
+    return tensor.detach().to(WIDE[tensor.dtype]) if tensor.dtype in WIDE else tensor
 
 
 PICKING = frozenset({"argmax", "argmin", "topk", "sort", "max", "min", "kthvalue", "median", "nanmedian"})
@@ -78,8 +78,8 @@ class Lift(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def lifted(self, value: Any) -> Any:
         """The float64 twin of a floating tensor; a wide dtype for a floating dtype; anything else as it is."""
         if isinstance(value, torch.dtype):
-            return _WIDE.get(value, value)
-        if not isinstance(value, torch.Tensor) or value.dtype not in _WIDE:
+            return WIDE.get(value, value)
+        if not isinstance(value, torch.Tensor) or value.dtype not in WIDE:
             return value
         known = self._twins.get(id(value))
         if known is None:

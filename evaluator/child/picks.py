@@ -40,6 +40,7 @@ class Pick:
     axis: int
     indices: Tensor
     ordered: bool
+    stable: bool = False  # equal scores keep their order
 
 
 def pick_of(func: Any, args: Sequence[Any], kwargs: dict[str, Any], made: Any) -> Pick | None:
@@ -65,6 +66,7 @@ def pick_of(func: Any, args: Sequence[Any], kwargs: dict[str, Any], made: Any) -
         axis,
         indices if indices.ndim == scores.ndim else indices.unsqueeze(axis),
         ordered=bool(by_name.get("sorted", True)),
+        stable=by_name.get("stable") is True,
     )
 
 
@@ -140,10 +142,12 @@ class _Chosen(_Watching):  # type: ignore[no-untyped-call]
 @dataclass(frozen=True, slots=True)
 class Near:
     """By how much each score may be off, and the rows of which nothing is known: the reference overflows there, or
-    infinities among its inputs leave NaN."""
+    infinities among its inputs leave NaN. Of a stable order, also the scores as the reference computes them: where
+    these are equal, too, there is nothing for rounding to decide."""
 
     slack: Tensor
     unknown: Tensor
+    kept: Tensor | None = None
 
     def allowed(self, pick: Pick, given: Tensor) -> Tensor:
         """The given indices in those rows in which they are as good as the pick's."""
@@ -173,7 +177,12 @@ class Near:
     def _close(self, pick: Pick, mine: Tensor, theirs: Tensor) -> Tensor:
         one, other = (pick.scores.gather(pick.axis, indices) for indices in (mine, theirs))
         slack = self.slack.gather(pick.axis, mine) + self.slack.gather(pick.axis, theirs)
-        return (one == other) | (one.isnan() & other.isnan()) | ((one - other).abs() <= slack)
+        equal = _equal(one, other)
+        close = equal | ((one - other).abs() <= slack)
+        if self.kept is None:
+            return close
+        own = (self.kept.gather(pick.axis, indices) for indices in (mine, theirs))
+        return (mine == theirs) | (close & ~(equal & _equal(*own)))
 
 
 def near(own: Pick, wide: Pick, shaken: Pick, *, nan_is_new: bool) -> Near:
@@ -184,8 +193,9 @@ def near(own: Pick, wide: Pick, shaken: Pick, *, nan_is_new: bool) -> Near:
     unknown = lost | (exact.isnan().any(axis, keepdim=True) & nan_is_new)
     off = torch.maximum((own.scores.double() - exact).abs(), (shaken.scores - exact).abs())
     off = off.nan_to_num(nan=0.0, posinf=0.0)
+    kept = own.scores if wide.stable else None
     if not bool(off.any()):  # these are inputs: there is nothing to be off by
-        return Near(off, unknown)
+        return Near(off, unknown, kept)
     size = exact.abs().nan_to_num(nan=0.0, posinf=0.0)
     least = _SMALLEST.get(own.scores.dtype, torch.finfo(own.scores.dtype).tiny)
     share = torch.where(size >= least, off / size.clamp_min(least), 0.0)
@@ -194,12 +204,16 @@ def near(own: Pick, wide: Pick, shaken: Pick, *, nan_is_new: bool) -> Near:
     of_row = torch.maximum(off.amax(axis, keepdim=True), largest * _mean_square(off / largest.clamp_min(least)))
     of_each = torch.maximum(share.amax(axis, keepdim=True), _mean_square(share)) * size
     factor = _FACTOR if own.scores.dtype in (torch.float32, torch.float64) else _FACTOR_HALF
-    return Near((factor * torch.minimum(of_row, of_each)).clamp_min(least), unknown)
+    return Near((factor * torch.minimum(of_row, of_each)).clamp_min(least), unknown, kept)
 
 
 def _along(axis: int, like: Tensor) -> list[int]:
     """The shape of a vector that lies along one axis of a tensor."""
     return [-1 if place == axis else 1 for place in range(like.ndim)]
+
+
+def _equal(one: Tensor, other: Tensor) -> Tensor:
+    return (one == other) | (one.isnan() & other.isnan())
 
 
 def _mean_square(share: Tensor) -> Tensor:

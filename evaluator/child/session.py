@@ -22,6 +22,7 @@ import torch
 
 from evaluator.child import triton_cache
 from evaluator.child.device import ChildDevice, Mapped
+from evaluator.child.dtypes import Dtypes
 from evaluator.child.lift import Lift, LiftMode, Twins, lifting, widened
 from evaluator.child.loading import execute
 from evaluator.child.shake import Shaken
@@ -54,6 +55,7 @@ class Session:
         self._settled: dict[int, dict[str, Any]] = {}
         self.parameter_twins: Twins = {}
         self.buffer_twins: Twins = {}
+        self.dtypes = Dtypes()
 
     # ------------------------------------------------------------ set-up
 
@@ -159,14 +161,14 @@ class Session:
         self.other = self.model if request["beside"] else None
         self.model = made.to(self._device().torch_device).train(bool(request["train"]))
         self.call = self.model
-        self.parameter_twins = {}
+        self.parameter_twins, self.dtypes = {}, Dtypes()
         return self.describe(request, fds)
 
     def swap(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Exchange the model for the one beside it."""
         self.model, self.other = self.other, self.model
         self.call = self.model
-        self.parameter_twins = {}
+        self.parameter_twins, self.dtypes = {}, Dtypes()
         return {}
 
     def compile(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -283,8 +285,13 @@ class Session:
         if not self.parameter_twins:
             self.parameter_twins = {id(p): (p, widened(p)) for p in self.model.parameters()}
         twins = {**self.parameter_twins, **self.buffer_twins}
-        with lifting(mode(twins)) as entered:
-            output = self.model(*read_tree(tree, tensors.__getitem__))
+
+        def call(given: Sequence[torch.Tensor]) -> Any:
+            return self.model(*read_tree(tree, given.__getitem__))
+
+        told = self.dtypes.told(self.model, call, tensors)
+        with lifting(mode(twins)) as entered, told:
+            output = call(tensors)
         return _mapped(output, twins), [twins[id(t)][1] if id(t) in twins else widened(t) for t in tensors], entered
 
     # ------------------------------------------------------------ helpers

@@ -184,3 +184,37 @@ def test_a_product_may_overflow_where_others_do_and_it_nearly_does() -> None:
     assert target.judge(torch.tensor([math.inf, near, math.inf]), limit) is not None
     alone = torch.tensor([1.0, near])
     assert Target(alone.double(), alone).judge(torch.tensor([1.0, math.inf]), limit) is not None
+
+
+@pytest.mark.parametrize("fill", [torch.finfo(torch.float32).min, -1e9])
+def test_what_a_mask_fills_with_is_no_measure_of_the_rest(fill: float) -> None:
+    a, b = product(3, rows=40, columns=40)
+    mask = torch.ones(40, 40, dtype=torch.bool).triu(1)
+    target, limit = make((a.double() @ b.double()).masked_fill(mask, fill), (a @ b).masked_fill(mask, fill))
+    halves = (a[:, :32] @ b[:32] + a[:, 32:] @ b[32:]).masked_fill(mask, fill)
+    assert target.judge(halves, limit) is None
+    narrow = (a.bfloat16() @ b.bfloat16()).float().masked_fill(mask, fill)
+    assert target.judge(narrow, limit) is not None
+    for wrong in (-math.inf, math.nan, fill / 2, 0.0):
+        assert target.judge(halves.masked_fill(mask, wrong), limit) is not None
+
+
+def test_where_only_the_oracle_is_too_large_for_the_type_the_references_value_is_right() -> None:
+    oracle = torch.linspace(-7e4, 7e4, 64, dtype=torch.float64).reshape(4, 16)
+    reference = oracle.clamp(-6e4, 6e4).half()
+    oracle = torch.where(oracle.abs() > 65520, oracle, reference.double())
+    target, limit = make(oracle, reference)
+    assert target.errors_in_float64(oracle * (1 + 1e-7))[1] < 1e-6
+    assert target.judge(reference, limit) is None
+    assert target.judge(oracle.half(), limit) is not None  # infinite there
+    also = reference.clone()
+    also[1, 3] = math.nan
+    assert make(oracle, also)[0].judge(torch.where(also.isnan(), also, oracle.half()), limit) is not None
+
+
+def test_an_overflow_by_rounding_is_no_clamp() -> None:
+    oracle = torch.full((2, 8), 65521.0, dtype=torch.float64)
+    target, limit = make(oracle, torch.full((2, 8), 65504.0).half())
+    assert target.judge(oracle.half(), limit) is None
+    assert target.judge(torch.full((2, 8), 65504.0).half(), limit) is None
+    assert target.judge(torch.full((2, 8), -math.inf).half(), limit) is not None

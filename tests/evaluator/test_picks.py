@@ -110,3 +110,23 @@ def test_unordered_picks_may_come_in_any_order() -> None:
     mine, theirs = torch.tensor([[1, 3]]), torch.tensor([[3, 1]])
     assert torch.equal(near.allowed(Pick(scores, 1, mine, ordered=False), theirs), theirs)
     assert torch.equal(near.allowed(Pick(scores, 1, mine, ordered=True), theirs), mine)
+
+
+@pytest.mark.parametrize(
+    ("forward", "x", "actual", "right"),
+    [
+        ("x.argsort(dim=-1, stable=True)", [[5.0, 1.0, 5.0]], [[1, 0, 2]], True),
+        ("x.argsort(dim=-1, stable=True)", [[5.0, 1.0, 5.0]], [[1, 2, 0]], False),
+        ("x.argsort(-1)", [[5.0, 1.0, 5.0]], [[1, 2, 0]], True),
+        ("x.long().sort(dim=-1, stable=True).indices", [[4.0, 4.0, 2.0]], [[2, 1, 0]], False),
+        ("x.argsort(dim=-1, stable=True)", [[float("nan"), 1.0, float("nan")]], [[1, 2, 0]], False),
+        # Computed, they are equal but for rounding, which may order them either way.
+        ("(x * 0.1).cumsum(-1).argsort(dim=-1, stable=True)", [[1.0, 2.0, 1e-8]], [[0, 2, 1]], True),
+        ("(x * 0.1).cumsum(-1).argsort(dim=-1, stable=True)", [[1.0, 2.0, 1e-3]], [[0, 2, 1]], False),
+        ("(x * 0.1).argsort(dim=-1, stable=True)", [[3.0, 1.0, 3.0]], [[1, 2, 0]], False),
+    ],
+)
+def test_equal_scores_keep_their_order_where_that_is_asked_for(
+    judge: Judge, forward: str, x: list[list[float]], actual: list[object], right: bool
+) -> None:
+    assert _judged(judge, forward, torch.tensor(x), [_ids(*actual)]) is right

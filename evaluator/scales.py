@@ -1,0 +1,102 @@
+"""What errors are measured by: the norm of what is right, the size of each element's row, and which elements are no
+measure of the others."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+_SQUARES = (1e-140, 1e140)  # a norm in between was computed without overflow or underflow that matters
+_MANY = 8  # elements that a root mean square is worth something of
+_FILLING = 9e3  # what masks fill with is larger: 1e4 in float16
+_BESIDE = 2.0**10  # times the root mean square of all else
+_OVERFLOWING = frozenset((torch.float16, torch.bfloat16, torch.float32))  # what the oracle is wider than
+_ROUNDINGS = 4  # units in the last place
+
+
+def norm_and_floor(
+    values: torch.Tensor, fill: torch.Tensor | None = None, *, pairs: bool
+) -> tuple[float, torch.Tensor]:
+    """The norm that errors are related to, and the least that an element's error is measured by: the root mean square
+    of its row, never less than a thousandth of the whole tensor's; 1 where everything is zero. Rows of few elements
+    are likely to be of different kinds, but for `pairs` of complex numbers: then it is that of its column. Elements
+    of a `fill` take no part."""
+    if fill is not None:
+        return _norm_and_floor_beside(values.masked_fill(fill, 0.0), fill)
+    norm = float(torch.linalg.vector_norm(values))
+    if _SQUARES[0] < norm < _SQUARES[1]:
+        return norm, _floor(values, norm, pairs=pairs)
+    largest = float(values.abs().max()) if values.numel() else 0.0
+    if largest == 0.0:
+        return math.sqrt(max(1, values.numel())), torch.ones((), dtype=values.dtype, device=values.device)
+    norm = float(torch.linalg.vector_norm(values / largest))
+    return largest * norm, largest * _floor(values / largest, norm, pairs=pairs)
+
+
+def _floor(values: torch.Tensor, norm: float, *, pairs: bool) -> torch.Tensor:
+    whole = norm / math.sqrt(values.numel())
+    columns = values.shape[-1] if values.ndim > 1 else 0
+    if columns >= _MANY:
+        sizes: torch.Tensor = torch.linalg.vector_norm(values, dim=-1, keepdim=True) / math.sqrt(columns)
+    elif columns and values.numel() >= _MANY * columns and not pairs:
+        flat = values.reshape(-1, columns)
+        sizes = torch.linalg.vector_norm(flat, dim=0) / math.sqrt(len(flat))
+    else:
+        return torch.tensor(whole, dtype=values.dtype, device=values.device)
+    return sizes.clamp_min_(1e-3 * whole)
+
+
+def _norm_and_floor_beside(values: torch.Tensor, fill: torch.Tensor) -> tuple[float, torch.Tensor]:
+    """The same of what is left of masked rows: where that is little, it is measured by the whole tensor's size."""
+    norm, floor = norm_and_floor(values, pairs=False)
+    count = (~fill).sum(-1, keepdim=True)
+    whole = torch.tensor(norm / math.sqrt(int(count.sum())), dtype=values.dtype, device=values.device)
+    if values.ndim < 2:
+        return norm, whole
+    of_row = floor * (values.shape[-1] / count.clamp_min(1)).sqrt()
+    return norm, torch.where(count >= _MANY, of_row.clamp_min(1e-3 * whole), whole)
+
+
+def filled(values: torch.Tensor) -> torch.Tensor | None:
+    """Where several elements hold one same number beside which all others are next to nothing, as masks fill with:
+    no order of a sum has a say in them, and how large they are says nothing of the others. None where there is none."""
+    if values.ndim == 0 or values.shape[-1] < _MANY or values.numel() == 0:
+        return None  # statistics side by side, say
+    large = [edge for edge in {float(edge) for edge in values.aminmax()} if abs(edge) > _FILLING]
+    if not large:
+        return None
+    found = torch.zeros(values.shape, dtype=torch.bool, device=values.device)
+    for edge in large:
+        places = values == edge
+        if int(places.sum()) > 1:
+            found |= places
+    rest = values[~found] / min(map(abs, large))
+    if len(rest) in (0, values.numel()):
+        return None
+    return found if 0.0 < float(rest.square().mean().sqrt()) * _BESIDE < 1.0 else None
+
+
+def overflowing(wide: torch.Tensor, dtype: torch.dtype) -> torch.Tensor | None:
+    """Where finite numbers are infinite in a narrower type; None where none are."""
+    if dtype not in _OVERFLOWING or wide.is_complex():
+        return None
+    over = wide.to(dtype).isinf()
+    if not bool(over.any()):
+        return None
+    over &= wide.isfinite()
+    return over if bool(over.any()) else None
+
+
+def beyond(wide: torch.Tensor, own: torch.Tensor) -> torch.Tensor | None:
+    """Where numbers overflow when they are rounded to the type of `own`, which does not; None where none does."""
+    over = overflowing(wide, own.dtype)
+    if over is None or not bool((over & own.isfinite()).any()):
+        return None
+    return over & own.isfinite()
+
+
+def by_rounding(wide: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
+    """Where rounding alone tells numbers from those of `own`: then another order of the same sums may overflow."""
+    mine = own.to(wide.dtype)
+    return (wide - mine).abs() <= _ROUNDINGS * torch.finfo(own.dtype).eps * mine.abs()

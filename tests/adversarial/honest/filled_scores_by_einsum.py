@@ -1,0 +1,11 @@
+"""filled_scores | odd but legal | products in another way | PASSED | cpu cuda"""
+
+import torch
+import torch.nn as nn
+
+
+class ModelNew(nn.Module):
+    def forward(self, q, k):
+        scores = torch.einsum("btd,bsd->bts", q, k)
+        mask = torch.ones(scores.shape[-2:], dtype=torch.bool, device=q.device).tril()
+        return torch.where(mask, scores, -1e9)

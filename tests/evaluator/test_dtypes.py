@@ -1,0 +1,94 @@
+"""Lifted code is told the dtypes that its own run has."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import pytest
+import torch
+
+from evaluator.child.dtypes import Dtypes
+from evaluator.child.lift import Lift, lifting
+
+HALF = torch.float16
+
+
+class _Model(torch.nn.Module):
+    def __init__(self, function: Callable[..., torch.Tensor]) -> None:
+        super().__init__()
+        self.function = function
+        self.calls = 0
+        self.seen: torch.Tensor
+        self.register_buffer("seen", torch.zeros(1))
+
+    def forward(self, *tensors: torch.Tensor) -> torch.Tensor:
+        self.calls += 1
+        self.seen += 1
+        return self.function(*tensors)
+
+
+def _told(model: _Model, dtypes: Dtypes, *tensors: torch.Tensor) -> Any:
+    def call(given: Any) -> torch.Tensor:
+        found: torch.Tensor = model(*given)
+        return found
+
+    with torch.no_grad():
+        told = dtypes.told(model, call, tensors)
+        with lifting(Lift({})), told:
+            return call(tensors)
+
+
+def _clamped(x: torch.Tensor) -> torch.Tensor:
+    h = x + x
+    return h.clamp(max=60000) if h.dtype == HALF else h
+
+
+def _one_after_the_other(x: torch.Tensor) -> torch.Tensor:
+    return torch.stack([torch.as_tensor(torch.finfo((x * 1).to(kind).dtype).bits) for kind in (HALF, torch.float32)])
+
+
+def _asked_more_often_in_its_own(x: torch.Tensor) -> torch.Tensor:
+    h = x * 4
+    if h.isinf().any():  # not in float64
+        assert h.dtype == HALF
+    return torch.as_tensor(torch.finfo(h.dtype).max)
+
+
+def _of_two(x: torch.Tensor) -> torch.Tensor:
+    return torch.as_tensor(torch.finfo(torch.result_type(x * 1, x.float() * 1)).eps)
+
+
+@pytest.mark.parametrize(
+    ("function", "right"),
+    [
+        (_clamped, [60000.0]),
+        (_one_after_the_other, [16, 32]),
+        (_asked_more_often_in_its_own, 65504.0),
+        (_of_two, torch.finfo(torch.float32).eps),
+        (lambda x: (x / 3).to((x * 1).dtype) * 3, [40000.0]),  # in float64 all the same
+    ],
+)
+def test_what_a_reference_asks_has_its_own_answer(function: Callable[..., torch.Tensor], right: object) -> None:
+    found = _told(_Model(function), Dtypes(), torch.tensor([40000.0], dtype=HALF))
+    assert torch.equal(found.double(), torch.tensor(right, dtype=torch.float64))
+
+
+def test_a_first_run_leaves_nothing_and_who_does_not_ask_has_no_second() -> None:
+    dtypes, x = Dtypes(), torch.ones(2)
+    model = _Model(lambda x: x.mul_(2).to(x.dtype))  # of an input, which keeps it
+    _told(model, dtypes, x)
+    assert (model.calls, model.seen.item(), x.tolist()) == (2, 0.0, [1.0, 1.0])
+    _told(model, dtypes, x)
+    assert model.calls == 3
+
+
+def test_a_first_run_that_fails_tells_nothing() -> None:
+    def function(x: torch.Tensor) -> torch.Tensor:
+        h = x + 1
+        if not model.calls % 2:
+            return torch.as_tensor(torch.finfo(h.dtype).bits)
+        raise ValueError
+
+    model = _Model(function)
+    assert int(_told(model, Dtypes(), torch.ones(1))) == 64
