@@ -23,6 +23,7 @@ from evaluator.state import STRETCHES, Stretch, match_names
 from evaluator.subject import RunReply, Subject
 
 _TOUCHES = 6  # loads that change one element: who looks at every other one passes once in 64
+_EXCHANGES = 2
 _MOST_TOUCHES = 12  # where more tensors than that can be loaded
 _SPARE = 8  # times the bytes of a module's parameters must be free on the device for two more of it
 
@@ -74,13 +75,21 @@ class Loads:
             self._other_numbers(tree, tensors)
 
     def _touched(self, tree: Any, tensors: values.Tensors, like: Expected) -> None:
-        """Loads that change one element each."""
+        """Loads that change one element each, or exchange two."""
         for name, larger in self._touches():
             with reference_at_work(self.sizes):
                 self.oracle.touch(name, larger=larger)
-                (expected,) = self.oracle.targets(tree, [tensors], like)
-            matched = {name: self.matched[name]} if name in self.matched else {}
-            self._renewed(f"one element of {name} changed", tree, tensors, expected, matched, borrowed=True)
+            self._loaded_alone(f"one element of {name} changed", name, tree, tensors, like)
+        for name in values.shuffled(self.oracle.touchable, self.oracle.generator)[:_EXCHANGES]:
+            with reference_at_work(self.sizes):
+                self.oracle.exchange(name)
+            self._loaded_alone(f"two elements of {name} exchanged", name, tree, tensors, like)
+
+    def _loaded_alone(self, what: str, name: str, tree: Any, tensors: values.Tensors, like: Expected) -> None:
+        with reference_at_work(self.sizes):
+            (expected,) = self.oracle.targets(tree, [tensors], like)
+        matched = {name: self.matched[name]} if name in self.matched else {}
+        self._renewed(what, tree, tensors, expected, matched, borrowed=True)
 
     def _touches(self) -> list[tuple[str, bool]]:
         """Which elements are to change, in secret order, and whether slightly: of every tensor one where there are not

@@ -117,11 +117,17 @@ class Oracle:
             other = (wide * (1 + 1 / 64)).to(before.dtype)
         else:
             (other,) = random_parameters({name: (self._made | self._made_buffers)[name]}, self.generator).values()
-        changed = {name: values.with_element_of(before, other, self.generator)}
+        self._load_one(name, values.with_element_of(before, other, self.generator))
+
+    def exchange(self, name: str) -> None:
+        """Two elements of what is `touchable` in each other's place: no sum over it tells."""
+        self._load_one(name, values.with_two_exchanged((self.parameters | self.buffers)[name], self.generator))
+
+    def _load_one(self, name: str, value: torch.Tensor) -> None:
         if name in self.parameters:
-            self.load(self.parameters | changed, self.buffers)
+            self.load(self.parameters | {name: value}, self.buffers)
         else:
-            self.load(self.parameters, self.buffers | changed)
+            self.load(self.parameters, self.buffers | {name: value})
 
     @contextlib.contextmanager
     def stretched(

@@ -386,6 +386,15 @@ def with_element_of(tensor: torch.Tensor, other: torch.Tensor, generator: torch.
     return copy
 
 
+def with_two_exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """A copy of a tensor that has elements, two of which, picked at random, have changed places."""
+    copy = clone(tensor)
+    one, other = torch.randint(tensor.numel(), (2,), generator=generator, device=generator.device).tolist()
+    here, there = (_index(flat, tuple(tensor.shape)) for flat in (one, other))
+    copy[here], copy[there] = tensor[there], tensor[here]
+    return copy
+
+
 def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
     index = []
     for size in reversed(shape):
