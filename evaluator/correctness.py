@@ -97,7 +97,7 @@ class Checker:
         if isinstance(ready, Rejection):
             raise ready
         if ready is None:
-            self.report.skipped.append(sizes.shown_label)
+            self.report.skipped += [] if sizes.layout else [sizes.shown_label]
             return
         self.report.skipped += ready.skipped
         if not ready.oracle.lifts:

@@ -3,27 +3,32 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Sequence
 
 import torch
 
 from evaluator import values
 
-_OUTER_AXES = 3
-_FIRST, _OTHERS = "of the first transposed", "of all but the first transposed"
-_EVERY_OTHER, _OUTER = "of every other element", "of outer axes exchanged"
-LAYOUTS = ("rows apart", "transposed", "from an odd offset", _FIRST, _OTHERS, _EVERY_OTHER, _OUTER)
+_AXES = 3  # at least, for axes to be exchanged but the last two
+_ALONE = 3  # inputs of which each is laid out otherwise alone, since a kernel may look at one of them
+_TRANSPOSED, _EVERY_OTHER, _OUTER = "transposed", "of every other element", "of outer axes exchanged"
+_ROTATED, _BACK, _CHANNELS_LAST = "of axes rotated", "of axes rotated back", "of channels last"
+_CHANNELS = {4: torch.channels_last, 5: torch.channels_last_3d}
+_LEAST_AXES = {_TRANSPOSED: 2, _OUTER: _AXES, _ROTATED: _AXES, _BACK: _AXES}
+_LAYOUTS = ("rows apart", _TRANSPOSED, "from an odd offset", _EVERY_OTHER, _OUTER, _ROTATED, _BACK, _CHANNELS_LAST)
+_EVERY = "inputs"
+_WHOSE = {_EVERY: range(1 << 30), **{f"input {n + 1} alone": range(n, n + 1) for n in range(_ALONE)}}
+_WHOSE["all but the first input"] = range(1, 1 << 30)
+NAMES = tuple(f"{whose} {layout}" for layout in _LAYOUTS for whose in _WHOSE)
 
 
-def laid_out(tensors: Sequence[torch.Tensor], layout: str) -> values.Tensors:
-    """The same values in memory of another layout, as a caller's slice or transpose gives; each tensor that can be, or
-    some, since a kernel may look at one of them alone. As they are for no layout ("")."""
-    if not layout:
-        return tuple(tensors)
-    if layout in (_FIRST, _OTHERS):
-        pairs = enumerate(tensors)
-        return tuple(_laid_out(t, "transposed") if (index == 0) is (layout == _FIRST) else t for index, t in pairs)
-    return tuple(_laid_out(tensor, layout) for tensor in tensors)
+def laid_out(tensors: values.Tensors, name: str) -> values.Tensors:
+    """The same values in memory of another layout, one of NAMES, as a caller's slice or transpose gives: those inputs
+    that can be and are meant. As they are for no name ("")."""
+    for whose, places in _WHOSE.items():
+        layout = name.removeprefix(f"{whose} ")
+        if layout in _LAYOUTS and (whose == _EVERY or len(tensors) > 1):
+            return tuple(_laid_out(t, layout) if place in places else t for place, t in enumerate(tensors))
+    return tuple(tensors)
 
 
 def _gaps(like: torch.Tensor) -> torch.Tensor:
@@ -32,12 +37,18 @@ def _gaps(like: torch.Tensor) -> torch.Tensor:
 
 
 def _laid_out(tensor: torch.Tensor, layout: str) -> torch.Tensor:
-    if tensor.ndim == 0 or (tensor.ndim == 1 and layout == "transposed"):
+    if tensor.ndim < _LEAST_AXES.get(layout, 1) or (layout == _CHANNELS_LAST and tensor.ndim not in _CHANNELS):
         return tensor
-    if layout == "transposed":
+    if layout == _TRANSPOSED:
         return tensor.transpose(-1, -2).contiguous().transpose(-1, -2)
     if layout == _OUTER:
-        return tensor if tensor.ndim < _OUTER_AXES else tensor.transpose(0, 1).contiguous().transpose(0, 1)
+        return tensor.transpose(0, 1).contiguous().transpose(0, 1)
+    if layout == _ROTATED:
+        return tensor.movedim(-1, 0).contiguous().movedim(0, -1)
+    if layout == _BACK:
+        return tensor.movedim(0, -1).contiguous().movedim(-1, 0)
+    if layout == _CHANNELS_LAST:
+        return tensor.contiguous(memory_format=_CHANNELS[tensor.ndim])
     if layout == _EVERY_OTHER:
         pairs = torch.stack([tensor, _gaps(tensor)], -1)
         return pairs.reshape(*tensor.shape[:-1], -1)[..., ::2]

@@ -27,7 +27,7 @@ class Sizes:
     sizes: Mapping[str, Any]
     hidden: bool = False
     adversarial: bool = True
-    layout: str = ""  # one of layouts.LAYOUTS; dense where there is none
+    layout: str = ""  # one of layouts.NAMES; dense where there is none
 
     @property
     def shown_label(self) -> str:
@@ -64,8 +64,8 @@ def sizes_to_check(problem: Problem, workloads: Sequence[Workload]) -> Iterator[
     yield from varied_sizes(problem, workloads)
     if problem.domain is Domain.GENERAL:
         first = next(w for w in workloads if not w.held_out)
-        for layout in layouts.LAYOUTS:
-            yield Sizes(f"{first.name}, inputs {layout}", first.sizes, adversarial=False, layout=layout)
+        for layout in layouts.NAMES:
+            yield Sizes(f"{first.name}, {layout}", first.sizes, adversarial=False, layout=layout)
     for workload in workloads:
         if workload.held_out:
             yield Sizes(workload.name, workload.sizes, hidden=True)

@@ -62,8 +62,6 @@ def test_one_change_is_one_element_or_one_pair() -> None:
     "tensor",
     [
         torch.randn(4),
-        torch.ones(1, dtype=torch.bool),
-        torch.tensor(True),
         torch.arange(0, 40, 5),
         torch.tensor([0, 0, 1, 1, 2]),
         torch.full((5,), 0),
@@ -73,6 +71,13 @@ def test_one_change_is_one_element_or_one_pair() -> None:
 )
 def test_other_things_are_left_alone(tensor: torch.Tensor) -> None:
     assert constants.disturbed(tensor, draw(), 4) is None
+
+
+def test_what_has_one_element_is_varied_too() -> None:
+    for flag in (torch.ones(1, dtype=torch.bool), torch.tensor(False)):
+        assert torch.equal(constants.disturbed(flag, draw(), 4), ~flag)
+    assert constants.disturbed(torch.tensor([48]), draw(), 1) == 47
+    assert constants.disturbed(torch.tensor(0), draw(), 4) is None
 
 
 def task(forward: str, inputs: str) -> Problem:

@@ -267,7 +267,7 @@ def test_a_general_domain_has_other_layouts(judge: Judge) -> None:
     task = read_problem(problem().source + '\nDOMAIN = "general"\n', "general")
     found = judge.judge(task, candidate(DENSE_ONLY), eager_only(judge, task))
     assert found.verdict is Verdict.INCORRECT_VALUES, (found.reason, found.evidence)
-    assert "rows apart" in found.evidence["workload"]
+    assert found.evidence["workload"] == "small, inputs rows apart"
 
 
 MUTATING = """import torch

@@ -80,7 +80,7 @@ def test_no_zeros_lie_behind_a_tensor() -> None:
 
 
 def test_a_caller_s_gaps_hold_no_zeros() -> None:
-    (apart,) = layouts.laid_out((torch.ones(4, 6),), "rows apart")
+    (apart,) = layouts.laid_out((torch.ones(4, 6),), "inputs rows apart")
     assert torch.equal(apart, torch.ones(4, 6))
     assert bool(apart.as_strided((4, 9), (9, 1))[:3, 6:].isnan().all())
 
@@ -131,8 +131,14 @@ def test_fresh_memory_is_known_where_an_element_has_several_bytes() -> None:
 
 
 def test_other_layouts_hold_the_same_values() -> None:
-    tensors = (torch.randn(4, 5, 6), torch.randn(3, 6), torch.randn(()))
-    for layout in layouts.LAYOUTS:
-        made = layouts.laid_out(tensors, layout)
-        assert all(map(torch.equal, made, tensors)), layout
-        assert any(a.stride() != b.stride() or a.storage_offset() for a, b in zip(made, tensors, strict=True)), layout
+    tensors = (torch.randn(2, 3, 4, 5), torch.randn(()), torch.randn(7))
+    for name in layouts.NAMES:
+        made = layouts.laid_out(tensors, name)
+        assert all(map(torch.equal, made, tensors)), name
+        moved = [a.stride() != b.stride() or a.storage_offset() > 0 for a, b in zip(made, tensors, strict=True)]
+        assert moved[0] or not name.startswith(("inputs", "input 1")), name
+        assert not moved[0] or name.startswith(("inputs", "input 1")), name
+        assert not moved[1], "a single number has one layout"
+    assert layouts.laid_out(tensors, "input 3 alone of every other element")[2].stride() == (2,)
+    assert layouts.laid_out(tensors, "inputs of channels last")[0].is_contiguous(memory_format=torch.channels_last)
+    assert layouts.laid_out(tensors, "") == tensors
