@@ -72,9 +72,8 @@ _SYNTHESIS = ("bench.synthesis", "--device", "cuda", "--output", "bench/results/
 STEPS = (
     Step("optimize", _OPTIMIZE, usual_s=400, limit_s=580),
     Step("tests", (*_PYTEST, "--ignore", _ADVERSARIAL, "tests/gpu"), usual_s=210, limit_s=540),
-    Step("rate", ("bench.rate", _CHECKOUT, *_CUDA), usual_s=200, limit_s=900),
-    Step("rate_inline", ("bench.rate", _CHECKOUT, "--load-inline", *_CUDA), usual_s=200, limit_s=900),
-    Step("rate_profile", ("bench.sampler", _PROFILE, "bench.rate", _CHECKOUT, "--ours-alone", *_CUDA), 120, 400),
+    Step("rate", ("bench.rate", _CHECKOUT, "--kinds", "plain", "inline", "--judges", "1", "3", *_CUDA), 500, 900),
+    Step("rate_profile", ("bench.rate", _CHECKOUT, "--ours-alone", "--sample", _PROFILE, *_CUDA), 120, 400),
     Step("aa", ("bench.judge", "aa", "--confirms", "40", *_CUDA, *_to("aa-cuda")), usual_s=60, limit_s=900),
     Step("power", ("bench.judge", "power", "--confirms", "50", *_CUDA, *_to("power-cuda")), usual_s=60, limit_s=900),
     Step("mutation", ("bench.mutation", "--repeats", "20", *_CUDA), usual_s=60, limit_s=900),

@@ -1,18 +1,21 @@
 """How many kernels a minute the judge gets through on a GPU, beside KernelBench's own evaluation of the same files.
 
-    python -m bench.rate CHECKOUT [--device cuda:0] [--budget-s 520] [--load-inline] [--ours-alone] [--shard I/N]
-        [--resume] [--output FILE]
+    python -m bench.rate CHECKOUT [--device cuda:0] [--budget-s 520] [--kinds plain inline] [--judges 1 3]
+        [--ours-alone] [--sample FILE] [--shard I/N] [--resume] [--output FILE]
 
 CHECKOUT is a checkout of https://github.com/ScalingIntelligence/KernelBench (MIT); its evaluation runs as its own
 script runs it: a fresh spawned process per file, 5 correctness trials, 100 timed trials of the kernel and of the
-reference by CUDA events. Ours judges the same files with the same references, at least 100 timed calls of each. Builds
-are done ahead, outside both times, in as many processes as there are cores: for KernelBench what `load_inline` and
-Triton keep on disk, by running each file once; for ours by the build stage. A folder without its history says its
-revision in a file REVISION. --ours-alone leaves KernelBench out, and says nothing of a ratio: it is for looking where
-our time goes (`python -m bench.sampler FILE bench.rate ...`).
+reference by CUDA events. Ours judges the same files with the same references, at least 100 timed calls of each, by one
+judge or by several that share the GPU, as the workers of a service do (KernelBench has no lock: two of its evaluations
+at once would time each other). Builds are done ahead, outside both times, in as many processes as there are cores: for
+KernelBench what `load_inline` and Triton keep on disk, by running each file once; for ours by the build stage. Of kind
+"inline" are fifty files of which a third of those in CUDA C++ are built by `load_inline`. A folder without its history
+says its revision in a file REVISION. --ours-alone leaves KernelBench out, and says nothing of a ratio: it is for
+looking where our time goes, which --sample writes of one judge (see bench/sampler.py); that slows it down.
 
-Problem by problem, first one then the other, as long as the budget lasts. Appends a JSON line per file, and at the end
-one with the rates and their ratio, which is formed of lines of this run alone: never across two leases.
+Appends a JSON line per file, and at the end one for each kind and number of judges with the rates and their ratio,
+which is formed of lines of this run alone: never across two leases. --resume leaves out problems of which an earlier
+run has every file.
 """
 
 from __future__ import annotations
@@ -33,18 +36,17 @@ from pathlib import Path
 from typing import Any
 
 from bench import machine, rate_kernelbench
-from bench.judge import eager_only
 from bench.rate_files import File, files
+from bench.rate_judges import candidate, together
 from evaluator.build import build
 from evaluator.built import FOLDER_VARIABLE
 from evaluator.judge import Judge
-from evaluator.languages import detect
 from evaluator.problem import read_problem
 from evaluator.serve import make_backend
-from evaluator.types import Candidate, Problem, Verdict
 
 RESULTS = Path(__file__).parent / "results"
 KERNELBENCH, OURS = "kernelbench", "ours"
+KINDS = ("plain", "inline")
 TRIALS = 100
 _AHEAD_S = 180.0
 _FILE_S = 120.0
@@ -53,7 +55,7 @@ _FILE_S = 120.0
 class Log:
     """JSON lines, appended to."""
 
-    def __init__(self, path: Path, *, resume: bool) -> None:
+    def __init__(self, path: Path, resume: bool) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         before = path.read_text(encoding="utf-8").splitlines() if resume and path.exists() else []
         self.known = {(e["who"], e["file"]) for e in map(json.loads, before) if "file" in e}
@@ -100,7 +102,7 @@ def build_one(work: tuple[str, File, str, str]) -> tuple[str, float, str]:
         if who == KERNELBENCH:
             rate_kernelbench.evaluate(one.problem, one.source, one.backend, folder, device, 1)
         else:
-            build(_builder(device), read_problem(one.problem, one.name), _candidate(one))
+            build(_builder(device), read_problem(one.problem, "rate"), candidate(one))
     except Exception as error:  # noqa: BLE001  a third of the files are wrong, some of them in any way
         failed = f"{type(error).__name__}: {error}".splitlines()[0][:200]
     return one.name, time.monotonic() - start, failed
@@ -110,10 +112,6 @@ def build_one(work: tuple[str, File, str, str]) -> tuple[str, float, str]:
 def _builder(device: str) -> Judge:
     """This process's judge, as a worker of the build queue has one. Its cages end when this process does."""
     return Judge(make_backend(device))
-
-
-def _candidate(one: File) -> Candidate:
-    return Candidate(source=one.source, language=detect(one.source), proposer="bench")
 
 
 def theirs(one: File, folder: Path, device: str) -> dict[str, Any]:
@@ -128,41 +126,44 @@ def theirs(one: File, folder: Path, device: str) -> dict[str, Any]:
     return {**found, "wall_s": round(time.monotonic() - start, 3)}
 
 
-def ours(judge: Judge, problem: Problem, one: File) -> dict[str, Any]:
-    """The same file through the judge."""
-    start = time.monotonic()
-    found = judge.judge(problem, _candidate(one), eager_only(judge, problem))
-    wall_s = time.monotonic() - start
-    timed = [sum(m.diagnostics["round_calls"]) * m.diagnostics["pairs"] // 2 for m in found.measurements]
-    return {
-        "outcome": f"{found.verdict}: {found.reason}"[:300],
-        "passed": found.verdict is Verdict.PASSED,
-        "wall_s": round(wall_s, 3),
-        "stages_s": dict(found.duration_s),
-        "timed_calls": min(timed, default=0),
+def summary(
+    kind: str,
+    judges: int,
+    some: Sequence[File],
+    lines: Sequence[dict[str, Any]],
+    wall_s: float,
+    ahead_s: dict[str, float],
+) -> dict[str, Any]:
+    """Rates over the files of one kind, and a ratio if both have judged them. Ours took `wall_s` for all of them."""
+    names = {one.name for one in some}
+    mine = [
+        e for e in lines if e["file"] in names and (e["who"], e.get("judges"), e.get("kind")) == (OURS, judges, kind)
+    ]
+    found: dict[str, Any] = {
+        "summary": "rate",
+        "kind": kind,
+        "judges": judges,
+        "files": len(mine),
+        "built_ahead_s": ahead_s,
     }
-
-
-def summary(lines: Sequence[dict[str, Any]], ahead_s: dict[str, float]) -> dict[str, Any]:
-    """Rates over the files that everybody has judged in this run; a ratio, if there are two."""
-    both = set.intersection(*({e["file"] for e in lines if e["who"] == who} for who in ahead_s))
-    found: dict[str, Any] = {"summary": "rate", "files": len(both), "built_ahead_s": ahead_s}
-    for who in ahead_s:
-        mine = [e for e in lines if e["who"] == who and e["file"] in both]
-        if not mine:
-            return found
-        found[who] = {
-            "per_minute": round(60 * len(mine) / sum(e["wall_s"] for e in mine), 2),
-            "right_answers": sum(e["passed"] == e["right"] for e in mine),
-            "median_passing_s": _median([e["wall_s"] for e in mine if e["passed"]]),
-            "median_rejected_s": _median([e["wall_s"] for e in mine if not e["passed"]]),
-        }
-    passing = [e["stages_s"] for e in lines if e["who"] == OURS and e["passed"]]
-    refused = [e["stages_s"] for e in lines if e["who"] == OURS and not e["passed"]]
-    found[OURS]["passing_stages_s"], found[OURS]["rejected_stages_s"] = _stages(passing), _stages(refused)
+    theirs = [e for e in lines if e["file"] in names and e["who"] == KERNELBENCH]
+    if len(theirs) == len(names):
+        found[KERNELBENCH] = _rates(theirs, sum(e["wall_s"] for e in theirs))
+    found[OURS] = _rates(mine, wall_s)
+    for name, passed in (("passing_stages_s", True), ("rejected_stages_s", False)):
+        found[OURS][name] = _stages([e["stages_s"] for e in mine if e["passed"] is passed])
     if KERNELBENCH in found:
         found["ratio"] = round(found[OURS]["per_minute"] / found[KERNELBENCH]["per_minute"], 2)
     return found
+
+
+def _rates(some: Sequence[dict[str, Any]], wall_s: float) -> dict[str, Any]:
+    return {
+        "per_minute": round(60 * len(some) / wall_s, 2),
+        "right_answers": sum(e["passed"] == e["right"] for e in some),
+        "median_passing_s": _median([e["wall_s"] for e in some if e["passed"]]),
+        "median_rejected_s": _median([e["wall_s"] for e in some if not e["passed"]]),
+    }
 
 
 def _median(values: Sequence[float]) -> float | None:
@@ -186,55 +187,86 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("checkout", type=Path)
     made.add_argument("--device", default="cuda:0")
-    made.add_argument("--budget-s", type=float, default=520.0)
+    made.add_argument("--budget-s", type=float, default=520.0, help="nothing more is begun after so many seconds")
     made.add_argument("--shard", default="1/1", help="I/N: every N-th problem from the I-th")
-    made.add_argument("--load-inline", action="store_true", help="some of the CUDA files are built by load_inline")
+    made.add_argument("--kinds", nargs="+", choices=KINDS, default=["plain"], help="which fifty files")
+    made.add_argument(
+        "--judges", nargs="+", type=int, default=[1], help="how many of ours at once, one after the other"
+    )
     made.add_argument("--ours-alone", action="store_true", help="without KernelBench")
-    made.add_argument("--resume", action="store_true", help="leave out files that the output has of both")
+    made.add_argument("--sample", type=Path, help="a file for where the first judge's time goes")
+    made.add_argument("--resume", action="store_true", help="leave out problems that the output has")
     made.add_argument("--output", type=Path)
     return made
+
+
+class Run:
+    """One run on one machine."""
+
+    def __init__(self, options: argparse.Namespace, folder: Path) -> None:
+        self._options, self._folder = options, folder
+        self._end = time.monotonic() + options.budget_s
+        self._log = Log(
+            options.output or RESULTS / f"rate{'-alone' if options.ours_alone else ''}.jsonl", options.resume
+        )
+        self._lease = {"lease": Path("/proc/sys/kernel/random/boot_id").read_text().strip(), "run": uuid.uuid4().hex}
+        index, _, count = options.shard.partition("/")
+        self._sets = {}
+        for kind in options.kinds:
+            every = files(load_inline=kind == "inline")
+            names = list(dict.fromkeys(one.problem for one in every))[int(index) - 1 :: int(count)]
+            known = {p for p in names if all((OURS, f.name) in self._log.known for f in every if f.problem == p)}
+            wanted = [p for p in names if p not in known] or names  # of what is known all, everything is measured again
+            self._sets[kind] = [one for one in every if one.problem in wanted]
+        self._lines: list[dict[str, Any]] = []
+
+    def go(self) -> list[dict[str, Any]]:
+        """Everything that the budget lasts for. Returns the summaries."""
+        options = self._options
+        about = {"kernelbench": _revision(options.checkout), "trials": TRIALS, "kinds": options.kinds}
+        self._log.add({"about": machine.describe(), **self._lease, **about})
+        every = list({one.name: one for some in self._sets.values() for one in some}.values())
+        whose = (OURS,) if options.ours_alone else (OURS, KERNELBENCH)
+        ahead_s = compile_ahead(every, whose, self._folder, options.device)
+        took = {}
+        for number, (kind, judges) in enumerate((k, j) for k in self._sets for j in options.judges):
+            if number == 1 and not options.ours_alone:
+                self._theirs(every)  # in the middle: neither has the machine while it is cold
+            if time.monotonic() < self._end:
+                took[kind, judges] = self._ours(kind, judges)
+        if len(self._sets) * len(options.judges) == 1 and not options.ours_alone:
+            self._theirs(every)
+        made = [summary(k, j, self._sets[k], self._lines, wall_s, ahead_s) for (k, j), wall_s in took.items()]
+        for one in made:
+            self._log.add({**one, **self._lease})
+        return made
+
+    def _theirs(self, every: Sequence[File]) -> None:
+        for one in every:
+            if time.monotonic() < self._end:
+                self._note(KERNELBENCH, one, theirs(one, self._folder, self._options.device))
+
+    def _ours(self, kind: str, judges: int) -> float:
+        def note(one: File, found: dict[str, Any]) -> None:
+            self._note(OURS, one, {**found, "judges": judges, "kind": kind})
+
+        _, wall_s = together(self._sets[kind], self._options.device, judges, note, self._options.sample)
+        return wall_s
+
+    def _note(self, who: str, one: File, found: dict[str, Any]) -> None:
+        self._lines.append({"who": who, "file": one.name, "right": one.right, **found, **self._lease})
+        self._log.add(self._lines[-1])
 
 
 def main() -> int:
     options = parser().parse_args()
     sys.path.insert(0, str(options.checkout / "src"))
     os.environ["PYTHONPATH"] = os.pathsep.join([str(options.checkout / "src"), os.environ.get("PYTHONPATH", "")])
-    kind = ("inline" if options.load_inline else "plain") + ("-ours" if options.ours_alone else "")
-    whose = (OURS,) if options.ours_alone else (KERNELBENCH, OURS)
-    log = Log(options.output or RESULTS / f"rate-{kind}.jsonl", resume=options.resume)
-    lease = {"lease": Path("/proc/sys/kernel/random/boot_id").read_text().strip(), "run": uuid.uuid4().hex}
-    revision = _revision(options.checkout)
-    log.add({"about": machine.describe(), **lease, "kernelbench": revision, "trials": TRIALS, "kind": kind})
-    index, _, count = options.shard.partition("/")
-    every = files(load_inline=options.load_inline)
-    if all((OURS, one.name) in log.known for one in every):
-        log.known.clear()  # there is nothing to go on with: every file is measured again
-    names = list(dict.fromkeys(one.problem for one in every))[int(index) - 1 :: int(count)]
-    lines: list[dict[str, Any]] = []
-    end = time.monotonic() + options.budget_s
     with tempfile.TemporaryDirectory(prefix="warpwright-rate-") as name:
         folder = Path(name)
         os.environ |= {FOLDER_VARIABLE: str(folder / "built"), "TRITON_CACHE_DIR": str(folder / "triton")}
-        left = [one for one in every if one.problem in names and (OURS, one.name) not in log.known]
-        ahead_s = compile_ahead(left, whose, folder, options.device)
-        judge = Judge(make_backend(options.device))
-        try:
-            judge.warm()  # as in a service that runs; KernelBench has nothing of the kind
-            for source in names:
-                some = [one for one in every if one.problem == source]
-                if time.monotonic() > end or all((OURS, one.name) in log.known for one in some):
-                    continue
-                problem = read_problem(source, some[0].name)
-                for who in whose:
-                    for one in some:
-                        found = theirs(one, folder, options.device) if who == KERNELBENCH else ours(judge, problem, one)
-                        lines.append({"who": who, "file": one.name, "right": one.right, **found, **lease})
-                        log.add(lines[-1])
-        finally:
-            judge.close()
-    result = {**summary(lines, ahead_s), **lease}
-    log.add(result)
-    print(f"rate: {json.dumps(result)}")
+        for one in Run(options, folder).go():
+            print(f"rate: {json.dumps(one)}")
     return 0
 
 

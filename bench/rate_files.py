@@ -182,7 +182,8 @@ class File:
 
 
 def files(*, load_inline: bool = False) -> list[File]:
-    """Fifty of them, the same ones every time; seventeen are wrong."""
+    """Fifty of them, the same ones every time; seventeen are wrong. With `load_inline` some of the CUDA files are built
+    by it, under names of their own."""
     found = []
     for number, op in enumerate(OPS):
         problem = _PROBLEM.format(torch=op.torch, rows=ROWS, columns=COLUMNS)
@@ -197,7 +198,7 @@ def files(*, load_inline: bool = False) -> list[File]:
             if wrong_cuda
             else ("cuda_512", _cuda(op, 512), "cuda", True, False),
         ]
-        found += [File(f"{op.name}_{kind}", problem, source, backend, right, built)
+        found += [File(f"{op.name}_{kind}{'_inline' if built else ''}", problem, source, backend, right, built)
                   for kind, source, backend, right, built in made]  # fmt: skip
     return found
 

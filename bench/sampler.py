@@ -1,4 +1,4 @@
-"""Where a process's main thread spends its time: `python -m bench.sampler FILE MODULE [ARGUMENTS]`.
+"""Where a thread spends its time: `python -m bench.sampler FILE MODULE [ARGUMENTS]` for a module's main thread.
 
 Runs a module as `python -m` does, looks at its main thread every few milliseconds, and writes when it ends, as JSON
 lines, the seconds by function of this repository: in it or what it calls, and in itself. Unlike cProfile it hardly
@@ -31,9 +31,15 @@ class Sampler:
         self._thread = threading.Thread(target=self._run, daemon=True)
         self._thread.start()
 
-    def stop(self) -> None:
+    def stop(self, target: Path) -> None:
+        """Write what was seen, most time first."""
         self._done.set()
         self._thread.join()
+        rows = [
+            {"where": where, "inclusive_s": round(spent_s, 3), "own_s": round(self.own_s[where], 3)}
+            for where, spent_s in self.inclusive_s.most_common()
+        ]
+        target.write_text("".join(json.dumps(row) + "\n" for row in rows))
 
     def _run(self) -> None:
         last = time.perf_counter()
@@ -66,12 +72,7 @@ def main() -> None:
     try:
         runpy.run_module(module, run_name="__main__", alter_sys=True)
     finally:
-        sampler.stop()
-        rows = [
-            {"where": where, "inclusive_s": round(spent_s, 3), "own_s": round(sampler.own_s[where], 3)}
-            for where, spent_s in sampler.inclusive_s.most_common()
-        ]
-        Path(target).write_text("".join(json.dumps(row) + "\n" for row in rows))
+        sampler.stop(Path(target))
 
 
 if __name__ == "__main__":

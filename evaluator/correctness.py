@@ -314,6 +314,7 @@ class Checker:
 
     def _spared(self, oracle: Oracle, tree: Any, case: Case, outputs: Sequence[torch.Tensor]) -> dict[str, Any] | None:
         """As `_finding`, but what can be told of wrong outputs at a second look alone."""
+        self.candidate.give_way()
         if self._finding(case, outputs) is None:
             return None
         if case.nan_spreads:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import secrets
 import traceback
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
@@ -25,7 +25,6 @@ from evaluator.correctness import Checker, Report
 from evaluator.devices.base import DeviceBackend
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.languages import adapter
-from evaluator.lock import device_lock
 from evaluator.oracle import Oracle, candidate_state
 from evaluator.plain import is_plain
 from evaluator.room import Room
@@ -51,7 +50,6 @@ from evaluator.types import (
     Workload,
 )
 
-_LOCK_S = 600.0
 _KEPT_SHARE, _KEPT_BYTES = 1 / 16, 256 << 20  # of a GPU's memory, and where there is none: for KeptCases
 _JUDGE_RULES = Rules()
 _FAULTS = (Verdict.RUNTIME_ERROR, Verdict.TIMEOUT, Verdict.OUT_OF_MEMORY, Verdict.INTERNAL_ERROR)
@@ -94,15 +92,15 @@ class Judge:
             with suppress(EvaluatorError), self.shared():
                 self.room.warm()
 
-    def shared(self) -> AbstractContextManager[Callable[[], bool]]:
-        """While entered, nobody times anything on the device; tells whether somebody waits to. Never entered twice."""
-        return device_lock(self.device.uuid, exclusive=False, timeout_s=_LOCK_S)
+    def shared(self) -> AbstractContextManager[None]:
+        """While entered, nobody times anything on the device (`Turns.shared`). Never entered twice."""
+        return self.room.turns.shared()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """While entered, nobody else uses the device: what is timed is timed in here."""
         self.room.settle()
-        with device_lock(self.device.uuid, exclusive=True, timeout_s=_LOCK_S):
+        with self.room.turns.alone():
             yield
 
     # ------------------------------------------------------------ judge
@@ -115,7 +113,7 @@ class Judge:
         clock = Clockwork()
         try:
             self.probe()
-            self.room.replenish(self.shared)
+            self.room.replenish()
             return self.left_out.surviving(problem, lambda: self._judge(problem, candidate, baseline, clock))
         except Rejection as found:
             return self.refusal(problem, candidate, found, clock)
@@ -226,20 +224,23 @@ class Judge:
         shown = [workload for workload in workloads if not workload.held_out]
         for workload in shown:
             modes = [baseline.fastest(workload.name).mode] if baseline is not None else list(self.room.modes())
-            oracle = Oracle(problem, reference, workload.sizes, generator)
-            buffers = self.constructed(subject, oracle, problem, Stage.TIMING)
+            with self.shared():
+                oracle = Oracle(problem, reference, workload.sizes, generator)
+                buffers = self.constructed(subject, oracle, problem, Stage.TIMING)
             contenders = [Contender("candidate", subject, suspect=True, buffers=buffers, plain=plain)]
             contenders += [self.room.contender(problem, workload, mode, oracle) for mode in modes]
-            with self.alone():
+            with self.shared():
                 first_s = first_call_limit_s(candidate)
                 bench = Bench(self.room, workload, oracle, contenders, first_call_s=first_s)
-                try:
+            try:
+                with self.alone():
                     watched = None if ran else Watched("candidate", FOR_LIBRARIES if strict else BRIEFLY)
                     ran = bench.run(_JUDGE_RULES, watched) or ran
-                finally:
+                    measurements.append(bench.measurement("candidate", modes, self.floor_us(bench)))
+            finally:
+                with self.shared():
                     bench.close(ending=["candidate"] if workload is shown[-1] else [])
             fastest = min(modes, key=lambda mode: bench.baseline_time(mode).median_us)
-            measurements.append(bench.measurement("candidate", modes, self.floor_us(bench)))
             for against in dict.fromkeys([*modes, "fastest"]):
                 over = fastest if against == "fastest" else against
                 logs.setdefault(against, []).append((workload, bench.official_log_ratios(over, "candidate")))

@@ -11,13 +11,13 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 
 from evaluator.errors import LockTimeout
 
-_POLL_S = 0.002
+_POLL_S = 0.0005
 
 
 def reserve_core(cpus: set[int]) -> tuple[int, frozenset[int]]:
@@ -26,44 +26,59 @@ def reserve_core(cpus: set[int]) -> tuple[int, frozenset[int]]:
     return core, frozenset(cpus - {core}) or frozenset({core})
 
 
+class Hold:
+    """The device `key` in the hands of one thread: made by `device_lock`."""
+
+    def __init__(self, key: str, gate: int, body: int, timeout_s: float) -> None:
+        self._key, self._gate, self._body, self._timeout_s = key, gate, body, timeout_s
+
+    def take(self, *, exclusive: bool) -> None:
+        """Let go of the device if it is held, let whoever waits at the gate go first, and hold it, alone or shared.
+        Raises LockTimeout."""
+        deadline = time.monotonic() + self._timeout_s
+        fcntl.flock(self._body, fcntl.LOCK_UN)
+        self._acquire(self._gate, fcntl.LOCK_EX, deadline)
+        try:
+            self._acquire(self._body, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, deadline)
+        finally:
+            fcntl.flock(self._gate, fcntl.LOCK_UN)
+
+    def is_awaited(self) -> bool:
+        """Whether somebody waits at the gate: who holds the device for long, for work that can be broken off, then
+        lets go and asks again."""
+        try:
+            fcntl.flock(self._gate, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except BlockingIOError:
+            return True
+        fcntl.flock(self._gate, fcntl.LOCK_UN)
+        return False
+
+    def _acquire(self, fd: int, kind: int, deadline: float) -> None:
+        while True:
+            try:
+                fcntl.flock(fd, kind | fcntl.LOCK_NB)
+                return
+            except BlockingIOError:
+                if time.monotonic() > deadline:
+                    raise LockTimeout(f"device {self._key} is held by somebody else") from None
+                time.sleep(_POLL_S)
+
+
 @contextmanager
-def device_lock(key: str, *, exclusive: bool, timeout_s: float) -> Iterator[Callable[[], bool]]:
+def device_lock(key: str, *, exclusive: bool, timeout_s: float) -> Iterator[Hold]:
     """Hold the device `key`, alone or shared. Raises LockTimeout. Never to be entered twice by one thread.
 
     Not fair by itself: a stream of shared holders can delay an exclusive one, so those first pass a gate that an
-    exclusive waiter keeps shut. Yields what tells whether somebody waits there: who holds the device for long, for
-    work that can be broken off, then lets go and asks again.
+    exclusive waiter keeps shut.
     """
-    deadline = time.monotonic() + timeout_s
     gate, body = _open(key, "gate"), _open(key, "lock")
     try:
-        _acquire(gate, fcntl.LOCK_EX, deadline, key)
-        _acquire(body, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, deadline, key)
-        fcntl.flock(gate, fcntl.LOCK_UN)
-        yield lambda: _is_shut(gate)
+        hold = Hold(key, gate, body, timeout_s)
+        hold.take(exclusive=exclusive)
+        yield hold
     finally:
         os.close(gate)
         os.close(body)
-
-
-def _is_shut(gate: int) -> bool:
-    try:
-        fcntl.flock(gate, fcntl.LOCK_SH | fcntl.LOCK_NB)
-    except BlockingIOError:
-        return True
-    fcntl.flock(gate, fcntl.LOCK_UN)
-    return False
-
-
-def _acquire(fd: int, kind: int, deadline: float, key: str) -> None:
-    while True:
-        try:
-            fcntl.flock(fd, kind | fcntl.LOCK_NB)
-            return
-        except BlockingIOError:
-            if time.monotonic() > deadline:
-                raise LockTimeout(f"device {key} is held by somebody else") from None
-            time.sleep(_POLL_S)
 
 
 def _open(key: str, suffix: str) -> int:

@@ -398,6 +398,7 @@ class Oracle:
         inputs: Sequence[torch.Tensor],
     ) -> Expected:
         """`near` are results that an honest implementation may come as far from the right one as."""
+        self.subject.give_way()
         targets, limits = [], []
         for mine, oracle, *others in zip(own[1], wide[1], *(tensors for _, tensors in near), strict=True):
             target = Target(oracle, mine, inputs)

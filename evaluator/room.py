@@ -21,8 +21,9 @@ from evaluator.errors import ChildError, ChildFault
 from evaluator.languages.base import LanguageAdapter
 from evaluator.oracle import Oracle
 from evaluator.pool import ChildPool
-from evaluator.spares import Held, Spares
+from evaluator.spares import Spares
 from evaluator.subject import Subject, ask_to_set_up
+from evaluator.turns import Turns
 from evaluator.types import DeviceKind, Language, Problem, Workload
 
 _KEPT_COMPARATORS = 12
@@ -48,6 +49,7 @@ class Room:
 
     def __init__(self, backend: DeviceBackend) -> None:
         self.backend = backend
+        self.turns = Turns(backend)
         self._pools: dict[str, ChildPool] = {}
         self._pools_lock = threading.Lock()
         self._comparators: OrderedDict[tuple[str, str, str], Subject] = OrderedDict()
@@ -56,7 +58,7 @@ class Room:
         self._runtime_files: Mapping[str, bytes] | None = None
         wanted = _SPARES if backend.kind is DeviceKind.CUDA else 0  # a CPU forks one in a hundredth of a second
         device = str(backend.torch_device)
-        self._spares = Spares(self.pool, lambda child: ask_to_set_up(child, device), wanted)
+        self._spares = Spares(self.pool, lambda child: ask_to_set_up(child, device), wanted, self.turns.in_background)
         self._ender = ThreadPoolExecutor(1, thread_name_prefix="ends-children")
         self._ending: list[Future[None]] = []
 
@@ -116,7 +118,9 @@ class Room:
     def start(self, pool: ChildPool, source: str, kind: str, **how: Any) -> Subject:
         """As `Subject.start`, with a child that waits already if `pool` is the one that those come from."""
         spares = self._spares if pool is self._pools.get(_PLAIN) else None
-        return Subject.start(pool, self.backend, source, kind, spares=spares, **how)
+        subject = Subject.start(pool, self.backend, source, kind, spares=spares, **how)
+        subject.give_way = self.turns.give_way
+        return subject
 
     @contextmanager
     def kept_reference(self, problem: Problem) -> Iterator[Subject]:
@@ -154,7 +158,11 @@ class Room:
         if self.backend.kind is DeviceKind.CPU:
             subject.close()
         else:
-            self._ending.append(self._ender.submit(subject.close))
+            self._ending.append(self._ender.submit(self._close, subject))
+
+    def _close(self, subject: Subject) -> None:
+        with self.turns.in_background():  # lest it disturb what another judge times
+            subject.close()
 
     def warm(self) -> None:
         """Make ready what the first Candidate would wait for."""
@@ -162,9 +170,9 @@ class Room:
         self.runtime_files(Language.TRITON)
         self._spares.fill()
 
-    def replenish(self, held: Held) -> None:
-        """Start children ahead beside what is done next, with the device `held`: see `settle`."""
-        self._spares.begin(held)
+    def replenish(self) -> None:
+        """Start children ahead beside what is done next: see `settle`."""
+        self._spares.begin()
 
     def settle(self) -> None:
         """Return when every child that was ended is gone, and those being started have stopped: before anything is

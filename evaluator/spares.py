@@ -13,6 +13,7 @@ import threading
 from collections.abc import Callable, Mapping
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager, nullcontext, suppress
+from typing import Protocol
 
 from evaluator.errors import CageError, ChildFault, LockTimeout
 from evaluator.pool import ChildPool, check_files, packed
@@ -21,14 +22,27 @@ from evaluator.process import Asked, ChildProcess, milliseconds_until
 AT_ONCE = 2
 _FILES_S = 20.0
 _BEGIN_S, _READY_S = 0.05, 30.0  # how long somebody who takes one waits for the thread, and for a child
-_LOOK_MS = 20  # how often the thread looks whether somebody else waits for the device
-
-Held = Callable[[], AbstractContextManager[Callable[[], bool]]]
-"""Holds the device, shared, while entered, and tells whether somebody waits to have it alone (`lock.device_lock`)."""
+_LOOK_MS = 4  # how often the thread looks whether somebody else waits for the device
 
 
-def _nobody_waits() -> bool:
-    return False
+class Awaited(Protocol):
+    """A device that is held, shared (`lock.Hold`)."""
+
+    def is_awaited(self) -> bool:
+        """Whether somebody waits to have it alone."""
+
+
+class _Nobodys:
+    def is_awaited(self) -> bool:
+        return False
+
+
+Held = Callable[[], AbstractContextManager[Awaited]]
+"""Holds the device while entered."""
+
+
+def _held_already() -> AbstractContextManager[Awaited]:
+    return nullcontext(_Nobodys())
 
 
 class Spares:
@@ -41,9 +55,10 @@ class Spares:
         pool: Callable[[], ChildPool],
         set_up: Callable[[ChildProcess], Asked],
         wanted: int,
+        held: Held = _held_already,
         at_once: int = AT_ONCE,
     ) -> None:
-        self._pool, self._set_up, self._wanted, self._at_once = pool, set_up, wanted, at_once
+        self._pool, self._set_up, self._wanted, self._held, self._at_once = pool, set_up, wanted, held, at_once
         self._changed = threading.Condition()
         self._children: list[ChildProcess] = []
         self._rising: list[tuple[ChildProcess, Asked]] = []  # the thread's own while there is work
@@ -72,9 +87,12 @@ class Spares:
             else:
                 return child
 
-    def begin(self, held: Held = lambda: nullcontext(_nobody_waits)) -> None:
-        """Have what is missing started beside whatever is done next, with the device `held`, until `halt`. Whatever
-        fails there fails again where it is told."""
+    def begin(self) -> None:
+        """Have what is missing started beside whatever is done next, with the device held, until `halt`. Whatever fails
+        there fails again where it is told."""
+        self._begin(self._held)
+
+    def _begin(self, held: Held) -> None:
         if self._closed or self._at_work or len(self._children) >= self._wanted:
             return
         with suppress(BlockingIOError):
@@ -88,8 +106,8 @@ class Spares:
             self._work.result()
 
     def fill(self) -> None:
-        """Start what is missing; return when it is ready."""
-        self.begin()
+        """Start what is missing; return when it is ready. Who calls this holds the device."""
+        self._begin(_held_already)
         if self._work is not None:
             self._work.result()
 
@@ -124,12 +142,12 @@ class Spares:
 
     def _fill_while_held(self, held: Held) -> bool:
         """Whether nothing is left to do; else somebody waited for the device."""
-        with held() as is_awaited:
+        with held() as hold:
             self._run(running=True)
             try:
                 for index, (child, asked) in enumerate(self._rising):
                     self._rising[index] = child, child.go_on(asked)
-                return self._fill_until_halt(is_awaited)
+                return self._fill_until_halt(hold)
             finally:
                 self._run(running=False)
 
@@ -138,7 +156,7 @@ class Spares:
             self._running = running
             self._changed.notify_all()
 
-    def _fill_until_halt(self, is_awaited: Callable[[], bool]) -> bool:
+    def _fill_until_halt(self, hold: Awaited) -> bool:
         """Whether nothing is left to do, or `halt` was called; else somebody waits for the device."""
         more = True
         while True:
@@ -149,7 +167,7 @@ class Spares:
             if not self._rising:
                 return True
             left_ms = milliseconds_until(min(asked.deadline for _, asked in self._rising))
-            if (halted := self._halted(min(_LOOK_MS, left_ms))) or is_awaited():
+            if (halted := self._halted(min(_LOOK_MS, left_ms))) or hold.is_awaited():
                 break
             more = self._collect() and more
         self._stop_rising()

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -69,6 +69,7 @@ class Subject:
 
     def __init__(self, child: ChildProcess, backend: DeviceBackend, kind: str) -> None:
         self.child, self.backend, self.kind = child, backend, kind
+        self.give_way: Callable[[], None] = lambda: None  # called before what takes long (`turns.Turns.give_way`)
         self.picks: bool | None = None  # whether a reference has any of `child.lift.PICKING`; None: not seen yet
 
     @classmethod
@@ -117,6 +118,7 @@ class Subject:
 
     def recipe(self, function: str, sizes: Mapping[str, Any], seed: int, *, timeout_s: float = 20.0) -> Arguments:
         """What the reference's `get_inputs` or `get_init_inputs` makes under a seed."""
+        self.give_way()
         reply = self.child.request("recipe", timeout_s=timeout_s, function=function, sizes=dict(sizes), seed=seed)
         return Arguments(reply.get("tree"), tuple(self.backend.fetch(self.child, _list(reply.get("tensors")))))
 
@@ -124,6 +126,7 @@ class Subject:
         self, sizes: Mapping[str, Any], seeds: Sequence[int], positions: Sequence[int], *, timeout_s: float = 20.0
     ) -> list[list[torch.Tensor]]:
         """Some of the tensors that `get_inputs` makes, under each of several seeds."""
+        self.give_way()
         reply = self.child.request(
             "draws", timeout_s=timeout_s, sizes=dict(sizes), seeds=list(seeds), positions=list(positions)
         )
@@ -135,6 +138,7 @@ class Subject:
     def construct(self, kind: str, init: Arguments, *, train: bool, seed: int, beside: bool = False) -> StateNames:
         """Build class `kind` with `init`, and say what state it has. The module before it is kept `beside` it, for
         `swap`, or dropped."""
+        self.give_way()
         grant = self.backend.grant(init.tensors)
         try:
             fields = {"class": kind, "tree": init.tree, "train": train, "seed": seed, "beside": beside}
@@ -189,6 +193,7 @@ class Subject:
         """One call per input set, untimed, all of them `repeats` times in turn. The child is frozen afterwards, its
         outputs kept under `slot`: the caller reads what it needs and calls `finish`. With `settle` it is not frozen,
         and keeps nothing where its device has a place for copies."""
+        self.give_way()
         grant = self.backend.grant_calls(calls, ours=self.kind != "candidate")
         try:
             start = time.perf_counter_ns()
@@ -254,6 +259,7 @@ class Subject:
     ) -> list[list[torch.Tensor]]:
         """What the lifted reference returns if it picks as `given` does wherever that is as good, and then if it picks
         the runner-up where nothing is given (`child.picks`). Raises ChildError where nothing is picked."""
+        self.give_way()
         grant = self.backend.grant_calls([[*tensors, *given]], ours=True)
         try:
             fields: dict[str, Any] = {"tree": tree, "grant": grant.fields, "inputs": len(tensors), "slot": "picks"}

@@ -14,6 +14,7 @@ import math
 import statistics
 import time
 from collections.abc import Collection, Sequence
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from evaluator import buffers, libraries, own_loops, single_calls, stats
@@ -92,6 +93,7 @@ class Bench:
         self._graph = False
         self._warm = False
         self._may_discard = 0
+        self._racing = True
         self.pairs = self.discarded = 0
 
     @property
@@ -109,9 +111,13 @@ class Bench:
         ComparatorFailed."""
         if not self.contenders:
             return {}
+        self._racing = rules.racing
         self._warm_up(rules)
         self._pairs(rules, rehearse_at=self._rounds.secret(rules.least_pairs) if rules.rehearse else -1)
-        seen = self.watch(watched.name, watched.looks) if watched else {}  # here, where it is prepared for such rounds
+        seen: dict[str, int] = {}
+        if watched:
+            with self._beside():  # here, where it is prepared for such rounds
+                seen = self.watch(watched.name, watched.looks)
         if self._skipped(racing=rules.racing) is not None:
             # Perhaps the device has become busy since: everything is timed again, and nothing of before counts.
             self._forget_samples()
@@ -151,11 +157,16 @@ class Bench:
         timed loop, in rounds that do not count. They end after any replay: who works in the last one alone, which a
         kernel may learn to tell, has not worked in theirs. Raises Rejection."""
         usual = min(self._plans, key=lambda plan: plan.calls)
-        for fresh in self._rounds.rehearsals(usual.calls, to_come):
-            plan = replace(usual, replays=1 + self._rounds.secret(usual.replays))
-            for contender in (c for c in self.contenders if c.compared_in_full):
-                done = self._rounds.run(contender, fresh, plan, read=plan.calls)
-                self._rounds.verify(contender, fresh, done)
+        with self._beside():
+            for fresh in self._rounds.rehearsals(usual.calls, to_come):
+                plan = replace(usual, replays=1 + self._rounds.secret(usual.replays))
+                for contender in (c for c in self.contenders if c.compared_in_full):
+                    done = self._rounds.run(contender, fresh, plan, read=plan.calls)
+                    self._rounds.verify(contender, fresh, done)
+
+    def _beside(self) -> AbstractContextManager[None]:
+        """Others may use the device meanwhile. What is confirmed has it alone all the time."""
+        return self._rounds.room.turns.beside() if self._racing else nullcontext()
 
     def watch(self, name: str, looks: Looks = BRIEFLY) -> dict[str, int]:
         """How often a contender was seen in which function during a few more rounds, which are checked like the others
@@ -215,11 +226,11 @@ class Bench:
         found = {c.name: rounds.run(c, fresh, plan, read=to_read(c, plan.calls)) for c in self._in_turn()}
         rounds.measure_null(fresh, plan, 1)
         disturbed = self.discarded < self._may_discard and any(map(self._disturbed, found.values()))
-        for contender in self.contenders:
+        with self._beside():
+            for contender in self.contenders:
+                rounds.verify(contender, fresh, found[contender.name])
+        for contender in () if disturbed else self.contenders:
             done = found[contender.name]
-            rounds.verify(contender, fresh, done)
-            if disturbed:
-                continue
             # A child may make its own harness faster, and noise may make the null child's slower: so no more than a
             # tenth of anybody's time is taken off.
             overhead_us = min(rounds.overhead_us[plan.executions], MOST_OVERHEAD * done.wall_us)

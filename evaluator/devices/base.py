@@ -177,6 +177,9 @@ class DeviceBackend(Protocol):
         """Less than this per call is impossible for calls that write so many bytes each; None where nothing is known.
         Only what cannot have stayed in a cache counts, at the speed that the datasheet promises."""
 
+    def finish(self) -> None:
+        """Wait for what the judge itself has the device do."""
+
     def probe(self) -> str:
         """After a child's fault: does the device still compute what it should? "" or what is wrong, in words."""
 

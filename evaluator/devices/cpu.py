@@ -261,6 +261,9 @@ class CpuBackend:
         """Nobody knows a CPU's caches and memory from a table."""
         return None
 
+    def finish(self) -> None:
+        """What the judge computes on a CPU is done when it returns."""
+
     def probe(self) -> str:
         """Nothing that a process does breaks a CPU."""
         return ""

@@ -289,6 +289,9 @@ class CudaBackend:
         name, l2_bytes = str(self._properties.name), int(self._properties.L2_cache_size)
         return floor_us(written_bytes, plan.calls, l2_bytes, bandwidth_of(name))
 
+    def finish(self) -> None:
+        torch.cuda.synchronize(self.torch_device)
+
     def probe(self) -> str:
         """A few megabytes written, added up and copied back; a context that was lost raises at once."""
         try:

@@ -51,10 +51,10 @@ def test_who_shares_a_device_learns_that_somebody_waits_and_those_who_come_later
             order.append("later")
 
     with ThreadPoolExecutor(2) as others:
-        with device_lock("a", exclusive=False, timeout_s=5) as is_awaited:
-            assert not is_awaited()
+        with device_lock("a", exclusive=False, timeout_s=5) as hold:
+            assert not hold.is_awaited()
             found = [others.submit(have_alone)]
-            while not is_awaited():
+            while not hold.is_awaited():
                 assert not found[0].done()
             found.append(others.submit(share_later))
             assert not alone.is_set()

@@ -6,7 +6,7 @@ import os
 import queue
 import signal
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 
@@ -14,11 +14,11 @@ import pytest
 
 from evaluator.cage.policy import CagePolicy, StartMode
 from evaluator.judge import Judge
-from evaluator.lock import device_lock
+from evaluator.lock import Hold, device_lock
 from evaluator.pool import ChildPool
 from evaluator.process import Asked, ChildProcess
 from evaluator.serve import make_backend
-from evaluator.spares import Spares, _provide
+from evaluator.spares import Held, Spares, _provide
 from evaluator.subject import Subject, ask_to_set_up
 from evaluator.types import DeviceKind, Verdict
 from tests.evaluator.rooms import CPP, candidate, eager_only, problem
@@ -104,10 +104,18 @@ def test_where_every_child_has_a_cage_of_its_own_there_are_none() -> None:
 class Slow:
     """Spares whose children are not ready before their file says so. `asked` has those that are being started."""
 
-    def __init__(self, pool: ChildPool, *, wanted: int = 1, timeout_s: float = 60.0, source: str = WAITS) -> None:
+    def __init__(
+        self,
+        pool: ChildPool,
+        *,
+        wanted: int = 1,
+        held: Sequence[Held] = (),
+        timeout_s: float = 60.0,
+        source: str = WAITS,
+    ) -> None:
         self.asked: queue.SimpleQueue[ChildProcess] = queue.SimpleQueue()
         self.source, self.timeout_s = source.encode(), timeout_s
-        self.spares = Spares(lambda: pool, self._set_up, wanted)
+        self.spares = Spares(lambda: pool, self._set_up, wanted, *held)
 
     def _set_up(self, child: ChildProcess) -> Asked:
         _provide(child, {"slow.py": self.source})
@@ -167,15 +175,17 @@ def test_one_that_does_not_get_ready_is_ended_and_not_tried_again_and_again(pool
 
 
 def test_nobody_waits_for_one_that_waits_for_the_device(pool: ChildPool) -> None:
-    slow, free = Slow(pool), threading.Event()
+    free = threading.Event()
 
     @contextmanager
-    def held() -> Iterator[Callable[[], bool]]:
+    def held() -> Iterator[Hold]:
         free.wait(20)
-        yield lambda: False
+        with device_lock("free", exclusive=False, timeout_s=5) as hold:
+            yield hold
 
+    slow = Slow(pool, held=[held])
     try:
-        slow.spares.begin(held)
+        slow.spares.begin()
         assert slow.spares.take("candidate", {}) is None
         assert slow.asked.empty()
     finally:
@@ -187,9 +197,9 @@ def test_children_that_are_being_started_stop_while_another_judge_has_the_device
     pool: ChildPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WARPWRIGHT_LOCK_DIR", str(tmp_path))
-    slow = Slow(pool)
+    slow = Slow(pool, held=[lambda: device_lock("this", exclusive=False, timeout_s=30)])
     try:
-        slow.spares.begin(lambda: device_lock("this", exclusive=False, timeout_s=30))
+        slow.spares.begin()
         child = slow.asked.get(timeout=20)
         with device_lock("this", exclusive=True, timeout_s=20):
             frozen = child._frozen

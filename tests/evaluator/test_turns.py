@@ -1,0 +1,162 @@
+"""Two judges on one device: who has it when, and that nobody waits for ever."""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
+
+import pytest
+
+from evaluator.lock import device_lock
+from evaluator.turns import Turns
+from evaluator.types import DeviceKind
+
+SOON_S = 20
+
+
+@pytest.fixture(autouse=True)
+def _own_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("WARPWRIGHT_LOCK_DIR", str(tmp_path))
+
+
+class Device:
+    """A stand-in for a device: `finished` counts how often somebody waited for it."""
+
+    def __init__(self, kind: DeviceKind = DeviceKind.CUDA) -> None:
+        self.kind, self.finished = kind, 0
+
+    def describe(self) -> Any:
+        return SimpleNamespace(uuid="GPU-0")
+
+    def finish(self) -> None:
+        self.finished += 1
+
+
+def turns(kind: DeviceKind = DeviceKind.CUDA) -> tuple[Turns, Device]:
+    device = Device(kind)
+    return Turns(device), device  # type: ignore[arg-type]
+
+
+def wait_until(true: Callable[[], bool]) -> None:
+    """Ask again and again; the test's own limit ends it."""
+    while not true():
+        pass
+
+
+def test_a_check_lets_another_judge_time_something_between_two_requests() -> None:
+    (one, device), (other, _) = turns(), turns()
+    begun = threading.Event()
+    order: list[str] = []
+
+    def time_something() -> None:
+        begun.set()
+        with other.alone():
+            order.append("timed")
+
+    with ThreadPoolExecutor(1) as thread:
+        with one.shared():
+            one.give_way()
+            assert device.finished == 0, "nobody waits"
+            timed = thread.submit(time_something)
+            assert begun.wait(SOON_S)
+            wait_until(one._hold.is_awaited)
+            order.append("asked")
+            one.give_way()
+            order.append("asked again")
+        timed.result(SOON_S)
+    assert order == ["asked", "timed", "asked again"]
+    assert device.finished == 1, "what the judge itself had asked of the device was done before it let go"
+
+
+def test_what_is_timed_is_timed_alone_and_others_check_beside_what_is_not() -> None:
+    (one, _), (other, _) = turns(), turns()
+    order: list[str] = []
+    checked = threading.Event()
+
+    def check() -> None:
+        with other.shared():
+            order.append("check")
+            checked.set()
+
+    with ThreadPoolExecutor(1) as thread, one.alone():
+        checking = thread.submit(check)
+        one.give_way()  # who has it alone does not
+        assert not checked.is_set()
+        order.append("timed")
+        with one.beside():
+            assert checked.wait(SOON_S)
+        checking.result(SOON_S)
+        with pytest.raises(Exception, match="held"), device_lock("GPU-0", exclusive=False, timeout_s=0.01):
+            pass
+    assert order == ["timed", "check"]
+
+
+def test_two_judges_that_time_take_turns() -> None:
+    (one, _), (other, _) = turns(), turns()
+    meeting = threading.Barrier(2, timeout=SOON_S)
+    timing: list[Turns] = []
+    most = 0
+
+    def time_pairs(mine: Turns) -> None:
+        nonlocal most
+        meeting.wait()
+        with mine.alone():
+            for _ in range(20):
+                timing.append(mine)
+                most = max(most, len(timing))
+                timing.remove(mine)
+                with mine.beside():
+                    mine.give_way()
+
+    with ThreadPoolExecutor(2) as threads:
+        for done in [threads.submit(time_pairs, mine) for mine in (one, other)]:
+            done.result(SOON_S)
+    assert most == 1
+
+
+def test_only_the_thread_that_holds_the_device_gives_way() -> None:
+    (one, device), (other, _) = turns(), turns()
+    with ThreadPoolExecutor(2) as threads, one.shared():
+
+        def time_something() -> None:
+            with other.alone():
+                pass
+
+        timed = threads.submit(time_something)
+        wait_until(one._hold.is_awaited)
+        threads.submit(one.give_way).result(SOON_S)
+        assert device.finished == 0
+        assert not timed.done()
+        one.give_way()
+        timed.result(SOON_S)
+
+
+def test_a_cpu_is_not_shared_while_something_is_timed_on_it() -> None:
+    (one, device), (other, _) = turns(DeviceKind.CPU), turns(DeviceKind.CPU)
+    begun = threading.Event()
+
+    def check() -> None:
+        begun.set()
+        with other.shared():
+            pass
+
+    with ThreadPoolExecutor(1) as thread:
+        with one.alone():
+            checking = thread.submit(check)
+            assert begun.wait(SOON_S)
+            with one.beside():
+                assert not checking.done()
+                assert device.finished == 0
+        checking.result(SOON_S)
+
+
+def test_without_a_hold_there_is_nothing_to_give() -> None:
+    one, device = turns()
+    one.give_way()
+    with one.beside():
+        pass
+    assert device.finished == 0
