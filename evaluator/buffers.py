@@ -13,8 +13,9 @@ from evaluator.child.spec import LayoutError, TensorSpec
 from evaluator.contender import Contender
 from evaluator.devices.base import RoundPlan
 from evaluator.errors import ChildFault, Rejection
+from evaluator.fresh import STAGE, Run
 from evaluator.limits import Limit, Target, rule_for
-from evaluator.rounds import STAGE, Rounds
+from evaluator.rounds import Rounds
 from evaluator.subject import Subject
 from evaluator.types import Stage, Verdict
 
@@ -64,12 +65,12 @@ def hold(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan) -> No
         rounds.run(contender, rounds.repeated(once.calls), once)  # prepares it for such rounds
         fresh = rounds.plain(once.calls)
         done = rounds.run(contender, fresh, once, read=once.calls)
-        rounds.verify(contender, fresh, done)
+        rounds.verifier.verify(Run(contender, fresh, done))
         try:
             calls = chain.derive(fresh.calls, done.outputs, fresh.link)
             wanted = rounds.oracle.changed_buffers(rounds.tree, calls)
             names = _names(rounds.oracle.buffers, contender.buffers)
-            compare(contender.subject, wanted, names, once.calls, STAGE, rounds.shown)
+            compare(contender.subject, wanted, names, once.calls, STAGE, rounds.verifier.shown)
         except (ChildFault, LayoutError) as fault:
             raise rounds.blame(contender, fault) from fault
         except Rejection as found:

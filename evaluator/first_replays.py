@@ -14,7 +14,8 @@ from dataclasses import replace
 from evaluator.contender import Contender
 from evaluator.devices.base import RoundPlan
 from evaluator.errors import Rejection
-from evaluator.rounds import STAGE, Rounds
+from evaluator.fresh import STAGE
+from evaluator.rounds import Rounds
 from evaluator.types import Verdict
 
 _ROUNDS = 2

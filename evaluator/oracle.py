@@ -22,7 +22,7 @@ from evaluator.subject import Arguments, Named, Subject
 from evaluator.types import Problem
 
 _CALL_S = 30.0
-_TOGETHER_BYTES = 512 << 20  # of inputs that several questions are put to the reference with at once
+_TOGETHER_BYTES = 768 << 20  # of inputs that several questions are put to the reference with at once
 
 Result = tuple[Any, list[torch.Tensor]]  # what one call returned, as claimed, and its tensors
 

@@ -21,7 +21,8 @@ from dataclasses import dataclass, replace
 from evaluator.contender import Contender
 from evaluator.devices.base import Round, RoundPlan
 from evaluator.errors import Rejection
-from evaluator.rounds import STAGE, Rounds
+from evaluator.fresh import STAGE
+from evaluator.rounds import Rounds
 from evaluator.types import Verdict
 
 _ENOUGH, _MOST, _MOST_S = 30, 400, 2.0  # looks at a child, and how long they may take

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from typing import Any
 
 import torch
@@ -13,35 +13,21 @@ import torch
 from evaluator import values
 from evaluator.child import chain
 from evaluator.child.spec import LayoutError, TensorSpec
-from evaluator.contender import ComparatorFailed, Contender
+from evaluator.contender import Contender
 from evaluator.devices.base import OneByOne, Round, RoundPlan, Singles
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
-from evaluator.expected import Expected
+from evaluator.fresh import Fresh, bytes_of, to_read
 from evaluator.inputs import Inputs
-from evaluator.limits import Finding
 from evaluator.oracle import Oracle
-from evaluator.returned import check_fresh, check_reply
+from evaluator.returned import check_reply
 from evaluator.room import Room
-from evaluator.second_look import second_look
-from evaluator.subject import rejection
-from evaluator.types import Clock, DeviceKind, Stage, Verdict, Workload
+from evaluator.types import Clock, DeviceKind, Workload
+from evaluator.verifier import Verifier
 
-STAGE = Stage.TIMING
 FIRST_CALLS = 4  # in the rounds that tell how long a call takes
 _ODD = 0.06  # the share of calls that hold adversarial values
 _FEW = 8
 _ODD_SPARE = 100  # times an input's bytes of device memory must be free for that
-
-
-@dataclass(slots=True)
-class Fresh:
-    """The inputs of one round's calls; `expected` grows as calls are verified."""
-
-    calls: list[values.Tensors]
-    odd: list[values.ValueSet | None]  # which hold adversarial values
-    kinds: frozenset[str]  # of adversarial values
-    link: chain.Link | None
-    expected: list[Expected] = field(default_factory=list)
 
 
 class Rounds:
@@ -57,10 +43,10 @@ class Rounds:
         self._stateful = oracle.stateful(self.tree, self._bases[0])
         self.moves_buffers = not self._stateful and oracle.moves_buffers(self.tree, self._bases[0])
         self._mutated = oracle.mutated(self.tree)
+        self.verifier = Verifier(workload, oracle, self.tree, self.like, self._mutated, stateful=self._stateful)
         self._linked = self._linked_outputs()
         self._odd = self._odd_kinds()
         self._next_odd = 0
-        self._checked: set[str] = set()  # kinds of adversarial values on which outputs were compared
         self._idle: Fresh | None = None
         self._leases = ExitStack()
         self._null = self._leases.enter_context(room.null())
@@ -72,23 +58,23 @@ class Rounds:
     @property
     def input_bytes(self) -> int:
         """Of one call."""
-        return _bytes(self._bases[0])
+        return bytes_of(self._bases[0])
 
     @property
     def output_bytes(self) -> int:
         """Of one call, as the reference returns them."""
-        return _bytes([target.reference for target in self.like.targets])
+        return bytes_of([target.reference for target in self.like.targets])
 
     @property
     def bytes_moved(self) -> int:
         """What one call must at least read and write: its inputs, its parameters, its outputs."""
-        return self.input_bytes + _bytes(list(self.oracle.parameters.values())) + self.output_bytes
+        return self.input_bytes + bytes_of(list(self.oracle.parameters.values())) + self.output_bytes
 
     def planned(self, call_us: float, round_us: float) -> RoundPlan:
         """A round of at least `round_us` for calls that take `call_us`."""
         outputs = sum(t.values.numel() * 8 if not t.integral else t.oracle.numel() * 8 for t in self.like.targets)
         state = [*self.oracle.parameters.values(), *self.oracle.buffers.values()]
-        plan = self.backend.plan(call_us, self.input_bytes, outputs, round_us, _bytes(state))
+        plan = self.backend.plan(call_us, self.input_bytes, outputs, round_us, bytes_of(state))
         # Doing again what changes its inputs or its state is another task than doing it once.
         plan = replace(plan, replays=1) if self._mutated else plan
         return replace(plan, replays=1, instances=1) if self._stateful else plan
@@ -134,7 +120,7 @@ class Rounds:
         round before held nor the next `to_come` will: those also that a processor computes slower. For a child they are
         like any other round."""
         soon = range(self._next_odd + 1, self._next_odd + 1 + to_come * self._odd_calls(count))
-        known = self._checked | {self._odd[turn % len(self._odd)].name for turn in soon}
+        known = self.verifier.kinds | {self._odd[turn % len(self._odd)].name for turn in soon}
         left = (
             self.inputs.kinds([k for k in values.ADVERSARIAL if k.name not in known and not k.in_bounds])
             if self._odd
@@ -273,111 +259,6 @@ class Rounds:
             known = self.overhead_us.get(plan.executions, math.inf)
             self.overhead_us[plan.executions] = min(known, done.wall_us)
 
-    def verify(self, contender: Contender, fresh: Fresh, done: Round) -> None:
-        """Compare every output that was read with what is right for the inputs that the chain made. Raises Rejection,
-        ComparatorFailed."""
-        count = to_read(contender, len(fresh.calls))
-        try:
-            calls = chain.derive(fresh.calls[:count], done.outputs, fresh.link, done.plan.replays)
-        except LayoutError as fault:
-            raise self.blame(contender, fault) from fault
-        expected = self._expected(fresh, calls)
-        for call, outputs in enumerate(done.outputs[:count]):
-            wanted = expected[call]
-            if not wanted.informative:
-                continue
-            changed = [done.inputs[call][index] for index in self._mutated] if done.inputs else []
-            found = _finding(wanted, [*outputs, *changed])
-            if found is not None and not self._stateful:
-                usual = fresh.odd[call] is None
-                found = self._looked_at_closely(calls[call], wanted, [*outputs, *changed], usual=usual)
-            if found is not None:
-                if not contender.suspect:
-                    raise ComparatorFailed(contender.name, f"on {self.workload.name}: {found.reason}")
-                raise self._wrong(call, fresh.odd[call], found)
-        if contender.compared_in_full:
-            self._checked |= fresh.kinds
-        for call, tensors in enumerate(done.inputs):
-            self._check_inputs(call, calls[call], tensors)
-            check_fresh(self.like, done.replies[call], self.shown)
-
-    def _expected(self, fresh: Fresh, calls: Sequence[values.Tensors]) -> list[Expected]:
-        """The first call's inputs are everybody's, in rounds of as many replays; so are the others' where nothing is
-        chained."""
-        known = fresh.expected if fresh.link is None else fresh.expected[:1]
-        if self._stateful:
-            return self.oracle.targets(self.tree, calls, self.like)
-        if len(known) < len(calls):
-            rest = range(len(known), len(calls))
-            plain, odd = [i for i in rest if fresh.odd[i] is None], [i for i in rest if fresh.odd[i] is not None]
-            rounding = [kind.rounding for kind in map(fresh.odd.__getitem__, odd) if kind is not None]
-            exact, usual = self.oracle.expect_both(
-                self.tree, [calls[i] for i in odd], rounding, [calls[i] for i in plain], self.like
-            )
-            found = dict(zip(plain, usual, strict=True))
-            found |= {i: one.loosened(how.slack) for i, one, how in zip(odd, exact, rounding, strict=True)}
-            known = [*known, *(found[i] for i in rest)]
-            fresh.expected = known
-        return known[: len(calls)]
-
-    def _looked_at_closely(
-        self, inputs: values.Tensors, expected: Expected, outputs: Sequence[torch.Tensor], *, usual: bool
-    ) -> Finding | None:
-        """What is wrong with outputs all the same. The limits of usual calls are those of a few others: where values
-        cancel, one in some hundreds is worse. And what NaN among the inputs has no influence on may be a number."""
-        if usual:
-            (exact,) = self.oracle.expect(self.tree, [inputs])
-            expected = exact.loosened(values.Rounding().slack).widest([expected])
-            if not expected.informative:
-                return None
-        return _finding(second_look(self.oracle, self.tree, inputs, expected, outputs), outputs)
-
-    def _check_inputs(self, call: int, before: Sequence[torch.Tensor], after: Sequence[torch.Tensor]) -> None:
-        for index, (mine, theirs) in enumerate(zip(before, after, strict=True)):
-            if index not in self._mutated and not values.same_bits(mine, theirs):
-                where = {} if self.workload.held_out else {"call": call, "input": index}
-                reason = (
-                    f"a timed call on {self.shown} changed its input, or worked on another than the one it was given"
-                )
-                raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, check="input_changed", **where)
-
-    def _wrong(self, call: int, kind: values.ValueSet | None, found: Finding) -> Rejection:
-        held = {} if kind is None else {"inputs": kind.name}
-        evidence = {} if self.workload.held_out else {"call": call, **held, **found.detail}
-        among = "" if kind is None else f", inputs: {kind.name}"
-        shown = "" if self.workload.held_out else f": {found.reason}{among}"
-        return Rejection(
-            Verdict.INCORRECT_VALUES,
-            STAGE,
-            f"a timed call on {self.shown} gave a wrong output{shown}",
-            check="timed_values",
-            **evidence,
-        )
-
     def blame(self, contender: Contender, fault: ChildFault | LayoutError | Rejection) -> EvaluatorError:
         """What a fault of a contender's child is told as."""
-        if contender.name in ("candidate", "again"):
-            if isinstance(fault, Rejection):
-                return fault
-            return rejection(fault, STAGE, f"timing {self.shown}")
-        return ComparatorFailed(contender.name, f"on {self.workload.name}: {fault}")
-
-    @property
-    def shown(self) -> str:
-        """The Workload's name where it may be told."""
-        return "a held-out workload" if self.workload.held_out else self.workload.name
-
-
-def to_read(contender: Contender, calls: int) -> int:
-    """How many calls of a round are compared: all of a Candidate's, one of a Baseline's or of a second process's."""
-    return calls if contender.compared_in_full else min(1, calls)
-
-
-def _finding(expected: Expected, outputs: Sequence[torch.Tensor]) -> Finding | None:
-    """What is wrong with the first output that is."""
-    every = zip(expected.targets, expected.limits, outputs, strict=False)
-    return next(filter(None, (target.judge(actual, limit) for target, limit, actual in every)), None)
-
-
-def _bytes(tensors: Sequence[torch.Tensor]) -> int:
-    return sum(t.numel() * t.element_size() for t in tensors)
+        return self.verifier.blame(contender, fault)

@@ -26,7 +26,8 @@ from evaluator.claims import tensor_claims
 from evaluator.contender import MOST_OVERHEAD, Contender
 from evaluator.devices.base import Early, OneByOne, RoundPlan, Singles
 from evaluator.errors import Rejection
-from evaluator.rounds import STAGE, Rounds
+from evaluator.fresh import STAGE, Run
+from evaluator.rounds import Rounds
 from evaluator.types import Verdict
 
 _NULL = "null"
@@ -140,7 +141,7 @@ def _times_us(rounds: Rounds, contenders: Sequence[Contender], count: int) -> Ti
             found[contender.name] += singles.times_us[_SETTLING:]
             if contender is null:
                 continue
-            rounds.verify(contender, fresh, singles.round)
+            rounds.verifier.verify(Run(contender, fresh, singles.round))
             if contender.compared_in_full:
                 _check_complete(singles)
     return found

@@ -99,6 +99,18 @@ def ratio_interval(log_ratios: Sequence[float], confidence: float = 0.95) -> tup
     return math.exp(centre), Interval(low=_exp(interval.low), high=_exp(interval.high), confidence=confidence)
 
 
+def about_common_mean(groups: Sequence[Sequence[float]]) -> list[float]:
+    """All values, each group's about the mean of all: what groups differ by is no noise, and more values make it no
+    less. They are spread a little further, as so many groups of means leave fewer degrees of freedom. As they are,
+    where a group is too small to have a mean."""
+    every = [value for group in groups for value in group]
+    if any(len(group) < 2 for group in groups) or len(every) <= len(groups):
+        return every
+    mean = statistics.fmean(every)
+    widened = math.sqrt((len(every) - 1) / (len(every) - len(groups)))
+    return [mean + widened * (value - statistics.fmean(group)) for group in groups for value in group]
+
+
 def lower_bound(log_ratios: Sequence[float], confidence: float = 0.999) -> float:
     """One-sided lower bound of a ratio, from logarithms of independent repetitions (plain mean, Student's t)."""
     if len(log_ratios) < 2:

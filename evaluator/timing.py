@@ -22,9 +22,10 @@ from evaluator.contender import MOST_OVERHEAD, Contender
 from evaluator.devices.base import Round, RoundPlan
 from evaluator.errors import Rejection
 from evaluator.first_replays import skipped_work
+from evaluator.fresh import STAGE, Run, to_read
 from evaluator.oracle import Oracle
 from evaluator.room import Room
-from evaluator.rounds import STAGE, Rounds, to_read
+from evaluator.rounds import Rounds
 from evaluator.types import BaselineTime, Clock, Measurement, Verdict, Workload
 
 _SIZES = (1.0, 1.6)  # of a round, in units of the plan
@@ -94,6 +95,7 @@ class Bench:
         self._warm = False
         self._may_discard = 0
         self._racing = True
+        self._unverified: list[Run] = []
         self.pairs = self.discarded = 0
 
     @property
@@ -143,6 +145,19 @@ class Bench:
             self.pair()
             if self.pairs >= rules.least_pairs and (not rules.racing or self._enough(rules) or time.monotonic() > end):
                 break
+        with self._beside():
+            self._verify()
+
+    def _note(self, run: Run) -> None:
+        """Keep a round until there are enough to be verified together. Raises Rejection, ComparatorFailed."""
+        self._unverified.append(run.kept())
+        if sum(run.bytes_held for run in self._unverified) > self._rounds.backend.together_bytes:
+            with self._beside():
+                self._verify()
+
+    def _verify(self) -> None:
+        runs, self._unverified = self._unverified, []
+        self._rounds.verifier.verify(*runs)
 
     def _skipped(self, *, racing: bool) -> Rejection | None:
         return skipped_work(self._rounds, self.contenders, self._plans[0], racing=racing)
@@ -150,6 +165,7 @@ class Bench:
     def _forget_samples(self) -> None:
         for contender in self.contenders:
             contender.samples.clear()
+        self._unverified.clear()
         self.pairs = self.discarded = 0
 
     def _rehearse(self, to_come: int) -> None:
@@ -158,11 +174,12 @@ class Bench:
         kernel may learn to tell, has not worked in theirs. Raises Rejection."""
         usual = min(self._plans, key=lambda plan: plan.calls)
         with self._beside():
+            self._verify()  # what pairs hold need not be rehearsed
             for fresh in self._rounds.rehearsals(usual.calls, to_come):
                 plan = replace(usual, replays=1 + self._rounds.secret(usual.replays))
                 for contender in (c for c in self.contenders if c.compared_in_full):
-                    done = self._rounds.run(contender, fresh, plan, read=plan.calls)
-                    self._rounds.verify(contender, fresh, done)
+                    self._note(Run(contender, fresh, self._rounds.run(contender, fresh, plan, read=plan.calls)))
+            self._verify()
 
     def _beside(self) -> AbstractContextManager[None]:
         """Others may use the device meanwhile. What is confirmed has it alone all the time."""
@@ -180,7 +197,7 @@ class Bench:
             read = to_read(contender, self._plans[-1].calls)
             done = rounds.run(contender, fresh, self._plans[-1], read=read, watch=True)
             if not seen or rounds.secret(_WATCHED_CHECKED) == 0:
-                rounds.verify(contender, fresh, done)
+                rounds.verifier.verify(Run(contender, fresh, done))
             for place, count in done.diagnostics.get("ran", {}).items():
                 seen[place] = seen.get(place, 0) + count
             told = looks.until_library and bool(libraries.seen(seen))
@@ -202,33 +219,33 @@ class Bench:
 
     def log_ratios(self, over: str, under: str) -> list[float]:
         """Logarithms of (time of `over` / time of `under`), per pair."""
+        return [log for logs in self._log_ratios_by_size(over, under) for log in logs]
+
+    def _log_ratios_by_size(self, over: str, under: str) -> list[list[float]]:
         a, b = self._contender(over), self._contender(under)
-        return [math.log(x / y) for n in a.samples for x, y in zip(a.samples[n], b.samples[n], strict=True)]
+        return [[math.log(x / y) for x, y in zip(a.samples[n], b.samples[n], strict=True)] for n in a.samples]
 
     def official_log_ratios(self, over: str, under: str) -> list[float]:
         """As `log_ratios`, of one round size alone where the two sizes disagree beyond their noise, the worse one."""
-        a, b = self._contender(over), self._contender(under)
-        every = self.log_ratios(over, under)
+        logs = self._log_ratios_by_size(over, under)
+        every = found = [log for some in logs for log in some]
         if len(every) < 4:
             return every
         _, interval = stats.mean_interval(every)
-        found = every
-        for n in a.samples:
-            one = [math.log(x / y) for x, y in zip(a.samples[n], b.samples[n], strict=True)]
+        for one in logs:
             if len(one) >= 2 and statistics.fmean(one) < interval.low:
                 found = one
         return found
 
     def pair(self) -> None:
-        """One round of every contender on the same fresh inputs, then the checks."""
+        """One round of every contender on the same fresh inputs."""
         plan, rounds = self._plans[self.pairs % len(self._plans)], self._rounds
         fresh = rounds.fresh(plan.calls)
         found = {c.name: rounds.run(c, fresh, plan, read=to_read(c, plan.calls)) for c in self._in_turn()}
         rounds.measure_null(fresh, plan, 1)
         disturbed = self.discarded < self._may_discard and any(map(self._disturbed, found.values()))
-        with self._beside():
-            for contender in self.contenders:
-                rounds.verify(contender, fresh, found[contender.name])
+        for contender in self.contenders:
+            self._note(Run(contender, fresh, found[contender.name]))
         for contender in () if disturbed else self.contenders:
             done = found[contender.name]
             # A child may make its own harness faster, and noise may make the null child's slower: so no more than a
@@ -383,7 +400,8 @@ class Bench:
         """Narrow enough, or clearly worse than what it is compared with."""
         first, *others = [c.name for c in self.contenders]
         for other in others:
-            value, interval = stats.ratio_interval(self.log_ratios(other, first))
+            logs = self._log_ratios_by_size(other, first)
+            value, interval = stats.ratio_interval(stats.about_common_mean(logs))
             if interval.high < 0.95:
                 return True
             if (interval.high - interval.low) / 2 > rules.narrow * value:

@@ -63,8 +63,9 @@ class CpuDevice:
         return {}
 
     @contextlib.contextmanager
-    def poisoned(self) -> Iterator[None]:
+    def poisoned(self, size: int) -> Iterator[None]:
         """While entered, malloc fills what it hands out and what it takes back with bytes that nobody expects."""
+        del size  # all of it
         mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc's
         if mallopt is not None:
             mallopt(_M_PERTURB, _PERTURB)

@@ -13,8 +13,8 @@ from evaluator.child.chain import Link
 from evaluator.child.cuda_driver import ALIGNMENT, DeviceBytes, Driver, DriverError, round_to_blocks
 from evaluator.child.spec import TensorSpec, pack
 
-_POISONED_BLOCKS, _POISONED_BYTES = 32, 256 << 20
-_SETTLED_SHARE = 1 / 128  # of the device's memory that copies may lie in which the judge looks at again and again
+_POISONED_BLOCKS, _POISONED_BYTES, _POISONED_SHARE = 32, 256 << 20, 1 / 64
+_SETTLED_SHARE = 1 / 64  # of the device's memory that copies may lie in which the judge looks at again and again
 
 
 class NotItsOwn(RuntimeError):
@@ -63,6 +63,14 @@ class CudaDevice:
         self._total_bytes = torch.cuda.get_device_properties(self.torch_device).total_memory
         self._lasting: torch.Tensor | None = None
         self._handle = ""
+        self._load_kernels()
+
+    def _load_kernels(self) -> None:
+        """Those that everybody's first call needs: loading one takes milliseconds."""
+        with self.poisoned(0):
+            made = torch.ones(64, device=self.torch_device)
+            made.copy_(made + made)
+        self.finish()
 
     def open(self, grant: Mapping[str, Any], fds: list[int]) -> CudaMapped:
         """Map a block by its handle; CUDA needs no descriptors."""
@@ -118,11 +126,13 @@ class CudaDevice:
         return self._lasting
 
     @contextlib.contextmanager
-    def poisoned(self) -> Iterator[None]:
-        """Torch's allocator hands freed blocks out again: leave some full of NaN, small ones and a large one."""
+    def poisoned(self, size: int) -> Iterator[None]:
+        """Torch's allocator hands freed blocks out again: leave some full of NaN, small ones and a large one. Large
+        results are cut from that one, too, so that the judge has a block to open and not one for each."""
+        large = max(_POISONED_BYTES, min(size, int(_POISONED_SHARE * self._total_bytes)))
         with contextlib.suppress(torch.OutOfMemoryError):
             made = [torch.full((1 << 17,), math.nan, device=self.torch_device) for _ in range(_POISONED_BLOCKS)]
-            made.append(torch.full((_POISONED_BYTES // 4,), math.nan, device=self.torch_device))
+            made.append(torch.full((large // 4,), math.nan, device=self.torch_device))
             del made
         yield
 

@@ -34,8 +34,9 @@ class ChildDevice(Protocol):
         """Copies where the judge may look again and again, until this is called again: a claim for each tensor's id.
         Empty where nothing is gained by that, or there is too much for it."""
 
-    def poisoned(self) -> AbstractContextManager[None]:
-        """While entered, memory that is allocated holds what nobody expects in it, as far as that can be had."""
+    def poisoned(self, size: int) -> AbstractContextManager[None]:
+        """While entered, memory that is allocated holds what nobody expects in it, as far as that can be had; so many
+        bytes at least, if the device has room for them."""
 
     def spare(self, share: float) -> None:
         """Give freed memory back to the device where more is kept than this share of all of it."""

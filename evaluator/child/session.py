@@ -218,7 +218,8 @@ class Session:
         outputs: list[Any] = []
         changed: list[list[torch.Tensor]] = []
         picks = False
-        with torch.no_grad(), self._device().poisoned() if request["poison"] else nullcontext():
+        fresh = request["repeats"] * sum(t.numel() * t.element_size() for call in mapped.calls for t in call)
+        with torch.no_grad(), self._device().poisoned(fresh) if request["poison"] else nullcontext():
             for tensors in mapped.calls * request["repeats"]:
                 if request["lift"]:
                     output, after, entered = self.lifted_call(tree, tensors, mode)

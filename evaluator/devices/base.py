@@ -98,6 +98,7 @@ class DeviceBackend(Protocol):
 
     kind: DeviceKind
     round_us: float  # the least net time of a round while many Candidates are compared; confirming takes longer ones
+    together_bytes: int  # of outputs and inputs of rounds that are kept, to be verified together
     torch_device: torch.device
 
     def describe(self) -> Device:

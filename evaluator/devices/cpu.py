@@ -55,6 +55,7 @@ class CpuBackend:
 
     kind = DeviceKind.CPU
     round_us = 10_000.0
+    together_bytes = 16 << 20
     torch_device = torch.device("cpu")
 
     def __init__(self) -> None:

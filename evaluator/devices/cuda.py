@@ -74,6 +74,7 @@ class CudaBackend:
 
     kind = DeviceKind.CUDA
     round_us = ROUND_US
+    together_bytes = 1 << 30
 
     def __init__(self, ordinal: int = 0, *, cpus: frozenset[int] | None = None) -> None:
         why = cuda_driver.available()

@@ -273,7 +273,7 @@ def test_what_lasts_is_opened_once_and_closed_with_its_child(backend, driver, ow
 
 
 def test_what_does_not_fit_or_cannot_be_copied_stays_where_it_is(driver, own):
-    assert own.settled([torch.zeros(9 << 20, dtype=torch.uint8)]) == {}  # a 128th of the device is 8 MiB
+    assert own.settled([torch.zeros(17 << 20, dtype=torch.uint8)]) == {}  # a 64th of the device is 16 MiB
     assert own.settled([torch.zeros(1).expand(5)]) == {}
     assert not driver.blocks
     driver.limit = 1
@@ -281,8 +281,8 @@ def test_what_does_not_fit_or_cannot_be_copied_stays_where_it_is(driver, own):
 
 
 def test_a_block_grows_to_what_it_may_be_and_is_shown_before_it_is_used(driver, own, monkeypatch):
-    assert own.settled([torch.zeros(5 << 20, dtype=torch.uint8)])
-    assert own.settled([torch.zeros(7 << 20, dtype=torch.uint8)])  # twice as large would be too large
+    assert own.settled([torch.zeros(10 << 20, dtype=torch.uint8)])
+    assert own.settled([torch.zeros(14 << 20, dtype=torch.uint8)])  # twice as large would be too large
     before = own._handle
     own._lasting = own._lasting[: 1 << 20]  # too small again
 

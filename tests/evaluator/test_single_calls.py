@@ -23,8 +23,8 @@ from evaluator.devices.base import Early, Round, RoundPlan, Singles
 from evaluator.devices.cpu import CpuBackend
 from evaluator.devices.cpu_turns import Turns
 from evaluator.errors import Rejection
+from evaluator.fresh import Fresh
 from evaluator.judge import Judge
-from evaluator.rounds import Fresh
 from evaluator.types import Evaluation, Verdict
 from tests.evaluator.rooms import CPP, HEAD, candidate, eager_only, problem
 
@@ -81,8 +81,9 @@ class Stand:
         first, rest = 900.0, self.singly_us.get(who.name, HARNESS_US) + ASKING_US
         return Singles(done, [first, *[rest + 0.01 * (turn % 3) for turn in range(count - 1)]], early)
 
-    def verify(self, who: Contender, fresh: Fresh, done: Round) -> None:
-        self.verified.append(who.name)
+    @property
+    def verifier(self) -> Any:
+        return SimpleNamespace(verify=lambda run: self.verified.append(run.contender.name))
 
 
 def held(rounds: Stand, *contenders: Contender) -> None:

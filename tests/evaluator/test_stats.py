@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 import random
+import statistics
 
 import pytest
 
@@ -44,6 +45,29 @@ def test_one_disturbed_pair_does_not_decide() -> None:
     value, interval = stats.ratio_interval(logs)
     assert value == pytest.approx(math.exp(0.1), rel=0.02)
     assert interval.low > 1.05
+
+
+def test_what_groups_differ_by_is_no_noise() -> None:
+    logs = [[0.10, 0.11, 0.09], [0.20, 0.21, 0.19]]
+    assert statistics.fmean(stats.about_common_mean(logs)) == pytest.approx(0.15)
+    value, interval = stats.ratio_interval(stats.about_common_mean(logs))
+    pooled, wide = stats.ratio_interval([log for group in logs for log in group])
+    assert value == pytest.approx(pooled, rel=0.01)
+    assert interval.high - interval.low < (wide.high - wide.low) / 3
+
+
+def test_an_interval_within_groups_covers_the_truth() -> None:
+    generator, hits, runs = random.Random(8), 0, 2000
+    for _ in range(runs):
+        logs = [[offset + generator.gauss(0, 0.02) for _ in range(4)] for offset in (0.0, 0.05)]
+        _, interval = stats.ratio_interval(stats.about_common_mean(logs))
+        hits += interval.low <= math.exp(0.025) <= interval.high
+    assert 0.92 <= hits / runs <= 0.99
+
+
+@pytest.mark.parametrize("groups", [[[0.1], [0.2, 0.3]], [[0.1, 0.2], []], [[0.1]]])
+def test_groups_without_a_mean_are_left_as_they_are(groups: list[list[float]]) -> None:
+    assert stats.about_common_mean(groups) == [value for group in groups for value in group]
 
 
 def test_combining_weights_the_parts() -> None:

@@ -15,6 +15,7 @@ from evaluator.rounds import Rounds
 from evaluator.subject import Subject
 from evaluator.timing import Bench
 from evaluator.types import Stage, Verdict
+from evaluator.verifier import Verifier
 from tests.evaluator.rooms import CPP, QUICK, candidate, eager_only, problem
 
 
@@ -111,19 +112,18 @@ def test_every_kind_of_adversarial_values_is_timed_or_rehearsed_and_none_is_rehe
     monkeypatch.setattr(judging, "_JUDGE_RULES", rules)
     compared: list[frozenset[str]] = []
     rehearsed: list[frozenset[str]] = []
-    verify, rehearsals = Rounds.verify, Rounds.rehearsals
+    verify, rehearsals = Verifier.verify, Rounds.rehearsals
 
-    def verified(rounds, contender, fresh, done):
-        if contender.compared_in_full:
-            compared.append(fresh.kinds)
-        return verify(rounds, contender, fresh, done)
+    def verified(verifier, *runs):
+        compared.extend(run.fresh.kinds for run in runs if run.contender.compared_in_full)
+        return verify(verifier, *runs)
 
     def seen(rounds, count, to_come):
         for fresh in rehearsals(rounds, count, to_come):
             rehearsed.append(fresh.kinds)
             yield fresh
 
-    monkeypatch.setattr(Rounds, "verify", verified)
+    monkeypatch.setattr(Verifier, "verify", verified)
     monkeypatch.setattr(Rounds, "rehearsals", seen)
     task = problem()
     found = judge.judge(task, candidate(CPP), eager_only(judge, task))
