@@ -1,7 +1,8 @@
 """What a child does for the judge: load a module, make inputs, construct, take state, run calls.
 
 One child serves one module (a reference, a Candidate, or our own null Candidate). Every answer is a claim: the judge
-checks it and reads tensors itself.
+checks it and reads tensors itself. It reads them, and writes to what it granted, as soon as it has the answer: a GPU is
+waited for before.
 """
 
 from __future__ import annotations
@@ -109,6 +110,7 @@ class Session:
         tensors: list[torch.Tensor] = []
         tree = write_tree(list(value), tensors)
         self.kept["recipe"] = [tensor.detach().to(self._device().torch_device) for tensor in tensors]
+        self._device().finish()
         return {"tree": tree, "tensors": [self._tensor(t) for t in self.kept["recipe"]]}
 
     def draws(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -121,6 +123,7 @@ class Session:
                 [tensors[position].detach().to(self._device().torch_device) for position in request["positions"]]
             )
         self.kept["recipe"] = [tensor for some in kept for tensor in some]
+        self._device().finish()
         return {"draws": [[self._tensor(tensor) for tensor in some] for some in kept]}
 
     def shapes(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -178,6 +181,7 @@ class Session:
 
     def describe(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Parameters and buffers in registration order, each with its name and where it lies."""
+        self._device().finish()
         return {
             "parameters": [[name, self._tensor(p.detach())] for name, p in self.model.named_parameters()],
             "buffers": [[name, self._tensor(b)] for name, b in self.model.named_buffers()],
@@ -190,12 +194,14 @@ class Session:
         with torch.no_grad():
             for name, value in zip(request["names"], mapped.calls[0], strict=True):
                 own[name].copy_(value)
+        self._device().finish()
         self.parameter_twins = {}
         return {}
 
     def null(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Become the null Candidate: a module that returns the same ready-made outputs whatever it is given."""
         self.call = self.model = Null(_made(request["outputs"], self._device().torch_device))
+        self._device().finish()
         return {}
 
     # ------------------------------------------------------------ calls

@@ -1,0 +1,88 @@
+"""What a child answers it has finished: the judge reads its memory, and writes to what it granted, at once."""
+
+from __future__ import annotations
+
+import sys
+import types
+from typing import Any
+
+import pytest
+import torch
+
+from evaluator.child.cpu_device import CpuDevice
+from evaluator.child.session import Session
+
+SOURCE = """
+import torch
+
+
+class Model(torch.nn.Module):
+    def __init__(self, size):
+        super().__init__()
+        self.weight = torch.nn.Parameter(torch.ones(size))
+
+    def forward(self, x):
+        return x * self.weight
+
+
+def get_inputs(rows=2):
+    return [torch.ones(rows, 3)]
+
+
+def get_init_inputs():
+    return [3]
+"""
+
+
+class Slow(CpuDevice):
+    """Has `pending` work from the moment that anything is asked until it is waited for."""
+
+    def __init__(self) -> None:
+        self.pending = False
+        self.claimed = 0
+
+    def open(self, grant: Any, fds: list[int]) -> Any:
+        return types.SimpleNamespace(calls=[grant])
+
+    def claim(self, tensor: torch.Tensor) -> dict[str, Any]:
+        assert not self.pending, "the judge may read it before it is written"
+        self.claimed += 1
+        return super().claim(tensor)
+
+    def finish(self) -> None:
+        self.pending = False
+
+
+@pytest.fixture
+def session() -> Session:
+    one = Session()
+    one.device = Slow()
+    one.module = types.ModuleType("reference")
+    exec(SOURCE, one.module.__dict__)
+    return one
+
+
+def ask(session: Session, op: str, **fields: Any) -> int:
+    """Make a request; how many tensors its answer claims. What it had the device do is done then."""
+    device = session.device
+    assert isinstance(device, Slow)
+    device.pending, device.claimed = True, 0
+    getattr(session, op)(fields, [])
+    assert not device.pending, f"{op} answers before the device is done"
+    return device.claimed
+
+
+def test_recipes_state_and_descriptions_are_there_when_they_are_told(session: Session) -> None:
+    construct = {"class": "Model", "tree": {"list": [3]}, "train": False, "seed": 1, "beside": False, "grant": []}
+    assert ask(session, "recipe", function="get_inputs", sizes={}, seed=1) == 1
+    assert ask(session, "draws", sizes={"rows": 4}, seeds=[1, 2], positions=[0]) == 2
+    assert ask(session, "construct", **construct) == 1
+    assert ask(session, "state", names=["weight"], grant=[torch.zeros(3)]) == 0
+    assert session.model.weight.tolist() == [0, 0, 0]
+    assert ask(session, "describe") == 1
+    assert "reference" not in sys.modules
+
+
+def test_a_null_child_has_made_its_outputs(session: Session) -> None:
+    claim = CpuDevice().claim(torch.zeros(2))
+    assert ask(session, "null", outputs={"tensor": claim}) == 0
