@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from evaluator import libraries, symbols
+from evaluator import launched, libraries, symbols
 from evaluator.built import BuiltFiles, built_by
 from evaluator.cases import KeptCases, Prepared
 from evaluator.child.spec import LayoutError
@@ -177,7 +177,8 @@ class Judge:
                     problem, candidate, subject, reference, baseline, workloads, generator
                 )
             resources |= {"ran": symbols.shares(ran), "operations": checked.operations}
-            found = libraries.seen(ran)
+            with self.shared():  # after it was timed: being watched makes it slower
+                found = [*libraries.seen(ran), *launched.of_libraries(problem, candidate, subject, reference)]
             libraries.check(problem, [*named, *found], Stage.INTEGRITY)
             screened = replace(screened, libraries=tuple(sorted({*screened.libraries, *found})))
         return self.passed(problem, candidate, screened, clock, evidence, measurements, ratios, resources=resources)

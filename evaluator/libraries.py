@@ -1,12 +1,14 @@
 """What really ran, and whether the Problem allows it.
 
-Two sources, neither of them the Candidate's text: the operations that torch's dispatcher saw in one call (a claim of
-the child's, but it names what does not hide), and where the judge itself found the child at random moments of rounds
-like the timed ones (on a CPU; which function of which file, from the kernel's mappings and the files' own tables).
+Three sources, none of them what the Candidate's text calls: the operations that torch's dispatcher saw in one call and,
+on a GPU, the kernels that the driver's profiling interface saw (claims of the child's, but they name what does not
+hide), and where the judge itself found the child at random moments of rounds like the timed ones (on a CPU; which
+function of which file, from the kernel's mappings and the files' own tables).
 """
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Mapping
 
 from evaluator.errors import Rejection
@@ -33,6 +35,14 @@ _OPERATIONS = frozenset(
     _fft_c2r histc bincount unique_dim _unique2
     """.split()  # noqa: SIM905  a list of a hundred strings is not better to read
 )
+# Kernels of cuBLAS, cuDNN, cuFFT, cuSPARSE and cuSOLVER, as far as they can be told by their names.
+_KERNELS = re.compile(
+    r"cublas|cudnn|cusparse|cusolver|cufft|cutlass_?\d|xmma_|nvjet_|magma_\w*gemm|gemv2[TN]_|gemvNSP_|gemvx::|gemmSN_|gemmk1_"
+    r"|gemm_kernel1x1|splitKreduce|(volta|turing|ampere|maxwell|hopper|sm\d\d)_\w*(gemm|gemv|conv|fft|scudnn)"
+    r"|implicit_convolve_|(vector|regular|multi_bluestein)_fft"
+)
+_BOUNDS = re.compile(r"__launch_bounds__\s*\([^)]*\)")
+_WRITTEN = re.compile(r"__global__[^;{]*?\b(\w+)\s*\(|^\s*def\s+(\w+)", re.MULTILINE)
 _LEAST_SEEN = 2  # an honest kernel is never found there; once may be an address that a table does not tell apart
 
 
@@ -40,6 +50,19 @@ def named(operations: Iterable[str]) -> list[str]:
     """Those of torch's operations that are a library's."""
     found = {name for name in operations if name.rpartition(".")[2] in _OPERATIONS}
     return sorted(name.replace("aten.", "aten::") for name in found)
+
+
+def kernels(launched: Iterable[str], source: str) -> list[str]:
+    """Those of the kernels that ran which are a vendor library's. What a Candidate has written itself may be called
+    anything."""
+    own = {name for pair in _WRITTEN.findall(_BOUNDS.sub(" ", source)) for name in pair if name}
+    return sorted({name for name in launched if _KERNELS.search(name) and _plain_name(name) not in own})
+
+
+def _plain_name(kernel: str) -> str:
+    """The function's own name in one as a demangler gives it: "void space::name<float>(float*)"."""
+    words = re.split(r"[<(]", kernel, maxsplit=1)[0].replace("::", " ").split()
+    return words[-1] if words else ""
 
 
 def seen(places: Mapping[str, int]) -> list[str]:

@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import ctypes
 import os
+from collections.abc import Mapping
+from types import SimpleNamespace
 
 import pytest
 
-from evaluator import libraries, symbols
-from evaluator.errors import Rejection
+from evaluator import launched, libraries, symbols
+from evaluator.errors import ChildError, ChildTimeout, Rejection
 from evaluator.judge import Judge
 from evaluator.problem import read_problem
-from evaluator.types import Stage, Verdict
+from evaluator.types import DeviceKind, Stage, Verdict
 from tests.evaluator.rooms import PROBLEM, candidate, eager_only
 
 HIDDEN = candidate("""class ModelNew(Base):
@@ -53,3 +55,85 @@ def test_vendor_libraries_are_told_from_the_rest() -> None:
     with pytest.raises(Rejection):
         libraries.check(strict, ["aten::mm"], Stage.INTEGRITY)
     libraries.check(read_problem(PROBLEM, "free"), ["aten::mm"], Stage.INTEGRITY)
+
+
+OWN = candidate("""
+SOURCE = r'''
+extern "C" __global__ void __launch_bounds__(256) ampere_sgemm_of_mine(const float* a) {}
+'''
+
+
+def sm90_xmma_gemm_mine(): pass
+
+
+class ModelNew(Base):
+    pass
+""")
+
+
+@pytest.mark.parametrize(
+    "name",
+    [
+        "ampere_sgemm_128x64_nn",
+        "sm90_xmma_gemm_f32f32_f32f32_f32_nn_n_tilesize128x128x32_cublas",
+        "nvjet_hsh_128x256_64x4_1x2_h_bz_coopA_NNT",
+        "void cutlass::Kernel2<cutlass_80_simt_sgemm_128x64_8x5_nn_align1>(Params)",
+        "void gemv2T_kernel_val<int, int, float, float, float, 128, 16, 4, 4, false>(float)",
+        "void cublasLt::splitKreduce_kernel<32, 16, int, float>(cublasLt::cublasSplitKParams<float>)",
+        "void cudnn::bn_fw_inf_1C11_kernel_NCHW<float>(float)",
+        "void vector_fft<128u>(float)",
+        "sm80_xmma_fprop_implicit_gemm_indexed_tf32f32_tf32f32_f32_nhwckrsc_nchw",
+    ],
+)
+def test_kernels_of_vendor_libraries_are_told_by_name(name: str) -> None:
+    assert libraries.kernels([name, "rows"], OWN.source) == [name]
+
+
+def test_own_kernels_may_be_called_anything() -> None:
+    names = [
+        "ampere_sgemm_of_mine",
+        "sm90_xmma_gemm_mine",
+        "gemm_kernel",
+        "flash_attention",
+        "matmul",
+        "fft",
+        "conv2d",
+        "",
+    ]
+    torchs = [
+        "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float> >(int)",
+        "Memset (Device)",
+    ]
+    assert libraries.kernels([*names, *torchs], OWN.source) == []
+
+
+class Launches:
+    """A child on a GPU that says which kernels ran, or fails."""
+
+    def __init__(self, *names: str, fault: Exception | None = None) -> None:
+        self.backend = SimpleNamespace(kind=DeviceKind.CUDA)
+        self.names, self.fault, self.asked = names, fault, 0
+
+    def profile(self, tree: object, tensors: object, *, calls: int, timeout_s: float) -> list[dict[str, object]]:
+        self.asked += 1
+        if self.fault is not None:
+            raise self.fault
+        return [{"name": name, "time_us": 1.0} for name in self.names]
+
+    def recipe(self, function: str, sizes: Mapping[str, object], seed: int) -> SimpleNamespace:
+        assert sizes["rows"] == 48, "the last one that is shown"
+        return SimpleNamespace(tree={}, tensors=())
+
+
+def test_on_a_gpu_kernels_are_looked_at_where_libraries_are_forbidden() -> None:
+    strict, free = read_problem(PROBLEM + "\nALLOW_LIBRARY = False\n", "strict"), read_problem(PROBLEM, "free")
+    gemm = Launches("ampere_sgemm_128x64_nn", "mine")
+    assert launched.of_libraries(strict, OWN, gemm, gemm) == ["ampere_sgemm_128x64_nn"]  # type: ignore[arg-type]
+    assert launched.of_libraries(free, OWN, gemm, gemm) == []  # type: ignore[arg-type]
+    assert gemm.asked == 1
+    silent = Launches(fault=ChildError("RuntimeError", "no CUPTI", "", output=""))
+    assert launched.of_libraries(strict, OWN, silent, silent) == []  # type: ignore[arg-type]
+    gone = Launches(fault=ChildTimeout("profile", 30.0, output=""))
+    with pytest.raises(Rejection) as found:
+        launched.of_libraries(strict, OWN, gone, gone)  # type: ignore[arg-type]
+    assert found.value.verdict is Verdict.TIMEOUT
