@@ -28,7 +28,7 @@ def of(
         return []
     largest = sorted(places, key=lambda place: -tensors[place].numel())[:_MOST]
     made = [
-        (f"NaN in input {place + 1} alone", _with_nan(tensors, place, generator))
+        (f"NaN in input {place + 1} alone", _with_nan(tensors, structures, place, generator))
         for place in largest
         if not structures[place].in_order
     ]
@@ -36,11 +36,13 @@ def of(
     return [*made, (MEETING, met)] if met is not None else made
 
 
-def _with_nan(tensors: values.Tensors, place: int, generator: torch.Generator) -> values.Tensors:
+def _with_nan(
+    tensors: values.Tensors, structures: Sequence[structure.Structure], place: int, generator: torch.Generator
+) -> values.Tensors:
     flat = tensors[place].flatten().clone()
     where = torch.randint(len(flat), (_FEW,), generator=generator, device=generator.device)
     flat[where.to(flat.device)] = torch.nan
-    changed = values.clone(tensors[place]).copy_(flat.reshape(tensors[place].shape))
+    changed = structures[place].restored(values.clone(tensors[place]).copy_(flat.reshape(tensors[place].shape)))
     return tuple(changed if at == place else tensor for at, tensor in enumerate(tensors))
 
 

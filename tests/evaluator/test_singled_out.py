@@ -40,3 +40,17 @@ def test_of_a_single_input_nothing_is_singled_out_and_numbers_in_order_stay_fini
     made = dict(singled_out.of(two, ordered, torch.Generator().manual_seed(3)))
     assert "infinities that meet" not in made
     assert list(made) == ["NaN in input 2 alone"]
+
+
+def test_a_nan_stays_within_what_all_draws_have_in_common() -> None:
+    square = torch.randn(40, 40)
+    zeros = torch.ones(40, 40).triu(1).bool()
+    two = (square + square.T) / 2, square.masked_fill(zeros, 0)
+    kept = [Structure(symmetric=True), Structure(zeros=zeros)]
+    made = dict(singled_out.of(two, kept, torch.Generator().manual_seed(3)))
+    symmetric = made["NaN in input 1 alone"][0].isnan()
+    assert bool(symmetric.any())
+    assert torch.equal(symmetric, symmetric.T)
+    triangle = made["NaN in input 2 alone"][1]
+    assert bool(triangle.isnan().any())
+    assert bool((triangle[zeros] == 0).all())
