@@ -5,16 +5,17 @@ from __future__ import annotations
 import importlib.metadata
 import os
 import platform
+import subprocess
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-PACKAGES = ("fastapi", "starlette", "uvicorn", "sqlalchemy", "psycopg", "celery", "redis")
+PACKAGES = ("torch", "triton", "fastapi", "starlette", "uvicorn", "sqlalchemy", "psycopg", "celery", "redis")
 
 
 def describe() -> dict[str, Any]:
-    """As JSON. `load_average` above the number of processors means that others were working too; a negative
-    `niceness`, that the figures were taken ahead of them."""
+    """As JSON, GPUs with their driver. `load_average` above the number of processors means that others were working
+    too; a negative `niceness`, that the figures were taken ahead of them."""
     model = next(
         (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), ""
     )
@@ -25,10 +26,21 @@ def describe() -> dict[str, Any]:
         "processors": os.cpu_count(),
         "memory_gib": round(int(memory) / 2**20, 1),
         "python": platform.python_version(),
+        "gpus": _gpus(),
         "packages": {name: version for name in PACKAGES if (version := _version(name))},
         "load_average": [round(value, 2) for value in os.getloadavg()],
         "niceness": os.getpriority(os.PRIO_PROCESS, 0),
     }
+
+
+def _gpus() -> list[str]:
+    """Name and driver of each that is shown; nothing where there is none."""
+    command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
+    try:
+        found = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
+    except (OSError, subprocess.TimeoutExpired):
+        return []
+    return found.stdout.splitlines() if found.returncode == 0 else []
 
 
 def _version(package: str) -> str | None:
