@@ -274,6 +274,7 @@ class Judge:
         """Everything about correctness. Held-out data is shown to a child of its own, which ends with it, and so cannot
         tell anybody. Between two sets of sizes others may time something. Raises Rejection."""
         checker.candidate = subject
+        self.room.keep_still(subject)
         every = list(sizes_to_check(checker.problem, workloads))
         for sizes in every:
             if not sizes.hidden:
@@ -284,6 +285,7 @@ class Judge:
             self._keep_built(candidate, subject, stage)
         if hidden:
             checker.candidate = other = self.start_candidate(candidate, stage)
+            self.room.keep_still(other)
             try:
                 for sizes in hidden:
                     with self.shared():

@@ -11,13 +11,15 @@ import hashlib
 import os
 import re
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
 from pathlib import Path
 
 from evaluator.errors import LockTimeout
 
 _POLL_S = 0.0005
+
+Waiting = Callable[[], AbstractContextManager[None]]
 
 
 def reserve_core(cpus: set[int]) -> tuple[int, frozenset[int]]:
@@ -29,51 +31,57 @@ def reserve_core(cpus: set[int]) -> tuple[int, frozenset[int]]:
 class Hold:
     """The device `key` in the hands of one thread: made by `device_lock`."""
 
-    def __init__(self, key: str, gate: int, body: int, timeout_s: float) -> None:
-        self._key, self._gate, self._body, self._timeout_s = key, gate, body, timeout_s
+    def __init__(self, key: str, gate: int, body: int, timeout_s: float, waiting: Waiting) -> None:
+        self._key, self._gate, self._body, self._timeout_s, self._waiting = key, gate, body, timeout_s, waiting
 
     def take(self, *, exclusive: bool) -> None:
         """Let go of the device if it is held, let whoever waits at the gate go first, and hold it, alone or shared.
         Raises LockTimeout."""
         deadline = time.monotonic() + self._timeout_s
+        kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
         fcntl.flock(self._body, fcntl.LOCK_UN)
-        self._acquire(self._gate, fcntl.LOCK_EX, deadline)
         try:
-            self._acquire(self._body, fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH, deadline)
+            if not (_try(self._gate, fcntl.LOCK_EX) and _try(self._body, kind)):
+                with self._waiting():
+                    self._acquire(self._gate, fcntl.LOCK_EX, deadline)
+                    self._acquire(self._body, kind, deadline)
         finally:
             fcntl.flock(self._gate, fcntl.LOCK_UN)
 
     def is_awaited(self) -> bool:
         """Whether somebody waits at the gate: who holds the device for long, for work that can be broken off, then
         lets go and asks again."""
-        try:
-            fcntl.flock(self._gate, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except BlockingIOError:
+        if not _try(self._gate, fcntl.LOCK_SH):
             return True
         fcntl.flock(self._gate, fcntl.LOCK_UN)
         return False
 
     def _acquire(self, fd: int, kind: int, deadline: float) -> None:
-        while True:
-            try:
-                fcntl.flock(fd, kind | fcntl.LOCK_NB)
-                return
-            except BlockingIOError:
-                if time.monotonic() > deadline:
-                    raise LockTimeout(f"device {self._key} is held by somebody else") from None
-                time.sleep(_POLL_S)
+        while not _try(fd, kind):
+            if time.monotonic() > deadline:
+                raise LockTimeout(f"device {self._key} is held by somebody else")
+            time.sleep(_POLL_S)
+
+
+def _try(fd: int, kind: int) -> bool:
+    try:
+        fcntl.flock(fd, kind | fcntl.LOCK_NB)
+    except BlockingIOError:
+        return False
+    return True
 
 
 @contextmanager
-def device_lock(key: str, *, exclusive: bool, timeout_s: float) -> Iterator[Hold]:
-    """Hold the device `key`, alone or shared. Raises LockTimeout. Never to be entered twice by one thread.
+def device_lock(key: str, *, exclusive: bool, timeout_s: float, waiting: Waiting = nullcontext) -> Iterator[Hold]:
+    """Hold the device `key`, alone or shared; `waiting` is entered while others have it. Never to be entered twice by
+    one thread. Raises LockTimeout.
 
     Not fair by itself: a stream of shared holders can delay an exclusive one, so those first pass a gate that an
     exclusive waiter keeps shut.
     """
     gate, body = _open(key, "gate"), _open(key, "lock")
     try:
-        hold = Hold(key, gate, body, timeout_s)
+        hold = Hold(key, gate, body, timeout_s, waiting)
         hold.take(exclusive=exclusive)
         yield hold
     finally:

@@ -101,6 +101,11 @@ class ChildProcess:
         """Whether requests can still be made."""
         return not self._closed and self._fault is None and not self._spoiled
 
+    @property
+    def runs(self) -> bool:
+        """Whether it is alive, and not frozen."""
+        return self.alive and self._frozen is None
+
     def output(self) -> str:
         """What the child printed so far (head and tail)."""
         return self._ward.capture.text()

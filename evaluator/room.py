@@ -8,6 +8,7 @@ needs a quarter of a second to start and end one.
 from __future__ import annotations
 
 import threading
+import weakref
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
@@ -49,7 +50,8 @@ class Room:
 
     def __init__(self, backend: DeviceBackend) -> None:
         self.backend = backend
-        self.turns = Turns(backend)
+        self.turns = Turns(backend, self._still)
+        self._candidates: weakref.WeakSet[Subject] = weakref.WeakSet()
         self._pools: dict[str, ChildPool] = {}
         self._pools_lock = threading.Lock()
         self._comparators: OrderedDict[tuple[str, str, str], Subject] = OrderedDict()
@@ -181,6 +183,23 @@ class Room:
         ending, self._ending = self._ending, []
         for one in ending:
             one.result()
+
+    def keep_still(self, subject: Subject) -> None:
+        """Have a Candidate's child stopped whenever this judge waits for the device: others may be timed then. For the
+        judge's own thread."""
+        self._candidates.add(subject)
+
+    @contextmanager
+    def _still(self) -> Iterator[None]:
+        running = [subject.child for subject in list(self._candidates) if subject.child.runs]
+        for child in running:
+            with suppress(ChildFault):  # who cannot be stopped is ended, and whoever asks it next is told
+                child.freeze()
+        try:
+            yield
+        finally:
+            for child in running:
+                child.thaw()
 
     @contextmanager
     def quiet(self) -> Iterator[None]:

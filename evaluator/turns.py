@@ -9,10 +9,10 @@ from __future__ import annotations
 
 import threading
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 
 from evaluator.devices.base import DeviceBackend
-from evaluator.lock import Hold, device_lock
+from evaluator.lock import Hold, Waiting, device_lock
 from evaluator.types import DeviceKind
 
 _LOCK_S = 600.0
@@ -20,10 +20,11 @@ _LOCK_S = 600.0
 
 class Turns:
     """Of one judge. `shared`, `alone` and what is called in them are for its own thread, `in_background` for others;
-    none is entered twice by one thread."""
+    none is entered twice by one thread. `still` is entered while others have the device: nothing of this judge's may
+    run on it then."""
 
-    def __init__(self, backend: DeviceBackend) -> None:
-        self._backend = backend
+    def __init__(self, backend: DeviceBackend, still: Waiting = nullcontext) -> None:
+        self._backend, self._still = backend, still
         self._uuid = backend.describe().uuid
         self._hold: Hold | None = None
         self._sharing = False
@@ -71,7 +72,7 @@ class Turns:
 
     @contextmanager
     def _held(self, *, exclusive: bool) -> Iterator[None]:
-        with device_lock(self._uuid, exclusive=exclusive, timeout_s=_LOCK_S) as hold:
+        with device_lock(self._uuid, exclusive=exclusive, timeout_s=_LOCK_S, waiting=self._still) as hold:
             self._hold, self._sharing, self._thread = hold, not exclusive, threading.get_ident()
             try:
                 yield

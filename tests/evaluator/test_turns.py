@@ -11,6 +11,7 @@ from typing import Any
 
 import pytest
 
+from evaluator.judge import Judge
 from evaluator.lock import device_lock
 from evaluator.turns import Turns
 from evaluator.types import DeviceKind
@@ -160,3 +161,31 @@ def test_without_a_hold_there_is_nothing_to_give() -> None:
     with one.beside():
         pass
     assert device.finished == 0
+
+
+def test_nothing_of_a_judges_runs_while_others_have_the_device(judge: Judge) -> None:
+    """A Candidate's child stands still while its judge waits, and goes on afterwards."""
+    room = judge.room
+    ours, other = Turns(Device(), room._still), turns()[0]  # type: ignore[arg-type]
+    begun = threading.Event()
+    seen: list[bool] = []
+    with room.start(room.candidate_pool(None), "class ModelNew: pass", "candidate") as subject:
+        room.keep_still(subject)
+
+        def time_something() -> None:
+            begun.set()
+            with other.alone():
+                wait_until(lambda: not subject.child.runs)
+                seen.append(subject.child.runs)
+
+        with ThreadPoolExecutor(1) as thread, ours.shared():
+            ours.give_way()
+            assert subject.child.runs, "nobody waits"
+            timed = thread.submit(time_something)
+            assert begun.wait(SOON_S)
+            wait_until(ours._hold.is_awaited)
+            ours.give_way()
+            assert subject.child.runs
+            timed.result(SOON_S)
+        assert seen == [False]
+        assert subject.child.request("ping", timeout_s=10.0)
