@@ -149,9 +149,11 @@ class Bench:
             self._verify()
 
     def _note(self, run: Run) -> None:
-        """Keep a round until there are enough to be verified together. Raises Rejection, ComparatorFailed."""
-        self._unverified.append(run.kept())
-        if sum(run.bytes_held for run in self._unverified) > self._rounds.backend.together_bytes:
+        """Keep a round until there are enough to be verified together; a large one, of which a device may not have room
+        for another copy, is verified at once. Raises Rejection, ComparatorFailed."""
+        room = self._rounds.backend.together_bytes
+        self._unverified.append(run.kept() if run.bytes_held <= room else run)
+        if sum(one.bytes_held for one in self._unverified) > room:
             with self._beside():
                 self._verify()
 

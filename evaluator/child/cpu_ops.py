@@ -15,7 +15,8 @@ import torch
 
 from evaluator.child import chain
 from evaluator.child.cpu_device import map_shared
-from evaluator.child.session import Session, tensor_leaves
+from evaluator.child.results import tensor_leaves
+from evaluator.child.session import Session
 from evaluator.child.spec import TensorSpec, read_tree
 from evaluator.child.wire import Operation
 

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from evaluator.child.cuda_chain import Steps
-from evaluator.child.session import tensor_leaves
+from evaluator.child.results import tensor_leaves
 
 _WARM_UP_CALLS = 3  # the first compiles and tunes, the second may still allocate, the third is what will be captured
 _TEXT_LIMIT = 500

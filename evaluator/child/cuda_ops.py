@@ -12,7 +12,8 @@ from torch.utils._pytree import tree_map
 
 from evaluator.child import cuda_chain
 from evaluator.child.cuda_calls import CudaCalls
-from evaluator.child.session import Null, Session
+from evaluator.child.results import Null
+from evaluator.child.session import Session
 from evaluator.child.spec import read_tree
 from evaluator.child.wire import Operation
 

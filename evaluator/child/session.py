@@ -26,6 +26,7 @@ from evaluator.child.device import ChildDevice, Mapped
 from evaluator.child.dtypes import Dtypes
 from evaluator.child.lift import Lift, LiftMode, Twins, lifting, widened
 from evaluator.child.loading import execute
+from evaluator.child.results import Null, base_address, lazy, parts, ready_made, tensor_leaves, twinned
 from evaluator.child.shake import Shaken
 from evaluator.child.spec import TensorSpec, read_tree, write_tree
 
@@ -200,7 +201,7 @@ class Session:
 
     def null(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Become the null Candidate: a module that returns the same ready-made outputs whatever it is given."""
-        self.call = self.model = Null(_made(request["outputs"], self._device().torch_device))
+        self.call = self.model = Null(ready_made(request["outputs"], self._device().torch_device))
         self._device().finish()
         return {}
 
@@ -264,8 +265,8 @@ class Session:
         tensors = tensor_leaves(values)
         if not all(map(self._is_plain, tensors)):
             return {}
-        granted = {_base(tensor) for call in mapped.calls for tensor in call}
-        return {} if any(_base(tensor) in granted for tensor in tensors) else self._device().settled(tensors)
+        granted = {base_address(tensor) for call in mapped.calls for tensor in call}
+        return {} if any(base_address(tensor) in granted for tensor in tensors) else self._device().settled(tensors)
 
     def drop(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Forget what `run` kept, so that its memory can be used again."""
@@ -299,7 +300,7 @@ class Session:
         told = self.dtypes.told(self.model, call, tensors)
         with lifting(mode(twins)) as entered, told:
             output = call(tensors)
-        return _mapped(output, twins), [twins[id(t)][1] if id(t) in twins else widened(t) for t in tensors], entered
+        return twinned(output, twins), [twins[id(t)][1] if id(t) in twins else widened(t) for t in tensors], entered
 
     # ------------------------------------------------------------ helpers
 
@@ -315,7 +316,7 @@ class Session:
             return {
                 "type": "torch.Tensor" if type(tensor) in _PLAIN else type(tensor).__name__[:80],
                 "device": str(tensor.device),
-                "layout": _lazy(tensor) or str(tensor.layout),
+                "layout": lazy(tensor) or str(tensor.layout),
                 "shape": [int(n) for n in tensor.shape],
                 "dtype": str(tensor.dtype).removeprefix("torch."),
             }
@@ -324,13 +325,13 @@ class Session:
     def _is_plain(self, tensor: torch.Tensor) -> bool:
         """Whether it is an ordinary tensor on this device."""
         ordinary = type(tensor) in _PLAIN and tensor.layout is torch.strided
-        return ordinary and not _lazy(tensor) and tensor.device == self._device().torch_device
+        return ordinary and not lazy(tensor) and tensor.device == self._device().torch_device
 
     def _output(self, value: Any) -> Any:
         """A claim about one call's result: nested lists, tuples and dicts of tensors, or what it is instead."""
         if isinstance(value, torch.Tensor):
             return {"tensor": self._tensor(value)}
-        kind, items = _parts(value)
+        kind, items = parts(value)
         if kind == "dict" and len(items) <= _MAX_LEAVES:
             return {"dict": [[str(key)[:80], self._output(item)] for key, item in items]}
         if kind and len(items) <= _MAX_LEAVES:
@@ -342,72 +343,6 @@ class Session:
         if type(value) is float:
             return {"value": value.hex()}
         return {"other": type(value).__name__[:80]}
-
-
-def tensor_leaves(value: Any) -> list[torch.Tensor]:
-    """The tensors of one call's result, in the order in which they are claimed."""
-    if isinstance(value, torch.Tensor):
-        return [value]
-    kind, items = _parts(value)
-    return [tensor for item in items for tensor in tensor_leaves(item[1] if kind == "dict" else item)]
-
-
-def _parts(value: Any) -> tuple[str, list[Any]]:
-    """What a result that holds others is, and these: a list, a tuple (a named one, too), or a dict, whose pairs come in
-    the order of their keys. "" for anything else; nothing that a class may define is called."""
-    kind = type(value)
-    if issubclass(kind, tuple):
-        return "tuple", list(tuple.__iter__(value))
-    if issubclass(kind, list):
-        return "list", list(list.__iter__(value))
-    if issubclass(kind, dict):
-        return "dict", sorted(dict.items(value), key=lambda pair: str(pair[0]))
-    return "", []
-
-
-def _mapped(value: Any, twins: dict[int, tuple[torch.Tensor, torch.Tensor]]) -> Any:
-    """A lifted call's result; where that is one of the call's own tensors, changed in place, its twin."""
-    if isinstance(value, torch.Tensor):
-        return twins[id(value)][1] if id(value) in twins else value
-    kind, items = _parts(value)
-    if kind == "dict":
-        return {key: _mapped(item, twins) for key, item in items}
-    return tuple(_mapped(item, twins) for item in items) if kind else value
-
-
-def _lazy(tensor: torch.Tensor) -> str:
-    """How memory does not hold the tensor's values, "" where it does."""
-    return "lazy conjugate" if tensor.is_conj() else "lazy negative" if tensor.is_neg() else ""
-
-
-class Null(torch.nn.Module):
-    """Does nothing, as fast as a module can: what it takes is the overhead of a call and of a round."""
-
-    def __init__(self, outputs: Any) -> None:
-        super().__init__()
-        self._outputs = outputs
-
-    def forward(self, *inputs: Any) -> Any:
-        return self._outputs
-
-
-def _made(reply: Any, device: torch.device) -> Any:
-    """Tensors like those that a result claims, in its structure."""
-    ((kind, body),) = reply.items()
-    if kind == "tensor":
-        spec = TensorSpec.from_json(body)
-        return torch.empty_strided(spec.shape, spec.stride, dtype=spec.torch_dtype, device=device)
-    if kind in ("list", "tuple"):
-        items = [_made(item, device) for item in body]
-        return items if kind == "list" else tuple(items)
-    if kind == "dict":
-        return {key: _made(item, device) for key, item in body}
-    return body
-
-
-def _base(tensor: torch.Tensor) -> int:
-    """Where the memory begins that a tensor looks into."""
-    return tensor.untyped_storage().data_ptr()
 
 
 def _accepted(function: Any, sizes: dict[str, Any]) -> dict[str, Any]:

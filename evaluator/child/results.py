@@ -1,0 +1,76 @@
+"""What a call returns: its tensors, its structure, and results that are like another's."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+
+from evaluator.child.lift import Twins
+from evaluator.child.spec import TensorSpec
+
+
+def tensor_leaves(value: Any) -> list[torch.Tensor]:
+    """The tensors of one call's result, in the order in which they are claimed."""
+    if isinstance(value, torch.Tensor):
+        return [value]
+    kind, items = parts(value)
+    return [tensor for item in items for tensor in tensor_leaves(item[1] if kind == "dict" else item)]
+
+
+def parts(value: Any) -> tuple[str, list[Any]]:
+    """What a result that holds others is, and these: a list, a tuple (a named one, too), or a dict, whose pairs come in
+    the order of their keys. "" for anything else; nothing that a class may define is called."""
+    kind = type(value)
+    if issubclass(kind, tuple):
+        return "tuple", list(tuple.__iter__(value))
+    if issubclass(kind, list):
+        return "list", list(list.__iter__(value))
+    if issubclass(kind, dict):
+        return "dict", sorted(dict.items(value), key=lambda pair: str(pair[0]))
+    return "", []
+
+
+def twinned(value: Any, twins: Twins) -> Any:
+    """A lifted call's result; where that is one of the call's own tensors, changed in place, its twin."""
+    if isinstance(value, torch.Tensor):
+        return twins[id(value)][1] if id(value) in twins else value
+    kind, items = parts(value)
+    if kind == "dict":
+        return {key: twinned(item, twins) for key, item in items}
+    return tuple(twinned(item, twins) for item in items) if kind else value
+
+
+def lazy(tensor: torch.Tensor) -> str:
+    """How memory does not hold the tensor's values, "" where it does."""
+    return "lazy conjugate" if tensor.is_conj() else "lazy negative" if tensor.is_neg() else ""
+
+
+class Null(torch.nn.Module):
+    """Does nothing, as fast as a module can: what it takes is the overhead of a call and of a round."""
+
+    def __init__(self, outputs: Any) -> None:
+        super().__init__()
+        self._outputs = outputs
+
+    def forward(self, *inputs: Any) -> Any:
+        return self._outputs
+
+
+def ready_made(reply: Any, device: torch.device) -> Any:
+    """Tensors like those that a result claims, in its structure."""
+    ((kind, body),) = reply.items()
+    if kind == "tensor":
+        spec = TensorSpec.from_json(body)
+        return torch.empty_strided(spec.shape, spec.stride, dtype=spec.torch_dtype, device=device)
+    if kind in ("list", "tuple"):
+        items = [ready_made(item, device) for item in body]
+        return items if kind == "list" else tuple(items)
+    if kind == "dict":
+        return {key: ready_made(item, device) for key, item in body}
+    return body
+
+
+def base_address(tensor: torch.Tensor) -> int:
+    """Where the memory begins that a tensor looks into."""
+    return tensor.untyped_storage().data_ptr()
