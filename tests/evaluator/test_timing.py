@@ -134,3 +134,26 @@ def test_every_kind_of_adversarial_values_is_timed_or_rehearsed_and_none_is_rehe
     assert len(alone) == len(set(alone)) < len(every)
     before = compared[: compared.index(rehearsed[0])]
     assert not set(alone) & frozenset().union(*before)
+
+
+def test_rounds_are_verified_together_where_there_is_room_for_them(judge, monkeypatch):
+    monkeypatch.setattr(judging, "_JUDGE_RULES", replace(QUICK, least_pairs=4, most_pairs=4, racing=False))
+    together: list[int] = []
+    verify = Verifier.verify
+
+    def verified(verifier, *runs):
+        together.append(len(runs))
+        verify(verifier, *runs)
+
+    monkeypatch.setattr(Verifier, "verify", verified)
+    task = problem()
+    found = {}
+    for room in (0, 1 << 30):
+        monkeypatch.setattr(judge.backend, "together_bytes", room, raising=False)
+        together.clear()
+        one = judge.judge(task, candidate(CPP), eager_only(judge, task))
+        assert one.verdict is Verdict.PASSED, one.reason
+        found[room] = [count for count in together if count]
+    assert set(found[0]) == {1}, "none is kept where there is no room for it"
+    assert max(found[1 << 30]) >= 8, "four pairs of two"
+    assert len(found[1 << 30]) < len(found[0])
