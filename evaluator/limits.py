@@ -19,7 +19,7 @@ from typing import Any
 
 import torch
 
-from evaluator import patterns, scales
+from evaluator import patterns, scales, ties
 from evaluator.types import Precision
 
 # What may become zero on a GPU, whose fast instructions make no denormal results. (float16 has too few numbers to do
@@ -134,9 +134,11 @@ class Target:
         factor of zero has a number there."""
         return actual if self.integral else actual.masked_fill(self._own().isnan(), torch.nan)
 
-    def or_else(self, actual: torch.Tensor, others: Sequence[torch.Tensor]) -> Target:
+    def or_else(
+        self, actual: torch.Tensor, others: Sequence[torch.Tensor], by_row: Sequence[torch.Tensor] = ()
+    ) -> Target:
         """What `actual` should be where each element may be that of any of `others`, which were computed as the oracle
-        was: it is measured by the nearest one."""
+        was, and each row as a whole that of any of `by_row`: it is measured by the nearest one."""
         if not (self.integral or self._computes()):
             return self
         wide, best = actual.to(self.oracle.dtype), self.oracle
@@ -144,6 +146,7 @@ class Target:
             nearer = (wide == other) if self.integral else (wide - other).abs() < (wide - best).abs()
             nearer = nearer if self._beyond is None else nearer & ~self._beyond
             best = torch.where(nearer & torch.isfinite(best) & torch.isfinite(other), other, best)
+        best = ties.nearest_rows(wide, best, by_row) if by_row and actual.ndim else best
         if self.reference is self.oracle:
             return Target(best, None, self._inputs)
         moved = best != self.oracle

@@ -18,6 +18,7 @@ from evaluator.oracle import Oracle
 _CALL_S = 30.0
 _SHARES = (-1.0, 0.4, 2.0)  # of what lies between usual values: below, among and above them
 _SHRUNK = 1e6  # times smaller an output may be than what stands for infinity
+_BY_ELEMENT = 2  # of the ways to pick (`subject.Subject.picked`)
 _GROUPS = 15  # of inputs whose NaN and infinities are replaced: all that four of them make
 
 
@@ -68,8 +69,8 @@ def picking(
     oracle: Oracle, tree: Any, tensors: Sequence[torch.Tensor], expected: Expected, outputs: Sequence[torch.Tensor]
 ) -> Expected | None:
     """What is expected of outputs that follow from other picks than the reference's among scores that rounding does
-    not tell apart (`child.picks`): their own integers where these are such picks, else the runners-up. None where
-    the reference picks nothing."""
+    not tell apart (`child.picks`): their own integers where these are such picks, else the runners-up, or for a row
+    that others in turn give, these. None where the reference picks nothing."""
     if not oracle.lifts or oracle.subject.picks is False or oracle.mutated(tree) or oracle.stateful(tree, tensors):
         return None
     given = [actual for target, actual in zip(expected.targets, outputs, strict=True) if target.integral]
@@ -79,7 +80,12 @@ def picking(
     except ChildError:  # it picks nothing, or not the same in every precision
         return None
     targets = zip(expected.targets, outputs, *found, strict=True)
-    return replace(expected, targets=tuple(target.or_else(actual, others) for target, actual, *others in targets))
+    return replace(
+        expected,
+        targets=tuple(
+            target.or_else(actual, others[:_BY_ELEMENT], others[_BY_ELEMENT:]) for target, actual, *others in targets
+        ),
+    )
 
 
 def _wider(tensor: torch.Tensor) -> torch.Tensor:

@@ -113,12 +113,13 @@ class _Shaking(_Watching, Shaken):  # type: ignore[no-untyped-call]
 
 
 class _Chosen(_Watching):  # type: ignore[no-untyped-call]
-    """Picks as `given` does where that is as good, else as the reference does; with `next_best` the runner-up of two
-    that are equally good, where nothing is given."""
+    """Picks as `given` does where that is as good, else as the reference does; where nothing is given, by the `way`:
+    "own", "runner-up" of two that are equally good, or how many steps behind the first of all it begins, forwards or
+    (negative) backwards, among any number of these."""
 
-    def __init__(self, twins: Twins, near: Sequence[Near], given: Sequence[Tensor], *, next_best: bool) -> None:
+    def __init__(self, twins: Twins, near: Sequence[Near], given: Sequence[Tensor], way: str | int) -> None:
         super().__init__(twins)
-        self._near, self._given, self._next_best = near, list(given), next_best
+        self._near, self._given, self._way = near, list(given), way
 
     def instead(self, pick: Pick, made: Any) -> Any:
         place = len(self.seen) - 1
@@ -129,10 +130,12 @@ class _Chosen(_Watching):  # type: ignore[no-untyped-call]
         if given is not None:
             self._given = [one for one in self._given if one is not given]
             indices = near.allowed(pick, given.reshape(pick.indices.shape).to(torch.int64))
-        elif self._next_best:
+        elif self._way == "own":
+            return made
+        elif self._way == "runner-up":
             indices = near.runner_up(pick)
         else:
-            return made
+            indices = near.in_turn(pick, int(self._way))
         if isinstance(made, Tensor):
             return indices.reshape(made.shape)
         values = pick.scores.gather(pick.axis, indices).reshape(made[0].shape).to(made[0].dtype)
@@ -173,6 +176,25 @@ class Near:
         chosen = torch.where(self._close(pick, last, following), following, last)
         found = torch.cat([pick.indices.narrow(axis, 0, count - 1), chosen], axis)
         return torch.where(self.unknown, torch.arange(count, device=found.device).reshape(_along(axis, found)), found)
+
+    def in_turn(self, pick: Pick, begin: int) -> Tensor:
+        """In place of those picks that are no better than the last one, the first of all that are as good as that, by
+        their place: from place `begin` on and round, or backwards from the last place but `-begin - 1` on."""
+        axis, count, size = pick.axis, pick.indices.shape[pick.axis], pick.scores.shape[pick.axis]
+        if count >= size:
+            return pick.indices
+        places = torch.arange(size, device=pick.scores.device)
+        turn = (places - begin if begin >= 0 else -1 - places + begin + 1) % size
+        last = pick.indices.narrow(axis, count - 1, 1)
+        every = places.reshape(_along(axis, pick.scores)).expand_as(pick.scores)
+        tied = self._close(pick, last.expand_as(pick.scores), every) | (every == last)
+        # What is better than the last pick keeps its place, before all that tie.
+        key = torch.where(tied, turn.reshape(_along(axis, pick.scores)).to(torch.float64) + 1, torch.inf)
+        rank = torch.linspace(0, 0.5, count, dtype=torch.float64, device=key.device).reshape(_along(axis, key))
+        better = torch.where(
+            tied.gather(axis, pick.indices), key.gather(axis, pick.indices), rank.expand_as(pick.indices)
+        )
+        return key.scatter(axis, pick.indices, better).argsort(axis).narrow(axis, 0, count)
 
     def _close(self, pick: Pick, mine: Tensor, theirs: Tensor) -> Tensor:
         one, other = (pick.scores.gather(pick.axis, indices) for indices in (mine, theirs))
@@ -230,17 +252,17 @@ class Picker:
         return {"picks": self.picks}
 
     def picks(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """As `run` with `lift` of the first "inputs" granted tensors: one output that picks as the tensors after those,
-        and one that picks the runner-up where nothing is given. Raises PicksNothing."""
+        """As `run` with `lift` of the first "inputs" granted tensors: an output for each of the "ways" to pick (see
+        `_Chosen`) where the tensors after those do not say. Raises PicksNothing."""
         session, tree = self._session, request["tree"]
         mapped = session._open(request, fds)
         tensors, given = mapped.calls[0][: request["inputs"]], mapped.calls[0][request["inputs"] :]
         with torch.no_grad():
             slack = self._near(tree, tensors)
-            outputs = [self._chosen(tree, tensors, slack, given, next_best=other) for other in (False, True)]
+            outputs = [self._chosen(tree, tensors, slack, given, way) for way in request["ways"]]
         session._device().finish()
         session.kept[request["slot"]] = [mapped, outputs]
-        return session._told(outputs, [[], []], {})
+        return session._told(outputs, [[] for _ in outputs], {})
 
     def _near(self, tree: Any, tensors: Sequence[Tensor]) -> list[Near]:
         with _Watched() as own:
@@ -260,10 +282,8 @@ class Picker:
         return self._session.lifted_call(tree, tensors, mode)[2].seen
 
     def _chosen(
-        self, tree: Any, tensors: Sequence[Tensor], slack: Sequence[Near], given: Sequence[Tensor], *, next_best: bool
+        self, tree: Any, tensors: Sequence[Tensor], slack: Sequence[Near], given: Sequence[Tensor], way: str | int
     ) -> Any:
         self._session.renew_buffer_twins()
-        output, *_ = self._session.lifted_call(
-            tree, tensors, lambda twins: _Chosen(twins, slack, given, next_best=next_best)
-        )
+        output, *_ = self._session.lifted_call(tree, tensors, lambda twins: _Chosen(twins, slack, given, way))
         return output

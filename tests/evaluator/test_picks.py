@@ -130,3 +130,50 @@ def test_equal_scores_keep_their_order_where_that_is_asked_for(
     judge: Judge, forward: str, x: list[list[float]], actual: list[object], right: bool
 ) -> None:
     assert _judged(judge, forward, torch.tensor(x), [_ids(*actual)]) is right
+
+
+GATE = "torch.zeros_like(x).scatter(-1, torch.topk(x * 1.0, 2, dim=-1).indices, 0.5)"
+
+
+@pytest.mark.parametrize(
+    ("picked", "right"),
+    [
+        ([0, 1], True),
+        ([8, 9], True),
+        ([0, 9], True),
+        ([4, 5], True),
+        ([], False),
+    ],
+)
+def test_where_all_tie_and_picks_are_not_returned_others_will_do(judge: Judge, picked: list[int], right: bool) -> None:
+    x = torch.zeros(1, 10)
+    actual = torch.zeros(1, 10)
+    actual[0, picked] = 0.5
+    assert _judged(judge, GATE, x, [actual]) is right
+
+
+def test_where_none_tie_no_others_will_do(judge: Judge) -> None:
+    x = torch.arange(10.0).reshape(1, 10)
+    actual = torch.zeros(1, 10)
+    actual[0, [8, 9]] = 0.5
+    assert _judged(judge, GATE, x, [actual])
+    assert not _judged(judge, GATE, x, [actual.roll(1, 1)])
+
+
+def test_picks_in_turn_among_those_that_tie() -> None:
+    scores = torch.tensor(
+        [[5.0, 1.0, 7.0, 1.0, 1.0, 0.0], [3.0, 3.0, 3.0, 3.0, 3.0, 3.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]]
+    )
+    made = torch.topk(scores.double(), 3)
+    pick = Pick(scores.double(), 1, made.indices, ordered=True)
+    near = Near(torch.zeros(3, 6).double(), torch.zeros(3, 1, dtype=torch.bool))
+    assert near.in_turn(pick, 0).tolist() == [[2, 0, 1], [0, 1, 2], [0, 1, 2]]
+    assert near.in_turn(pick, -1).tolist() == [[2, 0, 4], [5, 4, 3], [0, 1, 2]]
+    assert near.in_turn(pick, 2).tolist() == [[2, 0, 3], [2, 3, 4], [0, 1, 2]]
+    assert near.in_turn(pick, -3).tolist() == [[2, 0, 3], [3, 2, 1], [0, 1, 2]]
+    down = Pick(scores.double().t().contiguous(), 0, made.indices.t().contiguous(), ordered=True)
+    turned = Near(torch.zeros(6, 3).double(), torch.zeros(1, 3, dtype=torch.bool))
+    assert turned.in_turn(down, 0).t().tolist() == near.in_turn(pick, 0).tolist()
+    every = torch.sort(scores.double(), descending=True)
+    whole = Pick(scores.double(), 1, every.indices, ordered=True)
+    assert torch.equal(near.in_turn(whole, 0), every.indices)

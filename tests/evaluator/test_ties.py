@@ -1,0 +1,43 @@
+"""Rows that follow from other picks where many scores tie."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from evaluator.ties import nearest_rows
+
+
+def _row(*picked: int, size: int = 6, value: float = 0.5) -> torch.Tensor:
+    return torch.zeros(1, size, dtype=torch.float64).index_fill_(1, torch.tensor(picked), value)
+
+
+def test_a_row_is_measured_by_the_nearest_way_as_a_whole() -> None:
+    right, ways = _row(0, 1), [_row(4, 5), _row(2, 3)]
+    assert torch.equal(nearest_rows(_row(4, 5), right, ways), _row(4, 5))
+    assert torch.equal(nearest_rows(_row(0, 1), right, ways), right)
+    none = torch.zeros(1, 6, dtype=torch.float64)
+    assert not torch.equal(nearest_rows(none, right, ways), none)
+
+
+def test_the_same_values_may_stand_in_other_places_that_some_way_has() -> None:
+    right, ways = _row(0, 1), [_row(4, 5)]
+    assert torch.equal(nearest_rows(_row(0, 5), right, ways), _row(0, 5))
+    assert not torch.equal(nearest_rows(_row(0, 3), right, ways), _row(0, 3)), "nobody picks the fourth"
+    assert not torch.equal(nearest_rows(_row(0, 4, 5), right, ways), _row(0, 4, 5)), "three of them"
+
+
+def test_nan_is_like_nan() -> None:
+    right, ways = _row(0, 1, value=math.nan), [_row(4, 5, value=math.nan)]
+    found = nearest_rows(_row(4, 5, value=math.nan), right, ways)
+    assert found.isnan().tolist() == [[False] * 4 + [True] * 2]
+    lost = nearest_rows(torch.zeros(1, 6, dtype=torch.float64), right, ways)
+    assert bool(lost.isnan().any())
+
+
+def test_only_rows_that_are_nearer_are_exchanged() -> None:
+    right = torch.cat([_row(0, 1), _row(2, 3)])
+    way = torch.cat([_row(4, 5), _row(4, 5)])
+    actual = torch.cat([_row(4, 5), _row(2, 3)])
+    assert torch.equal(nearest_rows(actual, right, [way]), actual)
