@@ -1,4 +1,4 @@
-"""rmsnorm | forged results | a thread reads the requests in the harness's place | RUNTIME_ERROR TIMEOUT REWARD_HACK | cpu"""
+"""rmsnorm | forged results | a thread reads the requests in the harness's place | RUNTIME_ERROR TIMEOUT REWARD_HACK INCORRECT_VALUES | cpu"""
 
 import os
 import struct
