@@ -55,7 +55,7 @@ _FILE_S = 120.0
 class Log:
     """JSON lines, appended to."""
 
-    def __init__(self, path: Path, resume: bool) -> None:
+    def __init__(self, path: Path, *, resume: bool) -> None:
         path.parent.mkdir(parents=True, exist_ok=True)
         before = path.read_text(encoding="utf-8").splitlines() if resume and path.exists() else []
         self.known = {(e["who"], e["file"]) for e in map(json.loads, before) if "file" in e}
@@ -207,7 +207,7 @@ class Run:
         self._options, self._folder = options, folder
         self._end = time.monotonic() + options.budget_s
         self._log = Log(
-            options.output or RESULTS / f"rate{'-alone' if options.ours_alone else ''}.jsonl", options.resume
+            options.output or RESULTS / f"rate{'-alone' if options.ours_alone else ''}.jsonl", resume=options.resume
         )
         self._lease = {"lease": Path("/proc/sys/kernel/random/boot_id").read_text().strip(), "run": uuid.uuid4().hex}
         index, _, count = options.shard.partition("/")
@@ -228,17 +228,16 @@ class Run:
         every = list({one.name: one for some in self._sets.values() for one in some}.values())
         whose = (OURS,) if options.ours_alone else (OURS, KERNELBENCH)
         ahead_s = compile_ahead(every, whose, self._folder, options.device)
-        took = {}
-        for number, (kind, judges) in enumerate((k, j) for k in self._sets for j in options.judges):
-            if number == 1 and not options.ours_alone:
-                self._theirs(every)  # in the middle: neither has the machine while it is cold
-            if time.monotonic() < self._end:
-                took[kind, judges] = self._ours(kind, judges)
-        if len(self._sets) * len(options.judges) == 1 and not options.ours_alone:
+        first, *others = [(kind, judges) for kind in self._sets for judges in options.judges]
+        took = {first: self._ours(*first)}
+        if not options.ours_alone:
             self._theirs(every)
+        for one in others:
+            if time.monotonic() < self._end:
+                took[one] = self._ours(*one)
         made = [summary(k, j, self._sets[k], self._lines, wall_s, ahead_s) for (k, j), wall_s in took.items()]
-        for one in made:
-            self._log.add({**one, **self._lease})
+        for summed in made:
+            self._log.add({**summed, **self._lease})
         return made
 
     def _theirs(self, every: Sequence[File]) -> None:
@@ -250,8 +249,7 @@ class Run:
         def note(one: File, found: dict[str, Any]) -> None:
             self._note(OURS, one, {**found, "judges": judges, "kind": kind})
 
-        _, wall_s = together(self._sets[kind], self._options.device, judges, note, self._options.sample)
-        return wall_s
+        return together(self._sets[kind], self._options.device, judges, note, self._options.sample)
 
     def _note(self, who: str, one: File, found: dict[str, Any]) -> None:
         self._lines.append({"who": who, "file": one.name, "right": one.right, **found, **self._lease})

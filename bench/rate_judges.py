@@ -87,10 +87,10 @@ def together(
     judges: int,
     note: Callable[[File, dict[str, Any]], None],
     sample: Path | None = None,
-) -> tuple[list[tuple[File, dict[str, Any]]], float]:
-    """Every file judged by one of so many judges, and the seconds from the first to the last of them. The judges are
-    ready before; where the first one's time goes is written to `sample`. One that ends or does not answer in time is an
-    EOFError or a TimeoutError."""
+) -> float:
+    """Have every file judged by one of so many judges, and noted. Returns the seconds from the first to the last of
+    them. The judges are ready before; where the first one's time goes is written to `sample`. One that ends or does not
+    answer in time is an EOFError or a TimeoutError."""
     work = Work(some)
     context = multiprocessing.get_context("spawn")
     pipes, processes = [], []
@@ -101,14 +101,12 @@ def together(
         theirs.close()
         pipes.append(mine)
         processes.append(process)
-    found: list[tuple[File, dict[str, Any]]] = []
 
     def lead(pipe: Connection) -> None:
         one = work.next("")
         while one is not None:
             pipe.send(one)
-            found.append((one, _answer(pipe, _FILE_S)))
-            note(*found[-1])
+            note(one, _answer(pipe, _FILE_S))
             one = work.next(one.problem)
 
     try:
@@ -126,7 +124,7 @@ def together(
             process.join(30)
             process.kill()
             process.join()
-    return found, wall_s
+    return wall_s
 
 
 def _answer(pipe: Connection, within_s: float) -> Any:

@@ -72,7 +72,7 @@ def hold(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan) -> No
             names = _names(rounds.oracle.buffers, contender.buffers)
             compare(contender.subject, wanted, names, once.calls, STAGE, rounds.verifier.shown)
         except (ChildFault, LayoutError) as fault:
-            raise rounds.blame(contender, fault) from fault
+            raise rounds.verifier.blame(contender, fault) from fault
         except Rejection as found:
             if rounds.workload.held_out:
                 raise Rejection(

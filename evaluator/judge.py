@@ -229,6 +229,7 @@ class Judge:
                 oracle = Oracle(problem, reference, workload.sizes, generator)
                 buffers = self.constructed(subject, oracle, problem, Stage.TIMING)
             contenders = [Contender("candidate", subject, suspect=True, buffers=buffers, plain=plain)]
+            # Not while the device is held: a new comparator may compile for a minute.
             contenders += [self.room.contender(problem, workload, mode, oracle) for mode in modes]
             with self.shared():
                 first_s = first_call_limit_s(candidate)

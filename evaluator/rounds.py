@@ -15,7 +15,7 @@ from evaluator.child import chain
 from evaluator.child.spec import LayoutError, TensorSpec
 from evaluator.contender import Contender
 from evaluator.devices.base import OneByOne, Round, RoundPlan, Singles
-from evaluator.errors import ChildFault, EvaluatorError, Rejection
+from evaluator.errors import ChildFault, Rejection
 from evaluator.fresh import Fresh, bytes_of, to_read
 from evaluator.inputs import Inputs
 from evaluator.oracle import Oracle
@@ -184,7 +184,7 @@ class Rounds:
                 graph=graph, instances=plan.instances, link=fresh.link,
             )  # fmt: skip
         except (ChildFault, LayoutError) as fault:
-            raise self.blame(contender, fault) from fault
+            raise self.verifier.blame(contender, fault) from fault
 
     def prepare_null(self, fresh: Fresh, *, graph: bool) -> None:
         self._null.null(self.like.reply)
@@ -204,7 +204,7 @@ class Rounds:
                     look=contender.compared_in_full and read > 0, watch=watch,
                 )  # fmt: skip
         except (ChildFault, LayoutError, Rejection) as fault:
-            raise self.blame(contender, fault) from fault
+            raise self.verifier.blame(contender, fault) from fault
 
     def _start(self, contender: Contender) -> None:
         """Where forward moves buffers every round begins with the reference's: a tensor's version tells of a load, so
@@ -232,7 +232,7 @@ class Rounds:
                     read=to_read(contender, len(fresh.calls)), look=contender.compared_in_full,
                 )  # fmt: skip
         except (ChildFault, LayoutError, Rejection) as fault:
-            raise self.blame(contender, fault) from fault
+            raise self.verifier.blame(contender, fault) from fault
 
     def run_null(self, fresh: Fresh, plan: RoundPlan, *, watch: bool = False) -> Round:
         """One round of the null child, of which nothing is read."""
@@ -258,7 +258,3 @@ class Rounds:
             done = self.run_null(fresh, once)
             known = self.overhead_us.get(plan.executions, math.inf)
             self.overhead_us[plan.executions] = min(known, done.wall_us)
-
-    def blame(self, contender: Contender, fault: ChildFault | LayoutError | Rejection) -> EvaluatorError:
-        """What a fault of a contender's child is told as."""
-        return self.verifier.blame(contender, fault)

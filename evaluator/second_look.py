@@ -18,7 +18,9 @@ from evaluator.oracle import Oracle
 _CALL_S = 30.0
 _SHARES = (-1.0, 0.4, 2.0)  # of what lies between usual values: below, among and above them
 _SHRUNK = 1e6  # times smaller an output may be than what stands for infinity
-_BY_ELEMENT = 2  # of the ways to pick (`subject.Subject.picked`)
+# Ways to pick among values that tie (`child.picks`): by which each element may be told, and by which each row. A kernel
+# may keep the first or the last that it sees, or begin anywhere.
+_BY_ELEMENT, _BY_ROW = ("own", "runner-up"), (0, -1, 2, 4, -3)
 _GROUPS = 15  # of inputs whose NaN and infinities are replaced: all that four of them make
 
 
@@ -76,16 +78,13 @@ def picking(
     given = [actual for target, actual in zip(expected.targets, outputs, strict=True) if target.integral]
     given = [actual for actual in given if actual.dtype in (torch.int32, torch.int64)]
     try:
-        found = oracle.subject.picked(tree, tensors, given, timeout_s=_CALL_S)
+        found = oracle.subject.picked(tree, tensors, given, (*_BY_ELEMENT, *_BY_ROW), timeout_s=_CALL_S)
     except ChildError:  # it picks nothing, or not the same in every precision
         return None
+    count = len(_BY_ELEMENT)
     targets = zip(expected.targets, outputs, *found, strict=True)
-    return replace(
-        expected,
-        targets=tuple(
-            target.or_else(actual, others[:_BY_ELEMENT], others[_BY_ELEMENT:]) for target, actual, *others in targets
-        ),
-    )
+    told = (target.or_else(actual, others[:count], others[count:]) for target, actual, *others in targets)
+    return replace(expected, targets=tuple(told))
 
 
 def _wider(tensor: torch.Tensor) -> torch.Tensor:

@@ -22,8 +22,6 @@ from evaluator.spares import Spares
 from evaluator.types import Stage, Verdict
 
 _CANDIDATE_FILE = "candidate.py"
-# Of picking among values that tie: a kernel may keep the first or the last that it sees, or begin anywhere.
-_WAYS = ("own", "runner-up", 0, -1, 2, 4, -3)
 _SET_UP_S, _LOAD_S, _CONSTRUCT_S, _STATE_S = 30.0, 60.0, 20.0, 20.0
 
 
@@ -257,17 +255,22 @@ class Subject:
         return list(zip(reply.replies, tensors, strict=True))
 
     def picked(
-        self, tree: Any, tensors: Sequence[torch.Tensor], given: Sequence[torch.Tensor], *, timeout_s: float
+        self,
+        tree: Any,
+        tensors: Sequence[torch.Tensor],
+        given: Sequence[torch.Tensor],
+        ways: Sequence[str | int],
+        *,
+        timeout_s: float,
     ) -> list[list[torch.Tensor]]:
-        """What the lifted reference returns if it picks as `given` does wherever that is as good, and then if it picks
-        others that are as good where nothing is given, in several ways (`child.picks`). Raises ChildError where nothing
-        is picked."""
+        """What the lifted reference returns if it picks as `given` does wherever that is as good, and where nothing is
+        given by each of these ways (`child.picks`). Raises ChildError where nothing is picked."""
         self.give_way()
         grant = self.backend.grant_calls([[*tensors, *given]], ours=True)
         try:
             fields: dict[str, Any] = {"tree": tree, "grant": grant.fields, "inputs": len(tensors), "slot": "picks"}
-            fields["ways"] = _WAYS
-            replies = replies_of(self.child.request("picks", timeout_s=timeout_s, fds=grant.fds, **fields), len(_WAYS))
+            fields["ways"] = list(ways)
+            replies = replies_of(self.child.request("picks", timeout_s=timeout_s, fds=grant.fds, **fields), len(ways))
             grant.mark_aliases(self.child, [claim for item in replies for claim in tensor_claims(item)])
             found = self.fetch_calls([tensor_claims(item) for item in replies])
         finally:

@@ -54,8 +54,7 @@ class Turns:
         if hold is None or threading.get_ident() != self._thread or not self._sharing:
             return
         if hold.is_awaited():
-            self._backend.finish()
-            hold.take(exclusive=False)
+            self._take(hold, exclusive=False)
 
     @contextmanager
     def beside(self) -> Iterator[None]:
