@@ -32,7 +32,7 @@ _LOGGED = [
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="run the long soak, fuzz and load tests too")
-    parser.addoption("--shard", default="1/1", metavar="I/N", help="every N-th test from the I-th (from 1)")
+    parser.addoption("--shard", default="1/1", metavar="I/N", help="the I-th (from 1) of N parts of the tests")
     parser.addoption(
         "--stack", choices=("essential", "postgres"), default="essential",
         help="postgres: run every service and worker test on PostgreSQL and Redis, and fail where they are missing",
@@ -99,7 +99,7 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
     index, count = (int(part) for part in config.getoption("--shard").split("/"))
     if not 1 <= index <= count:
         raise pytest.UsageError(f"--shard {index}/{count}: the first is 1/{count}, the last {count}/{count}")
-    items[:] = items[index - 1 :: count]
+    items[:] = items[len(items) * (index - 1) // count : len(items) * index // count]
     gpu = any(Path("/dev").glob("nvidia[0-9]*"))
     for item in items:
         if item.get_closest_marker("gpu") and not gpu:
