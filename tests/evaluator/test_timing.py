@@ -2,13 +2,18 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import replace
+from types import SimpleNamespace
+from typing import cast
 
 import pytest
 import torch
 
 from evaluator import first_replays, values
 from evaluator import judge as judging
+from evaluator.contender import Contender
+from evaluator.devices.base import RoundPlan
 from evaluator.errors import Rejection
 from evaluator.oracle import Oracle
 from evaluator.rounds import Rounds
@@ -49,6 +54,61 @@ def test_suspected_of_skipping_work_it_is_timed_again(judge, monkeypatch, times)
 )
 def test_first_replays_take_as_many_calls_as_noise_asks_for(slowest_us, input_bytes, calls):
     assert first_replays._calls(8, slowest_us, input_bytes) == calls
+
+
+class FirstReplays:
+    """Stands for Rounds: every contender takes 10 us a call, and `over_us(name, place, number)` more in the `number`-th
+    round that is looked at, where it runs in that `place` of it."""
+
+    input_bytes = 1 << 20
+
+    def __init__(self, over_us: Callable[[str, int, int], float]) -> None:
+        self.ran: list[str] = []
+        self._over_us = over_us
+        self._number = 0
+
+    def repeated(self, count: int) -> None:
+        self._number = 0
+
+    def fresh(self, count: int) -> None:
+        self._number += 1
+        self.ran.clear()
+
+    def run(self, contender: Contender, calls: None, plan: RoundPlan) -> SimpleNamespace:
+        self.ran.append(contender.name)
+        return SimpleNamespace(wall_us=10.0 * plan.calls + self._over_us(contender.name, len(self.ran), self._number))
+
+
+def looked_at(over_us: Callable[[str, int, int], float], *, racing: bool = False) -> Rejection | None:
+    some = [
+        Contender(name, cast("Subject", None), suspect=name == "candidate", buffers={}, samples={8: [10.0]})
+        for name in ("candidate", "eager")
+    ]
+    rounds = cast("Rounds", FirstReplays(over_us))
+    return first_replays.skipped_work(rounds, some, RoundPlan(calls=8, replays=4), racing=racing)
+
+
+def test_who_works_in_first_replays_alone_is_found():
+    found = looked_at(lambda name, place, number: 900.0 if name == "candidate" else 0.0)
+    assert found is not None
+    assert found.evidence == {"check": "first_replay", "excess_us": 900.0, "calls": 32}
+    assert looked_at(lambda name, place, number: 900.0 if name == "candidate" else 0.0, racing=True) is not None
+
+
+@pytest.mark.parametrize("racing", [True, False])
+@pytest.mark.parametrize(
+    "over_us",
+    [
+        pytest.param(lambda name, place, number: 900.0 if place == 1 else 0.0, id="whoever runs first is slow"),
+        pytest.param(lambda name, place, number: 900.0 if number < 6 else 0.0, id="a busy while"),
+        pytest.param(lambda name, place, number: 900.0, id="everybody's are"),
+        pytest.param(
+            lambda name, place, number: 900.0 if name == "candidate" and number != 4 else 0.0, id="one good round"
+        ),
+    ],
+)
+def test_an_honest_kernel_is_not_taken_for_one_that_skips_work(over_us, racing):
+    assert looked_at(over_us, racing=racing) is None
 
 
 def test_every_size_of_round_has_both_orders(judge, monkeypatch):
