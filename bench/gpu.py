@@ -65,6 +65,8 @@ def _landscape(problem: str) -> Step:
 
 
 _PYTEST = ("pytest", "-v", "--tb=short", "-p", "no:cacheprovider")
+# Two judges of a GPU: what one waits for, a build or a cheat that sleeps, the other does not.
+_TWO = ("-n", "2", "--dist", "worksteal", "-p", "no:benchmark")
 _ADVERSARIAL = "tests/gpu/test_gpu_adversarial.py"
 _OPTIMIZE = ("bench.optimize", "--device", "cuda:0", "--problem", "rmsnorm_residual", "--seconds", "120")
 _PROFILE = str(RESULTS / "rate-profile.jsonl")
@@ -79,15 +81,15 @@ STEPS = (
     Step("mutation", ("bench.mutation", "--repeats", "20", *_CUDA), usual_s=60, limit_s=900),
     Step("soak", ("bench.soak", "--count", "200", *_CUDA), usual_s=60, limit_s=900),
     Step("kernelbench", ("bench.kernelbench", _CHECKOUT, "--sample", "60", *_CUDA), usual_s=60, limit_s=900),
-    Step("adversarial", (*_PYTEST, "--shard", _SHARD, _ADVERSARIAL), usual_s=100, limit_s=900, shards=4),
+    Step("adversarial", (*_PYTEST, *_TWO, "--shard", _SHARD, _ADVERSARIAL), usual_s=100, limit_s=900, shards=4),
     *map(_landscape, DEEP_PROBLEMS),
     Step("judge_gpu", ("bench.judge_gpu",), usual_s=120, limit_s=400),
     Step("synthesis", _SYNTHESIS, usual_s=300, limit_s=540),
     Step("soak_cpu", ("bench.soak", *_CPU), usual_s=60, limit_s=3600, cpu=True),
-    Step("aa_cpu", ("bench.judge", "aa", *_CPU), usual_s=60, limit_s=3600, cpu=True, shards=6),
-    Step("power_cpu", ("bench.judge", "power", *_CPU), usual_s=60, limit_s=3600, cpu=True, shards=6),
+    Step("aa_cpu", ("bench.judge", "aa", *_CPU), usual_s=60, limit_s=3600, cpu=True, shards=4),
+    Step("power_cpu", ("bench.judge", "power", *_CPU), usual_s=60, limit_s=3600, cpu=True, shards=4),
     Step("kernelbench_cpu", ("bench.kernelbench", _CHECKOUT, *_CPU), usual_s=60, limit_s=3600, cpu=True, shards=4),
-    Step("mutation_cpu", ("bench.mutation", *_CPU), usual_s=60, limit_s=3600, cpu=True, shards=6),
+    Step("mutation_cpu", ("bench.mutation", *_CPU), usual_s=60, limit_s=3600, cpu=True, shards=8),
     Step(
         "adversarial_cpu", (*_PYTEST, "--soak", "--shard", _SHARD, "tests/adversarial"),
         usual_s=200, limit_s=3600, cpu=True, shards=6,

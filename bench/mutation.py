@@ -19,7 +19,7 @@ import json
 import os
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -37,6 +37,7 @@ _ON_GPU = (
     "cuda_plain", "cuda_unordered_atomics", "triton_plain_softmax", "triton_autotuned", "triton_dot_ieee", "split_k",
     "own_graph", "cached_workspace",
 )  # fmt: skip
+_IN_A_ROW = 5
 _NO_CATCH = {Verdict.PASSED, Verdict.BUILD_ERROR, Verdict.INTERNAL_ERROR, Verdict.INVALID_SUBMISSION}
 
 
@@ -55,7 +56,7 @@ class Piece:
 
 
 def pieces(repeats: int, device: str, *, mutants: bool = True) -> Iterator[Piece]:
-    """Mutants first, then the originals in turn, so that a short budget sees all of them."""
+    """Mutants first, then the originals, turn by turn."""
     kernels = [k for k in KERNELS if _case(k).devices & ({"cpu"} if device == "cpu" else {"cuda", "triton"})]
     honest = [] if device == "cpu" else [case for case in suite.cases("honest") if case.name in _ON_GPU]
     if mutants:
@@ -63,6 +64,12 @@ def pieces(repeats: int, device: str, *, mutants: bool = True) -> Iterator[Piece
     for turn in range(repeats):
         yield from (Piece(kernel, None, turn) for kernel in kernels)
         yield from (Piece(f"honest/{case.name}", None, turn, case) for case in honest)
+
+
+def in_order(some: Sequence[Piece], shards: int) -> list[Piece]:
+    """The work of one of so many shards: several judgements of an original in a row, since a judge keeps the references
+    of few problems at once, but soon the next one, so that a short budget sees all of them."""
+    return sorted(some, key=lambda p: (p.bug is None, p.turn // (_IN_A_ROW * shards), p.kernel))
 
 
 def _case(kernel: str) -> suite.Case:
@@ -104,7 +111,7 @@ def run(options: argparse.Namespace, path: Path) -> list[dict[str, Any]]:
     known = _known(path) if options.resume else []
     done = {entry["key"] for entry in known}
     index, count = map(int, options.shard.split("/"))
-    todo = [p for i, p in enumerate(_wanted(options)) if i % count == index - 1]
+    todo = in_order([p for i, p in enumerate(_wanted(options)) if i % count == index - 1], count)
     end = time.monotonic() + options.budget_s
     judge = Judge(make_backend(options.device))
     try:
