@@ -197,7 +197,9 @@ def test_every_kind_of_adversarial_values_is_timed_or_rehearsed_and_none_is_rehe
 
 
 def test_rounds_are_verified_together_where_there_is_room_for_them(judge, monkeypatch):
-    monkeypatch.setattr(judging, "_JUDGE_RULES", replace(QUICK, least_pairs=4, most_pairs=4, racing=False, rehearse=False))
+    monkeypatch.setattr(
+        judging, "_JUDGE_RULES", replace(QUICK, least_pairs=4, most_pairs=4, racing=False, rehearse=False)
+    )
     together: list[int] = []
     verify = Verifier.verify
 
