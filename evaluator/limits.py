@@ -109,7 +109,7 @@ class Target:
         if self._beyond is not None:
             self.values = torch.where(self._beyond, self._own(), self.values)
         self._filled = scales.filled(self._known()) if self._computes() else None
-        self.norm, self._floor = scales.norm_and_floor(self._known(), self._filled, pairs=oracle.is_complex())
+        self.norm, self._floor = scales.norm_and_floor(self._known(), self._no_measure(), pairs=oracle.is_complex())
 
     def sparing(self, actual: torch.Tensor, spared: torch.Tensor) -> Target:
         """What `actual` should be where it may hold the values in `spared` (NaN where there are none) in place of the
@@ -255,6 +255,12 @@ class Target:
     def _scale(self) -> torch.Tensor:
         """What an element's error is measured by: its own size, or that of its row if that is larger."""
         return torch.maximum(self._known().abs(), self._floor)
+
+    def _no_measure(self) -> torch.Tensor | None:
+        """The elements that say nothing of how large others are: a row of NaN with one number left is no small row."""
+        if self.finite or self.oracle.is_complex():
+            return self._filled
+        return scales.unknown(self.values) if self._filled is None else self._filled | ~torch.isfinite(self.values)
 
     def _known(self) -> torch.Tensor:
         """The values, 0 where they are not finite."""

@@ -21,7 +21,7 @@ def norm_and_floor(
     """The norm that errors are related to, and the least that an element's error is measured by: the root mean square
     of its row, never less than a thousandth of the whole tensor's; 1 where everything is zero. Rows of few elements
     are likely to be of different kinds, but for `pairs` of complex numbers: then it is that of its column. Elements
-    of a `fill` take no part."""
+    of a `fill`, which are no measure of others, take no part."""
     if fill is not None:
         return _norm_and_floor_beside(values.masked_fill(fill, 0.0), fill)
     norm = float(torch.linalg.vector_norm(values))
@@ -48,7 +48,7 @@ def _floor(values: torch.Tensor, norm: float, *, pairs: bool) -> torch.Tensor:
 
 
 def _norm_and_floor_beside(values: torch.Tensor, fill: torch.Tensor) -> tuple[float, torch.Tensor]:
-    """The same of what is left of masked rows: where that is little, it is measured by the whole tensor's size."""
+    """The same of what is left of rows: where that is little, it is measured by the whole tensor's size."""
     norm, floor = norm_and_floor(values, pairs=False)
     count = (~fill).sum(-1, keepdim=True)
     whole = torch.tensor(norm / math.sqrt(int(count.sum())), dtype=values.dtype, device=values.device)
@@ -75,6 +75,15 @@ def filled(values: torch.Tensor) -> torch.Tensor | None:
     if len(rest) in (0, values.numel()):
         return None
     return found if 0.0 < float(rest.square().mean().sqrt()) * _BESIDE < 1.0 else None
+
+
+def unknown(values: torch.Tensor) -> torch.Tensor | None:
+    """Where there is no number, beside some that there are; None where all are or none is, or rows are too short to be
+    one kind of values."""
+    if values.ndim > 1 and values.shape[-1] < _MANY:
+        return None
+    found = ~torch.isfinite(values)
+    return found if 0 < int(found.sum()) < found.numel() else None
 
 
 def overflowing(wide: torch.Tensor, dtype: torch.dtype) -> torch.Tensor | None:

@@ -14,6 +14,7 @@ from evaluator.child.cuda_driver import ALIGNMENT, DeviceBytes, Driver, DriverEr
 from evaluator.child.spec import TensorSpec, pack
 
 _POISONED_BLOCKS, _POISONED_BYTES, _POISONED_SHARE = 32, 256 << 20, 1 / 64
+_MOST_SHARE = 3 / 4  # of the device's memory: beside a Candidate that fills it nothing could be compared or timed
 _SETTLED_SHARE = 1 / 64  # of the device's memory that copies may lie in which the judge looks at again and again
 
 
@@ -59,6 +60,7 @@ class CudaDevice:
         del ordinal
         self.torch_device = torch.device("cuda", torch.cuda.current_device())
         torch.cuda.current_stream().synchronize()
+        torch.cuda.set_per_process_memory_fraction(_MOST_SHARE)
         self._driver = Driver(0)
         self._total_bytes = torch.cuda.get_device_properties(self.torch_device).total_memory
         self._lasting: torch.Tensor | None = None

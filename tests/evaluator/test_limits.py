@@ -141,6 +141,38 @@ def test_statistics_side_by_side_are_measured_each_by_its_own_kind() -> None:
     assert few.judge(rough[:4], limit) is None
 
 
+def test_a_row_of_nan_but_for_one_number_is_no_row_of_small_numbers() -> None:
+    """A convolution's ReLU where every row of its input holds a NaN: what rounds to either side of zero is right."""
+    generator = torch.Generator().manual_seed(3)
+    oracle = torch.randn(64, 32, generator=generator, dtype=torch.float64)
+    oracle[8:] = torch.nan
+    oracle[8:, 5] = 0.0
+    reference = oracle.float() * (1 + 1e-6)
+    target, limit = make(oracle, reference)
+    other = reference.clone()
+    other[20, 5] = 1e-6
+    assert target.judge(other, limit) is None
+    for place in ((20, 5), (3, 7)):
+        wrong = reference.clone()
+        wrong[place] += 1e-3
+        found = target.judge(wrong, limit)
+        assert found is not None
+        assert found.detail["index"] == list(place)
+
+
+def test_nan_in_a_row_do_not_make_what_else_is_wrong_there_right() -> None:
+    a, b = product(5)
+    small = torch.full((16, 1), 1e-2)
+    oracle, reference = (small * a).double() @ b.double(), (small * a) @ b
+    oracle[0], reference[0] = 100 * oracle[0], 100 * reference[0]
+    oracle[:, 3], reference[:, 3] = torch.nan, torch.nan
+    target, limit = make(oracle, reference)
+    wrong = reference.clone()
+    wrong[7, 9] += 1e-5
+    assert target.judge(reference, limit) is None
+    assert target.judge(wrong, limit) is not None
+
+
 def test_integers_must_be_equal() -> None:
     right = torch.arange(6).reshape(2, 3)
     target = Target(right, right.clone())
