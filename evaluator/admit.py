@@ -22,6 +22,7 @@ from evaluator.subject import Arguments, Subject
 from evaluator.types import Admission, Domain, Problem, Stage, Verdict, Workload, WorkloadFacts
 
 _TRIES = 2
+_OTHERS = "the answer to other inputs of the recipe's"
 _NEAR = 10.0
 _CALL_S, _COUNT_S = 30.0, 60.0
 
@@ -193,9 +194,11 @@ def _check_nulls(
             for target, limit, actual in zip(right.targets, right.limits, outputs, strict=True)
         )
         if not wrong:
+            deep = ". A deep network may need TRAIN = True" if name == _OTHERS else ""
             raise _Refused(
                 f"a null solution passes on workload {workload.name}: {name}. The outputs carry too little of the "
-                "inputs to tell a right kernel from a wrong one: change the inputs (are they random?) or the outputs",
+                f"inputs to tell a right kernel from a wrong one: change the inputs (are they random?) or the "
+                f"outputs{deep}",
                 null_solution=name,
                 workload=workload.name,
             )
@@ -215,7 +218,7 @@ def null_solutions(
             "the mean everywhere",
             [_mean(t) if t.numel() > 1 else o.reference for t, o in zip(like, others, strict=True)],
         )
-    yield "the answer to other inputs of the recipe's", [other.reference for other in others]
+    yield _OTHERS, [other.reference for other in others]
     for index, tensor in enumerate(inputs):
         if all(tensor.shape == t.shape for t in like):
             yield f"a copy of input {index}", [tensor.to(t.dtype) for t in like]

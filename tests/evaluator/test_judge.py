@@ -195,6 +195,7 @@ def test_build_tells_duplicates_apart_from_layout(judge: Judge) -> None:
         ("return x * torch", "return x, self.weight.data\n        return x * torch", "the same memory"),
         ("return x * torch", "return torch.fft.fft(x).conj()\n        return x * torch", "a lazy conjugate"),
         ("return x * torch", "return x.relu().sign().amax()\n        return x * torch", "null solution passes"),
+        ("return x * torch", "return self.weight.cumsum(0) + 1e-12 * x[0]\n        return x * torch", "TRAIN = True"),
         ("return [torch.randn(rows, hidden)]", "return []", "no tensor"),
         ("return [torch.randn(rows, hidden)]", "return 5", "not a list"),
         ("return [torch.randn(rows, hidden)]", "return [torch.ones(1 << 40)]", "memory"),
