@@ -26,7 +26,7 @@ _ROUNDING = {one.name: one.rounding for one in values.ADVERSARIAL}
 _IN_BOUNDS = frozenset(one.name for one in values.ADVERSARIAL if one.in_bounds)
 _MOST_CANDIDATES = 16
 _FEW_ELEMENTS, _FEW_SLACK, _BESIDE_SLACK = 1024, 4.0, 2.0
-_OWN = tuple(f"seed {index}" for index in range(_SEEDS))  # the names of what the recipe makes
+OWN = tuple(f"seed {index}" for index in range(_SEEDS))  # the names of what the recipe makes
 
 
 @dataclass(frozen=True, slots=True)
@@ -88,7 +88,7 @@ class _Maker:
         made = [self.oracle.inputs() for _ in range(_SEEDS)]
         tree, draws = made[0].tree, [arguments.tensors for arguments in made]
         seeds = draws if self.sizes.adversarial else draws[:1]
-        usual = [(name, layouts.laid_out(d, self.sizes.layout)) for name, d in zip(_OWN, seeds, strict=False)]
+        usual = [(name, layouts.laid_out(d, self.sizes.layout)) for name, d in zip(OWN, seeds, strict=False)]
         if self.sizes.layout and all(map(operator.is_, usual[0][1], draws[0])):
             return None
         changed = self._changed(tree, draws, first=first)
@@ -108,6 +108,8 @@ class _Maker:
         if self.sizes.adversarial:
             twin = values.twin(tensors, [True] * len(tensors), self.generator)
             named.append(("one element changed", structure.restored(twin, kept)))
+            other = self._exchanged(draws)
+            named += [("two integers exchanged", structure.restored(other, kept))] if other else []
         sets = self._affordable(self._sets(first=first), tensors)
         named += [(s.name, structure.changed(tensors, s, kept, self.generator)) for s in sets]
         if not self.sizes.adversarial:
@@ -119,6 +121,16 @@ class _Maker:
             named += singled_out.of(tensors, kept, self.generator)
         others = constants.of(self.oracle, tree, draws)
         return [*named, ("a mask or indices changed", others.changed(tensors))] if others else named
+
+    def _exchanged(self, draws: Sequence[values.Tensors]) -> values.Tensors | None:
+        """A draw with two integers of each random tensor of them exchanged: what a memo by its ends, its sum or its
+        largest takes for equal. None where there are none. Masks stay: a flipped element may leave what all of the
+        recipe's have in common."""
+        made = list(draws[0])
+        for index, (one, other) in enumerate(zip(*draws[:2], strict=True)):
+            if one.dtype is not torch.bool and not values.same_bits(one, other):
+                made[index] = one if (changed := constants.disturbed(one, self.generator, 1)) is None else changed
+        return tuple(made) if any(map(operator.is_not, made, draws[0])) else None
 
     def _shuffled(self, tree: Any, named: Sequence[tuple[str, values.Tensors]]) -> list[Case]:
         rounding = [_ROUNDING.get(name, values.Rounding()) for name, _ in named]
@@ -147,7 +159,7 @@ class _Maker:
 
     def _tells(self, named: Sequence[tuple[str, values.Tensors]], found: Sequence[Expected]) -> None:
         """Raises Rejection where the recipe's own inputs of a workload tell nothing: then any answer would pass."""
-        if self.sizes.adversarial and not any(e.complete for (n, _), e in zip(named, found, strict=True) if n in _OWN):
+        if self.sizes.adversarial and not any(e.complete for (n, _), e in zip(named, found, strict=True) if n in OWN):
             raise Rejection(
                 Verdict.INVALID_REFERENCE,
                 Stage.CORRECTNESS,

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from evaluator import buffers, singled_out, values
-from evaluator.cases import Case, Prepared, prepared
+from evaluator.cases import OWN, Case, Prepared, prepared
 from evaluator.child.spec import LayoutError
 from evaluator.claims import tensor_claims
 from evaluator.errors import ChildError, ChildFault, Rejection
@@ -124,7 +124,10 @@ class Checker:
         self._check_parameters(oracle, matched, sizes)
         if cases and not oracle.mutated(tree):
             plainest, call_us = min(cases, key=lambda case: case.same), reply.wall_us / len(cases)
-            self._many(oracle, plainest, tree, call_us, sizes, values_known=not oracle.stateful(tree, plainest.tensors))
+            known = not oracle.stateful(tree, plainest.tensors)
+            self._many(oracle, plainest, tree, call_us, sizes, values_known=known)
+            if known:
+                self._in_place(oracle, tree, cases, sizes)
         before = min(cases, key=lambda case: case.same).tensors if cases else oracle.inputs().tensors
         self._loads(oracle, matched, sizes).run(tree, before, first=not self.report.checked)
         self._in_turn(oracle, sizes, moving=oracle.moves_buffers(tree, before))
@@ -219,12 +222,32 @@ class Checker:
             self.candidate.finish(self.candidate.run(tree, [spoiled], slot="turn", timeout_s=self.first_call_s))
             self.candidate.drop("turn")
 
+    def _in_place(self, oracle: Oracle, tree: Any, cases: Sequence[Case], sizes: Sizes) -> None:
+        """Draws one after the other in the same memory, the first one again at the end: an allocator hands out what it
+        has taken back, so an address says nothing of what lies there. On the first sizes."""
+        own = sorted((case for case in cases if case.name in OWN), key=lambda case: case.name)
+        if self.report.checked or len(own) < 2 or _returns_views(own[0]):
+            return
+        turns = [*own, own[0]]
+        reply = self.candidate.run(
+            tree, [case.tensors for case in turns], slot="place", timeout_s=self.first_call_s, in_place=True
+        )
+        try:
+            found = self.candidate.fetch_calls([tensor_claims(item) for item in reply.replies])
+            with reference_at_work(sizes):
+                findings = [self._spared(oracle, tree, case, out) for case, out in zip(turns, found, strict=True)]
+        finally:
+            self.candidate.finish(reply)
+        self.candidate.drop("place")
+        for finding in filter(None, findings):
+            reason = f"{finding['reason']}, on {sizes.label} where other inputs lay at the same address the call before"
+            raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, workload=sizes.label, **finding["evidence"])
+
     def _many(self, oracle: Oracle, case: Case, tree: Any, most_us: float, sizes: Sizes, *, values_known: bool) -> None:
         """As many calls in a row as a moment and a little memory allow, all of whose outputs are kept: whoever hands
         out buffers in turn has to begin again with the first one while it is in use. On the first two shown sizes. A
         call takes `most_us` at the most."""
-        views = any(claim.get("alias") for claim in tensor_claims(case.expected.reply))
-        if views or sizes.hidden or len(self.report.checked) > 1:
+        if _returns_views(case) or sizes.hidden or len(self.report.checked) > 1:
             return
         bytes_each = sum(t.reference.numel() * t.reference.element_size() for t in case.expected.targets)
         most = min(_MANY, _MANY_BYTES // max(1, bytes_each))
@@ -378,6 +401,11 @@ class Checker:
                         check="input_changed",
                         input=index,
                     )
+
+
+def _returns_views(case: Case) -> bool:
+    """Whether the reference returns views of its inputs."""
+    return any(claim.get("alias") for claim in tensor_claims(case.expected.reply))
 
 
 def _veiled(found: Rejection, sizes: Sizes) -> Rejection:

@@ -46,8 +46,8 @@ def _follow(words: Words) -> None:
 
 
 def _call(session: Session, one: Mapping[str, Any]) -> None:
-    plainly = {"slot": "tool", "lift": False, "mutates": [], "repeats": 1, "poison": False, "settle": False}
-    session.run({**one["call"], **plainly}, [])
+    plainly = {"slot": "tool", "mutates": [], "repeats": 1}
+    session.run({**one["call"], **plainly, **dict.fromkeys(("lift", "poison", "settle", "in_place"), False)}, [])
     session.kept.clear()
 
 

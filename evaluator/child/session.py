@@ -212,9 +212,9 @@ class Session:
         until it is dropped.
 
         `lift` runs the reference in float64, with "shake" (see `child.shake`) its reductions a little off, "everywhere"
-        its arithmetic, too; `mutates` are inputs whose state after each call is told, too. With "settle" nothing is
-        kept, "kept" is False and copies of the outputs lie where they can be read until the next such run, if the
-        device has a place for that.
+        its arithmetic, too; `mutates` are inputs whose state after each call is told, too. "in_place" the inputs of
+        all calls come to lie where the first one's do. With "settle" nothing is kept, "kept" is False and copies of
+        the outputs lie where they can be read until the next such run, if the device has a place for that.
         """
         mapped = self._open(request, fds)
         tree, model, mutates = request["tree"], self.call, request["mutates"]
@@ -227,7 +227,8 @@ class Session:
         picks = False
         fresh = request["repeats"] * sum(t.numel() * t.element_size() for call in mapped.calls for t in call)
         with torch.no_grad(), self._device().poisoned(fresh) if request["poison"] else nullcontext():
-            for tensors in mapped.calls * request["repeats"]:
+            for granted in mapped.calls * request["repeats"]:
+                tensors = _moved_to(mapped.calls[0], granted) if request["in_place"] else granted
                 if request["lift"]:
                     output, after, entered = self.lifted_call(tree, tensors, mode)
                     picks = picks or entered.picks
@@ -351,6 +352,18 @@ def _accepted(function: Any, sizes: dict[str, Any]) -> dict[str, Any]:
     if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
         return sizes
     return {p.name: sizes[p.name] for p in parameters if p.name in sizes}
+
+
+def _moved_to(place: list[torch.Tensor], tensors: list[torch.Tensor]) -> list[torch.Tensor]:
+    """The content of `tensors` where those of `place` lie, in tensors that are as new as any."""
+    moved = []
+    for old, new in zip(place, tensors, strict=True):
+        if old is not new and new.numel():
+            storage = old.untyped_storage()
+            storage.copy_(new.untyped_storage())
+            new = torch.empty(0, dtype=new.dtype, device=new.device).set_(storage, 0, new.shape, new.stride())
+        moved.append(new)
+    return moved
 
 
 def _seed(seed: int) -> None:
