@@ -27,6 +27,7 @@ _IN_BOUNDS = frozenset(one.name for one in values.ADVERSARIAL if one.in_bounds)
 _MOST_CANDIDATES = 16
 _FEW_ELEMENTS, _FEW_SLACK, _BESIDE_SLACK = 1024, 4.0, 2.0
 OWN = tuple(f"seed {index}" for index in range(_SEEDS))  # the names of what the recipe makes
+TWINS = "two elements exchanged", "one element changed"  # of the first of those
 
 
 @dataclass(frozen=True, slots=True)
@@ -106,10 +107,8 @@ class _Maker:
         tensors, kept = draws[0], structure.of(draws)
         named: list[tuple[str, values.Tensors]] = []
         if self.sizes.adversarial:
-            twin = values.twin(tensors, [True] * len(tensors), self.generator)
-            named.append(("one element changed", structure.restored(twin, kept)))
-            other = self._exchanged(draws)
-            named += [("two integers exchanged", structure.restored(other, kept))] if other else []
+            twins = self._exchanged(draws), values.twin(tensors, [True] * len(tensors), self.generator)
+            named += [(name, structure.restored(twin, kept)) for name, twin in zip(TWINS, twins, strict=True)]
         sets = self._affordable(self._sets(first=first), tensors)
         named += [(s.name, structure.changed(tensors, s, kept, self.generator)) for s in sets]
         if not self.sizes.adversarial:
@@ -122,15 +121,19 @@ class _Maker:
         others = constants.of(self.oracle, tree, draws)
         return [*named, ("a mask or indices changed", others.changed(tensors))] if others else named
 
-    def _exchanged(self, draws: Sequence[values.Tensors]) -> values.Tensors | None:
-        """A draw with two integers of each random tensor of them exchanged: what a memo by its ends, its sum or its
-        largest takes for equal. None where there are none. Masks stay: a flipped element may leave what all of the
-        recipe's have in common."""
+    def _exchanged(self, draws: Sequence[values.Tensors]) -> values.Tensors:
+        """A draw with two elements of each random tensor exchanged: what a memo by its ends, its sum or its largest
+        takes for equal. Masks stay: a flipped element may leave what all of the recipe's have in common."""
         made = list(draws[0])
         for index, (one, other) in enumerate(zip(*draws[:2], strict=True)):
-            if one.dtype is not torch.bool and not values.same_bits(one, other):
-                made[index] = one if (changed := constants.disturbed(one, self.generator, 1)) is None else changed
-        return tuple(made) if any(map(operator.is_not, made, draws[0])) else None
+            if one.dtype is torch.bool or one.numel() == 0 or values.same_bits(one, other):
+                continue
+            if one.is_floating_point() or one.is_complex():
+                made[index] = values.with_two_exchanged(one, self.generator)
+            else:
+                changed = constants.disturbed(one, self.generator, 1)
+                made[index] = one if changed is None else changed
+        return tuple(made)
 
     def _shuffled(self, tree: Any, named: Sequence[tuple[str, values.Tensors]]) -> list[Case]:
         rounding = [_ROUNDING.get(name, values.Rounding()) for name, _ in named]

@@ -11,7 +11,7 @@ from typing import Any
 import torch
 
 from evaluator import buffers, singled_out, values
-from evaluator.cases import OWN, Case, Prepared, prepared
+from evaluator.cases import OWN, TWINS, Case, Prepared, prepared
 from evaluator.child.spec import LayoutError
 from evaluator.claims import tensor_claims
 from evaluator.errors import ChildError, ChildFault, Rejection
@@ -223,12 +223,13 @@ class Checker:
             self.candidate.drop("turn")
 
     def _in_place(self, oracle: Oracle, tree: Any, cases: Sequence[Case], sizes: Sizes) -> None:
-        """Draws one after the other in the same memory, the first one again at the end: an allocator hands out what it
-        has taken back, so an address says nothing of what lies there. On the first sizes."""
-        own = sorted((case for case in cases if case.name in OWN), key=lambda case: case.name)
-        if self.report.checked or len(own) < 2 or _returns_views(own[0]):
+        """Draws one after the other in the same memory, among them some that are nearly alike, the first one again at
+        the end: an allocator hands out what it has taken back, so an address says nothing of what lies there. On the
+        first sizes."""
+        known = {case.name: case for case in cases}
+        turns = [known[name] for name in (OWN[0], *TWINS, *OWN[1:], OWN[0]) if name in known]
+        if self.report.checked or len(turns) < 2 or _returns_views(turns[0]):
             return
-        turns = [*own, own[0]]
         reply = self.candidate.run(
             tree, [case.tensors for case in turns], slot="place", timeout_s=self.first_call_s, in_place=True
         )
