@@ -39,7 +39,7 @@ class Oracle:
         self.names = subject.construct("Model", self.init, train=problem.train, seed=self._seed())
         self._made = self._fetched(self.names.parameters)
         self._made_buffers = self._fetched(self.names.buffers)
-        self.buffers = random_statistics(self._made_buffers, generator)
+        self.buffers = random_statistics(self._made_buffers, subject.tables, generator)
         self._drawn, self._picked = self._drawn_state()
         self._other_picks = False
         self.parameters: dict[str, torch.Tensor] = {}
@@ -145,7 +145,7 @@ class Oracle:
         self, how: Stretch, tree: Any, calls: Sequence[values.Tensors]
     ) -> list[tuple[values.Tensors, Expected]]:
         far = stretched(self.parameters, how, self.generator)
-        self.load(far, stretched_statistics(self.buffers, self._made_buffers))
+        self.load(far, stretched_statistics(self.buffers, self._made_buffers, self.subject.tables))
         tried = self.tried(tree, calls) or []
         able = [call for call, (_, own) in zip(calls, tried, strict=False) if all(map(values.is_finite, own))]
         found = zip(able, self.expect(tree, able), strict=True) if able else ()

@@ -21,6 +21,7 @@ _SHRUNK = 1e6  # times smaller an output may be than what stands for infinity
 # Ways to pick among values that tie (`child.picks`): by which each element may be told, and by which each row. A kernel
 # may keep the first or the last that it sees, or begin anywhere.
 _BY_ELEMENT, _BY_ROW = ("own", "runner-up"), (0, -1, 2, 4, -3)
+_ROUNDED = 1e-13  # of the largest in a row
 _GROUPS = 15  # of inputs whose NaN and infinities are replaced: all that four of them make
 
 
@@ -57,7 +58,7 @@ def sparing(
     for _ in groups:
         first, *others = (next(made) for _ in _SHARES)
         for place, (one, *rest) in enumerate(zip(first, *others, strict=True)):
-            same = torch.stack([one == other for other in rest]).all(0) & spared[place].isnan()
+            same = torch.stack([_same(one, other) for other in rest]).all(0) & spared[place].isnan()
             spared[place] = torch.where(same, one, spared[place])
     for place, one in enumerate(next(made)):
         grows = spared[place].isnan() & (one.abs() > values.LARGEST / _SHRUNK)
@@ -85,6 +86,16 @@ def picking(
     targets = zip(expected.targets, outputs, *found, strict=True)
     told = (target.or_else(actual, others[:count], others[count:]) for target, actual, *others in targets)
     return replace(expected, targets=tuple(told))
+
+
+def _same(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Where two results in float64 are the same but for what it rounds, which whatever lies in a row may move where all
+    of it goes through one sum and out of it again, as in a Fourier transform."""
+    if not one.numel():
+        return one == other
+    both = torch.stack((one, other)).abs().nan_to_num(0.0, 0.0, 0.0)
+    size = both.amax(dim=(0, -1), keepdim=True)[0] if one.ndim else both.amax()
+    return (one == other) | ((one - other).abs() <= _ROUNDED * size)
 
 
 def _wider(tensor: torch.Tensor) -> torch.Tensor:

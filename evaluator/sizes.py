@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import itertools
+import math
 from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
@@ -16,6 +17,7 @@ Done = TypeVar("Done")
 _EXCHANGED, _EQUAL = 2, 3  # pairs of sizes
 _BESIDE = 3  # sizes of one module, each a step from a Workload's, are called one after the other
 _FEW = (3, 5, 7, 11, 13)  # less than any vector or block
+_MUCH = 8  # times as many elements as the largest Workload has are too many
 _STEPS = (2, 4, 8, 16)  # elements that a vector holds: multiples of one are none of the next
 
 
@@ -107,6 +109,7 @@ def _together(base: Workload, largest: Sequence[Workload], keys: Sequence[str]) 
     product of an even size and an odd one is even; multiples of 2, 4, 8 and 16 that are none of the next, as far as
     they are near; two that are equal, as a square matrix's; hardly any elements at all; and few along one axis where
     the others are as large as they get. Nothing that needs much more memory than the Workloads do."""
+    most = {key: max(w.sizes[key] for w in largest if type(w.sizes.get(key)) is int) for key in keys}
     yield _with(base, keys, lambda value, _: value - 1)
     for step in _STEPS:
         yield _with(base, keys, functools.partial(_odd_multiple, step))
@@ -118,7 +121,9 @@ def _together(base: Workload, largest: Sequence[Workload], keys: Sequence[str]) 
         yield _with(workload, keys, lambda _, place: _FEW[place % len(_FEW)])
         if len(keys) > 1:
             yield from (_with(workload, [key], lambda _, __: _FEW[0]) for key in keys)
-    yield _with(base, keys, lambda _, place: 8 * _FEW[place % len(_FEW)])
+    wanted = {key: 8 * _FEW[place % len(_FEW)] for place, key in enumerate(keys)}
+    much = math.prod(wanted.values()) > _MUCH * max(math.prod(w.sizes.get(key, 1) for key in keys) for w in largest)
+    yield {**base.sizes, **({key: min(value, most[key]) for key, value in wanted.items()} if much else wanted)}
 
 
 def _with(workload: Workload, keys: Sequence[str], change: Callable[[int, int], int]) -> dict[str, Any]:

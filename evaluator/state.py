@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass
 
 import torch
@@ -43,10 +43,15 @@ def random_parameters(values: Mapping[str, torch.Tensor], generator: torch.Gener
     return {name: random_like(value, generator) for name, value in values.items()}
 
 
-def random_statistics(values: Mapping[str, torch.Tensor], generator: torch.Generator) -> dict[str, torch.Tensor]:
+def random_statistics(
+    values: Mapping[str, torch.Tensor], tables: set[str], generator: torch.Generator
+) -> dict[str, torch.Tensor]:
     """Buffers as they were made, but those that are all zeros or all ones, which training would have made something
-    else (a batch norm's running mean and variance): these as parameters are."""
-    return {name: random_like(value, generator) if _is_untrained(value) else value for name, value in values.items()}
+    else (a batch norm's running mean and variance): these as parameters are. Those that were not are `tables` from then
+    on: of one frequency, or one position, there are only ones in them."""
+    tables |= {name for name, value in values.items() if not bool((value == 0).all() | (value == 1).all())}
+    drawn = {name for name, value in values.items() if _is_untrained(value)} - tables
+    return {name: random_like(value, generator) if name in drawn else value for name, value in values.items()}
 
 
 def stretched(
@@ -57,14 +62,14 @@ def stretched(
 
 
 def stretched_statistics(
-    buffers: Mapping[str, torch.Tensor], made: Mapping[str, torch.Tensor]
+    buffers: Mapping[str, torch.Tensor], made: Mapping[str, torch.Tensor], tables: Set[str]
 ) -> dict[str, torch.Tensor]:
     """Buffers in which elements of positive ones that training would change are nearly nothing, as the variance of a
-    channel that is never active is. `made` are the buffers as the constructor makes them."""
+    channel that is never active is. `made` are the buffers as the constructor makes them; `tables` stay."""
     found = {}
     for name, value in buffers.items():
         copy = clone(value)
-        if _is_untrained(made[name]) and value.numel() > 1 and bool((value > 0).all()):
+        if _is_untrained(made[name]) and name not in tables and value.numel() > 1 and bool((value > 0).all()):
             copy.reshape(-1)[:: max(2, value.numel() // 4)] *= _NEARLY_NOTHING
         found[name] = copy
     return found

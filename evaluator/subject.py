@@ -71,6 +71,7 @@ class Subject:
         self.child, self.backend, self.kind = child, backend, kind
         self.give_way: Callable[[], None] = lambda: None  # called before what takes long (`turns.Turns.give_way`)
         self.picks: bool | None = None  # whether a reference has any of `child.lift.PICKING`; None: not seen yet
+        self.tables: set[str] = set()  # a reference's buffers that were not all zeros or ones when they were made
 
     @classmethod
     def start(

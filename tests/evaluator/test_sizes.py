@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from hypothesis import given
 from hypothesis import strategies as st
 
@@ -104,3 +106,12 @@ def test_what_is_held_out_comes_before_and_after_the_largest_that_is_shown() -> 
     assert _labels(in_turn(problem, problem.workloads, secret, {"large"}, lambda one: True)) == [
         "secret", "large", "secret",
     ]  # fmt: skip
+
+
+def test_sizes_of_many_axes_are_none_that_take_long() -> None:
+    axes = '"rows": {}, "width": {}, "heads": {}, "batch": {}'
+    small, large, secret = (axes.format(*sizes) for sizes in ((32, 48, 4, 2), (64, 64, 2, 1), (21, 20, 3, 3)))
+    source = SOURCE.replace('"rows": 16, "width": 256', small).replace('"rows": 64, "width": 512', large)
+    problem = _problem(source.replace('"rows": 24, "width": 384', secret))
+    elements = [math.prod(one.sizes.values()) for one in varied_sizes(problem, problem.workloads)]
+    assert max(elements) <= 8 * 32 * 48 * 4 * 2

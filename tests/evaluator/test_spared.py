@@ -13,6 +13,7 @@ from evaluator.problem import read_problem
 from evaluator.second_look import sparing
 
 NAN, INF = math.nan, math.inf
+CAUSAL = "torch.fft.irfft(torch.fft.rfft(x, n=4) * torch.fft.rfft(torch.tensor([1.0, 0.7]), n=4), n=4)[:2]"
 MATRIX = "torch.tensor([[1.0, 0.0], [2.0, 3.0]])"
 
 
@@ -32,6 +33,9 @@ MATRIX = "torch.tensor([[1.0, 0.0], [2.0, 3.0]])"
         ("x * torch.rsqrt(x.square().sum())", [5.0, INF], [0.0, INF], False),  # it does not grow
         ("x - x", [5.0, INF], [0.0, 0.0], True),
         ("(x > 3) * 1.0 + x * 0", [5.0, NAN], [1.0, 0.0], False),
+        (CAUSAL, [5.1, NAN], [5.1, NAN], True),  # only what the transform rounds
+        (CAUSAL, [5.1, NAN], [5.2, NAN], False),
+        (CAUSAL, [NAN, 5.1], [NAN, 5.1], False),
     ],
 )
 def test_what_has_no_influence(judge: Judge, forward: str, x: list[float], actual: list[float], right: bool) -> None:
