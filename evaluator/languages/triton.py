@@ -12,7 +12,10 @@ from evaluator.process import ChildProcess
 from evaluator.types import DeviceKind, Language
 
 # The interpreter computes bf16 on raw 16-bit integers and gives wrong numbers without a word.
-_NOT_INTERPRETED = {"bfloat16": "bf16 arithmetic is silently wrong in Triton's interpreter"}
+_NOT_INTERPRETED = {
+    "bfloat16": "on a CPU Triton's interpreter computes bfloat16 wrong, without a word: judge it on a GPU, or on"
+    " workloads of another dtype"
+}
 
 
 class TritonAdapter:
