@@ -27,7 +27,7 @@ _IN_BOUNDS = frozenset(one.name for one in values.ADVERSARIAL if one.in_bounds)
 _MOST_CANDIDATES = 16
 _FEW_ELEMENTS, _FEW_SLACK, _BESIDE_SLACK = 1024, 4.0, 2.0
 OWN = tuple(f"seed {index}" for index in range(_SEEDS))  # the names of what the recipe makes
-TWINS = "two elements exchanged", "one element changed"  # of the first of those
+TWINS = "two elements exchanged", "one element changed", "a mask or indices changed"  # of the first of those
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +108,7 @@ class _Maker:
         named: list[tuple[str, values.Tensors]] = []
         if self.sizes.adversarial:
             twins = self._exchanged(draws), values.twin(tensors, [True] * len(tensors), self.generator)
-            named += [(name, structure.restored(twin, kept)) for name, twin in zip(TWINS, twins, strict=True)]
+            named += [(name, structure.restored(twin, kept)) for name, twin in zip(TWINS[:2], twins, strict=True)]
         sets = self._affordable(self._sets(first=first), tensors)
         named += [(s.name, structure.changed(tensors, s, kept, self.generator)) for s in sets]
         if not self.sizes.adversarial:
@@ -119,7 +119,7 @@ class _Maker:
         if first:
             named += singled_out.of(tensors, kept, self.generator)
         others = constants.of(self.oracle, tree, draws)
-        return [*named, ("a mask or indices changed", others.changed(tensors))] if others else named
+        return [*named, (TWINS[-1], others.changed(tensors))] if others else named
 
     def _exchanged(self, draws: Sequence[values.Tensors]) -> values.Tensors:
         """A draw with two elements of each random tensor exchanged: what a memo by its ends, its sum or its largest
