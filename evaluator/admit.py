@@ -197,7 +197,7 @@ def _check_nulls(
             deep = ". A deep network may need TRAIN = True" if name == _OTHERS else ""
             raise _Refused(
                 f"a null solution passes on workload {workload.name}: {name}. The outputs carry too little of the "
-                f"inputs to tell a right kernel from a wrong one: change the inputs (are they random?) or the "
+                "inputs to tell a right kernel from a wrong one: change the inputs (are they random?) or the "
                 f"outputs{deep}",
                 null_solution=name,
                 workload=workload.name,

@@ -27,7 +27,8 @@ _IN_BOUNDS = frozenset(one.name for one in values.ADVERSARIAL if one.in_bounds)
 _MOST_CANDIDATES = 16
 _FEW_ELEMENTS, _FEW_SLACK, _BESIDE_SLACK = 1024, 4.0, 2.0
 OWN = tuple(f"seed {index}" for index in range(_SEEDS))  # the names of what the recipe makes
-TWINS = "two elements exchanged", "one element changed", "a mask or indices changed"  # of the first of those
+_EXCHANGED, _TOUCHED, _OTHERS = "two elements exchanged", "one element changed", "a mask or indices changed"
+TWINS = _EXCHANGED, _TOUCHED, _OTHERS  # of the first of those
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,8 +108,9 @@ class _Maker:
         tensors, kept = draws[0], structure.of(draws)
         named: list[tuple[str, values.Tensors]] = []
         if self.sizes.adversarial:
-            twins = self._exchanged(draws), values.twin(tensors, [True] * len(tensors), self.generator)
-            named += [(name, structure.restored(twin, kept)) for name, twin in zip(TWINS[:2], twins, strict=True)]
+            twin = values.twin(tensors, [True] * len(tensors), self.generator)
+            named.append((_EXCHANGED, structure.restored(self._exchanged(draws), kept)))
+            named.append((_TOUCHED, structure.restored(twin, kept)))
         sets = self._affordable(self._sets(first=first), tensors)
         named += [(s.name, structure.changed(tensors, s, kept, self.generator)) for s in sets]
         if not self.sizes.adversarial:
@@ -119,20 +121,16 @@ class _Maker:
         if first:
             named += singled_out.of(tensors, kept, self.generator)
         others = constants.of(self.oracle, tree, draws)
-        return [*named, (TWINS[-1], others.changed(tensors))] if others else named
+        return [*named, (_OTHERS, others.changed(tensors))] if others else named
 
     def _exchanged(self, draws: Sequence[values.Tensors]) -> values.Tensors:
         """A draw with two elements of each random tensor exchanged: what a memo by its ends, its sum or its largest
-        takes for equal. Masks stay: a flipped element may leave what all of the recipe's have in common."""
+        takes for equal."""
         made = list(draws[0])
         for index, (one, other) in enumerate(zip(*draws[:2], strict=True)):
-            if one.dtype is torch.bool or one.numel() == 0 or values.same_bits(one, other):
-                continue
-            if one.is_floating_point() or one.is_complex():
-                made[index] = values.with_two_exchanged(one, self.generator)
-            else:
-                changed = constants.disturbed(one, self.generator, 1)
-                made[index] = one if changed is None else changed
+            if one.numel() and not values.same_bits(one, other):
+                real = one.is_floating_point() or one.is_complex()
+                made[index] = (values.with_two_exchanged if real else constants.exchanged)(one, self.generator)
         return tuple(made)
 
     def _shuffled(self, tree: Any, named: Sequence[tuple[str, values.Tensors]]) -> list[Case]:

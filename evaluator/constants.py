@@ -77,6 +77,13 @@ def disturbed(tensor: torch.Tensor, generator: torch.Generator, times: int) -> t
     return None if torch.equal(copy, tensor) else copy
 
 
+def exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Integers with two of them exchanged, all else as it is. Masks, too: a flipped element may leave what all of the
+    recipe's have in common."""
+    changed = None if tensor.dtype is torch.bool else disturbed(tensor, generator, 1)
+    return tensor if changed is None else changed
+
+
 def _flip(mask: torch.Tensor, generator: torch.Generator) -> bool:
     """Whether an element picked at random was flipped: no line through it may become all alike."""
     where = _place(mask, generator)

@@ -240,7 +240,7 @@ class Checker:
         finally:
             self.candidate.finish(reply)
         self.candidate.drop("place")
-        for finding in filter(None, findings):
+        if finding := next(filter(None, findings), None):
             reason = f"{finding['reason']}, on {sizes.label} where other inputs lay at the same address the call before"
             raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, workload=sizes.label, **finding["evidence"])
 

@@ -135,11 +135,7 @@ class Inputs:
         return self._exchanged(again) if self._exchanges else again
 
     def _exchanged(self, drawn: list[torch.Tensor]) -> list[torch.Tensor]:
-        found = []
-        for tensor in drawn:
-            other = None if tensor.dtype is torch.bool else constants.disturbed(tensor, self._generator, 1)
-            found.append(tensor if other is None else other)
-        return found
+        return [constants.exchanged(tensor, self._generator) for tensor in drawn]
 
     def _draws(self, count: int) -> list[list[torch.Tensor]]:
         """Draws for so many calls, or for as many as there is time for; the first ones again where there is none."""

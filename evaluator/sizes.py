@@ -109,7 +109,6 @@ def _together(base: Workload, largest: Sequence[Workload], keys: Sequence[str]) 
     product of an even size and an odd one is even; multiples of 2, 4, 8 and 16 that are none of the next, as far as
     they are near; two that are equal, as a square matrix's; hardly any elements at all; and few along one axis where
     the others are as large as they get. Nothing that needs much more memory than the Workloads do."""
-    most = {key: max(w.sizes[key] for w in largest if type(w.sizes.get(key)) is int) for key in keys}
     yield _with(base, keys, lambda value, _: value - 1)
     for step in _STEPS:
         yield _with(base, keys, functools.partial(_odd_multiple, step))
@@ -122,8 +121,10 @@ def _together(base: Workload, largest: Sequence[Workload], keys: Sequence[str]) 
         if len(keys) > 1:
             yield from (_with(workload, [key], lambda _, __: _FEW[0]) for key in keys)
     wanted = {key: 8 * _FEW[place % len(_FEW)] for place, key in enumerate(keys)}
-    much = math.prod(wanted.values()) > _MUCH * max(math.prod(w.sizes.get(key, 1) for key in keys) for w in largest)
-    yield {**base.sizes, **({key: min(value, most[key]) for key, value in wanted.items()} if much else wanted)}
+    known = [{key: v for key in keys if type(v := w.sizes.get(key)) is int} for w in (base, *largest)]
+    if math.prod(wanted.values()) > _MUCH * max(math.prod(sizes.values()) for sizes in known):
+        wanted = {key: min(n, max(sizes[key] for sizes in known if key in sizes)) for key, n in wanted.items()}
+    yield {**base.sizes, **wanted}
 
 
 def _with(workload: Workload, keys: Sequence[str], change: Callable[[int, int], int]) -> dict[str, Any]:

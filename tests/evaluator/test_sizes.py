@@ -115,3 +115,8 @@ def test_sizes_of_many_axes_are_none_that_take_long() -> None:
     problem = _problem(source.replace('"rows": 24, "width": 384', secret))
     elements = [math.prod(one.sizes.values()) for one in varied_sizes(problem, problem.workloads)]
     assert max(elements) <= 8 * 32 * 48 * 4 * 2
+
+
+def test_a_workload_may_leave_a_size_to_its_default() -> None:
+    problem = _problem(SOURCE.replace('"rows": 64, "width": 512', '"rows": 4096'))
+    assert all(one.sizes["rows"] >= 1 for one in varied_sizes(problem, problem.workloads))
