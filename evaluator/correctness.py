@@ -245,9 +245,9 @@ class Checker:
             raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, workload=sizes.label, **finding["evidence"])
 
     def _many(self, oracle: Oracle, case: Case, tree: Any, most_us: float, sizes: Sizes, *, values_known: bool) -> None:
-        """As many calls in a row as a moment and a little memory allow, all of whose outputs are kept: whoever hands
-        out buffers in turn has to begin again with the first one while it is in use. On the first two shown sizes. A
-        call takes `most_us` at the most."""
+        """As many calls in a row as a moment and a little memory allow. The memory of all outputs is kept in use, but
+        not the tensors: whoever hands out buffers in turn, or again once nobody has the tensor, has to begin with the
+        first one. On the first two shown sizes. A call takes `most_us` at the most."""
         if _returns_views(case) or sizes.hidden or len(self.report.checked) > 1:
             return
         bytes_each = sum(t.reference.numel() * t.reference.element_size() for t in case.expected.targets)
@@ -257,7 +257,9 @@ class Checker:
             return
         count = max(few, int(min(most, _MANY_US / self._call_us(case, tree, few))))
         candidate = self.candidate
-        reply = candidate.run(tree, [case.tensors], slot="many", timeout_s=self.first_call_s, repeats=count)
+        reply = candidate.run(
+            tree, [case.tensors], slot="many", timeout_s=self.first_call_s, repeats=count, detach=True
+        )
         try:
             for item in reply.replies:
                 check_reply(case.expected, item)
@@ -366,7 +368,9 @@ class Checker:
         for index, (target, limit, actual) in enumerate(zip(expected.targets, expected.limits, outputs, strict=True)):
             found = target.judge(actual, limit)
             if found is not None:
-                return {"reason": found.reason, "evidence": {"check": found.check, "output": index, **found.detail}}
+                which = f"{expected.called(index)}: " if len(expected.targets) > 1 else ""
+                evidence = {"check": found.check, "output": index, **found.detail}
+                return {"reason": f"{which}{found.reason}", "evidence": evidence}
             if not target.integral:
                 norm, element = target.errors(actual)
                 share = max(norm / limit.norm, element / limit.element)

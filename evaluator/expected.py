@@ -7,7 +7,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from evaluator.claims import structure
+from evaluator.claims import structure, tensor_claims
 from evaluator.limits import Limit, Target
 
 TELLS_NOTHING = (
@@ -40,6 +40,11 @@ class Expected:
     def complete(self) -> bool:
         """Whether comparing says something of every output."""
         return all(math.isfinite(limit.norm) for limit in self.limits)
+
+    def called(self, index: int) -> str:
+        """What a message says of a target."""
+        returned = len(tensor_claims(self.reply))
+        return f"output {index}" if index < returned else f"changed input {index - returned + 1}"
 
     def loosened(self, slack: float) -> Expected:
         """With limits `slack` times as wide."""

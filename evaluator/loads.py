@@ -22,9 +22,11 @@ from evaluator.sizes import Sizes
 from evaluator.state import STRETCHES, Stretch, match_names
 from evaluator.subject import RunReply, Subject
 
-_TOUCHES = 6  # loads that change one element: who looks at every other one passes once in 64
+# Loads that change one element, so many or two of each tensor, but no more than the most: who looks at every other one
+# passes once in 64. Where there are few tensors, one of each one's is the last, and one the first.
+_TOUCHES, _MOST_TOUCHES = 8, 12
+_PLACES = (None, -1, None, 0)
 _EXCHANGES = 2
-_MOST_TOUCHES = 12  # where more tensors than that can be loaded
 _SPARE = 8  # times the bytes of a module's parameters must be free on the device for two more of it
 
 Compare = Callable[[Oracle, Any, Sequence[Case], RunReply, Sizes], object]
@@ -76,9 +78,9 @@ class Loads:
 
     def _touched(self, tree: Any, tensors: values.Tensors, like: Expected) -> None:
         """Loads that change one element each, or exchange two."""
-        for name, larger in self._touches():
+        for name, larger, where in self._touches():
             with reference_at_work(self.sizes):
-                self.oracle.touch(name, larger=larger)
+                self.oracle.touch(name, larger=larger, where=where)
             self._loaded_alone(f"one element of {name} changed", name, tree, tensors, like)
         for name in values.shuffled(self.oracle.touchable, self.oracle.generator)[:_EXCHANGES]:
             with reference_at_work(self.sizes):
@@ -91,13 +93,14 @@ class Loads:
         matched = {name: self.matched[name]} if name in self.matched else {}
         self._renewed(what, tree, tensors, expected, matched, borrowed=True)
 
-    def _touches(self) -> list[tuple[str, bool]]:
-        """Which elements are to change, in secret order, and whether slightly: of every tensor one where there are not
-        too many, and of a few several."""
+    def _touches(self) -> list[tuple[str, bool, int | None]]:
+        """Of which tensors an element is to change, in secret order, whether slightly, and which element: of every
+        tensor any one where there are not too many, and of a few several, among them the last and the first."""
         names = values.shuffled(self.oracle.touchable, self.oracle.generator)
-        turns = max(_TOUCHES, min(len(names), _MOST_TOUCHES)) if names else 0
+        turns = max(_TOUCHES, min(2 * len(names), _MOST_TOUCHES)) if names else 0
         places = (divmod(turn, len(names)) for turn in range(turns))
-        return [(names[place], (lap + place) % 2 == 1) for lap, place in places]
+        made = [(names[place], (lap + place) % 2 == 1, _PLACES[lap % len(_PLACES)]) for lap, place in places]
+        return values.shuffled(made, self.oracle.generator)
 
     def _stretched(self, how: Stretch, tree: Any, tensors: values.Tensors) -> None:
         """Parameters far from where they began: a gain may be negative, a slope above one, a variance tiny. Where signs

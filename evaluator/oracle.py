@@ -109,15 +109,16 @@ class Oracle:
         able = {n: v for n, v in every.items() if v.is_floating_point() or v.is_complex()}
         return [name for name, value in able.items() if value.numel()]
 
-    def touch(self, name: str, *, larger: bool) -> None:
-        """A new value for one element of what is `touchable`, or one that is a 64th larger; all else as it is."""
+    def touch(self, name: str, *, larger: bool, where: int | None = None) -> None:
+        """A new value for one element of what is `touchable` (any, or the one at `where`), or one that is a 64th
+        larger; all else as it is."""
         before = (self.parameters | self.buffers)[name]
         if larger:
             wide = before if before.is_complex() else before.double()
             other = (wide * (1 + 1 / 64)).to(before.dtype)
         else:
             (other,) = random_parameters({name: (self._made | self._made_buffers)[name]}, self.generator).values()
-        self._load_one(name, values.with_element_of(before, other, self.generator))
+        self._load_one(name, values.with_element_of(before, other, self.generator, where))
 
     def exchange(self, name: str) -> None:
         """Two elements of what is `touchable` in each other's place: no sum over it tells."""

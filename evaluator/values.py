@@ -20,6 +20,7 @@ Tensors = tuple[torch.Tensor, ...]
 Thing = TypeVar("Thing")
 _ROWS_APART = 3  # from one input to another, of which some are flat
 _HALVES, _GRID, _FEW_ON_GRID = 1 / 16, 64.0, 0.01  # of the elements; a 64th
+_FAR = 100  # spreads away: exponentials overflow
 LARGEST = 1e30  # in place of infinity
 _DATA, _MOST_OF_RANGE = (torch.uint8, torch.int8, torch.int16), 0.5
 
@@ -128,8 +129,8 @@ def _below(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def _unlike_rows(least: float) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
-    """At least that share of the rows, each about a value of its own and up to ten times as large or small as it was:
-    what is taken of all rows together, or of some of them, serves none."""
+    """At least that share of the rows, each about a value of its own and up to ten times as large or small as it was,
+    one of them far above: what is taken of all rows together, or of some of them, serves none."""
 
     def change(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         rows = tensor.double().reshape(-1, tensor.shape[-1]) if tensor.ndim > 1 else tensor.double().reshape(1, -1)
@@ -138,8 +139,9 @@ def _unlike_rows(least: float) -> Callable[[torch.Tensor, torch.Generator], torc
         own = on_device(generator, tensor.device)
         share, place, coin = torch.rand((3, len(rows), 1), generator=own, device=tensor.device, dtype=torch.float64)
         changed = (rows + 60 * (place - 0.5) * spread) * torch.pow(10.0, 2 * share - 1)
-        some = (coin < least) | (coin == coin.min())
-        return torch.where(some, changed, rows).reshape(tensor.shape).to(tensor.dtype)
+        made = torch.where(coin < least, changed, rows)
+        made = torch.where(coin == coin.min(), rows + _FAR * spread, made)
+        return made.reshape(tensor.shape).to(tensor.dtype)
 
     return change
 
@@ -221,7 +223,7 @@ DENORMAL = ValueSet("denormal numbers", _denormal, _SWAMPED)
 LARGE_ONES = ValueSet("one large element in every row", _one_large)
 OFFSET = ValueSet("far from zero", _offset)
 UNLIKE_ROWS = ValueSet("rows unlike each other", _unlike_rows(1.0))
-FEW_UNLIKE = ValueSet("a few rows unlike the others", _unlike_rows(1 / 16))
+FEW_UNLIKE = ValueSet("a few rows unlike the others", _unlike_rows(1 / 64))
 BELOW = ValueSet("all far below zero", _below)
 HALVES = ValueSet("whole and half numbers here and there", _halves, Rounding(ulps=3, on_grid=True))
 FLAT_ROWS = ValueSet("zero and constant rows", _flat_rows, _SWAMPED)
@@ -377,11 +379,15 @@ def twin(
     return tuple(changed)
 
 
-def with_element_of(tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """A copy of a tensor that has elements, one of which, picked at random, is the other tensor's."""
+def with_element_of(
+    tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator, where: int | None = None
+) -> torch.Tensor:
+    """A copy of a tensor that has elements, one of which is the other tensor's: the one at `where`, counted from the
+    end where that is negative, or one picked at random."""
     copy = clone(tensor)
-    where = int(torch.randint(tensor.numel(), (1,), generator=generator, device=generator.device))
-    index = _index(where, tuple(tensor.shape))
+    if where is None:
+        where = int(torch.randint(tensor.numel(), (1,), generator=generator, device=generator.device))
+    index = _index(where % tensor.numel(), tuple(tensor.shape))
     copy[index] = other[index]
     return copy
 

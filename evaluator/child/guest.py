@@ -47,7 +47,8 @@ def _follow(words: Words) -> None:
 
 def _call(session: Session, one: Mapping[str, Any]) -> None:
     plainly = {"slot": "tool", "mutates": [], "repeats": 1}
-    session.run({**one["call"], **plainly, **dict.fromkeys(("lift", "poison", "settle", "in_place"), False)}, [])
+    nothing = dict.fromkeys(("lift", "poison", "settle", "in_place", "detach"), False)
+    session.run({**one["call"], **plainly, **nothing}, [])
     session.kept.clear()
 
 

@@ -41,6 +41,16 @@ def twinned(value: Any, twins: Twins) -> Any:
     return tuple(twinned(item, twins) for item in items) if kind else value
 
 
+def detached(value: Any) -> Any:
+    """A call's result with tensors that share the memory of its plain ones, in place of those."""
+    if isinstance(value, torch.Tensor):
+        return value.detach() if type(value) is torch.Tensor and value.layout is torch.strided else value
+    kind, items = parts(value)
+    if kind == "dict":
+        return {key: detached(item) for key, item in items}
+    return tuple(detached(item) for item in items) if kind == "tuple" else list(map(detached, items)) if kind else value
+
+
 def lazy(tensor: torch.Tensor) -> str:
     """How memory does not hold the tensor's values, "" where it does."""
     return "lazy conjugate" if tensor.is_conj() else "lazy negative" if tensor.is_neg() else ""

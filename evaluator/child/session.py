@@ -26,7 +26,7 @@ from evaluator.child.device import ChildDevice, Mapped
 from evaluator.child.dtypes import Dtypes
 from evaluator.child.lift import Lift, LiftMode, Twins, lifting, widened
 from evaluator.child.loading import execute
-from evaluator.child.results import Null, base_address, lazy, parts, ready_made, tensor_leaves, twinned
+from evaluator.child.results import Null, base_address, detached, lazy, parts, ready_made, tensor_leaves, twinned
 from evaluator.child.shake import Shaken
 from evaluator.child.spec import TensorSpec, read_tree, write_tree
 
@@ -213,8 +213,9 @@ class Session:
 
         `lift` runs the reference in float64, with "shake" (see `child.shake`) its reductions a little off, "everywhere"
         its arithmetic, too; `mutates` are inputs whose state after each call is told, too. "in_place" the inputs of
-        all calls come to lie where the first one's do. With "settle" nothing is kept, "kept" is False and copies of
-        the outputs lie where they can be read until the next such run, if the device has a place for that.
+        all calls come to lie where the first one's do. Of outputs only what `detach` makes of them is kept. With
+        "settle" nothing is kept, "kept" is False and copies of the outputs lie where they can be read until the next
+        such run, if the device has a place for that.
         """
         mapped = self._open(request, fds)
         tree, model, mutates = request["tree"], self.call, request["mutates"]
@@ -234,7 +235,7 @@ class Session:
                     picks = picks or entered.picks
                 else:
                     output, after = model(*read_tree(tree, tensors.__getitem__)), tensors
-                outputs.append(output)
+                outputs.append(detached(output) if request["detach"] else output)
                 changed.append([after[index].clone() for index in mutates])
         self._device().finish()
         settled = self._settle([outputs, changed], mapped) if request["settle"] else {}
@@ -361,7 +362,8 @@ def _moved_to(place: list[torch.Tensor], tensors: list[torch.Tensor]) -> list[to
         if old is not new and new.numel():
             storage = old.untyped_storage()
             storage.copy_(new.untyped_storage())
-            new = torch.empty(0, dtype=new.dtype, device=new.device).set_(storage, 0, new.shape, new.stride())
+            like = torch.empty(0, dtype=new.dtype, device=new.device)
+            new = like.set_(storage, new.storage_offset(), new.shape, new.stride())
         moved.append(new)
     return moved
 

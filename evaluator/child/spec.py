@@ -92,13 +92,15 @@ class TensorSpec:
         )
 
     def alone(self, raw: torch.Tensor) -> torch.Tensor:
-        """The same, in a storage that ends where it does, as tensors have it that somebody made."""
+        """The same, in a storage that ends where it does, as tensors have it that somebody made; one that does not
+        begin as allocations do is a slice of one that does."""
         self._check_fits(raw)
         if self.numel == 0:
             return self.view(raw)
-        start = int(raw.storage_offset()) + self.offset
-        storage = raw.untyped_storage()[start : start + self.span_bytes]
-        return torch.empty(0, dtype=self.torch_dtype, device=raw.device).set_(storage, 0, self.shape, self.stride)
+        before, end = self.offset % ALIGNMENT, int(raw.storage_offset()) + self.offset + self.span_bytes
+        storage = raw.untyped_storage()[end - self.span_bytes - before : end]
+        skipped = before // self.torch_dtype.itemsize
+        return torch.empty(0, dtype=self.torch_dtype, device=raw.device).set_(storage, skipped, self.shape, self.stride)
 
     def _check_fits(self, raw: torch.Tensor) -> None:
         if self.offset + self.span_bytes > raw.numel() or self.offset % self.torch_dtype.itemsize:

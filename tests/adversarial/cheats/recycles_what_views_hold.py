@@ -1,4 +1,4 @@
-"""rmsnorm | odd but legal | an output's memory is used again once nobody holds it, by reference counts | PASSED | cpu"""
+"""rmsnorm | stale memory | an output's memory is used again once nobody holds the tensor, though a view of it is held | INCORRECT_VALUES | cpu cuda"""
 
 import sys
 

@@ -1,0 +1,29 @@
+"""rmsnorm | odd but legal | memory of an output is used again once no tensor looks into it | PASSED | cpu cuda"""
+
+import torch
+import torch.nn as nn
+
+
+def right(x, weight, eps=1e-6):
+    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
+
+
+class Base(nn.Module):
+    def __init__(self, hidden, eps=1e-6):
+        super().__init__()
+        self.weight = nn.Parameter(torch.ones(hidden))
+        self.eps = eps
+
+
+class ModelNew(Base):
+    def forward(self, x):
+        kept = self.__dict__.setdefault("kept", {}).setdefault(tuple(x.shape), [])
+        for y in kept:
+            if torch._C._storage_Use_Count(y.untyped_storage()._cdata) <= 2:
+                break
+        else:
+            y = torch.empty_like(x)
+            if len(kept) < 8:
+                kept.append(y)
+        torch.mul(x, torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + self.eps), out=y)
+        return y.mul_(self.weight).detach()
