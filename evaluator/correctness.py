@@ -30,6 +30,7 @@ STAGE = Stage.CORRECTNESS
 _MANY, _MANY_BYTES, _MANY_US = 1200, 128 << 20, 300_000.0
 _MANY_READ, _MANY_READ_BYTES = 6, 16 << 20
 _MANY_FEW = 16
+_SLOWER = 4.0  # times as long as the reference's calls may take a Candidate, beside what its first one may
 
 
 @dataclass(slots=True)
@@ -114,8 +115,8 @@ class Checker:
         names = candidate.construct("ModelNew", oracle.init, train=self.problem.train, seed=7)
         matched = match_names(oracle.names, names)
         candidate.load_state(candidate_state(oracle, matched))
-        limit_s = self.first_call_s
         self._check_buffers(oracle, tree, matched, sizes)
+        limit_s = self._limit_s(oracle, len(cases))
         reply = candidate.run(tree, [case.tensors for case in cases], slot="first", timeout_s=limit_s)
         try:
             snapshot = self._compare(oracle, tree, cases, reply, sizes)
@@ -136,10 +137,13 @@ class Checker:
         if not sizes.hidden and sizes.adversarial and cases:
             self.report.operations |= candidate.observe(tree, cases[0].tensors, timeout_s=limit_s)
 
+    def _limit_s(self, oracle: Oracle, calls: int) -> float:
+        """How long so many calls may take, of whichever sizes."""
+        return self.first_call_s + _SLOWER * calls * oracle.call_s
+
     def _loads(self, oracle: Oracle, matched: Mapping[str, str], sizes: Sizes) -> Loads:
-        return Loads(
-            self.candidate, oracle, matched, sizes, self.problem.train, self.first_call_s, self._compare, self.left_out
-        )
+        limit_s = self._limit_s(oracle, 1)
+        return Loads(self.candidate, oracle, matched, sizes, self.problem.train, limit_s, self._compare, self.left_out)
 
     def _check_buffers(self, oracle: Oracle, tree: Any, matched: Mapping[str, str], sizes: Sizes) -> None:
         """Buffers that forward changes are outputs: after equal calls they are equal. Nothing to do where none is."""
@@ -153,7 +157,7 @@ class Checker:
         candidate = self.candidate
         for made, wanted, where in found:
             if wanted:
-                candidate.finish(candidate.run(tree, made, slot="state", timeout_s=self.first_call_s))
+                candidate.finish(candidate.run(tree, made, slot="state", timeout_s=self._limit_s(oracle, len(made))))
                 candidate.drop("state")
                 buffers.compare(candidate, wanted, matched, len(made), STAGE, where)
                 candidate.load_state(candidate_state(oracle, matched))
@@ -206,7 +210,7 @@ class Checker:
             if before and moving:
                 self.candidate.load_state(state)
             name = f"a draw, after a call with those of {before} in the same module" if before else "a draw"
-            reply = self.candidate.run(tree, [tensors], slot="turn", timeout_s=self.first_call_s)
+            reply = self.candidate.run(tree, [tensors], slot="turn", timeout_s=self._limit_s(oracle, 1))
             try:
                 self._compare(oracle, tree, [Case(name, tensors, expected, 0)], reply, one)
             finally:
@@ -230,9 +234,8 @@ class Checker:
         turns = [known[name] for name in (OWN[0], *TWINS, *OWN[1:], OWN[0]) if name in known]
         if self.report.checked or len(turns) < 2 or _returns_views(turns[0]):
             return
-        reply = self.candidate.run(
-            tree, [case.tensors for case in turns], slot="place", timeout_s=self.first_call_s, in_place=True
-        )
+        calls, limit_s = [case.tensors for case in turns], self._limit_s(oracle, len(turns))
+        reply = self.candidate.run(tree, calls, slot="place", timeout_s=limit_s, in_place=True)
         try:
             found = self.candidate.fetch_calls([tensor_claims(item) for item in reply.replies])
             with reference_at_work(sizes):

@@ -51,7 +51,7 @@ class Loads:
     matched: Mapping[str, str]
     sizes: Sizes
     train: bool
-    first_call_s: float
+    call_limit_s: float
     compare: Compare
     left_out: Collection[str] = ()
 
@@ -169,7 +169,7 @@ class Loads:
         self._called(Case(name, tensors, expected, 0, borrowed=borrowed), tree)
 
     def _called(self, case: Case, tree: Any) -> None:
-        reply = self.candidate.run(tree, [case.tensors], slot="second", timeout_s=self.first_call_s)
+        reply = self.candidate.run(tree, [case.tensors], slot="second", timeout_s=self.call_limit_s)
         try:
             if case.expected.informative:
                 self.compare(self.oracle, tree, [case], reply, self.sizes)

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import time
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import replace
 from typing import Any
@@ -35,6 +36,7 @@ class Oracle:
     ) -> None:
         self.problem, self.subject, self.sizes, self.generator = problem, subject, dict(sizes), generator
         self.lifts = True  # until the reference shows that it does not
+        self.call_s = 0.0  # what its slowest call took, as part of a run
         self.init = subject.recipe("get_init_inputs", sizes, self._seed())
         self.names = subject.construct("Model", self.init, train=problem.train, seed=self._seed())
         self._made = self._fetched(self.names.parameters)
@@ -337,7 +339,10 @@ class Oracle:
     def _own(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[Result]:
         if self._stateful:
             self.subject.load_state(self.buffers)
-        return self.subject.results(tree, calls, timeout_s=_CALL_S, mutates=self.mutated(tree))
+        start = time.perf_counter()
+        found = self.subject.results(tree, calls, timeout_s=_CALL_S, mutates=self.mutated(tree))
+        self.call_s = max(self.call_s, (time.perf_counter() - start) / max(1, len(calls)))
+        return found
 
     def _wide(
         self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], shake: float = 0.0, *, everywhere: bool = False

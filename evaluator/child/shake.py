@@ -16,8 +16,9 @@ import torch
 
 from evaluator.child.lift import Lift, said
 
-# Of a unit in the last place: as serial additions make, a quarter of the limit that is made of it.
-_PER_TERM, _PER_ROOT, _MOST_TERMS = 1 / 16, 1 / 16, 8192
+# Of a unit in the last place: as serial additions make, a quarter of the limit that is made of it. A sum of more terms
+# than the most is made of partial sums by everybody: where terms are alike, and where they differ.
+_PER_TERM, _PER_ROOT, _MOST_ALIKE, _MOST_TERMS = 1 / 16, 1 / 16, 8192, 131072
 _PER_ROOT_ONE_SIDED = 1 / 10  # where terms are mostly of one sign, so that partial sums grow and each rounds more
 _PER_PRODUCT = 1 / 24  # of the root of a product's terms, whose signs differ
 _ALIKE = 4.0  # times the spacing of numbers as large as the sum: terms that differ by less round alike
@@ -60,14 +61,15 @@ class Shaken(Lift):  # type: ignore[no-untyped-call]
         """By what share of its terms' sizes a sum of `x` along some axes, which are kept, is off: systematic where most
         terms are like one of them."""
         kept = x.amax(list(axes), keepdim=True)
-        terms = min(x.numel() // max(1, kept.numel()), _MOST_TERMS)
+        every = x.numel() // max(1, kept.numel())
+        terms = min(every, _MOST_ALIKE)
         one = x
         for axis in axes:
             one = one.narrow(axis, x.shape[axis] // 3, 1)
         alike = (x - one).abs() <= _ALIKE * terms * self.eps * one.abs()
         mostly = alike.to(x.dtype).mean(list(axes), keepdim=True) > _MOSTLY
         one_sided = x.sum(list(axes), keepdim=True).abs() > _MOSTLY * x.abs().sum(list(axes), keepdim=True)
-        usual = torch.where(one_sided, _PER_ROOT_ONE_SIDED, _PER_ROOT) * math.sqrt(terms)
+        usual = torch.where(one_sided, _PER_ROOT_ONE_SIDED, _PER_ROOT) * math.sqrt(min(every, _MOST_TERMS))
         return self._sign * self.eps * torch.where(mostly, _PER_TERM * terms, usual)
 
     def plain_share(self, terms: int) -> float:
