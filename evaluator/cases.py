@@ -12,7 +12,7 @@ import torch
 
 from evaluator import constants, layouts, singled_out, structure, values
 from evaluator.child.spec import LayoutError
-from evaluator.errors import ChildError, ChildFault, Rejection, SizesSpoil
+from evaluator.errors import ChildError, ChildFault, LosesDevice, Rejection
 from evaluator.expected import TELLS_NOTHING, Expected
 from evaluator.oracle import Oracle
 from evaluator.sizes import Sizes
@@ -28,6 +28,7 @@ _MOST_CANDIDATES = 16
 _FEW_ELEMENTS, _FEW_SLACK, _BESIDE_SLACK = 1024, 4.0, 2.0
 OWN = tuple(f"seed {index}" for index in range(_SEEDS))  # the names of what the recipe makes
 _EXCHANGED, _TOUCHED, _OTHERS = "two elements exchanged", "one element changed", "a mask or indices changed"
+_VALUES = values.NOT_FINITE, values.UNUSUAL
 TWINS = _EXCHANGED, _TOUCHED, _OTHERS  # of the first of those
 
 
@@ -71,7 +72,7 @@ def prepared(
         return _Maker(problem, reference, sizes, generator).make(first=first)
     except (ChildFault, LayoutError) as fault:
         if not sizes.adversarial and isinstance(fault, ChildError) and fault.spoils:
-            raise SizesSpoil(sizes.label, fault) from fault
+            raise LosesDevice(sizes.label, fault) from fault
         if not sizes.adversarial and reference.child.alive:
             return None
         raise Rejection(
@@ -97,7 +98,9 @@ class _Maker:
         arrange = self._in_order if self.oracle.stateful(tree, usual[0][1]) else self._shuffled
         try:
             cases = arrange(tree, [*usual, *changed])
-        except ChildError:  # perhaps of values that no draw has
+        except ChildError as fault:  # perhaps of values that no draw has
+            if changed and values.UNUSUAL not in self.reference.left_out:
+                self.oracle.survive(fault)
             taken = [(n, tensors) for n, tensors in changed if self.oracle.tried(tree, [tensors]) is not None]
             self.skipped += [f"{self.sizes.shown_label}: {name}" for name, _ in changed if name not in dict(taken)]
             cases = arrange(tree, [*usual, *taken])
@@ -105,20 +108,23 @@ class _Maker:
 
     def _changed(self, tree: Any, draws: Sequence[values.Tensors], *, first: bool) -> list[tuple[str, values.Tensors]]:
         """Inputs that no draw of the recipe's holds, of the structure that draws have."""
-        tensors, kept = draws[0], structure.of(draws)
+        tensors, kept, left_out = draws[0], structure.of(draws), self.reference.left_out
         named: list[tuple[str, values.Tensors]] = []
         if self.sizes.adversarial:
             twin = values.twin(tensors, [True] * len(tensors), self.generator)
             named.append((_EXCHANGED, structure.restored(self._exchanged(draws), kept)))
             named.append((_TOUCHED, structure.restored(twin, kept)))
-        sets = self._affordable(self._sets(first=first), tensors)
+        self.skipped += [f"{self.sizes.shown_label}: {label}" for label in left_out if label in _VALUES]
+        if values.UNUSUAL in left_out:
+            return named
+        sets = self._affordable(values.survived(self._sets(first=first), left_out), tensors)
         named += [(s.name, structure.changed(tensors, s, kept, self.generator)) for s in sets]
         if not self.sizes.adversarial:
             return named
         extremes = values.extremes(draws)
         if extremes is not None:
             named.append(("rows of the largest and of the smallest integers", structure.restored(extremes, kept)))
-        if first:
+        if first and values.NOT_FINITE not in left_out:
             named += singled_out.of(tensors, kept, self.generator)
         others = constants.of(self.oracle, tree, draws)
         return [*named, (_OTHERS, others.changed(tensors))] if others else named

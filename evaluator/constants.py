@@ -51,7 +51,8 @@ def of(oracle: Oracle, tree: Any, made: Sequence[values.Tensors]) -> Constants:
     reference's process ends."""
     few: dict[int, list[torch.Tensor]] = {}
     many: dict[int, torch.Tensor] = {}
-    for index, tensor in enumerate(made[0]):
+    known = made[0] if values.UNUSUAL not in oracle.subject.left_out else ()
+    for index, tensor in enumerate(known):
         if len(made) < 2 or any(not values.same_bits(tensor, other[index]) for other in made[1:]):
             continue
         variants = [disturbed(tensor, oracle.generator, times) for times in (_MANY, *[1] * _VARIANTS)]
@@ -140,7 +141,7 @@ def with_other_numbers(oracle: Oracle, tree: Any, tensors: values.Tensors) -> An
     """The tree of a call with other floats in it; None where there are none, or the reference does not take them.
     Raises ChildFault where its process ends."""
     other = _smaller(tree)
-    if other == tree:
+    if other == tree or values.UNUSUAL in oracle.subject.left_out:
         return None
     usual, found = (oracle.tried(one, [tensors]) for one in (tree, other))
     return other if usual and found and _alike(usual[0][1], found[0][1]) else None

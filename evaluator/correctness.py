@@ -16,6 +16,7 @@ from evaluator.child.spec import LayoutError
 from evaluator.claims import tensor_claims
 from evaluator.errors import ChildError, ChildFault, Rejection
 from evaluator.loads import Loads, reference_at_work
+from evaluator.meant import Meaning
 from evaluator.oracle import Oracle, candidate_state
 from evaluator.returned import check_apart, check_fresh, check_reply
 from evaluator.second_look import second_look
@@ -70,6 +71,7 @@ class Checker:
         self.report = Report()
         self.candidate: Subject
         self._ready: dict[str, Prepared | Rejection | None] = {}
+        self._meaning = Meaning()
         self._turned: set[bool] = set()
 
     def prepare(self, sizes: Sizes, how: Callable[[], Prepared | None]) -> None:
@@ -97,6 +99,8 @@ class Checker:
         ready = self._ready.pop(sizes.label) if sizes.label in self._ready else self.prepared(sizes)
         if isinstance(ready, Rejection):
             raise ready
+        if ready is not None and not self._meant(sizes, ready.cases):
+            ready = None
         if ready is None:
             self.report.skipped += [] if sizes.layout else [sizes.shown_label]
             return
@@ -109,6 +113,13 @@ class Checker:
             raise rejection(fault, STAGE, f"checking {sizes.label}") from fault
         label = sizes.shown_label
         self.report.checked[label] = self.report.checked.get(label, 0) + len(ready.cases)
+
+    def _meant(self, sizes: Sizes, cases: Sequence[Case]) -> bool:
+        """Whether the outputs have the shapes that one expects at these sizes, after those at the Workloads."""
+        shapes = [tuple(target.oracle.shape) for target in cases[0].expected.targets] if cases else []
+        if sizes.adversarial and not sizes.hidden:
+            self._meaning.learn(sizes.sizes, shapes)
+        return sizes.adversarial or self._meaning.fits(sizes.sizes, shapes)
 
     def _try(self, oracle: Oracle, tree: Any, cases: Sequence[Case], sizes: Sizes) -> None:
         candidate = self.candidate
@@ -168,7 +179,7 @@ class Checker:
         """The last of a few calls with a NaN, and what buffers then hold: some count what is not finite. None where
         the reference does not take it."""
         made = [*calls[:-1], values.apply(values.WITH_NAN, calls[-1], self.generator)]
-        if oracle.tried(tree, made[-1:]) is None:
+        if values.NOT_FINITE in self.left_out or oracle.tried(tree, made[-1:]) is None:
             return []
         with reference_at_work(sizes):
             return [(made, oracle.changed_buffers(tree, made), f"{sizes.label}, a NaN in the last one")]
@@ -200,6 +211,7 @@ class Checker:
             turns = in_turn(self.problem, workloads, sizes, self.left_out, oracle.same_for)
             found = {one.label: oracle.elsewhere(one) for one in turns}
         known = [(one, *made) for one in turns if (made := found[one.label]) is not None]
+        known = [turn for turn in known if self._meant(turn[0], [Case("", *turn[2:], 0)])]
         if len({one.label for one, *_ in known}) < 2:
             return
         names = self.candidate.construct("ModelNew", oracle.init, train=self.problem.train, seed=7)
@@ -221,6 +233,8 @@ class Checker:
 
     def _spoil(self, tree: Any, tensors: values.Tensors) -> None:
         """A call with NaN everywhere, whose answer does not count: what it leaves in a workspace is NaN, too."""
+        if values.NOT_FINITE in self.left_out:
+            return
         spoiled = tuple(torch.full_like(t, math.nan) if t.is_floating_point() else t for t in tensors)
         with contextlib.suppress(ChildError):  # such values need not be taken
             self.candidate.finish(self.candidate.run(tree, [spoiled], slot="turn", timeout_s=self.first_call_s))

@@ -3,7 +3,7 @@
 EvaluatorError
 ├── ProblemError              a Problem's source cannot be read as one; says where and what to do
 ├── Rejection                 a Candidate (or reference) is judged: ends an Evaluation with a Verdict
-├── SizesSpoil                a reference loses its device on sizes that no Workload has: they have to be left out
+├── LosesDevice               a reference loses its device on what no Workload has: that has to be left out
 ├── LockTimeout               the device stayed in somebody else's hands
 ├── CageError                 this machine or our own set-up failed; never the Candidate's fault
 └── ChildFault                something that a caged child did; says enough for a Verdict
@@ -46,8 +46,8 @@ class Rejection(EvaluatorError):
         self.evidence = evidence
 
 
-class SizesSpoil(EvaluatorError):
-    """The reference lost its device on sizes that no Workload has; `label` names them."""
+class LosesDevice(EvaluatorError):
+    """The reference lost its device on sizes or values that no Workload has; `label` names them."""
 
     def __init__(self, label: str, why: object) -> None:
         super().__init__(f"on {label}, which no workload has, the reference loses its device: {why}")

@@ -40,7 +40,8 @@ def skipped_work(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPla
     for contender in contenders:
         rounds.run(contender, known, once)  # prepares it
     for number in range(1, _MOST_ROUNDS + 1):
-        calls = rounds.fresh(once.calls)
+        # Of usual values: what a histogram takes depends on them, and others' rounds are not to compare with.
+        calls = rounds.plain(once.calls)
         # Who runs first after the judge's own work is slower: that must not always be the Candidate.
         for contender in contenders if number % 2 else contenders[::-1]:
             excess.add(contender, rounds.run(contender, calls, once).wall_us)

@@ -44,12 +44,15 @@ class Inputs:
         self._coins = mixtures.coins(first, self._mixes, self._generator)
         self._between = mixtures.continuous(first)
         self._scales = False  # draws, where nothing can be mixed
-        self.mixed = self._takes([self._mixture()])
+        self._left_out = oracle.subject.left_out
+        hardy = values.UNUSUAL not in self._left_out
+        self.mixed = hardy and self._takes([self._mixture()])
         first_drawn = [self._first[0][index] for index in self._drawn]
-        self._exchanges = bool(self._drawn) and self._takes([self._with_draw(self._exchanged(first_drawn))])
+        exchanges = hardy and bool(self._drawn)
+        self._exchanges = exchanges and self._takes([self._with_draw(self._exchanged(first_drawn))])
         if not self.mixed:
             self._drawn = [index for index, vary in enumerate(varies) if vary]
-            self._scales = self._takes([self._scaled(self._first[0], _SCALES[0])])
+            self._scales = hardy and self._takes([self._scaled(self._first[0], _SCALES[0])])
 
     def calls(
         self, count: int, kinds: Mapping[int, values.ValueSet]
@@ -78,7 +81,7 @@ class Inputs:
         """Those value sets that the reference takes."""
         if not self.mixed:
             return []
-        made = self._mixture()
+        made, wanted = self._mixture(), values.survived(wanted, self._left_out)
         changed = [self.changed(made, kind) for kind in wanted]
         if self._takes(changed):
             return list(wanted)

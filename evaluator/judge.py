@@ -30,7 +30,7 @@ from evaluator.plain import is_plain
 from evaluator.room import Room
 from evaluator.sanitizer import Known
 from evaluator.screen import Screened, screen
-from evaluator.sizes import LeftOut, Sizes, sizes_to_check
+from evaluator.sizes import Sizes, sizes_to_check
 from evaluator.speedups import speedups
 from evaluator.state import match_names
 from evaluator.subject import Subject, rejection
@@ -72,7 +72,7 @@ class Judge:
         self.lost = self._suspicious = False
         self.built = BuiltFiles.here(self.environment)
         self.tools = Known()
-        self.left_out = LeftOut()
+        self.left_out = self.room.left_out
         memory_bytes = self.device.facts.get("memory_bytes")
         self.kept_cases = KeptCases(int(memory_bytes * _KEPT_SHARE) if memory_bytes else _KEPT_BYTES)
 

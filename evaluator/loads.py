@@ -106,7 +106,7 @@ class Loads:
         """Parameters far from where they began: a gain may be negative, a slope above one, a variance tiny. Where signs
         change, large inputs, too: a maximum that was taken before a gain is none behind it."""
         calls = [tensors]
-        if how.negative:
+        if how.negative and values.UNUSUAL not in self.left_out:
             calls.append(values.apply(values.LARGE, tensors, self.oracle.generator))
         with ExitStack() as inside:
             with reference_at_work(self.sizes):

@@ -14,7 +14,7 @@ import torch
 from evaluator import values
 from evaluator.child.spec import LayoutError
 from evaluator.claims import tensor_claims
-from evaluator.errors import ChildError, SizesSpoil
+from evaluator.errors import ChildError, LosesDevice
 from evaluator.expected import Expected
 from evaluator.limits import Limit, Target
 from evaluator.sizes import Sizes
@@ -166,13 +166,13 @@ class Oracle:
 
     def elsewhere(self, sizes: Sizes) -> tuple[Any, values.Tensors, Expected] | None:
         """Inputs of other sizes for the same module, and what it returns; None where the reference does not take them.
-        Raises SizesSpoil."""
+        Raises LosesDevice."""
         try:
             made = self.subject.recipe("get_inputs", sizes.sizes, self._seed())
             self._own(made.tree, [made.tensors])
         except ChildError as fault:
             if fault.spoils:
-                raise SizesSpoil(sizes.label, fault) from fault
+                raise LosesDevice(sizes.label, fault) from fault
             return None
         (expected,) = self.expect(made.tree, [made.tensors])
         return (made.tree, made.tensors, expected) if expected.informative else None
@@ -291,11 +291,19 @@ class Oracle:
 
     def tried(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[Result] | None:
         """What calls return at the reference's own precision; None where one raises. Raises ChildFault where the
-        process ends."""
+        process ends, LosesDevice where values do that to it."""
         try:
             return self._own(tree, calls)
-        except ChildError:
+        except ChildError as fault:
+            self.survive(fault)
             return None
+
+    def survive(self, fault: ChildError) -> None:
+        """Raises LosesDevice where what the reference was tried with has cost it its device: without values that are
+        not finite it may do, else without any that no draw holds."""
+        if fault.spoils:
+            known = values.NOT_FINITE in self.subject.left_out
+            raise LosesDevice(values.UNUSUAL if known else values.NOT_FINITE, fault) from fault
 
     def targets(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], like: Expected) -> list[Expected]:
         """The same, each with the limits of an earlier call: one run of the reference instead of three."""

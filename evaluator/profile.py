@@ -61,6 +61,10 @@ def profile(judge: Judge, problem: Problem, candidate: Candidate, workload: str 
 
     Its timed outputs are verified like any other's. Raises Rejection where it does not get that far, EvaluatorError.
     """
+    return judge.left_out.surviving(problem, lambda: _profile(judge, problem, candidate, workload))
+
+
+def _profile(judge: Judge, problem: Problem, candidate: Candidate, workload: str | None) -> ProfileReport:
     screen(problem, candidate)
     chosen = _chosen(problem, judge.backend.kind, workload)
     with judge.start_candidate(candidate, Stage.PROFILE) as subject, judge.room.reference(problem) as reference:

@@ -22,6 +22,7 @@ from evaluator.errors import ChildError, ChildFault
 from evaluator.languages.base import LanguageAdapter
 from evaluator.oracle import Oracle
 from evaluator.pool import ChildPool
+from evaluator.sizes import LeftOut
 from evaluator.spares import Spares
 from evaluator.subject import Subject, ask_to_set_up
 from evaluator.turns import Turns
@@ -51,6 +52,7 @@ class Room:
     def __init__(self, backend: DeviceBackend) -> None:
         self.backend = backend
         self.turns = Turns(backend, self._still)
+        self.left_out = LeftOut()
         self._candidates: weakref.WeakSet[Subject] = weakref.WeakSet()
         self._pools: dict[str, ChildPool] = {}
         self._pools_lock = threading.Lock()
@@ -115,7 +117,9 @@ class Room:
 
     def reference(self, problem: Problem) -> Subject:
         """A fresh child with the reference in it."""
-        return self.start(self.pool(), problem.source, "reference")
+        subject = self.start(self.pool(), problem.source, "reference")
+        subject.left_out = self.left_out.of(problem)
+        return subject
 
     def start(self, pool: ChildPool, source: str, kind: str, **how: Any) -> Subject:
         """As `Subject.start`, with a child that waits already if `pool` is the one that those come from."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from evaluator import layouts
-from evaluator.errors import SizesSpoil
+from evaluator.errors import LosesDevice
 from evaluator.types import Domain, Problem, Workload
 
 Done = TypeVar("Done")
@@ -38,24 +38,25 @@ class Sizes:
 
 
 class LeftOut:
-    """Sizes beside the Workloads' that references do not survive: they lose their device there."""
+    """What references do not survive, sizes beside the Workloads' and values that no draw holds: they lose their device
+    there."""
 
     def __init__(self) -> None:
         self._labels: dict[str, set[str]] = {}
 
     def of(self, problem: Problem) -> Collection[str]:
-        """The labels of a Problem's."""
-        return self._labels.get(problem.hash, ())
+        """The labels of a Problem's; more may come later."""
+        return self._labels.setdefault(problem.hash, set())
 
     def surviving(self, problem: Problem, work: Callable[[], Done]) -> Done:
-        """Do it, and again without the sizes that the reference did not survive. Raises what `work` raises."""
+        """Do it, and again without what the reference did not survive. Raises what `work` raises."""
         while True:
             try:
                 return work()
-            except SizesSpoil as found:
+            except LosesDevice as found:
                 if found.label in self.of(problem):
                     raise
-                self._labels.setdefault(problem.hash, set()).add(found.label)
+                self._labels[problem.hash].add(found.label)
 
 
 def sizes_to_check(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Sizes]:

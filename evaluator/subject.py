@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, Self
 
@@ -71,6 +71,7 @@ class Subject:
         self.child, self.backend, self.kind = child, backend, kind
         self.give_way: Callable[[], None] = lambda: None  # called before what takes long (`turns.Turns.give_way`)
         self.picks: bool | None = None  # whether a reference has any of `child.lift.PICKING`; None: not seen yet
+        self.left_out: Collection[str] = ()  # what a reference does not survive (`sizes.LeftOut`)
         self.tables: set[str] = set()  # a reference's buffers that were not all zeros or ones when they were made
 
     @classmethod

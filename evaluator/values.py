@@ -8,7 +8,7 @@ always makes alike `evaluator.constants` makes others.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -249,6 +249,17 @@ ADVERSARIAL = (
     BELOW, HALVES, FLAT_ROWS, EQUAL, ZERO,
     WITH_NAN, NAN_ROWS, WITH_INF,
 )  # fmt: skip
+
+
+# What a reference need not survive on a GPU, where an index out of range costs it its device.
+NOT_FINITE, UNUSUAL = "values that are not finite", "values that no draw holds"
+
+
+def survived(kinds: Sequence[ValueSet], left_out: Collection[str]) -> list[ValueSet]:
+    """Those of the value sets that hold nothing that is left out."""
+    if UNUSUAL in left_out:
+        return []
+    return [kind for kind in kinds if NOT_FINITE not in left_out or kind not in (WITH_NAN, NAN_ROWS, WITH_INF)]
 
 
 def nudged(tensors: Sequence[torch.Tensor], generator: torch.Generator, how: Rounding) -> Tensors:

@@ -12,7 +12,8 @@ from typing import Any, TypeAlias, TypeVar
 
 import torch
 from torch import nn
-from torch.utils._python_dispatch import TorchDispatchMode
+from torch.overrides import TorchFunctionMode
+from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
 from torch.utils._pytree import tree_map
 
 WIDE = {
@@ -120,7 +121,7 @@ def lifting(mode: LiftMode) -> Iterator[LiftMode]:
     fused = torch._C._get_mkldnn_enabled()
     torch._C._set_mkldnn_enabled(False)
     try:
-        with _without_fused_attention(), mode:
+        with _without_fused_attention(), mode, _Attention(mode):
             yield mode
     finally:
         torch._C._set_mkldnn_enabled(fused)
@@ -149,6 +150,22 @@ def _without_fused_attention() -> Iterator[None]:
     finally:
         for switch, before in flags:
             switch(before)
+
+
+class _Attention(TorchFunctionMode):
+    """Attention compares its inputs' dtypes before any operation is dispatched: a call's own tensors, which are lifted
+    where they are used, beside what was computed of others."""
+
+    def __init__(self, mode: Lift) -> None:
+        super().__init__()
+        self._mode = mode
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        kwargs = kwargs or {}
+        if func is torch.nn.functional.scaled_dot_product_attention:
+            with _disable_current_modes():
+                args, kwargs = _each(self._mode.lifted, args), _each(self._mode.lifted, kwargs)
+        return func(*args, **kwargs)
 
 
 def _unasked(*_: Any) -> None:

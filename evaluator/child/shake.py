@@ -19,6 +19,7 @@ from evaluator.child.lift import Lift, said
 # Of a unit in the last place: as serial additions make, a quarter of the limit that is made of it. A sum of more terms
 # than the most is made of partial sums by everybody: where terms are alike, and where they differ.
 _PER_TERM, _PER_ROOT, _MOST_ALIKE, _MOST_TERMS = 1 / 16, 1 / 16, 8192, 131072
+_ROUNDINGS = 16  # terms more, since each is rounded itself: that shows where there are few
 _PER_ROOT_ONE_SIDED = 1 / 10  # where terms are mostly of one sign, so that partial sums grow and each rounds more
 _PER_PRODUCT = 1 / 24  # of the root of a product's terms, whose signs differ
 _ALIKE = 4.0  # times the spacing of numbers as large as the sum: terms that differ by less round alike
@@ -69,7 +70,8 @@ class Shaken(Lift):  # type: ignore[no-untyped-call]
         alike = (x - one).abs() <= _ALIKE * terms * self.eps * one.abs()
         mostly = alike.to(x.dtype).mean(list(axes), keepdim=True) > _MOSTLY
         one_sided = x.sum(list(axes), keepdim=True).abs() > _MOSTLY * x.abs().sum(list(axes), keepdim=True)
-        usual = torch.where(one_sided, _PER_ROOT_ONE_SIDED, _PER_ROOT) * math.sqrt(min(every, _MOST_TERMS))
+        root = math.sqrt(min(every, _MOST_TERMS) + _ROUNDINGS)
+        usual = torch.where(one_sided, _PER_ROOT_ONE_SIDED, _PER_ROOT) * root
         return self._sign * self.eps * torch.where(mostly, _PER_TERM * terms, usual)
 
     def plain_share(self, terms: int) -> float:

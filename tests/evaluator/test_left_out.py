@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evaluator import confirm as confirming
+from evaluator import values
 from evaluator.confirm import confirm
 from evaluator.judge import Judge
 from evaluator.problem import read_problem
@@ -47,3 +48,19 @@ def test_a_reference_that_loses_its_device(judge: Judge, monkeypatch: pytest.Mon
     assert judge.left_out.of(problem) == {"rows=1"}
     assert judge.judge(problem, wrong, eager_only(judge, problem)).verdict is Verdict.INCORRECT_VALUES
     assert confirm(judge, problem, right, None, eager_only(judge, problem)).verdict is Verdict.PASSED
+
+
+@pytest.mark.parametrize(
+    ("lost", "label"),
+    [("not bool(x.isfinite().all())", values.NOT_FINITE), ("float(x.abs().max()) > 50", values.UNUSUAL)],
+    ids=["by a NaN", "by large ones"],
+)
+def test_a_reference_that_loses_its_device_by_values(judge: Judge, lost: str, label: str) -> None:
+    problem = read_problem(SPOILED.replace("len(x) == 1", lost), "by-values")
+    right = Candidate(source=KERNEL.format("x + x"), language=Language.TORCH, proposer="test")
+    wrong = Candidate(source=KERNEL.format("x + x.sign()"), language=Language.TORCH, proposer="test")
+    found = judge.judge(problem, right, eager_only(judge, problem))
+    assert found.verdict is Verdict.PASSED, found.reason
+    assert any(one.endswith(label) for one in found.evidence["correctness"]["skipped"])
+    assert label in judge.left_out.of(problem)
+    assert judge.judge(problem, wrong, eager_only(judge, problem)).verdict is Verdict.INCORRECT_VALUES

@@ -23,6 +23,11 @@ def _softmax(x: torch.Tensor) -> torch.Tensor:
     return (e / e.sum(dim=-1, keepdim=True)).to(x.dtype)
 
 
+def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
+    """Of whole tensors, a call's own beside one that is computed: torch compares their dtypes."""
+    return torch.nn.functional.scaled_dot_product_attention(q, k, v)
+
+
 def _in_place(x: torch.Tensor) -> torch.Tensor:
     y = torch.zeros(x.shape, dtype=torch.float32)
     y += x
@@ -59,6 +64,10 @@ CASES: list[tuple[Function, Function]] = [
     (
         lambda x: torch.nn.functional.scaled_dot_product_attention(x[None, None], x[None, None], x[None, None])[0, 0],
         lambda x: torch.softmax(x @ x.T / math.sqrt(8), -1) @ x,
+    ),
+    (
+        lambda x: _attention(x, x, -x),
+        lambda x: torch.softmax(x @ x.T / math.sqrt(8), -1) @ -x,
     ),
 ]
 
