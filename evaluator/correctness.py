@@ -31,7 +31,7 @@ STAGE = Stage.CORRECTNESS
 _MANY, _MANY_BYTES, _MANY_US = 1200, 128 << 20, 300_000.0
 _MANY_READ, _MANY_READ_BYTES = 6, 16 << 20
 _MANY_FEW = 16
-_SLOWER = 4.0  # times as long as the reference's calls may take a Candidate, beside what its first one may
+_SLOWER = 4.0  # times as long as the reference's calls may take a Candidate, if that is more than its first one may
 
 
 @dataclass(slots=True)
@@ -149,8 +149,8 @@ class Checker:
             self.report.operations |= candidate.observe(tree, cases[0].tensors, timeout_s=limit_s)
 
     def _limit_s(self, oracle: Oracle, calls: int) -> float:
-        """How long so many calls may take, of whichever sizes."""
-        return self.first_call_s + _SLOWER * calls * oracle.call_s
+        """How long so many calls may take, of whichever sizes: whole seconds, where the reference is slow."""
+        return max(self.first_call_s, _SLOWER * calls * oracle.call_s // 1)
 
     def _loads(self, oracle: Oracle, matched: Mapping[str, str], sizes: Sizes) -> Loads:
         limit_s = self._limit_s(oracle, 1)

@@ -70,7 +70,7 @@ class FirstReplays:
     def repeated(self, count: int) -> None:
         self._number = 0
 
-    def fresh(self, count: int) -> None:
+    def plain(self, count: int) -> None:
         self._number += 1
         self.ran.clear()
 
