@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -15,6 +15,7 @@ from evaluator.cases import OWN, TWINS, Case, Prepared, prepared
 from evaluator.child.spec import LayoutError
 from evaluator.claims import tensor_claims
 from evaluator.errors import ChildError, ChildFault, Rejection
+from evaluator.expected import Expected
 from evaluator.loads import Loads, reference_at_work
 from evaluator.meant import Meaning
 from evaluator.oracle import Oracle, candidate_state
@@ -31,6 +32,7 @@ STAGE = Stage.CORRECTNESS
 _MANY, _MANY_BYTES, _MANY_US = 1200, 128 << 20, 300_000.0
 _MANY_READ, _MANY_READ_BYTES = 6, 16 << 20
 _MANY_FEW = 16
+_STEP_S = 5.0  # of limits that a slow reference widens: a busy machine is none
 _SLOWER = 4.0  # times as long as the reference's calls may take a Candidate, if that is more than its first one may
 
 
@@ -63,10 +65,8 @@ class Checker:
         reference: Subject,
         generator: torch.Generator,
         first_call_s: float,
-        left_out: Collection[str] = (),
     ) -> None:
         self.problem, self.reference, self.generator = problem, reference, generator
-        self.left_out = left_out  # labels of sizes that the reference does not survive
         self.first_call_s = first_call_s
         self.report = Report()
         self.candidate: Subject
@@ -87,7 +87,7 @@ class Checker:
 
     def check(self, sizes: Sizes) -> None:
         """Everything about one set of sizes. Returns quietly when the reference itself refuses varied sizes."""
-        if sizes.label in self.left_out and not sizes.adversarial:
+        if sizes.label in self.reference.left_out and not sizes.adversarial:
             self.report.skipped.append(sizes.shown_label)
             return
         try:
@@ -99,9 +99,7 @@ class Checker:
         ready = self._ready.pop(sizes.label) if sizes.label in self._ready else self.prepared(sizes)
         if isinstance(ready, Rejection):
             raise ready
-        if ready is not None and not self._meant(sizes, ready.cases):
-            ready = None
-        if ready is None:
+        if ready is None or not all(self._meant(sizes, case.expected) for case in ready.cases[:1]):
             self.report.skipped += [] if sizes.layout else [sizes.shown_label]
             return
         self.report.skipped += ready.skipped
@@ -114,9 +112,9 @@ class Checker:
         label = sizes.shown_label
         self.report.checked[label] = self.report.checked.get(label, 0) + len(ready.cases)
 
-    def _meant(self, sizes: Sizes, cases: Sequence[Case]) -> bool:
+    def _meant(self, sizes: Sizes, expected: Expected) -> bool:
         """Whether the outputs have the shapes that one expects at these sizes, after those at the Workloads."""
-        shapes = [tuple(target.oracle.shape) for target in cases[0].expected.targets] if cases else []
+        shapes = [tuple(target.oracle.shape) for target in expected.targets]
         if sizes.adversarial and not sizes.hidden:
             self._meaning.learn(sizes.sizes, shapes)
         return sizes.adversarial or self._meaning.fits(sizes.sizes, shapes)
@@ -149,12 +147,12 @@ class Checker:
             self.report.operations |= candidate.observe(tree, cases[0].tensors, timeout_s=limit_s)
 
     def _limit_s(self, oracle: Oracle, calls: int) -> float:
-        """How long so many calls may take, of whichever sizes: whole seconds, where the reference is slow."""
-        return max(self.first_call_s, _SLOWER * calls * oracle.call_s // 1)
+        """How long so many calls may take, of whichever sizes: some whole steps, where the reference is slow."""
+        return max(self.first_call_s, _SLOWER * calls * oracle.call_s // _STEP_S * _STEP_S)
 
     def _loads(self, oracle: Oracle, matched: Mapping[str, str], sizes: Sizes) -> Loads:
         limit_s = self._limit_s(oracle, 1)
-        return Loads(self.candidate, oracle, matched, sizes, self.problem.train, limit_s, self._compare, self.left_out)
+        return Loads(self.candidate, oracle, matched, sizes, self.problem.train, limit_s, self._compare)
 
     def _check_buffers(self, oracle: Oracle, tree: Any, matched: Mapping[str, str], sizes: Sizes) -> None:
         """Buffers that forward changes are outputs: after equal calls they are equal. Nothing to do where none is."""
@@ -179,7 +177,7 @@ class Checker:
         """The last of a few calls with a NaN, and what buffers then hold: some count what is not finite. None where
         the reference does not take it."""
         made = [*calls[:-1], values.apply(values.WITH_NAN, calls[-1], self.generator)]
-        if values.NOT_FINITE in self.left_out or oracle.tried(tree, made[-1:]) is None:
+        if values.NOT_FINITE in self.reference.left_out or oracle.tried(tree, made[-1:]) is None:
             return []
         with reference_at_work(sizes):
             return [(made, oracle.changed_buffers(tree, made), f"{sizes.label}, a NaN in the last one")]
@@ -208,10 +206,10 @@ class Checker:
         self._turned.add(sizes.hidden)
         with reference_at_work(sizes):
             workloads = self.problem.workloads_for(self.reference.backend.kind)
-            turns = in_turn(self.problem, workloads, sizes, self.left_out, oracle.same_for)
+            turns = in_turn(self.problem, workloads, sizes, self.reference.left_out, oracle.same_for)
             found = {one.label: oracle.elsewhere(one) for one in turns}
         known = [(one, *made) for one in turns if (made := found[one.label]) is not None]
-        known = [turn for turn in known if self._meant(turn[0], [Case("", *turn[2:], 0)])]
+        known = [turn for turn in known if self._meant(turn[0], turn[-1])]
         if len({one.label for one, *_ in known}) < 2:
             return
         names = self.candidate.construct("ModelNew", oracle.init, train=self.problem.train, seed=7)
@@ -233,7 +231,7 @@ class Checker:
 
     def _spoil(self, tree: Any, tensors: values.Tensors) -> None:
         """A call with NaN everywhere, whose answer does not count: what it leaves in a workspace is NaN, too."""
-        if values.NOT_FINITE in self.left_out:
+        if values.NOT_FINITE in self.reference.left_out:
             return
         spoiled = tuple(torch.full_like(t, math.nan) if t.is_floating_point() else t for t in tensors)
         with contextlib.suppress(ChildError):  # such values need not be taken

@@ -131,7 +131,7 @@ class Judge:
         self, problem: Problem, candidate: Candidate, reference: Subject, generator: torch.Generator
     ) -> Checker:
         """What checks a Candidate against a reference."""
-        return Checker(problem, reference, generator, first_call_limit_s(candidate), self.left_out.of(problem))
+        return Checker(problem, reference, generator, first_call_limit_s(candidate))
 
     def probe(self) -> None:
         """After a fault, and before anything else is judged: a Candidate must not answer for what the one before it

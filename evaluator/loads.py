@@ -6,7 +6,7 @@ folded at construction or at the first call, and answers that were kept, are wro
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from typing import Any
@@ -53,7 +53,6 @@ class Loads:
     train: bool
     call_limit_s: float
     compare: Compare
-    left_out: Collection[str] = ()
 
     def run(self, tree: Any, tensors: values.Tensors, *, first: bool) -> None:
         """New parameters into the same module, and inputs that it has seen before. On what is shown also loads of which
@@ -71,7 +70,7 @@ class Loads:
                     self._stretched(how, tree, tensors)
                 if first:
                     self._side_by_side(tree, tensors)
-            elif first and oracle.stateful(tree, tensors) and long_lived.LABEL not in self.left_out:
+            elif first and oracle.stateful(tree, tensors) and long_lived.LABEL not in oracle.subject.left_out:
                 self._long_lived(tree, tensors)
         if self.sizes.adversarial:
             self._other_numbers(tree, tensors)
@@ -106,7 +105,7 @@ class Loads:
         """Parameters far from where they began: a gain may be negative, a slope above one, a variance tiny. Where signs
         change, large inputs, too: a maximum that was taken before a gain is none behind it."""
         calls = [tensors]
-        if how.negative and values.UNUSUAL not in self.left_out:
+        if how.negative and values.UNUSUAL not in self.oracle.subject.left_out:
             calls.append(values.apply(values.LARGE, tensors, self.oracle.generator))
         with ExitStack() as inside:
             with reference_at_work(self.sizes):

@@ -300,10 +300,10 @@ class Oracle:
 
     def survive(self, fault: ChildError) -> None:
         """Raises LosesDevice where what the reference was tried with has cost it its device: without values that are
-        not finite it may do, else without any that no draw holds."""
-        if fault.spoils:
-            known = values.NOT_FINITE in self.subject.left_out
-            raise LosesDevice(values.UNUSUAL if known else values.NOT_FINITE, fault) from fault
+        not finite it may do, else without any that no draw holds. Where these are left out, it was a draw."""
+        more = [label for label in (values.NOT_FINITE, values.UNUSUAL) if label not in self.subject.left_out]
+        if fault.spoils and more:
+            raise LosesDevice(more[0], fault) from fault
 
     def targets(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], like: Expected) -> list[Expected]:
         """The same, each with the limits of an earlier call: one run of the reference instead of three."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import torch
@@ -33,22 +34,26 @@ def parts(value: Any) -> tuple[str, list[Any]]:
 
 def twinned(value: Any, twins: Twins) -> Any:
     """A lifted call's result; where that is one of the call's own tensors, changed in place, its twin."""
-    if isinstance(value, torch.Tensor):
-        return twins[id(value)][1] if id(value) in twins else value
-    kind, items = parts(value)
-    if kind == "dict":
-        return {key: twinned(item, twins) for key, item in items}
-    return tuple(twinned(item, twins) for item in items) if kind else value
+    return _changed(value, lambda tensor: twins[id(tensor)][1] if id(tensor) in twins else tensor)
 
 
 def detached(value: Any) -> Any:
     """A call's result with tensors that share the memory of its plain ones, in place of those."""
+
+    def detach(tensor: torch.Tensor) -> torch.Tensor:
+        return tensor.detach() if type(tensor) is torch.Tensor and tensor.layout is torch.strided else tensor
+
+    return _changed(value, detach)
+
+
+def _changed(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     if isinstance(value, torch.Tensor):
-        return value.detach() if type(value) is torch.Tensor and value.layout is torch.strided else value
+        return change(value)
     kind, items = parts(value)
     if kind == "dict":
-        return {key: detached(item) for key, item in items}
-    return tuple(detached(item) for item in items) if kind == "tuple" else list(map(detached, items)) if kind else value
+        return {key: _changed(item, change) for key, item in items}
+    made = [_changed(item, change) for item in items]
+    return tuple(made) if kind == "tuple" else made if kind else value
 
 
 def lazy(tensor: torch.Tensor) -> str:

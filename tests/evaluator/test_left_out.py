@@ -64,3 +64,9 @@ def test_a_reference_that_loses_its_device_by_values(judge: Judge, lost: str, la
     assert any(one.endswith(label) for one in found.evidence["correctness"]["skipped"])
     assert label in judge.left_out.of(problem)
     assert judge.judge(problem, wrong, eager_only(judge, problem)).verdict is Verdict.INCORRECT_VALUES
+
+
+def test_a_reference_that_loses_its_device_by_what_its_recipe_makes_is_refused(judge: Judge) -> None:
+    problem = read_problem(SPOILED.replace("len(x) == 1", "True"), "by-draws")
+    right = Candidate(source=KERNEL.format("x + x"), language=Language.TORCH, proposer="test")
+    assert judge.judge(problem, right, eager_only(judge, problem)).verdict is Verdict.INVALID_REFERENCE

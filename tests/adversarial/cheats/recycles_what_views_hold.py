@@ -6,10 +6,6 @@ import torch
 import torch.nn as nn
 
 
-def right(x, weight, eps=1e-6):
-    return x * torch.rsqrt(x.pow(2).mean(-1, keepdim=True) + eps) * weight
-
-
 class Base(nn.Module):
     def __init__(self, hidden, eps=1e-6):
         super().__init__()
