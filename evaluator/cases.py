@@ -27,9 +27,10 @@ _IN_BOUNDS = frozenset(one.name for one in values.ADVERSARIAL if one.in_bounds)
 _MOST_CANDIDATES = 16
 _FEW_ELEMENTS, _FEW_SLACK, _BESIDE_SLACK = 1024, 4.0, 2.0
 OWN = tuple(f"seed {index}" for index in range(_SEEDS))  # the names of what the recipe makes
-_EXCHANGED, _TOUCHED, _OTHERS = "two elements exchanged", "one element changed", "a mask or indices changed"
+_EXCHANGED, _MIXED = "two elements exchanged", "a sixteenth of the elements exchanged"
+_TOUCHED, _OTHERS = "one element changed", "a mask or indices changed"
 _VALUES = values.NOT_FINITE, values.UNUSUAL
-TWINS = _EXCHANGED, _TOUCHED, _OTHERS  # of the first of those
+TWINS = _EXCHANGED, _MIXED, _TOUCHED, _OTHERS  # of the first of those
 
 
 @dataclass(frozen=True, slots=True)
@@ -115,6 +116,8 @@ class _Maker:
             twin = values.twin(tensors, [True] * len(tensors), self.generator)
             named.append((_EXCHANGED, structure.restored(self._exchanged(draws), kept)))
             named.append((_TOUCHED, structure.restored(twin, kept)))
+        if first:
+            named.append((_MIXED, structure.restored(self._mixed(draws), kept)))
         self.skipped += [f"{self.sizes.shown_label}: {label}" for label in left_out if label in _VALUES]
         if values.UNUSUAL in left_out:
             return named
@@ -139,6 +142,16 @@ class _Maker:
                 real = one.is_floating_point() or one.is_complex()
                 made[index] = (values.with_two_exchanged if real else constants.exchanged)(one, self.generator)
         return tuple(made)
+
+    def _mixed(self, draws: Sequence[values.Tensors]) -> values.Tensors:
+        """Like `_exchanged`, but of many elements: where outputs hang on the few largest inputs, as softmax's do, two
+        that change places are hardly ever seen."""
+        return tuple(
+            values.with_some_exchanged(one, self.generator)
+            if one.numel() and (one.is_floating_point() or one.is_complex()) and not values.same_bits(one, other)
+            else one
+            for one, other in zip(*draws[:2], strict=True)
+        )
 
     def _shuffled(self, tree: Any, named: Sequence[tuple[str, values.Tensors]]) -> list[Case]:
         rounding = [_ROUNDING.get(name, values.Rounding()) for name, _ in named]

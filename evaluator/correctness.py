@@ -5,28 +5,26 @@ from __future__ import annotations
 import contextlib
 import math
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field, replace
 from typing import Any
 
 import torch
 
-from evaluator import buffers, singled_out, values
+from evaluator import buffers, values
 from evaluator.cases import OWN, TWINS, Case, Prepared, prepared
 from evaluator.child.spec import LayoutError
 from evaluator.claims import tensor_claims
+from evaluator.comparison import STAGE, Comparison, Report
 from evaluator.errors import ChildError, ChildFault, Rejection
 from evaluator.expected import Expected
 from evaluator.loads import Loads, reference_at_work
 from evaluator.meant import Meaning
 from evaluator.oracle import Oracle, candidate_state
-from evaluator.returned import check_apart, check_fresh, check_reply
-from evaluator.second_look import second_look
+from evaluator.returned import check_apart, check_reply
 from evaluator.sizes import Sizes, in_turn
 from evaluator.state import match_names
 from evaluator.subject import RunReply, Subject, rejection
-from evaluator.types import Problem, Stage, Verdict
+from evaluator.types import Problem, Verdict
 
-STAGE = Stage.CORRECTNESS
 # Calls whose outputs are all kept, for so much memory and time at most; how many of them are compared where they are
 # large, and so many bytes that all are; how many are timed first.
 _MANY, _MANY_BYTES, _MANY_US = 1200, 128 << 20, 300_000.0
@@ -34,25 +32,6 @@ _MANY_READ, _MANY_READ_BYTES = 6, 16 << 20
 _MANY_FEW = 16
 _STEP_S = 5.0  # of limits that a slow reference widens: a busy machine is none
 _SLOWER = 4.0  # times as long as the reference's calls may take a Candidate, if that is more than its first one may
-
-
-@dataclass(slots=True)
-class Report:
-    """What was checked, for the evidence: calls per set of sizes, and the worst error as a share of its limit."""
-
-    checked: dict[str, int] = field(default_factory=dict)
-    skipped: list[str] = field(default_factory=list)
-    worst_share: float = 0.0
-    oracle: str = "float64"
-    operations: dict[str, int] = field(default_factory=dict)  # of torch, in one call: a claim
-
-    def evidence(self) -> dict[str, Any]:
-        return {
-            "checked_calls": self.checked,
-            "worst_error_share": round(self.worst_share, 3),
-            "oracle": self.oracle,
-            "skipped": self.skipped,
-        }
 
 
 class Checker:
@@ -73,6 +52,10 @@ class Checker:
         self._ready: dict[str, Prepared | Rejection | None] = {}
         self._meaning = Meaning()
         self._turned: set[bool] = set()
+
+    @property
+    def _comparison(self) -> Comparison:
+        return Comparison(self.candidate, self.report, self.problem.bitwise)
 
     def prepare(self, sizes: Sizes, how: Callable[[], Prepared | None]) -> None:
         """Have the reference's part of `check` done, which then takes less time. Raises nothing."""
@@ -128,7 +111,7 @@ class Checker:
         limit_s = self._limit_s(oracle, len(cases))
         reply = candidate.run(tree, [case.tensors for case in cases], slot="first", timeout_s=limit_s)
         try:
-            snapshot = self._compare(oracle, tree, cases, reply, sizes)
+            snapshot = self._comparison.compare(oracle, tree, cases, reply, sizes)
         finally:
             candidate.finish(reply)
         self._check_parameters(oracle, matched, sizes)
@@ -152,7 +135,7 @@ class Checker:
 
     def _loads(self, oracle: Oracle, matched: Mapping[str, str], sizes: Sizes) -> Loads:
         limit_s = self._limit_s(oracle, 1)
-        return Loads(self.candidate, oracle, matched, sizes, self.problem.train, limit_s, self._compare)
+        return Loads(self.candidate, oracle, matched, sizes, self.problem.train, limit_s, self._comparison.compare)
 
     def _check_buffers(self, oracle: Oracle, tree: Any, matched: Mapping[str, str], sizes: Sizes) -> None:
         """Buffers that forward changes are outputs: after equal calls they are equal. Nothing to do where none is."""
@@ -222,7 +205,7 @@ class Checker:
             name = f"a draw, after a call with those of {before} in the same module" if before else "a draw"
             reply = self.candidate.run(tree, [tensors], slot="turn", timeout_s=self._limit_s(oracle, 1))
             try:
-                self._compare(oracle, tree, [Case(name, tensors, expected, 0)], reply, one)
+                self._comparison.compare(oracle, tree, [Case(name, tensors, expected, 0)], reply, one)
             finally:
                 self.candidate.finish(reply)
             self.candidate.drop("turn")
@@ -251,7 +234,9 @@ class Checker:
         try:
             found = self.candidate.fetch_calls([tensor_claims(item) for item in reply.replies])
             with reference_at_work(sizes):
-                findings = [self._spared(oracle, tree, case, out) for case, out in zip(turns, found, strict=True)]
+                findings = [
+                    self._comparison.spared(oracle, tree, case, out) for case, out in zip(turns, found, strict=True)
+                ]
         finally:
             self.candidate.finish(reply)
         self.candidate.drop("place")
@@ -302,7 +287,7 @@ class Checker:
         for pick, outputs in zip(picks, found, strict=True):
             if right is not None and all(map(values.same_bits, outputs, right)):
                 continue
-            finding = self._spared(oracle, tree, case, outputs)
+            finding = self._comparison.spared(oracle, tree, case, outputs)
             if finding is not None:
                 reason = f"{finding['reason']}, in call {pick + 1} of {len(reply.replies)} alike on {sizes.label}"
                 raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, inputs=case.name, **finding["evidence"])
@@ -322,105 +307,6 @@ class Checker:
                     )
         finally:
             self.candidate.child.thaw()
-
-    def _compare(
-        self, oracle: Oracle, tree: Any, cases: Sequence[Case], reply: RunReply, sizes: Sizes
-    ) -> list[list[torch.Tensor]]:
-        mutated = oracle.mutated(tree)
-        for case, item in zip(cases, reply.replies, strict=True):
-            check_reply(case.expected, item)
-        check_apart(reply.replies)
-        outputs = self.candidate.fetch_calls([tensor_claims(item) for item in reply.replies])
-        after = reply.grant.read_back()
-        outputs = [[*own, *(tensors[i] for i in mutated)] for own, tensors in zip(outputs, after, strict=True)]
-        with reference_at_work(sizes):
-            findings = [self._spared(oracle, tree, case, tensors) for case, tensors in zip(cases, outputs, strict=True)]
-        # What `get_inputs` makes is the plainest thing to be wrong on, so it is told first.
-        told = sorted(zip(cases, findings, outputs, strict=True), key=lambda one: one[0].same)
-        for case, finding, tensors in told:
-            if finding is None:
-                continue
-            passed = any(f is None and c.same == case.same for c, f in zip(cases, findings, strict=True))
-            unwritten = any(map(values.holds_fresh_memory, tensors))
-            verdict = Verdict.NONDETERMINISTIC if passed and not unwritten else Verdict.INCORRECT_VALUES
-            also = " (equal inputs gave a right answer before or after)" if passed else ""
-            also = " (nobody had written there when the call returned)" if unwritten else also
-            reason = f"{finding['reason']}{also}, on {sizes.label}, inputs: {case.name}"
-            raise Rejection(verdict, STAGE, reason, workload=sizes.label, inputs=case.name, **finding["evidence"])
-        self._check_repeats(cases, outputs, sizes)
-        for case, item in zip(cases, reply.replies, strict=True):
-            check_fresh(case.expected, item, sizes.label, workload=sizes.label)
-        self._check_inputs(cases, after, sizes, mutated)
-        return outputs
-
-    def _spared(self, oracle: Oracle, tree: Any, case: Case, outputs: Sequence[torch.Tensor]) -> dict[str, Any] | None:
-        """As `_finding`, but what can be told of wrong outputs at a second look alone."""
-        self.candidate.give_way()
-        if self._finding(case, outputs) is None:
-            return None
-        if case.borrowed:
-            (exact,) = oracle.expect(tree, [case.tensors])
-            case = replace(case, expected=exact.widest([case.expected]))
-        found = self._at_second_look(oracle, tree, case, outputs)
-        if found is None or not (case.nan_spreads or case.name == singled_out.MEETING):
-            return found
-        if case.nan_spreads:
-            outputs = [t.where_nan(actual) for t, actual in zip(case.expected.targets, outputs, strict=True)]
-        if case.name == singled_out.MEETING:
-            outputs = [t.nan_as_reference(actual) for t, actual in zip(case.expected.targets, outputs, strict=True)]
-        return self._at_second_look(oracle, tree, case, outputs)
-
-    def _at_second_look(
-        self, oracle: Oracle, tree: Any, case: Case, outputs: Sequence[torch.Tensor]
-    ) -> dict[str, Any] | None:
-        expected = second_look(oracle, tree, case.tensors, case.expected, outputs)
-        return self._finding(replace(case, expected=expected), outputs)
-
-    def _finding(self, case: Case, outputs: Sequence[torch.Tensor]) -> dict[str, Any] | None:
-        expected = case.expected
-        if not case.counts:
-            return None
-        for index, (target, limit, actual) in enumerate(zip(expected.targets, expected.limits, outputs, strict=True)):
-            found = target.judge(actual, limit)
-            if found is not None:
-                which = f"{expected.called(index)}: " if len(expected.targets) > 1 else ""
-                evidence = {"check": found.check, "output": index, **found.detail}
-                return {"reason": f"{which}{found.reason}", "evidence": evidence}
-            if not target.integral:
-                norm, element = target.errors(actual)
-                share = max(norm / limit.norm, element / limit.element)
-                if math.isfinite(share):  # else it overflows where the reference does
-                    self.report.worst_share = max(self.report.worst_share, share)
-        return None
-
-    def _check_repeats(self, cases: Sequence[Case], outputs: Sequence[Sequence[torch.Tensor]], sizes: Sizes) -> None:
-        """Bit for bit, where the Problem asks for it."""
-        if not self.problem.bitwise:
-            return
-        first: dict[int, Sequence[torch.Tensor]] = {}
-        for case, tensors in zip(cases, outputs, strict=True):
-            before = first.setdefault(case.same, tensors)
-            if any(not values.same_bits(a, b) for a, b in zip(before, tensors, strict=True)):
-                raise Rejection(
-                    Verdict.NONDETERMINISTIC,
-                    STAGE,
-                    f"equal inputs gave different bits on {sizes.label}",
-                    check="bitwise",
-                )
-
-    def _check_inputs(
-        self, cases: Sequence[Case], after: Sequence[Sequence[torch.Tensor]], sizes: Sizes, mutated: Sequence[int]
-    ) -> None:
-        for case, tensors in zip(cases, after, strict=True):
-            for index, (before, now) in enumerate(zip(case.tensors, tensors, strict=True)):
-                if index not in mutated and not values.same_bits(before, now):
-                    raise Rejection(
-                        Verdict.INCORRECT_VALUES,
-                        STAGE,
-                        f"forward changes its input {index}, on {sizes.label}",
-                        check="input_changed",
-                        input=index,
-                    )
 
 
 def _returns_views(case: Case) -> bool:

@@ -20,8 +20,9 @@ from evaluator.cases import KeptCases, Prepared
 from evaluator.child.spec import LayoutError
 from evaluator.clean import clean, clean_text
 from evaluator.clockwork import Clockwork, first_call_limit_s, load_limit_s
+from evaluator.comparison import Report
 from evaluator.contender import ComparatorFailed, Contender
-from evaluator.correctness import Checker, Report
+from evaluator.correctness import Checker
 from evaluator.devices.base import DeviceBackend
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.languages import adapter

@@ -20,6 +20,7 @@ Tensors = tuple[torch.Tensor, ...]
 Thing = TypeVar("Thing")
 _ROWS_APART = 3  # from one input to another, of which some are flat
 _HALVES, _GRID, _FEW_ON_GRID = 1 / 16, 64.0, 0.01  # of the elements; a 64th
+_MOST_EXCHANGED = 1 << 16
 _FAR = 100  # spreads away: exponentials overflow
 LARGEST = 1e30  # in place of infinity
 _DATA, _MOST_OF_RANGE = (torch.uint8, torch.int8, torch.int16), 0.5
@@ -409,6 +410,18 @@ def with_two_exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torc
     one, other = torch.randint(tensor.numel(), (2,), generator=generator, device=generator.device).tolist()
     here, there = (_index(flat, tuple(tensor.shape)) for flat in (one, other))
     copy[here], copy[there] = tensor[there], tensor[here]
+    return copy
+
+
+def with_some_exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """A copy of a tensor that has elements, every sixteenth of which, picked at random, lies where another one did: its
+    sum and its largest are the same, and few of its elements tell."""
+    count = min(_MOST_EXCHANGED, max(2, tensor.numel() // 16))
+    places = torch.randint(tensor.numel(), (count,), generator=generator, device=generator.device)
+    places = torch.unique(places).to(tensor.device)
+    copy = clone(tensor)
+    there = torch.unravel_index(places.roll(1), tensor.shape)
+    copy[torch.unravel_index(places, tensor.shape)] = tensor[there]
     return copy
 
 

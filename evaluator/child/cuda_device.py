@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import math
+import weakref
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
@@ -19,14 +20,14 @@ _SETTLED_SHARE = 1 / 64  # of the device's memory that copies may lie in which t
 
 
 class NotItsOwn(RuntimeError):
-    """An output lies in memory that this process did not allocate: an input, or a view of one."""
+    """An output lies in memory that can be shown to nobody, since neither this process allocated it nor the judge."""
 
 
 class _Opened:
     """A block of the judge's, mapped as long as this object lives (the tensors in it hold it)."""
 
     def __init__(self, driver: Driver, handle: str) -> None:
-        self._driver = driver
+        self._driver, self.handle = driver, handle
         self.address = driver.open(handle)
         _, self.size = driver.address_range(self.address)
 
@@ -39,7 +40,7 @@ class CudaMapped:
     """Tensors in the judge's exported block. What is written there reaches neither its own copy nor what it expects."""
 
     def __init__(self, driver: Driver, grant: Mapping[str, Any]) -> None:
-        block = _Opened(driver, grant["handle"])
+        self.block = block = _Opened(driver, grant["handle"])
         raw = torch.as_tensor(DeviceBytes(block.address, block.size, owner=block), device="cuda")
         self._raw = raw
         specs = [TensorSpec.from_json(layout) for layout in grant["layouts"]]
@@ -63,6 +64,7 @@ class CudaDevice:
         torch.cuda.set_per_process_memory_fraction(_MOST_SHARE)
         self._driver = Driver(0)
         self._total_bytes = torch.cuda.get_device_properties(self.torch_device).total_memory
+        self._granted: weakref.WeakValueDictionary[int, _Opened] = weakref.WeakValueDictionary()
         self._lasting: torch.Tensor | None = None
         self._handle = ""
         self._load_kernels()
@@ -77,22 +79,28 @@ class CudaDevice:
     def open(self, grant: Mapping[str, Any], fds: list[int]) -> CudaMapped:
         """Map a block by its handle; CUDA needs no descriptors."""
         del fds
-        return CudaMapped(self._driver, grant)
+        mapped = CudaMapped(self._driver, grant)
+        self._granted[mapped.block.address] = mapped.block
+        return mapped
 
     def claim(self, tensor: torch.Tensor) -> dict[str, Any]:
-        """The tensor's layout in the allocation that it lies in, and that allocation's handle (None when empty).
+        """The tensor's layout in the allocation that it lies in, and that allocation's handle (None when empty): where
+        it is an input or a view of one, the handle that was granted.
 
-        Raises NotItsOwn for memory of another process: an output that is an input cannot be handed over.
+        Raises NotItsOwn for memory of anybody else's.
         """
         if tensor.numel() == 0:
             return {**TensorSpec.of(tensor).to_json(), "handle": None}
         base, _ = self._driver.address_range(tensor.data_ptr())
-        try:
-            handle = self._driver.export(base)
-        except DriverError as error:
-            why = "an output lies in memory that is not the module's own (an input?): on a GPU return a copy of it"
-            raise NotItsOwn(f"{why} ({error})") from error
+        granted = self._granted.get(base)
+        handle = granted.handle if granted is not None else self._export(base)
         return {**TensorSpec.of(tensor, tensor.data_ptr() - base).to_json(), "handle": handle}
+
+    def _export(self, base: int) -> str:
+        try:
+            return self._driver.export(base)
+        except DriverError as error:
+            raise NotItsOwn(f"an output lies in memory that cannot be read: return a copy of it ({error})") from error
 
     def settled(self, tensors: Sequence[torch.Tensor]) -> dict[int, dict[str, Any]]:
         """In one block that is never freed: a driver needs half a millisecond to show one to another process, and

@@ -32,7 +32,18 @@ from evaluator.claims import replies_of, tensor_claims
 from evaluator.devices import cuda_children
 from evaluator.devices.base import Round, RoundPlan
 from evaluator.devices.cuda_facts import Nvml, NvmlMissing, bandwidth_of, copy_rate_gbs, floor_us
-from evaluator.devices.cuda_memory import Block, CudaGrant, Peer, Retired, Snapshot, Spare, clone, fill
+from evaluator.devices.cuda_memory import (
+    Block,
+    CudaGrant,
+    Peer,
+    Retired,
+    Shown,
+    Snapshot,
+    Spare,
+    clone,
+    fill,
+    mark_aliases,
+)
 from evaluator.devices.cuda_plan import ROUND_US, CallSize, plan_replays, plan_rotation
 from evaluator.errors import CageError, ChildFault
 from evaluator.pool import ChildPool
@@ -57,7 +68,7 @@ class _Timed:
         self.why_not = ""
         self.copies: float | None = None
         self.replies: Sequence[Any] = ()
-        self.claims: Sequence[Sequence[Mapping[str, Any]]] = []
+        self.claims: Sequence[Sequence[dict[str, Any]]] = []
         self.snapshot: Snapshot
 
     def fits(self, calls: int, instances: int, link: Link | None) -> bool:
@@ -91,6 +102,7 @@ class CudaBackend:
         self._nvml = _nvml(self._uuid)
         self._retired = Retired()
         self._spare = Spare(self._retired)
+        self._shown = Shown()
         self._timed: dict[ChildProcess, _Timed] = {}
         self._lasting: dict[ChildProcess, Peer] = {}
         self._looked_after: weakref.WeakSet[ChildProcess] = weakref.WeakSet()
@@ -139,12 +151,12 @@ class CudaBackend:
         block = (self._spare.take(calls) if ours else None) or self._block(calls)
         fill(block.calls, calls)
         torch.cuda.synchronize(self.torch_device)
-        return CudaGrant(block, self._spare.add if ours else self._retired.add)
+        return CudaGrant(block, self._shown, self._spare.add if ours else self._retired.add)
 
     def fetch(
         self, child: ChildProcess, claims: Sequence[Mapping[str, Any]], *, ours: bool = False
     ) -> list[torch.Tensor]:
-        peer = Peer(self._driver)
+        peer = Peer(self._driver, self._shown.to(child))
         lasting = self._lasting_of(child) if ours else peer
         try:
             copies = [clone((lasting if claim.get("lasting") is True else peer).tensor(claim)) for claim in claims]
@@ -194,17 +206,18 @@ class CudaBackend:
         block.put_link(block.raw, link)
         torch.cuda.synchronize(self.torch_device)
         staging = torch.empty(block.size, dtype=torch.uint8, device=self.torch_device)
-        timed = _Timed(block, staging, Peer(self._driver), instances, graph)
+        asked = {
+            "grant": block.fields(), "tree": tree, "instances": instances, "graph": graph,
+            "link": None if link is None or block.link_layout is None else link.to_json(block.link_layout),
+        }  # fmt: skip
+        peer = Peer(self._driver, {block.handle: block})
+        timed = _Timed(block, staging, peer, instances, graph)
         self._timed[child] = timed
         if child not in self._looked_after:
             self._looked_after.add(child)
             child.add_cleanup(lambda: self._forget_timed(child))
-        chained = None if link is None or block.link_layout is None else link.to_json(block.link_layout)
-        asked = {
-            "grant": block.fields(), "tree": tree, "instances": instances, "graph": graph,
-            "link": chained, "step": "" if chained is None else _step(),
-        }  # fmt: skip
-        reply = child.request("cuda_prepare", timeout_s=timeout_s, **asked)
+        step = "" if asked["link"] is None else _step()
+        reply = child.request("cuda_prepare", timeout_s=timeout_s, step=step, **asked)
         timed.clock = Clock.GRAPH if graph and reply.get("captured") is True else Clock.CALLS
         timed.why_not = str(reply.get("why_not") or "")[:500]
         timed.copies = _number(reply.get("instances"))
@@ -340,6 +353,7 @@ class CudaBackend:
     def _take_claims(timed: _Timed) -> None:
         """Plan the snapshot of what each call is said to have returned. Raises LayoutError for false claims."""
         timed.claims = [tensor_claims(value) for value in timed.replies]
+        mark_aliases(timed.block, [claim for call in timed.claims for claim in call])
         timed.snapshot = Snapshot(timed.peer, [claim for call in timed.claims for claim in call])
 
     @staticmethod

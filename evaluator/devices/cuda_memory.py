@@ -6,6 +6,7 @@ ever made, and exported blocks are whole 2 MiB blocks of their own, so a handle 
 
 from __future__ import annotations
 
+import weakref
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
@@ -27,6 +28,7 @@ class Block:
 
     def __init__(self, driver: Driver, calls: Sequence[Sequence[torch.Tensor]], link: Link | None = None) -> None:
         self._driver = driver
+        self.handle = ""  # once it was shown
         self.specs, size = pack(calls[0] if calls else [], ALIGNMENT)
         self.pitch = -(-size // ALIGNMENT) * ALIGNMENT
         self.count = len(calls)
@@ -58,8 +60,8 @@ class Block:
     def fields(self) -> dict[str, Any]:
         """What a child needs to open it: telling these makes the block visible."""
         layouts = [spec.to_json() for spec in self.specs]
-        handle = self._driver.export(self.address)
-        return {"handle": handle, "layouts": layouts, "pitch": self.pitch, "count": self.count}
+        self.handle = self._driver.export(self.address)
+        return {"handle": self.handle, "layouts": layouts, "pitch": self.pitch, "count": self.count}
 
     def holds(self, calls: Sequence[Sequence[torch.Tensor]]) -> bool:
         """Whether it was made for just such sets of tensors, and no chain."""
@@ -127,17 +129,35 @@ class Spare:
             self._retired.add(self._blocks.pop())
 
 
-class Peer:
-    """One child's memory, opened by the handles that it claims; each handle is opened once, and read only by us."""
+class Shown:
+    """The blocks that children were shown: an output that is an input lies there, and a driver opens no handle in the
+    process that it is of. Nobody is told of a block that another child was shown."""
 
-    def __init__(self, driver: Driver) -> None:
-        self._driver = driver
+    def __init__(self) -> None:
+        self._blocks: weakref.WeakKeyDictionary[ChildProcess, weakref.WeakSet[Block]] = weakref.WeakKeyDictionary()
+
+    def add(self, child: ChildProcess, block: Block) -> None:
+        self._blocks.setdefault(child, weakref.WeakSet()).add(block)
+
+    def to(self, child: ChildProcess) -> dict[str, Block]:
+        """Those that a child was shown and that are not freed yet, by their handles."""
+        return {block.handle: block for block in self._blocks.get(child, ()) if block.address}
+
+
+class Peer:
+    """One child's memory, opened by the handles that it claims; each handle is opened once, and read only by us. Of our
+    own blocks those that it was `shown` are read where they are."""
+
+    def __init__(self, driver: Driver, shown: Mapping[str, Block] | None = None) -> None:
+        self._driver, self._shown = driver, shown or {}
         self._blocks: dict[str, tuple[int, torch.Tensor]] = {}
 
     def raw(self, handle: object) -> torch.Tensor:
         """The whole block as uint8: its size is what the driver says. Raises LayoutError for a handle of nothing."""
         if not isinstance(handle, str):
             raise LayoutError("a tensor without a handle")
+        if handle in self._shown:
+            return self._shown[handle].raw
         if handle not in self._blocks:
             try:
                 address = self._driver.open(handle)
@@ -228,10 +248,10 @@ class CudaGrant:
 
     fds: Sequence[int] = ()
 
-    def __init__(self, block: Block, give_back: Callable[[Block], None]) -> None:
+    def __init__(self, block: Block, shown: Shown, give_back: Callable[[Block], None]) -> None:
         self.fields: Mapping[str, Any] = block.fields()
         self._block: Block | None = block
-        self._give_back = give_back
+        self._shown, self._give_back = shown, give_back
 
     def read_back(self) -> list[list[torch.Tensor]]:
         """The granted tensors as they are now: it is the judge's own block that the child wrote to, if it did."""
@@ -242,15 +262,21 @@ class CudaGrant:
         return copies
 
     def mark_aliases(self, child: ChildProcess, claims: Sequence[dict[str, Any]]) -> None:
-        """None does: a child cannot export memory that it did not allocate."""
-        for claim in claims:
-            claim["alias"] = False
+        if self._block is not None:
+            self._shown.add(child, self._block)
+            mark_aliases(self._block, claims)
 
     def close(self) -> None:
         """Give the block up. May be called twice."""
         if self._block is not None:
             self._give_back(self._block)
             self._block = None
+
+
+def mark_aliases(block: Block, claims: Sequence[dict[str, Any]]) -> None:
+    """Write into each claim, as "alias", whether its tensor lies in a block that the child was shown."""
+    for claim in claims:
+        claim["alias"] = claim.get("handle") == block.handle
 
 
 def clone(tensor: torch.Tensor) -> torch.Tensor:

@@ -20,7 +20,7 @@ from evaluator.child.spec import LayoutError, TensorSpec
 from evaluator.claims import tensor_claims
 from evaluator.devices import cuda, cuda_memory
 from evaluator.devices.base import RoundPlan
-from evaluator.devices.cuda_memory import Block, Peer, Retired, Spare
+from evaluator.devices.cuda_memory import Block, Peer, Retired, Shown, Spare
 from evaluator.errors import CageError
 from evaluator.types import Clock
 
@@ -150,7 +150,7 @@ def backend(driver):
     made._looked_after, made._lasting = weakref.WeakSet(), {}
     made._properties = SimpleNamespace(total_memory=20 << 30)
     made._nvml, made._retired, made._timed, made._copy_rate_gbs = None, Retired(), {}, None
-    made._spare = Spare(made._retired)
+    made._spare, made._shown = Spare(made._retired), Shown()
     return made
 
 
@@ -247,6 +247,7 @@ def own(driver, monkeypatch):
     made = cuda_device.CudaDevice.__new__(cuda_device.CudaDevice)
     made.torch_device, made._driver, made._total_bytes = torch.device("cpu"), driver, 1 << 30
     made._lasting, made._handle = None, ""
+    made._granted = weakref.WeakValueDictionary()
     return made
 
 
@@ -387,3 +388,23 @@ def test_only_few_blocks_are_kept_for_children_of_ours(backend, driver):
     assert len(backend._spare._blocks) == cuda_memory._SPARE_BLOCKS
     backend.close()
     assert not driver.blocks
+
+
+def test_an_input_that_is_returned_is_read_where_it_lies(backend, driver, own):
+    child, given = FakeChild(driver), calls(2)
+    grant = backend.grant_calls(given)
+    (second,) = own.open(grant.fields, []).calls[1]
+    (elsewhere,) = own.settled([torch.zeros(3, 50)]).values()
+    claims = [own.claim(second[1:]), own.claim(torch.zeros(0)), elsewhere]
+    grant.mark_aliases(child, claims)
+    assert [claim["alias"] for claim in claims] == [True, False, False]
+    held = driver.still_open()
+    torch.testing.assert_close(backend.fetch(child, claims[:1]), [given[1][0][1:]])
+    grant.close()
+    (copy,) = backend.fetch(child, claims[:1])  # retired, and still there
+    torch.testing.assert_close(copy, given[1][0][1:])
+    assert driver.still_open() == held
+    assert backend._shown.to(FakeChild(driver)) == {}
+    backend.close()
+    with pytest.raises(LayoutError):
+        backend.fetch(child, claims[:1])  # freed

@@ -142,3 +142,13 @@ def test_other_layouts_hold_the_same_values() -> None:
     assert layouts.laid_out(tensors, "input 3 alone of every other element")[2].stride() == (2,)
     assert layouts.laid_out(tensors, "inputs of channels last")[0].is_contiguous(memory_format=torch.channels_last)
     assert layouts.laid_out(tensors, "") == tensors
+
+
+def test_many_elements_change_places() -> None:
+    for x in (torch.randn(40, 50).t(), torch.randn(40, 50)[:, ::2], torch.randn(2), torch.tensor(1.5), torch.randn(1)):
+        found = values.with_some_exchanged(x, generator())
+        assert found.stride() == x.stride()
+        assert torch.equal(found.flatten().sort().values, x.flatten().sort().values)
+        if x.numel() > 99:
+            assert 0.03 < float((found != x).float().mean()) < 0.07
+    assert values.with_some_exchanged(torch.randn(3, 4, dtype=torch.complex64), generator()).is_complex()

@@ -1,4 +1,4 @@
-"""relu_in_place | input mutation | changes its input rightly and returns what it was | INCORRECT_VALUES | cpu"""
+"""relu_in_place | input mutation | changes its input rightly and returns what it was | INCORRECT_VALUES | cpu cuda"""
 
 import torch
 import torch.nn as nn

@@ -1,4 +1,4 @@
-"""relu_in_place | odd but legal | changes its input by another operation and returns it | PASSED | cpu"""
+"""relu_in_place | odd but legal | changes its input by another operation and returns it | PASSED | cpu cuda"""
 
 import torch
 import torch.nn as nn

@@ -1,4 +1,4 @@
-"""heads | odd but legal | fresh memory where the reference returns a view | PASSED | cpu"""
+"""heads | odd but legal | fresh memory where the reference returns a view | PASSED | cpu cuda"""
 
 import torch
 import torch.nn as nn

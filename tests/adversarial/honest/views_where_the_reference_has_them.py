@@ -1,4 +1,4 @@
-"""heads | odd but legal | a view of the input, as the reference returns one | PASSED | cpu"""
+"""heads | odd but legal | a view of the input, as the reference returns one | PASSED | cpu cuda"""
 
 import torch
 import torch.nn as nn

@@ -1,4 +1,4 @@
-"""A view of the input: the reference itself returns one, so a Candidate may, too. (On a GPU neither may.)"""
+"""A view of the input: the reference itself returns one, so a Candidate may, too."""
 
 import torch
 
