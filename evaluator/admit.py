@@ -7,6 +7,7 @@ from typing import Any
 
 import torch
 
+from evaluator import shortage
 from evaluator.child.lift import widened
 from evaluator.child.spec import LayoutError
 from evaluator.clockwork import Clockwork
@@ -41,8 +42,8 @@ def admit(judge: Judge, problem: Problem) -> Admission:
     facts: list[WorkloadFacts] = []
     verdict, reason, evidence = Verdict.PASSED, "", {}
     try:
-        with clock.during(Stage.CORRECTNESS), judge.shared():
-            evidence = _admit(judge, problem, facts)
+        with clock.during(Stage.CORRECTNESS):
+            evidence = shortage.enough(judge, lambda: _admit(judge, problem, facts))
         reason = f"the reference runs on {len(facts)} workloads, and no null solution passes"
     except _Refused as found:
         verdict, reason, evidence = Verdict.INVALID_REFERENCE, str(found), found.evidence
@@ -75,14 +76,17 @@ def _admit(judge: Judge, problem: Problem, facts: list[WorkloadFacts]) -> dict[s
         raise _Refused(f'no workload applies to {kind}: add one without "device", or with "device": "{kind}"')
     if all(w.held_out for w in workloads):
         raise _Refused("every workload is held out: at least one must be shown and timed")
+    facts.clear()
     judge.kept_cases.clear()  # memory that a reference may need
     generator = secret_generator()
     evidence: dict[str, Any] = {"null_solutions": {}, "oracle": "float64", "uninformative": []}
-    with judge.room.reference(problem) as reference:
+    with judge.shared(), judge.room.reference(problem) as reference:
         for workload in workloads:
             try:
                 facts.append(_try_workload(judge, problem, workload, reference, generator, evidence))
             except torch.OutOfMemoryError:
+                if not judge.room.believing:
+                    raise
                 raise _Refused(
                     f"workload {workload.name} needs too much memory: what is right is worked out in float64, several"
                     f" times over, and {judge.device.name} has no room for that. Make the workload smaller"

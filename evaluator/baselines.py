@@ -20,7 +20,7 @@ def baseline(judge: Judge, problem: Problem) -> BaselineReport:
 
     A mode that does not work is skipped with its reason. Raises EvaluatorError when not even eager can be timed.
     """
-    return judge.left_out.surviving(problem, lambda: _baseline(judge, problem))
+    return judge.enduring(problem, lambda: _baseline(judge, problem))
 
 
 def _baseline(judge: Judge, problem: Problem) -> BaselineReport:

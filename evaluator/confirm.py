@@ -72,7 +72,7 @@ def confirm(
     clock = Clockwork()
     try:
         judge.probe()
-        return judge.left_out.surviving(problem, lambda: _confirm(judge, problem, candidate, champion, baseline, clock))
+        return judge.enduring(problem, lambda: _confirm(judge, problem, candidate, champion, baseline, clock))
     except Rejection as found:
         return judge.refusal(problem, candidate, found, clock)
     except EvaluatorError as error:

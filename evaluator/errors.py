@@ -4,6 +4,7 @@ EvaluatorError
 ├── ProblemError              a Problem's source cannot be read as one; says where and what to do
 ├── Rejection                 a Candidate (or reference) is judged: ends an Evaluation with a Verdict
 ├── LosesDevice               a reference loses its device on what no Workload has: that has to be left out
+├── ShortOfMemory             a GPU's memory ran out in a child of ours: others may have it
 ├── LockTimeout               the device stayed in somebody else's hands
 ├── CageError                 this machine or our own set-up failed; never the Candidate's fault
 └── ChildFault                something that a caged child did; says enough for a Verdict
@@ -52,6 +53,10 @@ class LosesDevice(EvaluatorError):
     def __init__(self, label: str, why: object) -> None:
         super().__init__(f"on {label}, which no workload has, the reference loses its device: {why}")
         self.label = label
+
+
+class ShortOfMemory(EvaluatorError):
+    """The device's memory ran out in a child that runs the reference alone. See `evaluator.shortage`."""
 
 
 class LockTimeout(EvaluatorError):

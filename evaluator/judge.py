@@ -4,17 +4,17 @@ from __future__ import annotations
 
 import secrets
 import traceback
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from dataclasses import replace
 from pathlib import Path
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
 import torch
 
-from evaluator import launched, libraries, symbols
+from evaluator import launched, libraries, shortage, symbols
 from evaluator.built import BuiltFiles, built_by
 from evaluator.cases import KeptCases, Prepared
 from evaluator.child.spec import LayoutError
@@ -51,6 +51,7 @@ from evaluator.types import (
     Workload,
 )
 
+Done = TypeVar("Done")
 _KEPT_SHARE, _KEPT_BYTES = 1 / 16, 256 << 20  # of a GPU's memory, and where there is none: for KeptCases
 _JUDGE_RULES = Rules()
 _FAULTS = (Verdict.RUNTIME_ERROR, Verdict.TIMEOUT, Verdict.OUT_OF_MEMORY, Verdict.INTERNAL_ERROR)
@@ -115,7 +116,7 @@ class Judge:
         try:
             self.probe()
             self.room.replenish()
-            return self.left_out.surviving(problem, lambda: self._judge(problem, candidate, baseline, clock))
+            return self.enduring(problem, lambda: self._judge(problem, candidate, baseline, clock))
         except Rejection as found:
             return self.refusal(problem, candidate, found, clock)
         except (ComparatorFailed, EvaluatorError) as error:
@@ -127,6 +128,17 @@ class Judge:
             place = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{Path(place.filename).name}:{place.lineno}, in {place.name}"
             return self.internal_error(problem, candidate, EvaluatorError(f"{str(error)[:300]} ({where})"), clock)
+
+    def enduring(self, problem: Problem, work: Callable[[], Done]) -> Done:
+        """Do it; again without what the reference does not survive, and again where memory ran out. Raises what `work`
+        raises."""
+        return shortage.enough(self, lambda: self.left_out.surviving(problem, work))
+
+    def release(self) -> None:
+        """End every child that is kept, and give back all memory that is kept for later."""
+        self.room.end_all()
+        self.kept_cases.clear()
+        self.backend.release_kept()
 
     def checker(
         self, problem: Problem, candidate: Candidate, reference: Subject, generator: torch.Generator

@@ -27,6 +27,7 @@ from evaluator.errors import (
     ChildProtocolError,
     ChildTimeout,
     ChildUnstoppable,
+    ShortOfMemory,
 )
 
 _CHUNK_BYTES = 32 * 1024  # more would be mapped and unmapped by the allocator at every reply
@@ -70,6 +71,7 @@ class ChildProcess:
         self.name = name
         self.pid = pid
         self.isolation = isolation
+        self.doubted = False  # where it says that memory has run out: ShortOfMemory is raised in place of ChildError
         self._root = root
         self._root_pidfd = root_pidfd
         self._channel = channel
@@ -322,6 +324,8 @@ class ChildProcess:
             kind, message, trace = (str(error.get(key, ""))[:8000] for key in ("kind", "message", "trace"))
             found = ChildError(kind, message, trace, output=self.output())
             self._spoiled = self._spoiled or found.spoils
+            if found.oom and self.doubted:
+                raise ShortOfMemory(str(found)) from found
             raise found
         if not isinstance(result, dict):
             raise wire.WireError("a reply without a result")

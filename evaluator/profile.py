@@ -61,7 +61,7 @@ def profile(judge: Judge, problem: Problem, candidate: Candidate, workload: str 
 
     Its timed outputs are verified like any other's. Raises Rejection where it does not get that far, EvaluatorError.
     """
-    return judge.left_out.surviving(problem, lambda: _profile(judge, problem, candidate, workload))
+    return judge.enduring(problem, lambda: _profile(judge, problem, candidate, workload))
 
 
 def _profile(judge: Judge, problem: Problem, candidate: Candidate, workload: str | None) -> ProfileReport:

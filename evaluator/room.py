@@ -53,6 +53,7 @@ class Room:
         self.backend = backend
         self.turns = Turns(backend, self._still)
         self.left_out = LeftOut()
+        self.believing = backend.kind is DeviceKind.CPU  # that a reference needs more memory than there is
         self._candidates: weakref.WeakSet[Subject] = weakref.WeakSet()
         self._pools: dict[str, ChildPool] = {}
         self._pools_lock = threading.Lock()
@@ -119,6 +120,7 @@ class Room:
         """A fresh child with the reference in it."""
         subject = self.start(self.pool(), problem.source, "reference")
         subject.left_out = self.left_out.of(problem)
+        subject.child.doubted = not self.believing
         return subject
 
     def start(self, pool: ChildPool, source: str, kind: str, **how: Any) -> Subject:
@@ -136,6 +138,7 @@ class Room:
             self.end(subject)
             subject = None
         subject = subject or self.reference(problem)
+        subject.child.doubted = not self.believing
         try:
             yield subject
         finally:
@@ -262,6 +265,23 @@ class Room:
         self._nulls.clear()
         self._spares.empty()
 
+    def end_all(self) -> None:
+        """End every child that is kept: return when they are gone."""
+        self.renew()
+        for subject in self._comparators.values():
+            subject.close()
+        self._comparators.clear()
+        self.settle()
+
+    @contextmanager
+    def believed(self) -> Iterator[None]:
+        """While entered, a reference that says that memory has run out is believed."""
+        before, self.believing = self.believing, True
+        try:
+            yield
+        finally:
+            self.believing = before
+
     def forget(self, problem: Problem) -> None:
         """End the children of a Problem."""
         for key in [key for key in self._comparators if key[0] == problem.hash]:
@@ -270,13 +290,9 @@ class Room:
             self._references.pop(problem.hash).close()
 
     def close(self) -> None:
-        self.settle()
+        self.end_all()
         self._ender.shutdown()
-        self.renew()
         self._spares.close()
-        for subject in self._comparators.values():
-            subject.close()
-        self._comparators.clear()
         for pool in self._pools.values():
             pool.close()
         self._pools.clear()

@@ -174,6 +174,12 @@ class DeviceBackend(Protocol):
     def spare_bytes(self) -> int | None:
         """Device memory that is free now; None where memory is no concern."""
 
+    def held_by_others(self) -> int:
+        """Bytes of device memory that are in use and not this process's: all of its children have ended."""
+
+    def release_kept(self) -> None:
+        """Give back memory that is kept for later. No child may be alive that was shown any."""
+
     def least_us(self, written_bytes: int, plan: RoundPlan) -> float | None:
         """Less than this per call is impossible for calls that write so many bytes each; None where nothing is known.
         Only what cannot have stayed in a cache counts, at the speed that the datasheet promises."""

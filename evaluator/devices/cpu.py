@@ -258,6 +258,13 @@ class CpuBackend:
     def spare_bytes(self) -> int | None:
         return None
 
+    def held_by_others(self) -> int:
+        """Nothing is: a child's memory has a limit of its own."""
+        return 0
+
+    def release_kept(self) -> None:
+        self._share(None)
+
     def least_us(self, written_bytes: int, plan: RoundPlan) -> float | None:
         """Nobody knows a CPU's caches and memory from a table."""
         return None

@@ -299,6 +299,15 @@ class CudaBackend:
         reserved, allocated = reserved_bytes(self.torch_device)
         return free + reserved - allocated
 
+    def held_by_others(self) -> int:
+        free, total = self._driver.memory()
+        return max(0, total - free - reserved_bytes(self.torch_device)[0])
+
+    def release_kept(self) -> None:
+        self._spare.close()
+        self._retired.close()
+        torch.cuda.empty_cache()
+
     def least_us(self, written_bytes: int, plan: RoundPlan) -> float | None:
         name, l2_bytes = str(self._properties.name), int(self._properties.L2_cache_size)
         return floor_us(written_bytes, plan.calls, l2_bytes, bandwidth_of(name))
@@ -337,9 +346,7 @@ class CudaBackend:
         try:
             return Block(self._driver, calls, link)
         except CageError:
-            self._spare.close()
-            self._retired.close()
-            torch.cuda.empty_cache()
+            self.release_kept()
             return Block(self._driver, calls, link)
 
     def _forget_timed(self, child: ChildProcess) -> None:

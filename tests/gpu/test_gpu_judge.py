@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import dataclasses
+import subprocess
+import sys
 
 import pytest
 
@@ -114,6 +116,31 @@ def test_a_faster_kernel_is_confirmed_and_an_equal_one_is_not(judge, against_eag
     assert all(one.verdict is Verdict.PASSED for one in seen.values()), [explained(one) for one in seen.values()]
     assert seen["honest_triton"].evidence["promote"], seen["honest_triton"].evidence
     assert not seen["plain_torch"].evidence["promote"], seen["plain_torch"].evidence
+
+
+# Takes seven tenths of the device's memory until it is told to end.
+NEIGHBOUR = """
+import sys, torch
+_, total = torch.cuda.mem_get_info()
+kept = torch.empty(int(0.7 * total), dtype=torch.uint8, device="cuda")
+print("ready", flush=True)
+sys.stdin.read()
+"""
+
+
+def test_memory_that_a_neighbour_has_is_not_the_candidates_fault(judge, against_eager):
+    neighbour = subprocess.Popen(
+        [sys.executable, "-c", NEIGHBOUR], stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True
+    )
+    try:
+        assert neighbour.stdout.readline() == "ready\n"
+        seen = judge.judge(PROBLEM, candidate("needs_a_third"), baseline=against_eager)
+        assert seen.verdict is Verdict.INTERNAL_ERROR, explained(seen)
+        assert "judge again when they are done" in seen.reason
+    finally:
+        neighbour.communicate(timeout=30)
+    seen = judge.judge(PROBLEM, candidate("needs_a_third"), baseline=against_eager)
+    assert seen.verdict is Verdict.PASSED, explained(seen)
 
 
 def test_errors_carry_the_candidates_own_line(judge, against_eager):

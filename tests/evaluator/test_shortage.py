@@ -1,0 +1,107 @@
+"""Memory that runs out while others have it is nobody's fault; else whoever runs out of it twice is believed."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import pytest
+import torch
+
+from evaluator import shortage
+from evaluator.admit import admit
+from evaluator.errors import EvaluatorError, Rejection, ShortOfMemory
+from evaluator.judge import Judge
+from evaluator.problem import read_problem
+from evaluator.types import Candidate, DeviceKind, Language, Stage, Verdict
+from tests.evaluator.rooms import eager_only
+
+GREEDY = '''"""A reference that needs more memory than there is for a single row."""
+import torch
+
+WORKLOADS = [{"name": "small", "rows": 64, "hidden": 256}, {"name": "other", "rows": 48, "hidden": 256}]
+
+
+class Model(torch.nn.Module):
+    def forward(self, x):
+        if len(x) == 1:
+            raise torch.OutOfMemoryError("CUDA out of memory")
+        return x * 2
+
+
+def get_inputs(rows=64, hidden=256):
+    return [torch.randn(rows, hidden)]
+'''
+RIGHT = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x + x\n"
+
+
+@pytest.fixture
+def doubting(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> Judge:
+    """A judge whose device others may use, as a GPU; they have none of its memory."""
+    monkeypatch.setattr(judge.room, "believing", False)
+    monkeypatch.setattr(judge, "device", replace(judge.device, facts={**judge.device.facts, "memory_bytes": 80 << 30}))
+    return judge
+
+
+def test_a_reference_that_runs_out_of_memory_twice_is_believed(doubting: Judge) -> None:
+    problem = read_problem(GREEDY, "greedy")
+    right = Candidate(source=RIGHT, language=Language.TORCH, proposer="test")
+    found = doubting.judge(problem, right, eager_only(doubting, problem))
+    assert found.verdict is Verdict.PASSED, found.reason
+    assert not doubting.room.believing
+    always = read_problem(GREEDY.replace("len(x) == 1", "True"), "greedier")
+    assert "needs too much memory" in admit(doubting, always).reason
+
+
+def test_while_others_have_the_memory_nothing_is_said(doubting: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(doubting.backend, "held_by_others", lambda: 40 << 30)
+    problem = read_problem(GREEDY, "greedy")
+    right = Candidate(source=RIGHT, language=Language.TORCH, proposer="test")
+    found = doubting.judge(problem, right, eager_only(doubting, read_problem(GREEDY.replace("== 1", "== 0"), "plain")))
+    assert found.verdict is Verdict.INTERNAL_ERROR
+    assert "other processes held 40 GiB of it: judge again when they are done" in found.reason
+    assert admit(doubting, read_problem(GREEDY.replace("len(x) == 1", "True"), "greedier")).verdict is (
+        Verdict.INTERNAL_ERROR
+    )
+
+
+OUT = Rejection(Verdict.OUT_OF_MEMORY, Stage.CORRECTNESS, "checking small: OutOfMemoryError")
+
+
+@pytest.mark.parametrize(
+    ("raised", "kind", "others", "ends", "times"),
+    [
+        ([OUT], DeviceKind.CUDA, 0, None, 2),
+        ([OUT, OUT], DeviceKind.CUDA, 0, Rejection, 2),
+        ([torch.OutOfMemoryError("ours")], DeviceKind.CUDA, 0, None, 2),
+        ([ShortOfMemory("the reference's")], DeviceKind.CUDA, 30 << 30, EvaluatorError, 1),
+        ([OUT], DeviceKind.CUDA, 30 << 30, EvaluatorError, 1),
+        ([OUT], DeviceKind.CPU, 0, Rejection, 1),
+        ([Rejection(Verdict.TIMEOUT, Stage.TIMING, "slow")], DeviceKind.CUDA, 30 << 30, Rejection, 1),
+    ],
+)
+def test_whose_fault_it_is(
+    doubting: Judge,
+    monkeypatch: pytest.MonkeyPatch,
+    raised: list[Exception],
+    kind: DeviceKind,
+    others: int,
+    ends: type[Exception] | None,
+    times: int,
+) -> None:
+    monkeypatch.setattr(doubting.backend, "kind", kind)
+    monkeypatch.setattr(doubting.backend, "held_by_others", lambda: others)
+    calls: list[int] = []
+
+    def work() -> Any:
+        calls.append(1)
+        if len(calls) <= len(raised):
+            raise raised[len(calls) - 1]
+        return "done"
+
+    if ends is None:
+        assert shortage.enough(doubting, work) == "done"
+    else:
+        with pytest.raises(ends):
+            shortage.enough(doubting, work)
+    assert len(calls) == times
