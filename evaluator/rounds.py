@@ -115,10 +115,14 @@ class Rounds:
         """A number that no child can guess."""
         return int(torch.randint(below, (1,), generator=self.oracle.generator, device=self.oracle.generator.device))
 
-    def rehearsals(self, count: int, to_come: int) -> Iterator[Fresh]:
-        """Rounds of `count` calls that nobody times. They hold between them every kind of adversarial values that no
-        round before held nor the next `to_come` will: those also that a processor computes slower. For a child they are
-        like any other round."""
+    def share(self) -> float:
+        """A number of [0, 1) that no child can guess."""
+        return float(torch.rand(1, generator=self.oracle.generator, device=self.oracle.generator.device))
+
+    def rehearsals(self, count: int, to_come: int, *, least: int = 0) -> Iterator[Fresh]:
+        """Rounds of `count` calls that nobody times, so many at the least. They hold between them every kind of
+        adversarial values that no round before held nor the next `to_come` will: those also that a processor computes
+        slower. For a child they are like any other round."""
         soon = range(self._next_odd + 1, self._next_odd + 1 + to_come * self._odd_calls(count))
         known = self.verifier.kinds | {self._odd[turn % len(self._odd)].name for turn in soon}
         left = (
@@ -127,9 +131,9 @@ class Rounds:
             else []
         )
         left = self.inputs.shuffled(left)
-        places = max(1, count - 1)
-        while left:
-            some, left = left[:places], left[places:]
+        places, made = max(1, count - 1), 0
+        while left or made < least:
+            some, left, made = left[:places], left[places:], made + 1
             where = [1 + place for place in torch.randperm(count - 1, generator=self.oracle.generator).tolist()]
             yield self._made(count, dict(zip(where or [0], some, strict=False)))
 
@@ -258,3 +262,12 @@ class Rounds:
             done = self.run_null(fresh, once)
             known = self.overhead_us.get(plan.executions, math.inf)
             self.overhead_us[plan.executions] = min(known, done.wall_us)
+
+
+def ends_after(most: int, share: float, *, early: bool) -> int:
+    """After how many replays, of `most` at the most, a rehearsal ends, for a `share` that is drawn evenly of [0, 1):
+    after any, or, `early`, as often after 2 to 4 as after 20 to 40. Rounds that plan others are shorter than those, and
+    who works from their last replay on skips early ones alone."""
+    if early and most > 2:
+        return int(2 * (most / 2) ** share)
+    return 1 + int(share * most)

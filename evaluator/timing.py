@@ -25,7 +25,7 @@ from evaluator.first_replays import skipped_work
 from evaluator.fresh import STAGE, Run, to_read
 from evaluator.oracle import Oracle
 from evaluator.room import Room
-from evaluator.rounds import Rounds
+from evaluator.rounds import Rounds, ends_after
 from evaluator.types import BaselineTime, Clock, Measurement, Verdict, Workload
 
 _SIZES = (1.0, 1.6)  # of a round, in units of the plan
@@ -35,6 +35,7 @@ _WARM_UP_ROUNDS = 2
 _LEAST_OF_GRAPH, _LEAST_OF_CALLS = 0.02, 0.5  # of a round's wall time is the calls', when rounds are planned
 _WATCHED_CHECKED = 4  # one in so many of the rounds in which a child is watched
 _HARNESS_US = 20.0
+_REHEARSALS = 6  # at the least, where a graph is replayed in a round
 _WAITED = 0.03  # of a round's net time a child may wait for its core
 _DISCARDED = 1  # times the most pairs may be discarded for that; then what there is counts
 
@@ -172,13 +173,15 @@ class Bench:
 
     def _rehearse(self, to_come: int) -> None:
         """Adversarial values of every kind that pairs do not hold, of which at least `to_come` are to come, through the
-        timed loop, in rounds that do not count. They end after any replay: who works in the last one alone, which a
+        timed loop, in rounds that do not count. They end after any replay: who works in late ones alone, which a
         kernel may learn to tell, has not worked in theirs. Raises Rejection."""
-        usual = min(self._plans, key=lambda plan: plan.calls)
+        usual, rounds = min(self._plans, key=lambda plan: plan.calls), self._rounds
+        most = max(plan.replays for plan in self._plans)
         with self._beside():
             self._verify()  # what pairs hold need not be rehearsed
-            for fresh in self._rounds.rehearsals(usual.calls, to_come):
-                plan = replace(usual, replays=1 + self._rounds.secret(usual.replays))
+            rehearsals = rounds.rehearsals(usual.calls, to_come, least=_REHEARSALS if most > 2 else 0)
+            for number, fresh in enumerate(rehearsals):
+                plan = replace(usual, replays=ends_after(most, rounds.share(), early=number % 2 == 0))
                 for contender in (c for c in self.contenders if c.compared_in_full):
                     self._note(Run(contender, fresh, self._rounds.run(contender, fresh, plan, read=plan.calls)))
             self._verify()

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import replace
 from types import SimpleNamespace
@@ -16,7 +17,7 @@ from evaluator.contender import Contender
 from evaluator.devices.base import RoundPlan
 from evaluator.errors import Rejection
 from evaluator.oracle import Oracle
-from evaluator.rounds import Rounds
+from evaluator.rounds import Rounds, ends_after
 from evaluator.subject import Subject
 from evaluator.timing import Bench
 from evaluator.types import Stage, Verdict
@@ -178,8 +179,8 @@ def test_every_kind_of_adversarial_values_is_timed_or_rehearsed_and_none_is_rehe
         compared.extend(run.fresh.kinds for run in runs if run.contender.compared_in_full)
         return verify(verifier, *runs)
 
-    def seen(rounds, count, to_come):
-        for fresh in rehearsals(rounds, count, to_come):
+    def seen(rounds, count, to_come, **least):
+        for fresh in rehearsals(rounds, count, to_come, **least):
             rehearsed.append(fresh.kinds)
             yield fresh
 
@@ -194,6 +195,22 @@ def test_every_kind_of_adversarial_values_is_timed_or_rehearsed_and_none_is_rehe
     assert len(alone) == len(set(alone)) < len(every)
     before = compared[: compared.index(rehearsed[0])]
     assert not set(alone) & frozenset().union(*before)
+
+
+def test_rehearsals_end_where_nobody_can_tell():
+    """Who skips a fifth of the replays, whichever these are, is found out by some of six rehearsals."""
+    draw, most = random.Random(3), 90
+    early, late = ([ends_after(most, draw.random(), early=kind) for _ in range(4000)] for kind in (True, False))
+    assert {min(early), max(early), min(late), max(late)} == {1, 2, most - 1, most}
+
+    def missed(window: range) -> float:
+        a, b = (1 - sum(n in window for n in ends) / len(ends) for ends in (early, late))
+        return (a * b) ** 3
+
+    assert missed(range(2, 18)) < 0.05
+    assert all(missed(range(first, first + 45)) < 0.15 for first in range(2, 45))
+    assert [ends_after(2, share, early=True) for share in (0.0, 0.99)] == [1, 2]
+    assert {ends_after(3, share / 100, early=True) for share in range(100)} == {2}
 
 
 def test_rounds_are_verified_together_where_there_is_room_for_them(judge, monkeypatch):
