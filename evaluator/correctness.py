@@ -18,7 +18,7 @@ from evaluator.errors import ChildError, ChildFault, Rejection
 from evaluator.expected import Expected
 from evaluator.loads import Loads, reference_at_work
 from evaluator.meant import Meaning
-from evaluator.oracle import Oracle, candidate_state
+from evaluator.oracle import Oracle
 from evaluator.returned import check_apart, check_reply
 from evaluator.sizes import Sizes, in_turn
 from evaluator.state import match_names
@@ -106,7 +106,7 @@ class Checker:
         candidate = self.candidate
         names = candidate.construct("ModelNew", oracle.init, train=self.problem.train, seed=7)
         matched = match_names(oracle.names, names)
-        candidate.load_state(candidate_state(oracle, matched))
+        candidate.load_state(oracle.state_for(matched))
         self._check_buffers(oracle, tree, matched, sizes)
         limit_s = self._limit_s(oracle, len(cases))
         reply = candidate.run(tree, [case.tensors for case in cases], slot="first", timeout_s=limit_s)
@@ -152,7 +152,7 @@ class Checker:
                 candidate.finish(candidate.run(tree, made, slot="state", timeout_s=self._limit_s(oracle, len(made))))
                 candidate.drop("state")
                 buffers.compare(candidate, wanted, matched, len(made), STAGE, where)
-                candidate.load_state(candidate_state(oracle, matched))
+                candidate.load_state(oracle.state_for(matched))
 
     def _with_nan(
         self, oracle: Oracle, tree: Any, calls: Sequence[values.Tensors], sizes: Sizes
@@ -196,7 +196,7 @@ class Checker:
         if len({one.label for one, *_ in known}) < 2:
             return
         names = self.candidate.construct("ModelNew", oracle.init, train=self.problem.train, seed=7)
-        state = candidate_state(oracle, match_names(oracle.names, names))
+        state = oracle.state_for(match_names(oracle.names, names))
         self.candidate.load_state(state)
         before = ""
         for one, tree, tensors, expected in known:

@@ -19,7 +19,7 @@ from evaluator import tool
 from evaluator.child.spec import LayoutError, TensorSpec
 from evaluator.devices import cuda_children
 from evaluator.errors import ChildFault, Rejection
-from evaluator.oracle import Oracle, candidate_state
+from evaluator.oracle import Oracle
 from evaluator.sizes import varied_sizes
 from evaluator.state import match_names
 from evaluator.types import Candidate, DeviceKind, Problem, Workload
@@ -53,7 +53,7 @@ class Guest:
     def add(self, label: str, oracle: Oracle, subject: Subject) -> None:
         """One more call, on what `oracle` makes. Raises ChildFault, LayoutError, Rejection; TooLarge."""
         names = subject.construct("ModelNew", oracle.init, train=self.problem.train, seed=7)
-        state = candidate_state(oracle, match_names(oracle.names, names))
+        state = oracle.state_for(match_names(oracle.names, names))
         inputs = oracle.inputs()
         before = len(self._values)
         try:

@@ -26,7 +26,7 @@ from evaluator.correctness import Checker
 from evaluator.devices.base import DeviceBackend
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.languages import adapter
-from evaluator.oracle import Oracle, candidate_state
+from evaluator.oracle import Oracle
 from evaluator.plain import is_plain
 from evaluator.room import Room
 from evaluator.sanitizer import Known
@@ -275,7 +275,7 @@ class Judge:
         try:
             names = subject.construct("ModelNew", oracle.init, train=problem.train, seed=7)
             matched = match_names(oracle.names, names)
-            subject.load_state(candidate_state(oracle, matched))
+            subject.load_state(oracle.state_for(matched))
         except (ChildFault, LayoutError) as fault:
             raise rejection(fault, stage, "constructing ModelNew") from fault
         return {matched[name]: value for name, value in oracle.buffers.items() if name in matched}

@@ -17,7 +17,7 @@ from evaluator.child.spec import LayoutError
 from evaluator.contender import ComparatorFailed
 from evaluator.errors import ChildFault
 from evaluator.expected import Expected
-from evaluator.oracle import Oracle, candidate_state
+from evaluator.oracle import Oracle
 from evaluator.sizes import Sizes
 from evaluator.state import STRETCHES, Stretch, match_names
 from evaluator.subject import RunReply, Subject
@@ -135,7 +135,7 @@ class Loads:
                 (expected,) = oracle.expect(tree, [tensors])
             known.append((oracle.parameters, oracle.buffers, expected))
             names = candidate.construct("ModelNew", oracle.init, train=self.train, seed=7, beside=other)
-            candidate.load_state(candidate_state(oracle, match_names(oracle.names, names)))
+            candidate.load_state(oracle.state_for(match_names(oracle.names, names)))
         for parameters, buffers, expected in (*reversed(known), known[1]):
             with reference_at_work(self.sizes):
                 oracle.load(parameters, buffers)
@@ -164,7 +164,7 @@ class Loads:
         borrowed: bool = False,
     ) -> None:
         """A call after a load of those parameters and buffers that are `matched`, of all where nothing is given."""
-        self.candidate.load_state(candidate_state(self.oracle, self.matched if matched is None else matched))
+        self.candidate.load_state(self.oracle.state_for(self.matched if matched is None else matched))
         self._called(Case(name, tensors, expected, 0, borrowed=borrowed), tree)
 
     def _called(self, case: Case, tree: Any) -> None:
