@@ -115,6 +115,7 @@ class Judge:
         clock = Clockwork()
         try:
             self.probe()
+            self.backend.trim()
             self.room.replenish()
             return self.enduring(problem, lambda: self._judge(problem, candidate, baseline, clock))
         except Rejection as found:

@@ -177,6 +177,9 @@ class DeviceBackend(Protocol):
     def held_by_others(self) -> int:
         """Bytes of device memory that are in use and not this process's: all of its children have ended."""
 
+    def trim(self) -> None:
+        """Give back what is kept of the device's memory for speed alone, where others may be short of it."""
+
     def release_kept(self) -> None:
         """Give back memory that is kept for later. No child may be alive that was shown any."""
 

@@ -262,6 +262,9 @@ class CpuBackend:
         """Nothing is: a child's memory has a limit of its own."""
         return 0
 
+    def trim(self) -> None:
+        """Nothing to do: what is freed is the system's again, or small."""
+
     def release_kept(self) -> None:
         self._share(None)
 

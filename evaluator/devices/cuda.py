@@ -54,6 +54,7 @@ _RELEASE_S = 20.0
 _PROBE_ELEMENTS = 1 << 20
 _TRITON = ("evaluator.child.triton_warm",) if importlib.util.find_spec("triton") else ()
 _PRELOAD = ("torch", "evaluator.child.ops", "evaluator.child.cuda_device", *_TRITON)
+_FREE_SHARE = 1 / 4  # of the GPU's memory; where less is free, the judge keeps nothing that torch has freed
 _HOARD_SHARE = 1 / 8  # of the GPU's memory that the judge keeps of what torch has freed; children need the rest
 
 
@@ -302,6 +303,11 @@ class CudaBackend:
     def held_by_others(self) -> int:
         free, total = self._driver.memory()
         return max(0, total - free - reserved_bytes(self.torch_device)[0])
+
+    def trim(self) -> None:
+        free, total = self._driver.memory()
+        if free < _FREE_SHARE * total:
+            torch.cuda.empty_cache()
 
     def release_kept(self) -> None:
         self._spare.close()

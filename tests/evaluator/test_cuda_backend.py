@@ -347,6 +347,25 @@ def test_memory_that_cannot_be_had_is_our_fault_not_the_candidates(backend, driv
         Peer(driver).tensor({"shape": [1], "stride": [1], "dtype": "float32", "offset": 0, "handle": "77"})
 
 
+def test_what_is_cached_is_given_back_where_memory_is_short(backend, driver, monkeypatch):
+    emptied: list[int] = []
+    monkeypatch.setattr(torch.cuda, "empty_cache", lambda: emptied.append(1))
+    for free, times in ((10 << 30, 0), (6 << 30, 0), (4 << 30, 1)):
+        monkeypatch.setattr(driver, "memory", lambda free=free: (free, 20 << 30))
+        backend.trim()
+        assert len(emptied) == times
+
+
+def test_others_hold_what_is_in_use_and_not_ours(backend, driver, monkeypatch):
+    monkeypatch.setattr(cuda, "reserved_bytes", lambda device: (3 << 30, 0))
+    assert backend.held_by_others() == 7 << 30
+    monkeypatch.setattr(cuda, "reserved_bytes", lambda device: (12 << 30, 0))
+    assert backend.held_by_others() == 0
+    backend.grant_calls(calls(1)).close()
+    backend.release_kept()
+    assert not driver.blocks
+
+
 def test_calls_of_unequal_layout_are_refused(backend):
     with pytest.raises(LayoutError):
         backend.grant_calls([[torch.zeros(2)], [torch.zeros(3)]])
