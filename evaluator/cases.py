@@ -115,9 +115,8 @@ class _Maker:
         if self.sizes.adversarial:
             twin = values.twin(tensors, [True] * len(tensors), self.generator)
             named.append((_EXCHANGED, structure.restored(self._exchanged(draws), kept)))
-            named.append((_TOUCHED, structure.restored(twin, kept)))
-        if first:
             named.append((_MIXED, structure.restored(self._mixed(draws), kept)))
+            named.append((_TOUCHED, structure.restored(twin, kept)))
         self.skipped += [f"{self.sizes.shown_label}: {label}" for label in left_out if label in _VALUES]
         if values.UNUSUAL in left_out:
             return named
@@ -130,6 +129,9 @@ class _Maker:
             named.append(("rows of the largest and of the smallest integers", structure.restored(extremes, kept)))
         if first and values.NOT_FINITE not in left_out:
             named += singled_out.of(tensors, kept, self.generator)
+        skewed = constants.skewed(self.oracle, tree, draws)
+        if skewed is not None:
+            named.append(("integers most of which are alike", skewed))
         others = constants.of(self.oracle, tree, draws)
         return [*named, (_OTHERS, others.changed(tensors))] if others else named
 

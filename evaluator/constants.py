@@ -4,8 +4,9 @@ granted.
 Which integers a reference accepts nobody can tell from outside. What is done to them here leaves most meanings alone:
 an element of a mask is flipped where no line through it becomes all true or all false (a flag in any case), and two
 integers are exchanged unless they stand in order, as the bounds of segments do; where all are equal and positive, some
-become less by one. Of Python's numbers those with a fraction become a little smaller, all by the same factor. The
-reference has to take it, too: it may not fail, return other shapes, or NaN where there was none.
+become less. Of those that are drawn and come more than once in every draw, most are made alike. Of Python's numbers
+those with a fraction become a little smaller, all by the same factor. The reference has to take it, too: it may not
+fail, return other shapes, or NaN where there was none.
 """
 
 from __future__ import annotations
@@ -23,6 +24,7 @@ _MANY = 16
 _TRIES = 8  # for one change: most places of a usual mask will do
 _VARIANTS = 2
 _FACTOR = 0.9375  # probabilities stay such
+_LEAST_SKEWED, _SKEWED = 8, 7 / 8
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,9 +59,49 @@ def of(oracle: Oracle, tree: Any, made: Sequence[values.Tensors]) -> Constants:
             continue
         variants = [disturbed(tensor, oracle.generator, times) for times in (_MANY, *[1] * _VARIANTS)]
         found = [variant for variant in variants if variant is not None]
-        if len(found) == len(variants) and _accepts(oracle, tree, made[0], index, found):
-            many[index], few[index] = found[0], found[1:]
+        if len(found) < len(variants):
+            continue
+        lengths = _any_lengths(tensor, oracle.generator)
+        for tried in ([lengths, *found[1:]], found) if lengths is not None else (found,):
+            if _accepts(oracle, tree, made[0], index, tried):
+                many[index], few[index] = tried[0], tried[1:]
+                break
     return Constants(few, many)
+
+
+def _any_lengths(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor | None:
+    """Integers from 1 to the value that all of them have, such as lengths of which one is full; None for others."""
+    if tensor.dtype is torch.bool or not _all_equal(tensor) or int(tensor.flatten()[0]) < 2:
+        return None
+    value = int(tensor.flatten()[0])
+    drawn = torch.randint(1, value + 1, tuple(tensor.shape), generator=generator, device=generator.device)
+    copy = values.clone(tensor)
+    copy.copy_(drawn)
+    copy[_place(tensor, generator)] = value if tensor.numel() > 1 else max(1, value // 2)
+    return copy
+
+
+def skewed(oracle: Oracle, tree: Any, draws: Sequence[values.Tensors]) -> values.Tensors | None:
+    """A draw in which seven of eight of its integers are alike, as where a router prefers one expert: of tensors that
+    are drawn, hold some value more than once in every draw, and are not in order. None where there are none, or the
+    reference does not take them. Raises ChildFault where its process ends."""
+    made, generator = list(draws[0]), oracle.generator
+    for index, tensor in enumerate(draws[0]):
+        if all(_repeats(draw[index]) for draw in draws) and not values.same_bits(tensor, draws[-1][index]):
+            coins = torch.rand(tuple(tensor.shape), generator=generator, device=generator.device).to(tensor.device)
+            made[index] = values.clone(tensor)
+            made[index][coins < _SKEWED] = tensor[_place(tensor, generator)]
+    if all(one is other for one, other in zip(made, draws[0], strict=True)):
+        return None
+    found = oracle.tried(tree, [draws[0], tuple(made)])
+    return tuple(made) if found is not None and _alike(found[0][1], found[1][1]) else None
+
+
+def _repeats(tensor: torch.Tensor) -> bool:
+    """Whether these are integers, in no order, of which some come more than once."""
+    if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool:
+        return False
+    return tensor.numel() >= _LEAST_SKEWED and _exchangeable(tensor) and len(torch.unique(tensor)) < tensor.numel()
 
 
 def disturbed(tensor: torch.Tensor, generator: torch.Generator, times: int) -> torch.Tensor | None:

@@ -114,13 +114,14 @@ class Checker:
             snapshot = self._comparison.compare(oracle, tree, cases, reply, sizes)
         finally:
             candidate.finish(reply)
-        self._check_parameters(oracle, matched, sizes)
         if cases and not oracle.mutated(tree):
             plainest, call_us = min(cases, key=lambda case: case.same), reply.wall_us / len(cases)
             known = not oracle.stateful(tree, plainest.tensors)
             self._many(oracle, plainest, tree, call_us, sizes, values_known=known)
             if known:
+                self._overwritten(oracle, tree, plainest, sizes)
                 self._in_place(oracle, tree, cases, sizes)
+        self._check_parameters(oracle, matched, sizes)
         before = min(cases, key=lambda case: case.same).tensors if cases else oracle.inputs().tensors
         self._loads(oracle, matched, sizes).run(tree, before, first=not self.report.checked)
         self._in_turn(oracle, sizes, moving=oracle.moves_buffers(tree, before))
@@ -223,11 +224,11 @@ class Checker:
 
     def _in_place(self, oracle: Oracle, tree: Any, cases: Sequence[Case], sizes: Sizes) -> None:
         """Draws one after the other in the same memory, among them some that are nearly alike, the first one again at
-        the end: an allocator hands out what it has taken back, so an address says nothing of what lies there. On the
-        first sizes."""
+        the end: an allocator hands out what it has taken back, so an address says nothing of what lies there. On what
+        is shown."""
         known = {case.name: case for case in cases}
         turns = [known[name] for name in (OWN[0], *TWINS, *OWN[1:], OWN[0]) if name in known]
-        if self.report.checked or len(turns) < 2 or _returns_views(turns[0]):
+        if sizes.hidden or not sizes.adversarial or len(turns) < 2 or all(_views(turns[0])):
             return
         calls, limit_s = [case.tensors for case in turns], self._limit_s(oracle, len(turns))
         reply = self.candidate.run(tree, calls, slot="place", timeout_s=limit_s, in_place=True)
@@ -235,7 +236,8 @@ class Checker:
             found = self.candidate.fetch_calls([tensor_claims(item) for item in reply.replies])
             with reference_at_work(sizes):
                 findings = [
-                    self._comparison.spared(oracle, tree, case, out) for case, out in zip(turns, found, strict=True)
+                    self._comparison.spared(oracle, tree, case, _without_views(case, out))
+                    for case, out in zip(turns, found, strict=True)
                 ]
         finally:
             self.candidate.finish(reply)
@@ -244,11 +246,32 @@ class Checker:
             reason = f"{finding['reason']}, on {sizes.label} where other inputs lay at the same address the call before"
             raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, workload=sizes.label, **finding["evidence"])
 
+    def _overwritten(self, oracle: Oracle, tree: Any, case: Case, sizes: Sizes) -> None:
+        """Two calls alike on a new draw, where whoever called has overwritten what the first returned: that was his. On
+        the first sizes. `case` is another draw."""
+        if self.report.checked or any(_views(case)):
+            return
+        with reference_at_work(sizes):
+            made = oracle.inputs()
+            (expected,) = oracle.targets(tree, [made.tensors], case.expected)
+        case, limit_s = Case("a draw", made.tensors, expected, 0, borrowed=True), self._limit_s(oracle, 2)
+        reply = self.candidate.run(tree, [case.tensors], slot="again", timeout_s=limit_s, repeats=2, spoil=True)
+        try:
+            (outputs,) = self.candidate.fetch_calls([tensor_claims(reply.replies[-1])])
+            with reference_at_work(sizes):
+                finding = self._comparison.spared(oracle, tree, case, outputs)
+        finally:
+            self.candidate.finish(reply)
+        self.candidate.drop("again")
+        if finding is not None:
+            reason = f"{finding['reason']}, on {sizes.label} when the output of an equal call before was overwritten"
+            raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, workload=sizes.label, **finding["evidence"])
+
     def _many(self, oracle: Oracle, case: Case, tree: Any, most_us: float, sizes: Sizes, *, values_known: bool) -> None:
         """As many calls in a row as a moment and a little memory allow. The memory of all outputs is kept in use, but
         not the tensors: whoever hands out buffers in turn, or again once nobody has the tensor, has to begin with the
         first one. On the first two shown sizes. A call takes `most_us` at the most."""
-        if _returns_views(case) or sizes.hidden or len(self.report.checked) > 1:
+        if all(_views(case)) or sizes.hidden or len(self.report.checked) > 1:
             return
         bytes_each = sum(t.reference.numel() * t.reference.element_size() for t in case.expected.targets)
         most = min(_MANY, _MANY_BYTES // max(1, bytes_each))
@@ -263,7 +286,7 @@ class Checker:
         try:
             for item in reply.replies:
                 check_reply(case.expected, item)
-            check_apart(reply.replies)
+            check_apart(reply.replies, _views(case))
             picks = torch.randperm(count, generator=self.generator).tolist() if values_known else []
             picks = picks if count * bytes_each <= _MANY_READ_BYTES else picks[:_MANY_READ]
             self._alike(oracle, tree, case, reply, picks, sizes)
@@ -287,7 +310,7 @@ class Checker:
         for pick, outputs in zip(picks, found, strict=True):
             if right is not None and all(map(values.same_bits, outputs, right)):
                 continue
-            finding = self._comparison.spared(oracle, tree, case, outputs)
+            finding = self._comparison.spared(oracle, tree, case, _without_views(case, outputs))
             if finding is not None:
                 reason = f"{finding['reason']}, in call {pick + 1} of {len(reply.replies)} alike on {sizes.label}"
                 raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, inputs=case.name, **finding["evidence"])
@@ -309,9 +332,15 @@ class Checker:
             self.candidate.child.thaw()
 
 
-def _returns_views(case: Case) -> bool:
-    """Whether the reference returns views of its inputs."""
-    return any(claim.get("alias") for claim in tensor_claims(case.expected.reply))
+def _views(case: Case) -> list[bool]:
+    """Which of the outputs are views of an input, as the reference returns them."""
+    return [bool(claim.get("alias")) for claim in tensor_claims(case.expected.reply)]
+
+
+def _without_views(case: Case, outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+    """The outputs, but the reference's own for views of inputs, in whose memory others lie by now."""
+    pairs = zip(outputs, case.expected.targets, _views(case), strict=True)
+    return [target.reference if view else output for output, target, view in pairs]
 
 
 def _veiled(found: Rejection, sizes: Sizes) -> Rejection:

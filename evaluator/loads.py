@@ -65,12 +65,12 @@ class Loads:
         self._renewed("new parameters", tree, tensors, like)
         if self.sizes.adversarial and not self.sizes.hidden:
             self._touched(tree, tensors, like)
-            if not oracle.moves_buffers(tree, tensors):
+            if not oracle.stateful(tree, tensors):
                 for how in STRETCHES:
                     self._stretched(how, tree, tensors)
                 if first:
                     self._side_by_side(tree, tensors)
-            elif first and oracle.stateful(tree, tensors) and long_lived.LABEL not in oracle.subject.left_out:
+            elif first and long_lived.LABEL not in oracle.subject.left_out:
                 self._long_lived(tree, tensors)
         if self.sizes.adversarial:
             self._other_numbers(tree, tensors)
@@ -87,9 +87,12 @@ class Loads:
             self._loaded_alone(f"two elements of {name} exchanged", name, tree, tensors, like)
 
     def _loaded_alone(self, what: str, name: str, tree: Any, tensors: values.Tensors, like: Expected) -> None:
+        oracle = self.oracle
         with reference_at_work(self.sizes):
-            (expected,) = self.oracle.targets(tree, [tensors], like)
-        matched = {name: self.matched[name]} if name in self.matched else {}
+            (expected,) = oracle.targets(tree, [tensors], like)
+            # What calls before left in buffers that outputs depend on goes back to what the reference begins with.
+            names = {name, *(oracle.buffers if oracle.stateful(tree, tensors) else ())}
+        matched = {name: theirs for name, theirs in self.matched.items() if name in names}
         self._renewed(what, tree, tensors, expected, matched, borrowed=True)
 
     def _touches(self) -> list[tuple[str, bool, int | None]]:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from itertools import pairwise
+from itertools import pairwise, zip_longest
 from typing import Any
 
 from evaluator.child.spec import TensorSpec
@@ -69,11 +69,13 @@ def _overlaps_itself(spec: TensorSpec) -> bool:
     return any(size > 1 and step == 0 for size, step in zip(spec.shape, spec.stride, strict=True))
 
 
-def check_apart(replies: Sequence[Any]) -> None:
-    """Outputs of different calls lie in different memory; one that is handed out again is overwritten later."""
+def check_apart(replies: Sequence[Any], views: Sequence[bool] = ()) -> None:
+    """Outputs of different calls lie in different memory; one that is handed out again is overwritten later. Of `views`
+    of inputs that lie in the same memory nothing can be told."""
     places = []
     for call, reply in enumerate(replies):
-        for claim in tensor_claims(reply):
+        claims = tensor_claims(reply)
+        for claim in (c for c, view in zip_longest(claims, views, fillvalue=False) if isinstance(c, dict) and not view):
             spec = TensorSpec.from_json(claim)
             start = claim.get("address", spec.offset)
             if spec.span_bytes and type(start) is int:

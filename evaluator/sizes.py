@@ -14,7 +14,7 @@ from evaluator.errors import LosesDevice
 from evaluator.types import Domain, Problem, Workload
 
 Done = TypeVar("Done")
-_EXCHANGED, _EQUAL = 2, 3  # pairs of sizes
+_EXCHANGED, _EQUAL = 6, 3  # pairs of sizes
 _BESIDE = 3  # sizes of one module, each a step from a Workload's, are called one after the other
 _FEW = (3, 5, 7, 11, 13)  # less than any vector or block
 _MUCH = 8  # times as many elements as the largest Workload has are too many
@@ -99,33 +99,60 @@ def varied_sizes(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Si
         for other in dict.fromkeys(n for n in wanted if n >= 1 and n != value):
             yield Sizes(f"{key}={other}", {**base.sizes, key: other}, adversarial=False)
     seen = [dict(w.sizes) for w in shown]
-    for sizes in _together(base, _largest_of_each_kind(shown), list(varying)) if varying else ():
+    keys = list(varying)
+    for sizes in (*_together(base, shown, keys), *_between(base, shown, keys)) if varying else ():
         if sizes not in seen:
             seen.append(sizes)
             yield Sizes(_label(sizes), sizes, adversarial=False)
 
 
-def _together(base: Workload, largest: Sequence[Workload], keys: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Several sizes changed at once, of the smallest Workload and of the largest of each kind: all one less, as the
-    product of an even size and an odd one is even; multiples of 2, 4, 8 and 16 that are none of the next, as far as
-    they are near; two that are equal, as a square matrix's; hardly any elements at all; and few along one axis where
-    the others are as large as they get. Nothing that needs much more memory than the Workloads do."""
-    yield _with(base, keys, lambda value, _: value - 1)
+def _together(base: Workload, shown: Sequence[Workload], keys: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Several sizes changed at once: of every Workload all one less, as the product of an even size and an odd one is
+    even; of the smallest multiples of 2, 4, 8 and 16 that are none of the next, as far as they are near, and two that
+    are equal, as a square matrix's; hardly any elements at all; and one or few along one axis where the others are as
+    large as they get. Nothing that needs much more memory than the Workloads do."""
+    largest = _largest_of_each_kind(shown)
+    for workload in (base, *shown):
+        yield _with(workload, keys, lambda value, _: value - 1)
     for step in _STEPS:
         yield _with(base, keys, functools.partial(_odd_multiple, step))
     for one, other in list(itertools.combinations(keys, 2))[:_EQUAL]:
         smaller = min(base.sizes[one], base.sizes[other])
         yield {**base.sizes, one: smaller, other: smaller}
     for workload in largest:
-        yield _with(workload, keys, lambda value, _: value - 1)
         yield _with(workload, keys, lambda _, place: _FEW[place % len(_FEW)])
         if len(keys) > 1:
             yield from (_with(workload, [key], lambda _, __: _FEW[0]) for key in keys)
+            yield from (_with(workload, [key], lambda _, __: 1) for key in keys)
     wanted = {key: 8 * _FEW[place % len(_FEW)] for place, key in enumerate(keys)}
-    known = [{key: v for key in keys if type(v := w.sizes.get(key)) is int} for w in (base, *largest)]
-    if math.prod(wanted.values()) > _MUCH * max(math.prod(sizes.values()) for sizes in known):
-        wanted = {key: min(n, max(sizes[key] for sizes in known if key in sizes)) for key, n in wanted.items()}
+    if _too_much(wanted, [base, *largest]):
+        wanted = {key: min(n, max(_known(key, [base, *largest]))) for key, n in wanted.items()}
     yield {**base.sizes, **wanted}
+
+
+def _between(base: Workload, shown: Sequence[Workload], keys: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """A third and two thirds of the way from the least to the greatest of each size, as factors go: a kernel that has a
+    way for small sizes and one for large ones may have one for those between, too. Odd ones, and multiples of 16."""
+    for share, even in ((1 / 3, False), (2 / 3, True)):
+        wanted = {}
+        for key in keys:
+            least, most = min(_known(key, shown)), max(_known(key, shown))
+            value = round(least ** (1 - share) * most**share)
+            fitting = max(value // 16 * 16, min(value, 16)) if even else value | 1
+            wanted[key] = fitting if least < most else least
+        if not _too_much(wanted, shown):
+            yield {**base.sizes, **wanted}
+
+
+def _known(key: str, workloads: Sequence[Workload]) -> list[int]:
+    """The sizes of that name which are numbers."""
+    return [value for w in workloads if type(value := w.sizes.get(key)) is int]
+
+
+def _too_much(wanted: Mapping[str, int], workloads: Sequence[Workload]) -> bool:
+    """Whether such sizes need much more memory than the largest Workload."""
+    known = [[v for key in wanted if type(v := w.sizes.get(key)) is int] for w in workloads]
+    return math.prod(wanted.values()) > _MUCH * max(map(math.prod, known))
 
 
 def _with(workload: Workload, keys: Sequence[str], change: Callable[[int, int], int]) -> dict[str, Any]:

@@ -193,11 +193,12 @@ class Subject:
         settle: bool = False,
         in_place: bool = False,
         detach: bool = False,
+        spoil: bool = False,
     ) -> RunReply:
         """One call per input set, untimed, all of them `repeats` times in turn; `in_place` each in the memory of the
-        first. The child is frozen afterwards, its outputs kept under `slot`, or what `detach` makes of them: the caller
-        reads what it needs and calls `finish`. With `settle` it is not frozen, and keeps nothing where its device has a
-        place for copies."""
+        first; with `spoil` whoever called overwrites what all but the last returned. The child is frozen afterwards,
+        its outputs kept under `slot`, or what `detach` makes of them: the caller reads what it needs and calls
+        `finish`. With `settle` it is not frozen, and keeps nothing where its device has a place for copies."""
         self.give_way()
         grant = self.backend.grant_calls(calls, ours=self.kind != "candidate")
         try:
@@ -206,7 +207,7 @@ class Subject:
                 "run", timeout_s=timeout_s, fds=grant.fds,
                 slot=slot, tree=tree, grant=grant.fields, lift=lift, shake=shake, everywhere=everywhere,
                 mutates=list(mutates), repeats=repeats, poison=self.kind == "candidate", settle=settle,
-                in_place=in_place, detach=detach,
+                in_place=in_place, detach=detach, spoil=spoil,
             )  # fmt: skip
             if not settle:
                 self.child.freeze()

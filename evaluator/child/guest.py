@@ -47,7 +47,7 @@ def _follow(words: Words) -> None:
 
 def _call(session: Session, one: Mapping[str, Any]) -> None:
     plainly = {"slot": "tool", "mutates": [], "repeats": 1}
-    nothing = dict.fromkeys(("lift", "poison", "settle", "in_place", "detach"), False)
+    nothing = dict.fromkeys(("lift", "poison", "settle", "in_place", "detach", "spoil"), False)
     session.run({**one["call"], **plainly, **nothing}, [])
     session.kept.clear()
 

@@ -12,6 +12,7 @@ import contextlib
 import functools
 import importlib
 import inspect
+import math
 import os
 import random
 from collections.abc import Callable, Sequence
@@ -213,9 +214,10 @@ class Session:
 
         `lift` runs the reference in float64, with "shake" (see `child.shake`) its reductions a little off, "everywhere"
         its arithmetic, too; `mutates` are inputs whose state after each call is told, too. "in_place" the inputs of
-        all calls come to lie where the first one's do. Of outputs only what `detach` makes of them is kept. With
-        "settle" nothing is kept, "kept" is False and copies of the outputs lie where they can be read until the next
-        such run, if the device has a place for that.
+        all calls come to lie where the first one's do. Of outputs only what `detach` makes of them is kept, and with
+        "spoil" those of all calls but the last are overwritten, as whoever called may do. With "settle" nothing is
+        kept, "kept" is False and copies of the outputs lie where they can be read until the next such run, if the
+        device has a place for that.
         """
         mapped = self._open(request, fds)
         tree, model, mutates = request["tree"], self.call, request["mutates"]
@@ -227,9 +229,13 @@ class Session:
         changed: list[list[torch.Tensor]] = []
         picks = False
         fresh = request["repeats"] * sum(t.numel() * t.element_size() for call in mapped.calls for t in call)
+        tensors: list[torch.Tensor] = []
         with torch.no_grad(), self._device().poisoned(fresh) if request["poison"] else nullcontext():
-            for granted in mapped.calls * request["repeats"]:
-                tensors = _moved_to(mapped.calls[0], granted) if request["in_place"] else granted
+            for turn, granted in enumerate(mapped.calls * request["repeats"]):
+                if request["spoil"] and turn:
+                    _overwrite(outputs[-1])
+                before = tensors if turn % 2 else ()
+                tensors = _moved_to(mapped.calls[0], granted, before) if request["in_place"] else granted
                 if request["lift"]:
                     output, after, entered = self.lifted_call(tree, tensors, mode)
                     picks = picks or entered.picks
@@ -355,17 +361,27 @@ def _accepted(function: Any, sizes: dict[str, Any]) -> dict[str, Any]:
     return {p.name: sizes[p.name] for p in parameters if p.name in sizes}
 
 
-def _moved_to(place: list[torch.Tensor], tensors: list[torch.Tensor]) -> list[torch.Tensor]:
-    """The content of `tensors` where those of `place` lie, in tensors that are as new as any."""
+def _moved_to(
+    place: list[torch.Tensor], tensors: list[torch.Tensor], before: Sequence[torch.Tensor]
+) -> list[torch.Tensor]:
+    """The content of `tensors` where those of `place` lie: in the tensors of the call `before`, as where others write
+    to the memory that a tensor was made of, or where there are none in tensors that are as new as any."""
     moved = []
-    for old, new in zip(place, tensors, strict=True):
+    for index, (old, new) in enumerate(zip(place, tensors, strict=True)):
         if old is not new and new.numel():
             storage = old.untyped_storage()
             storage.copy_(new.untyped_storage())
             like = torch.empty(0, dtype=new.dtype, device=new.device)
-            new = like.set_(storage, new.storage_offset(), new.shape, new.stride())
+            new = before[index] if before else like.set_(storage, new.storage_offset(), new.shape, new.stride())
         moved.append(new)
     return moved
+
+
+def _overwrite(output: Any) -> None:
+    """Fill a call's results, which are the caller's, with what nobody expects."""
+    for tensor in tensor_leaves(output):
+        with contextlib.suppress(RuntimeError):  # several of its elements are one in memory, perhaps
+            tensor.fill_(math.nan if tensor.is_floating_point() or tensor.is_complex() else 1)
 
 
 def _seed(seed: int) -> None:

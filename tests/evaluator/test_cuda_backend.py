@@ -314,7 +314,7 @@ def test_a_reference_keeps_nothing_where_copies_last(monkeypatch, forward, settl
     session, given = Session(), torch.arange(6.0)
     session.device, session.call = Settling(), forward
     monkeypatch.setattr(session, "_open", lambda request, fds: SimpleNamespace(calls=[[given]]))
-    nothing = dict.fromkeys(("lift", "poison", "in_place", "detach"), False)
+    nothing = dict.fromkeys(("lift", "poison", "in_place", "detach", "spoil"), False)
     asked = {"slot": "s", "tree": TREE, "mutates": [], "repeats": 1, **nothing}
     reply = session.run({**asked, "settle": True}, [])
     assert reply["kept"] is not settles

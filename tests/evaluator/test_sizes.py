@@ -37,8 +37,9 @@ def test_sizes_are_varied_one_at_a_time_and_all_together() -> None:
     found = list(varied_sizes(problem, problem.workloads))
     assert _labels(found) == [
         "rows=1", "rows=15", "rows=17", "width=1", "width=255", "width=257", "rows=15, width=255",
-        "rows=18, width=258", "rows=20, width=260", "rows=24, width=264", "rows=16, width=272", "rows=16, width=16",
-        "rows=63, width=511", "rows=3, width=5", "rows=3, width=512", "rows=64, width=3", "rows=24, width=40",
+        "rows=63, width=511", "rows=18, width=258", "rows=20, width=260", "rows=24, width=264", "rows=16, width=272",
+        "rows=16, width=16", "rows=3, width=5", "rows=3, width=512", "rows=64, width=3", "rows=1, width=512",
+        "rows=64, width=1", "rows=24, width=40", "rows=25, width=323", "rows=32, width=400",
     ]  # fmt: skip
     assert any(one.sizes["rows"] * one.sizes["width"] % 2 for one in found)
 
@@ -47,8 +48,8 @@ def test_a_single_size_is_varied_once() -> None:
     problem = _problem(SOURCE.replace('"width": 256', '"width": 512').replace('"width": 384', '"width": 512'))
     found = list(varied_sizes(problem, problem.workloads))
     assert _labels(found) == [
-        "rows=1", "rows=15", "rows=17", "rows=15, width=512", "rows=18, width=512", "rows=20, width=512",
-        "rows=24, width=512", "rows=63, width=512", "rows=3, width=512",
+        "rows=1", "rows=15", "rows=17", "rows=15, width=512", "rows=63, width=512", "rows=18, width=512",
+        "rows=20, width=512", "rows=24, width=512", "rows=3, width=512", "rows=25, width=512", "rows=32, width=512",
     ]  # fmt: skip
 
 

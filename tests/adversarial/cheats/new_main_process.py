@@ -1,4 +1,4 @@
-"""rmsnorm | escapes | forks; the parent sleeps for ever and the child carries on as if it were it | RUNTIME_ERROR TIMEOUT INCORRECT_VALUES NONDETERMINISTIC | cpu"""
+"""rmsnorm | escapes | forks; the parent sleeps for ever and the child carries on as if it were it | RUNTIME_ERROR TIMEOUT INCORRECT_VALUES NONDETERMINISTIC REWARD_HACK | cpu"""
 
 import os
 import time
