@@ -12,6 +12,9 @@ from evaluator.types import DeviceKind, Domain, Problem, WorkloadFacts
 
 _INPUT = re.compile(r"(\w+) \[([\d, ]*)\](?: stride \[([\d, ]*)\])?")
 _COUNTABLE = 2**31 - 1
+# Bytes of which a tensor's address is a multiple: on a CPU what the judge gives, where vectors of 64 may be loaded; on a
+# GPU the widest load of a thread.
+_ALIGNMENT = {DeviceKind.CPU: 64, DeviceKind.CUDA: 16}
 
 
 @dataclass(frozen=True, slots=True)
@@ -24,7 +27,7 @@ class _Layout:
 
 
 def domain(problem: Problem, device_kind: DeviceKind, facts: Sequence[WorkloadFacts]) -> dict[str, Any]:
-    """`{"device", "dense", "elements", "forms"}`; a form holds what inputs of equal ranks have in common.
+    """`{"device", "dense", "alignment", "elements", "forms"}`; a form holds what inputs of equal ranks have in common.
 
     `shapes` has a row for each input, of numbers (the same in every Workload) and names (equal names are equal sizes;
     any size from 1). In a `general` domain every size is a name. `dtypes` are the combinations seen; `strides` the
@@ -39,7 +42,13 @@ def domain(problem: Problem, device_kind: DeviceKind, facts: Sequence[WorkloadFa
             groups.setdefault(tuple(len(layout.shape) for layout in layouts), []).append(name)
     forms = [_form([read[n] for n in names], [sizes[n] for n in names], dense=dense) for names in groups.values()]
     largest = max((prod(layout.shape) for layouts in read.values() for layout in layouts), default=0)
-    return {"device": device_kind.value, "dense": dense, "elements": max(_COUNTABLE, largest), "forms": forms}
+    return {
+        "device": device_kind.value,
+        "dense": dense,
+        "alignment": _ALIGNMENT[device_kind],
+        "elements": max(_COUNTABLE, largest),
+        "forms": forms,
+    }
 
 
 def _read(inputs: Sequence[str]) -> tuple[_Layout, ...]:
