@@ -12,8 +12,8 @@ from evaluator.types import DeviceKind, Domain, Problem, WorkloadFacts
 
 _INPUT = re.compile(r"(\w+) \[([\d, ]*)\](?: stride \[([\d, ]*)\])?")
 _COUNTABLE = 2**31 - 1
-# Bytes of which a tensor's address is a multiple: on a CPU what the judge gives, where vectors of 64 may be loaded; on a
-# GPU the widest load of a thread.
+# Bytes of which a tensor's address is a multiple: on a CPU what the judge gives, as vectors of 64 may be loaded there, on
+# a GPU the widest load of a thread.
 _ALIGNMENT = {DeviceKind.CPU: 64, DeviceKind.CUDA: 16}
 
 
