@@ -12,8 +12,8 @@ from evaluator.types import DeviceKind, Domain, Problem, WorkloadFacts
 
 _INPUT = re.compile(r"(\w+) \[([\d, ]*)\](?: stride \[([\d, ]*)\])?")
 _COUNTABLE = 2**31 - 1
-# Bytes of which a tensor's address is a multiple: on a CPU what the judge gives, as vectors of 64 may be loaded there, on
-# a GPU the widest load of a thread.
+# What a tensor's address is a multiple of, in bytes: on a CPU as the judge gives them, for vectors of 64 may be loaded
+# there; on a GPU the widest load of a thread.
 _ALIGNMENT = {DeviceKind.CPU: 64, DeviceKind.CUDA: 16}
 
 
