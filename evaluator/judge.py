@@ -122,9 +122,6 @@ class Judge:
             return self.refusal(problem, candidate, found, clock)
         except (ComparatorFailed, EvaluatorError) as error:
             return self.internal_error(problem, candidate, error, clock)
-        except torch.OutOfMemoryError as error:  # ours: what a Candidate runs out of is told by its child
-            self.kept_cases.clear()
-            return self.internal_error(problem, candidate, EvaluatorError(str(error)[:300]), clock)
         except RuntimeError as error:  # torch refuses something of ours; where, whoever mends it has to know
             place = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{Path(place.filename).name}:{place.lineno}, in {place.name}"

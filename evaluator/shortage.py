@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from typing import TYPE_CHECKING, TypeVar
 
@@ -19,7 +20,8 @@ _OTHERS_SHARE = 1 / 4  # of the device's memory: a child may have the rest (`chi
 
 def enough(judge: Judge, work: Callable[[], Done]) -> Done:
     """Do it. Where memory runs out, all that this judge holds is given back; if others hold much of the device all the
-    same, EvaluatorError is raised, else the work is done once more, and what then runs out of memory is believed."""
+    same, EvaluatorError is raised, else the work is done once more, and what then runs out of memory is believed; of
+    the judge's own memory EvaluatorError tells."""
     try:
         return work()
     except (ShortOfMemory, torch.OutOfMemoryError) as error:
@@ -30,10 +32,15 @@ def enough(judge: Judge, work: Callable[[], Done]) -> Done:
         found = error.reason[:200]
     judge.release()
     others = judge.backend.held_by_others()
-    if others > _OTHERS_SHARE * float(judge.device.facts["memory_bytes"]):
+    if others > _OTHERS_SHARE * float(judge.device.facts.get("memory_bytes", math.inf)):
         raise EvaluatorError(
             f"the device's memory ran out while other processes held {others / 2**30:.0f} GiB of it: judge again when"
             f" they are done ({found})"
         )
     with judge.room.believed():
-        return work()
+        try:
+            return work()
+        except torch.OutOfMemoryError as error:  # ours: what a child runs out of it tells
+            found = str(error)[:300]
+    judge.release()
+    raise EvaluatorError(found)

@@ -74,6 +74,7 @@ OUT = Rejection(Verdict.OUT_OF_MEMORY, Stage.CORRECTNESS, "checking small: OutOf
         ([OUT], DeviceKind.CUDA, 0, None, 2),
         ([OUT, OUT], DeviceKind.CUDA, 0, Rejection, 2),
         ([torch.OutOfMemoryError("ours")], DeviceKind.CUDA, 0, None, 2),
+        ([torch.OutOfMemoryError("ours")] * 2, DeviceKind.CUDA, 0, EvaluatorError, 2),
         ([ShortOfMemory("the reference's")], DeviceKind.CUDA, 30 << 30, EvaluatorError, 1),
         ([OUT], DeviceKind.CUDA, 30 << 30, EvaluatorError, 1),
         ([OUT], DeviceKind.CPU, 0, Rejection, 1),
