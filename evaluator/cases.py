@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import operator
 from collections import OrderedDict
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -19,6 +19,7 @@ from evaluator.sizes import Sizes
 from evaluator.subject import Subject
 from evaluator.types import Candidate, Problem, Stage, Verdict
 
+Change = Callable[[torch.Tensor, torch.Generator], torch.Tensor]
 _SEEDS = 2
 _CASE_BYTES = 38  # of device memory per byte of a case's inputs: float64 expectations, their scales, work space
 _LATER_SETS, _HIDDEN_SETS = 5, 3
@@ -114,8 +115,8 @@ class _Maker:
         named: list[tuple[str, values.Tensors]] = []
         if self.sizes.adversarial:
             twin = values.twin(tensors, [True] * len(tensors), self.generator)
-            named.append((_EXCHANGED, structure.restored(self._exchanged(draws), kept)))
-            named.append((_MIXED, structure.restored(self._mixed(draws), kept)))
+            named.append((_EXCHANGED, structure.restored(self._with_drawn(draws, _two_exchanged), kept)))
+            named.append((_MIXED, structure.restored(self._with_drawn(draws, _some_exchanged), kept)))
             named.append((_TOUCHED, structure.restored(twin, kept)))
         self.skipped += [f"{self.sizes.shown_label}: {label}" for label in left_out if label in _VALUES]
         if values.UNUSUAL in left_out:
@@ -135,23 +136,10 @@ class _Maker:
         others = constants.of(self.oracle, tree, draws)
         return [*named, (_OTHERS, others.changed(tensors))] if others else named
 
-    def _exchanged(self, draws: Sequence[values.Tensors]) -> values.Tensors:
-        """A draw with two elements of each random tensor exchanged: what a memo by its ends, its sum or its largest
-        takes for equal."""
-        made = list(draws[0])
-        for index, (one, other) in enumerate(zip(*draws[:2], strict=True)):
-            if one.numel() and not values.same_bits(one, other):
-                real = one.is_floating_point() or one.is_complex()
-                made[index] = (values.with_two_exchanged if real else constants.exchanged)(one, self.generator)
-        return tuple(made)
-
-    def _mixed(self, draws: Sequence[values.Tensors]) -> values.Tensors:
-        """Like `_exchanged`, but of many elements: where outputs hang on the few largest inputs, as softmax's do, two
-        that change places are hardly ever seen."""
+    def _with_drawn(self, draws: Sequence[values.Tensors], change: Change) -> values.Tensors:
+        """A draw with a change to each tensor that is drawn."""
         return tuple(
-            values.with_some_exchanged(one, self.generator)
-            if one.numel() and (one.is_floating_point() or one.is_complex()) and not values.same_bits(one, other)
-            else one
+            change(one, self.generator) if one.numel() and not values.same_bits(one, other) else one
             for one, other in zip(*draws[:2], strict=True)
         )
 
@@ -214,6 +202,19 @@ class _Maker:
             self.skipped.append(f"{label}: {len(sets) - room} value sets, for want of device memory")
         picked = torch.randperm(len(sets), generator=self.generator).tolist()[:room]
         return [sets[i] for i in sorted(picked)]
+
+
+def _two_exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """What a memo by a tensor's ends, its sum or its largest takes for equal."""
+    real = tensor.is_floating_point() or tensor.is_complex()
+    return (values.with_two_exchanged if real else constants.exchanged)(tensor, generator)
+
+
+def _some_exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """The same, of many elements: where outputs hang on the few largest inputs, as softmax's do, two that change places
+    are hardly ever seen."""
+    real = tensor.is_floating_point() or tensor.is_complex()
+    return values.with_some_exchanged(tensor, generator) if real else tensor
 
 
 def _roomy(expected: Expected, beside: bool) -> Expected:

@@ -71,10 +71,9 @@ class Comparison:
             if finding is None:
                 continue
             passed = any(f is None and c.same == case.same for c, f in zip(cases, findings, strict=True))
-            unwritten = any(map(values.holds_fresh_memory, tensors))
-            verdict = Verdict.NONDETERMINISTIC if passed and not unwritten else Verdict.INCORRECT_VALUES
-            also = " (equal inputs gave a right answer before or after)" if passed else ""
-            also = " (nobody had written there when the call returned)" if unwritten else also
+            why = unwritten(tensors)
+            verdict = Verdict.NONDETERMINISTIC if passed and not why else Verdict.INCORRECT_VALUES
+            also = why or (" (equal inputs gave a right answer before or after)" if passed else "")
             reason = f"{finding['reason']}{also}, on {sizes.label}, inputs: {case.name}"
             raise Rejection(verdict, STAGE, reason, workload=sizes.label, inputs=case.name, **finding["evidence"])
         self._check_repeats(cases, outputs, sizes)
@@ -151,3 +150,8 @@ class Comparison:
                         check="input_changed",
                         input=index,
                     )
+
+
+def unwritten(outputs: Sequence[torch.Tensor]) -> str:
+    """That outputs hold what memory holds which nobody has written to; "" where they do not."""
+    return " (nobody had written there when the call returned)" if any(map(values.holds_fresh_memory, outputs)) else ""

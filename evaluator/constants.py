@@ -71,9 +71,9 @@ def of(oracle: Oracle, tree: Any, made: Sequence[values.Tensors]) -> Constants:
 
 def _any_lengths(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor | None:
     """Integers from 1 to the value that all of them have, such as lengths of which one is full; None for others."""
-    if tensor.dtype is torch.bool or not _all_equal(tensor) or int(tensor.flatten()[0]) < 2:
-        return None
     value = int(tensor.flatten()[0])
+    if tensor.dtype is torch.bool or not _all_equal(tensor) or value < 2:
+        return None
     drawn = torch.randint(1, value + 1, tuple(tensor.shape), generator=generator, device=generator.device)
     copy = values.clone(tensor)
     copy.copy_(drawn)

@@ -13,7 +13,7 @@ from evaluator import buffers, values
 from evaluator.cases import OWN, TWINS, Case, Prepared, prepared
 from evaluator.child.spec import LayoutError
 from evaluator.claims import tensor_claims
-from evaluator.comparison import STAGE, Comparison, Report
+from evaluator.comparison import STAGE, Comparison, Report, unwritten
 from evaluator.errors import ChildError, ChildFault, Rejection
 from evaluator.expected import Expected
 from evaluator.loads import Loads, reference_at_work
@@ -230,21 +230,9 @@ class Checker:
         turns = [known[name] for name in (OWN[0], *TWINS, *OWN[1:], OWN[0]) if name in known]
         if sizes.hidden or not sizes.adversarial or len(turns) < 2 or all(_views(turns[0])):
             return
-        calls, limit_s = [case.tensors for case in turns], self._limit_s(oracle, len(turns))
-        reply = self.candidate.run(tree, calls, slot="place", timeout_s=limit_s, in_place=True)
-        try:
-            found = self.candidate.fetch_calls([tensor_claims(item) for item in reply.replies])
-            with reference_at_work(sizes):
-                findings = [
-                    self._comparison.spared(oracle, tree, case, _without_views(case, out))
-                    for case, out in zip(turns, found, strict=True)
-                ]
-        finally:
-            self.candidate.finish(reply)
-        self.candidate.drop("place")
-        if finding := next(filter(None, findings), None):
-            reason = f"{finding['reason']}, on {sizes.label} where other inputs lay at the same address the call before"
-            raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, workload=sizes.label, **finding["evidence"])
+        self._in_a_row(
+            oracle, tree, turns, sizes, "where other inputs lay at the same address the call before", in_place=True
+        )
 
     def _overwritten(self, oracle: Oracle, tree: Any, case: Case, sizes: Sizes) -> None:
         """Two calls alike on a new draw, where whoever called has overwritten what the first returned: that was his. On
@@ -254,18 +242,46 @@ class Checker:
         with reference_at_work(sizes):
             made = oracle.inputs()
             (expected,) = oracle.targets(tree, [made.tensors], case.expected)
-        case, limit_s = Case("a draw", made.tensors, expected, 0, borrowed=True), self._limit_s(oracle, 2)
-        reply = self.candidate.run(tree, [case.tensors], slot="again", timeout_s=limit_s, repeats=2, spoil=True)
+        again = [Case("a draw", made.tensors, expected, 0, borrowed=True)]
+        self._in_a_row(
+            oracle, tree, again, sizes, "when the output of an equal call before was overwritten", spoil=True
+        )
+
+    def _in_a_row(
+        self,
+        oracle: Oracle,
+        tree: Any,
+        turns: Sequence[Case],
+        sizes: Sizes,
+        when: str,
+        *,
+        in_place: bool = False,
+        spoil: bool = False,
+    ) -> None:
+        """Run the calls of these cases so, twice where outputs are spoilt, and compare the last of each, but for views
+        of inputs. Raises Rejection."""
+        calls, repeats = [case.tensors for case in turns], 2 if spoil else 1
+        limit_s = self._limit_s(oracle, repeats * len(turns))
+        reply = self.candidate.run(
+            tree, calls, slot="again", timeout_s=limit_s, repeats=repeats, in_place=in_place, spoil=spoil
+        )
+        last = reply.replies[-len(turns) :]
         try:
-            (outputs,) = self.candidate.fetch_calls([tensor_claims(reply.replies[-1])])
+            for case, item in zip(turns, last, strict=True):
+                check_reply(case.expected, item)
+            found = self.candidate.fetch_calls([tensor_claims(item) for item in last])
             with reference_at_work(sizes):
-                finding = self._comparison.spared(oracle, tree, case, outputs)
+                findings = [
+                    self._comparison.spared(oracle, tree, case, _without_views(case, out))
+                    for case, out in zip(turns, found, strict=True)
+                ]
         finally:
             self.candidate.finish(reply)
         self.candidate.drop("again")
-        if finding is not None:
-            reason = f"{finding['reason']}, on {sizes.label} when the output of an equal call before was overwritten"
-            raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, workload=sizes.label, **finding["evidence"])
+        for finding, outputs in zip(findings, found, strict=True):
+            if finding is not None:
+                reason = f"{finding['reason']}{unwritten(outputs)}, on {sizes.label} {when}"
+                raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, workload=sizes.label, **finding["evidence"])
 
     def _many(self, oracle: Oracle, case: Case, tree: Any, most_us: float, sizes: Sizes, *, values_known: bool) -> None:
         """As many calls in a row as a moment and a little memory allow. The memory of all outputs is kept in use, but

@@ -183,7 +183,7 @@ class Bench:
             for number, fresh in enumerate(rehearsals):
                 plan = replace(usual, replays=ends_after(most, rounds.share(), early=number % 2 == 0))
                 for contender in (c for c in self.contenders if c.compared_in_full):
-                    self._note(Run(contender, fresh, self._rounds.run(contender, fresh, plan, read=plan.calls)))
+                    self._note(Run(contender, fresh, rounds.run(contender, fresh, plan, read=plan.calls)))
             self._verify()
 
     def _beside(self) -> AbstractContextManager[None]:

@@ -7,7 +7,7 @@ ever made, and exported blocks are whole 2 MiB blocks of their own, so a handle 
 from __future__ import annotations
 
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping, MutableMapping, Sequence
 from typing import Any
 
 import torch
@@ -134,14 +134,14 @@ class Shown:
     process that it is of. Nobody is told of a block that another child was shown."""
 
     def __init__(self) -> None:
-        self._blocks: weakref.WeakKeyDictionary[ChildProcess, weakref.WeakSet[Block]] = weakref.WeakKeyDictionary()
+        self._blocks: weakref.WeakKeyDictionary[ChildProcess, MutableMapping[str, Block]] = weakref.WeakKeyDictionary()
 
     def add(self, child: ChildProcess, block: Block) -> None:
-        self._blocks.setdefault(child, weakref.WeakSet()).add(block)
+        self._blocks.setdefault(child, weakref.WeakValueDictionary())[block.handle] = block
 
-    def to(self, child: ChildProcess) -> dict[str, Block]:
-        """Those that a child was shown and that are not freed yet, by their handles."""
-        return {block.handle: block for block in self._blocks.get(child, ()) if block.address}
+    def to(self, child: ChildProcess) -> Mapping[str, Block]:
+        """Those that a child was shown, by their handles; some are freed, perhaps."""
+        return self._blocks.get(child, {})
 
 
 class Peer:
@@ -156,8 +156,9 @@ class Peer:
         """The whole block as uint8: its size is what the driver says. Raises LayoutError for a handle of nothing."""
         if not isinstance(handle, str):
             raise LayoutError("a tensor without a handle")
-        if handle in self._shown:
-            return self._shown[handle].raw
+        own = self._shown.get(handle)
+        if own is not None and own.address:
+            return own.raw
         if handle not in self._blocks:
             try:
                 address = self._driver.open(handle)

@@ -343,3 +343,16 @@ def test_a_child_that_was_started_beside_work_that_failed_is_ended(judge, monkey
         Verdict.INTERNAL_ERROR
     )
     assert [subject.child.alive for subject in started] == [False]
+
+
+@pytest.mark.parametrize("answer", ["(y, y)", "y[:-1]"])
+def test_an_answer_of_another_form_is_told_as_such_wherever_it_comes(judge, answer):
+    """Here only where other inputs come to lie at the address of those of the call before."""
+    source = f"""class ModelNew(Base):
+    def forward(self, x):
+        y, before = right(x, self.weight), getattr(self, "before", (0, 0.0))
+        self.before = x.data_ptr(), float(x.flatten()[0] + x.flatten().double().abs().sum())
+        return {answer} if before[0] == self.before[0] and before[1] != self.before[1] else y
+"""
+    found = judge.judge(problem(), candidate(source), eager_only(judge, problem()))
+    assert found.verdict is Verdict.INCORRECT_SHAPE, (found.verdict, found.reason)
