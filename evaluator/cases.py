@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from evaluator import constants, layouts, singled_out, structure, values
+from evaluator import constants, layouts, padding, singled_out, structure, values
 from evaluator.child.spec import LayoutError
 from evaluator.errors import ChildError, ChildFault, LosesDevice, Rejection
 from evaluator.expected import TELLS_NOTHING, Expected
@@ -133,6 +133,9 @@ class _Maker:
         skewed = constants.skewed(self.oracle, tree, draws)
         if skewed is not None:
             named.append(("integers most of which are alike", skewed))
+        with_padding = padding.padded(self.oracle, tree, draws)
+        if with_padding is not None:
+            named.append(("padded masks", with_padding))
         others = constants.of(self.oracle, tree, draws)
         return [*named, (_OTHERS, others.changed(tensors))] if others else named
 
