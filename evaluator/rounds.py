@@ -201,6 +201,7 @@ class Rounds:
         """One round, with the outputs of its first `read` calls. Raises Rejection, ComparatorFailed."""
         try:
             self._start(contender)
+            contender.shown(plan.replays)
             with self.room.quiet():
                 return self.backend.run_round(
                     contender.subject.child, fresh.calls, plan,
@@ -264,10 +265,12 @@ class Rounds:
             self.overhead_us[plan.executions] = min(known, done.wall_us)
 
 
-def ends_after(most: int, share: float, *, early: bool) -> int:
-    """After how many replays, of `most` at the most, a rehearsal ends, for a `share` that is drawn evenly of [0, 1):
-    after any, or, `early`, as often after 2 to 4 as after 20 to 40. Rounds that plan others are shorter than those, and
-    who works from their last replay on skips early ones alone."""
-    if early and most > 2:
-        return int(2 * (most / 2) ** share)
-    return 1 + int(share * most)
+def ends_after(number: int, share: float, *, most: int, shortest: int) -> int:
+    """After how many replays, of `most` at the most, the rehearsal of that number ends, for a `share` that is drawn
+    evenly of [0, 1). Every second one before `shortest`, the fewest that a round had so far: who works in the last
+    replay alone has learnt from the rounds when that comes, and every replay that it skips then is such a one. By turns
+    any of these, and as often the third as the last fifth of them."""
+    bound = min(most, shortest)
+    if number % 2 or bound <= 2:
+        return 1 + int(share * most)
+    return int(2 * (bound / 2) ** share) if number % 4 == 0 else 2 + int(share * (bound - 2))

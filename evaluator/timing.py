@@ -35,7 +35,7 @@ _WARM_UP_ROUNDS = 2
 _LEAST_OF_GRAPH, _LEAST_OF_CALLS = 0.02, 0.5  # of a round's wall time is the calls', when rounds are planned
 _WATCHED_CHECKED = 4  # one in so many of the rounds in which a child is watched
 _HARNESS_US = 20.0
-_REHEARSALS = 6  # at the least, where a graph is replayed in a round
+_REHEARSALS = 8  # at the least, where a graph is replayed in a round
 _WAITED = 0.03  # of a round's net time a child may wait for its core
 _DISCARDED = 1  # times the most pairs may be discarded for that; then what there is counts
 
@@ -179,10 +179,14 @@ class Bench:
         most = max(plan.replays for plan in self._plans)
         with self._beside():
             self._verify()  # what pairs hold need not be rehearsed
+            shown_to = [c for c in self.contenders if c.compared_in_full]
+            shortest = {c.name: c.shortest for c in shown_to}  # before these
             rehearsals = rounds.rehearsals(usual.calls, to_come, least=_REHEARSALS if most > 2 else 0)
             for number, fresh in enumerate(rehearsals):
-                plan = replace(usual, replays=ends_after(most, rounds.share(), early=number % 2 == 0))
-                for contender in (c for c in self.contenders if c.compared_in_full):
+                for contender in shown_to:
+                    bound = min(most, shortest[contender.name])
+                    ends = ends_after(number, rounds.share(), most=most, shortest=int(bound))
+                    plan = replace(usual, replays=ends)
                     self._note(Run(contender, fresh, rounds.run(contender, fresh, plan, read=plan.calls)))
             self._verify()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import random
 from collections.abc import Callable
 from dataclasses import replace
@@ -198,19 +199,28 @@ def test_every_kind_of_adversarial_values_is_timed_or_rehearsed_and_none_is_rehe
 
 
 def test_rehearsals_end_where_nobody_can_tell():
-    """Who skips a fifth of the replays, whichever these are, is found out by some of six rehearsals."""
-    draw, most = random.Random(3), 90
-    early, late = ([ends_after(most, draw.random(), early=kind) for _ in range(4000)] for kind in (True, False))
-    assert {min(early), max(early), min(late), max(late)} == {1, 2, most - 1, most}
+    """Who skips a fifth of the replays, whichever these are, is found out by some of eight rehearsals; who skips what
+    lies before the last replay of the shortest round so far, by any of four."""
+    draw, most, shortest = random.Random(3), 90, 12
+    ends = [
+        [ends_after(number, draw.random(), most=most, shortest=shortest) for _ in range(4000)] for number in range(8)
+    ]
+    assert all({min(some), max(some)} == {1, most} for some in ends[1::2])
+    assert all({min(some), max(some)} == {2, shortest - 1} for some in ends[::2])
 
     def missed(window: range) -> float:
-        a, b = (1 - sum(n in window for n in ends) / len(ends) for ends in (early, late))
-        return (a * b) ** 3
+        return math.prod(1 - sum(n in window for n in some) / len(some) for some in ends)
 
-    assert missed(range(2, 18)) < 0.05
+    assert missed(range(2, 18)) == 0
+    assert missed(range(5, shortest)) < 0.05
+    assert missed(range(2, 5)) < 0.2
     assert all(missed(range(first, first + 45)) < 0.15 for first in range(2, 45))
-    assert [ends_after(2, share, early=True) for share in (0.0, 0.99)] == [1, 2]
-    assert {ends_after(3, share / 100, early=True) for share in range(100)} == {2}
+
+
+def test_rehearsals_of_short_rounds_end_after_any_replay():
+    for most, shortest in ((3, 2), (3, 3), (1, 1), (2, 2)):
+        ends = {ends_after(n, share / 100, most=most, shortest=shortest) for n in range(8) for share in range(100)}
+        assert ends == set(range(1, most + 1))
 
 
 def test_rounds_are_verified_together_where_there_is_room_for_them(judge, monkeypatch):
