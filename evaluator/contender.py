@@ -24,7 +24,7 @@ class Contender:
     outputs is compared. Of one that is `sampled`, a Candidate's second process, one call a round is. A `plain` one runs
     a file that cannot reach the harness (`evaluator.plain`). `buffers` are the reference's under this child's names:
     what a round of a module with a memory begins with. What its calls took that came one at a time is told in `singly`
-    (`evaluator.single_calls`). `shortest` is the fewest replays that a round of its own had, if more than one."""
+    (`evaluator.single_calls`), and of draws that came once in `unseen`. `shortest` is the fewest replays that a round of its own had, if more than one."""
 
     name: str
     subject: Subject
@@ -35,6 +35,7 @@ class Contender:
     clock: Clock = Clock.CALLS
     samples: dict[int, list[float]] = field(default_factory=dict)  # executions a round -> microseconds a call
     singly: Mapping[str, Any] = field(default_factory=dict)
+    unseen: Mapping[str, Any] = field(default_factory=dict)
     shortest: float = math.inf
 
     def shown(self, replays: int) -> None:

@@ -38,13 +38,13 @@ def skipped_work(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPla
     if plan.replays == 1:
         return None
     slowest_us = max(contender.official_us() for contender in contenders)
-    once = replace(plan, calls=_calls(plan.calls, slowest_us, rounds.input_bytes), replays=1)
+    once = replace(plan, calls=rounds.drawable(_calls(plan.calls, slowest_us, rounds.input_bytes)), replays=1)
     known, excess = rounds.repeated(once.calls), _Excess(contenders, once.calls)
     for contender in contenders:
         rounds.run(contender, known, once)  # prepares it
     for number in range(1, _MOST_ROUNDS + 1):
         # Of usual values: what a histogram takes depends on them, and others' rounds are not to compare with.
-        calls = rounds.plain(once.calls)
+        calls = rounds.unseen(once.calls)
         # Who runs first after the judge's own work is slower: that must not always be the Candidate.
         for contender in contenders if number % 2 else contenders[::-1]:
             excess.add(contender, rounds.run(contender, calls, once).wall_us)

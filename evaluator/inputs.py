@@ -44,6 +44,7 @@ class Inputs:
         self._coins = mixtures.coins(first, self._mixes, self._generator)
         self._between = mixtures.continuous(first)
         self._scales = False  # draws, where nothing can be mixed
+        self.recurs = False  # whether calls of a round had integers that others had: drawing takes long
         self._left_out = oracle.subject.left_out
         hardy = values.UNUSUAL not in self._left_out
         self.mixed = hardy and self._takes([self._mixture()])
@@ -55,11 +56,11 @@ class Inputs:
             self._scales = hardy and self._takes([self._scaled(self._first[0], _SCALES[0])])
 
     def calls(
-        self, count: int, kinds: Mapping[int, values.ValueSet]
+        self, count: int, kinds: Mapping[int, values.ValueSet], drawing_s: float = _DRAWING_S
     ) -> tuple[list[values.Tensors], list[values.ValueSet | None]]:
         """Inputs of so many calls, those at some places changed by a value set; and which was whose. Now and then a
-        call's inputs differ in one element only from those before."""
-        generator, draws = self._generator, self._draws(count)
+        call's inputs differ in one element only from those before. No longer is drawn than `drawing_s`."""
+        generator, draws = self._generator, self._draws(count, drawing_s)
         calls: list[values.Tensors] = []
         odd: list[values.ValueSet | None] = []
         for index, pick in enumerate(torch.rand(count, generator=generator).tolist()):
@@ -140,11 +141,16 @@ class Inputs:
     def _exchanged(self, drawn: list[torch.Tensor]) -> list[torch.Tensor]:
         return [constants.exchanged(tensor, self._generator) for tensor in drawn]
 
-    def _draws(self, count: int) -> list[list[torch.Tensor]]:
+    def drawn_within(self, drawing_s: float) -> int:
+        """So many calls of a round may be drawn in that time."""
+        return int(min(drawing_s / max(self._draw_s, 1e-6), 1e9))
+
+    def _draws(self, count: int, drawing_s: float) -> list[list[torch.Tensor]]:
         """Draws for so many calls, or for as many as there is time for; the first ones again where there is none."""
         if not self._drawn:
             return []
-        many = min(count, int(_DRAWING_S / max(self._draw_s, 1e-6)))
+        many = min(count, self.drawn_within(drawing_s))
+        self.recurs |= many < count
         if not many:
             return [[tensors[index] for index in self._drawn] for tensors in self.shuffled(self._first)]
         start = time.perf_counter()

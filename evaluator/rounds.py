@@ -25,6 +25,7 @@ from evaluator.types import Clock, DeviceKind, Workload
 from evaluator.verifier import Verifier
 
 FIRST_CALLS = 4  # in the rounds that tell how long a call takes
+_FEWEST_DRAWN, _DRAWING_S = 2, 0.5  # calls of a round whose integers are all drawn
 _ODD = 0.06  # the share of calls that hold adversarial values
 _FEW = 8
 _ODD_SPARE = 100  # times an input's bytes of device memory must be free for that
@@ -97,6 +98,15 @@ class Rounds:
     def plain(self, count: int) -> Fresh:
         """As `fresh`, without values that a careless kernel gets wrong."""
         return self._made(count, {})
+
+    def drawable(self, count: int) -> int:
+        """How many of so many calls may have integers of a draw of their own: as many as are drawn in a while."""
+        return count if not self.inputs.recurs else min(count, max(_FEWEST_DRAWN, self.inputs.drawn_within(_DRAWING_S)))
+
+    def unseen(self, count: int) -> Fresh:
+        """As `plain`, however long it takes to draw for each call."""
+        calls, odd = self.inputs.calls(count, {}, math.inf)
+        return Fresh(calls, odd, frozenset(), self._link(calls[0]))
 
     def idle(self, count: int) -> Fresh:
         """The same as the last time, if that were as many calls: for rounds that are neither timed nor checked."""

@@ -17,7 +17,7 @@ from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
-from evaluator import buffers, libraries, own_loops, single_calls, stats
+from evaluator import buffers, libraries, own_loops, single_calls, stats, unseen
 from evaluator.contender import MOST_OVERHEAD, Contender
 from evaluator.devices.base import Round, RoundPlan
 from evaluator.errors import Rejection
@@ -130,6 +130,7 @@ class Bench:
             if found is not None:
                 raise found
         buffers.hold(self._rounds, self.contenders, self._plans[0])
+        unseen.hold(self._rounds, self.contenders, self._plans[0], self.official_log_ratios)
         saved = single_calls.doubted(self._rounds, self.contenders, self.official_log_ratios)
         own_loops.refuse(self._rounds, [c for c in self.contenders if c.name in saved], self._plans[-1])
         single_calls.hold(self._rounds, self.contenders, saved)
@@ -316,6 +317,7 @@ class Bench:
                 "bytes_moved": self.bytes_moved,
                 "attainable_share": None if floor_us is None else round(floor_us / one.official_us(), 4),
                 "single_calls": one.singly,
+                "unseen_draws": one.unseen,
                 "pairs": self.pairs,
                 "discarded_pairs": self.discarded,
                 "harness_share": round(self.resolution(name), 4),

@@ -72,7 +72,10 @@ class FirstReplays:
     def repeated(self, count: int) -> None:
         self._number = 0
 
-    def plain(self, count: int) -> None:
+    def drawable(self, count: int) -> int:
+        return count
+
+    def unseen(self, count: int) -> None:
         self._number += 1
         self.ran.clear()
 
