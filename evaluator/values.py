@@ -18,6 +18,7 @@ from evaluator.child.cpu_device import FRESH_BYTE
 
 Tensors = tuple[torch.Tensor, ...]
 Thing = TypeVar("Thing")
+_AT_ENDS = 0.25  # of the rows
 _ROWS_APART = 3  # from one input to another, of which some are flat
 _HALVES, _GRID, _FEW_ON_GRID = 1 / 16, 64.0, 0.01  # of the elements; a 64th
 _MOST_EXCHANGED = 1 << 16  # elements: picking more takes long
@@ -193,13 +194,18 @@ def _denormal(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 def _one_large(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """One element of every row so large that exp of it overflows: a softmax must take the maximum off."""
+    """One element of every row so large that exp of it overflows: a softmax must take the maximum off. Of many rows it
+    is the first or the last one: what is measured from there is far off."""
     changed = tensor.clone()
     if tensor.ndim == 0:
         return changed.fill_(90.0)
     rows = changed.reshape(-1, tensor.shape[-1])
     own = on_device(generator, tensor.device)
-    rows.scatter_(1, torch.randint(tensor.shape[-1], (len(rows), 1), generator=own, device=tensor.device), 100.0)
+    where = torch.randint(tensor.shape[-1], (len(rows), 1), generator=own, device=tensor.device)
+    coin = torch.rand((len(rows), 1), generator=own, device=tensor.device)
+    where[coin < _AT_ENDS] = tensor.shape[-1] - 1
+    where[coin < _AT_ENDS / 2] = 0
+    rows.scatter_(1, where, 100.0)
     return rows.reshape(tensor.shape)
 
 

@@ -121,7 +121,7 @@ def lifting(mode: LiftMode) -> Iterator[LiftMode]:
     fused = torch._C._get_mkldnn_enabled()
     torch._C._set_mkldnn_enabled(False)
     try:
-        with _without_fused_attention(), mode, _Attention(mode):
+        with _without_fused_attention(), mode, _Compared(mode):
             yield mode
     finally:
         torch._C._set_mkldnn_enabled(fused)
@@ -152,9 +152,17 @@ def _without_fused_attention() -> Iterator[None]:
             switch(before)
 
 
-class _Attention(TorchFunctionMode):
-    """Attention compares its inputs' dtypes before any operation is dispatched: a call's own tensors, which are lifted
-    where they are used, beside what was computed of others."""
+_COMPARING = frozenset(
+    {
+        nn.functional.scaled_dot_product_attention, torch.conv1d, torch.conv2d, torch.conv3d, torch.bilinear,
+        torch.prelu, torch.Tensor.prelu, torch.inner, torch.Tensor.inner, torch.tensordot, torch.linalg.multi_dot,
+    }
+)  # fmt: skip
+
+
+class _Compared(TorchFunctionMode):
+    """Some functions compare the dtypes of what they are given before any operation is dispatched: a call's own tensors
+    and parameters, which are lifted where they are used, beside what was computed of others."""
 
     def __init__(self, mode: Lift) -> None:
         super().__init__()
@@ -162,7 +170,7 @@ class _Attention(TorchFunctionMode):
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func is torch.nn.functional.scaled_dot_product_attention:
+        if func in _COMPARING:
             with _disable_current_modes():
                 args, kwargs = _each(self._mode.lifted, args), _each(self._mode.lifted, kwargs)
         return func(*args, **kwargs)

@@ -113,3 +113,30 @@ def test_reinterpreting_bits_cannot_be_lifted() -> None:
 def test_widened_leaves_integers_alone() -> None:
     assert widened(torch.arange(2)).dtype == torch.int64
     assert math.isclose(widened(torch.tensor(0.1)).item(), 0.10000000149011612)
+
+
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float16])
+@pytest.mark.parametrize(
+    ("function", "shapes"),
+    [
+        (torch.conv1d, [(2, 4, 8), (6, 4, 3), (6,)]),
+        (torch.conv2d, [(2, 4, 8, 8), (6, 4, 3, 3), (6,)]),
+        (torch.conv3d, [(2, 4, 8, 8, 8), (6, 4, 3, 3, 3), (6,)]),
+        (torch.nn.functional.bilinear, [(4, 8), (4, 6), (5, 8, 6), (5,)]),
+        (torch.prelu, [(4, 8), (8,)]),
+        (torch.Tensor.prelu, [(4, 8), (8,)]),
+        (torch.inner, [(3, 8), (4, 8)]),
+        (torch.Tensor.inner, [(3, 8), (4, 8)]),
+        (lambda x, y: torch.tensordot(x, y, 1), [(4, 8), (8, 5)]),
+        (lambda x, y: torch.linalg.multi_dot([x, y, x]), [(8, 8), (8, 8)]),
+    ],
+)
+def test_what_was_computed_meets_parameters_that_are_as_narrow_as_ever(
+    function: Callable[..., torch.Tensor], shapes: list[tuple[int, ...]], dtype: torch.dtype
+) -> None:
+    """A convolution with a bias behind any other operation had not been lifted."""
+    first, *others = [torch.randn(shape).to(dtype) for shape in shapes]
+    found = lifted(lambda x, *rest: function(x * 1.1, *rest), first, *others)
+    wide = function(first.double() * 1.1, *(other.double() for other in others))
+    assert found.dtype is torch.float64
+    assert torch.allclose(found, wide, rtol=1e-12, atol=1e-12)
