@@ -1,0 +1,109 @@
+"""Who finds answers again where integers come again is timed where they do not."""
+
+from __future__ import annotations
+
+import math
+from types import SimpleNamespace
+from typing import Any, cast
+
+import pytest
+import torch
+
+from evaluator import unseen
+from evaluator.contender import Contender
+from evaluator.devices.base import Round, RoundPlan
+from evaluator.fresh import Fresh
+from evaluator.inputs import Inputs
+from evaluator.judge import Judge
+from evaluator.oracle import Oracle
+from evaluator.problem import read_problem
+from evaluator.subject import Subject
+
+PLAN = RoundPlan(calls=40)
+DRAWABLE = 10
+
+
+def contender(name: str, call_us: float) -> Contender:
+    made = Contender(name, cast("Subject", None), name != "eager", {})
+    made.samples = {40: [call_us] * 3, 64: [call_us] * 3}
+    return made
+
+
+class Stand:
+    """Stands for Rounds; `unseen_us` is what a call takes by whose it is, where its integers are new."""
+
+    def __init__(self, unseen_us: dict[str, float], *, recurs: bool = True) -> None:
+        self.unseen_us, self.ran = unseen_us, []  # type: ignore[var-annotated]
+        self.inputs = SimpleNamespace(recurs=recurs, shuffled=list)
+        self.overhead_us: dict[int, float] = {}
+        self.verifier = SimpleNamespace(verify=lambda run: None)
+
+    def drawable(self, count: int) -> int:
+        return min(count, DRAWABLE)
+
+    def unseen(self, count: int) -> Fresh:
+        return Fresh([()] * count, [None] * count, frozenset(), None)
+
+    repeated = unseen
+
+    def measure_null(self, fresh: Fresh, plan: RoundPlan, times: int) -> None:
+        self.overhead_us[plan.executions] = 5.0
+
+    def run(self, who: Contender, fresh: Fresh, plan: RoundPlan, *, read: int = 0) -> Round:
+        self.ran.append(who.name)
+        return Round(plan=plan, wall_us=5.0 + plan.calls * self.unseen_us[who.name], replies=[], outputs=[])
+
+
+def held(rounds: Stand, *contenders: Contender, plan: RoundPlan = PLAN) -> None:
+    def log_ratios(over: str, under: str) -> list[float]:
+        times = {c.name: c.official_us() for c in contenders}
+        return [math.log(times[over] / times[under])] * 4
+
+    unseen.hold(cast("Any", rounds), contenders, plan, log_ratios)
+
+
+def test_what_is_found_again_is_taken_back() -> None:
+    eager, cheat = contender("eager", 100.0), contender("candidate", 10.0)
+    held(Stand({"eager": 100.0, "candidate": 80.0}), eager, cheat)
+    assert eager.official_us() / cheat.official_us() == pytest.approx(1.25 * (1 + unseen._MARGIN), rel=0.01)
+    assert cheat.unseen["ratio"] == pytest.approx(1.25, rel=0.01)
+    assert cheat.unseen["taken_for_slower"] == pytest.approx(10 / 1.375, rel=0.01)
+    assert eager.unseen == {}
+
+
+@pytest.mark.parametrize("unseen_us", [50.0, 54.0, 30.0])
+def test_an_honest_kernel_keeps_its_times(unseen_us: float) -> None:
+    eager, honest = contender("eager", 100.0), contender("candidate", 50.0)
+    held(Stand({"eager": 100.0, "candidate": unseen_us}), eager, honest)
+    assert honest.official_us() == 50.0
+    assert honest.unseen["taken_for_slower"] == 1.0
+
+
+@pytest.mark.parametrize(
+    "how", [{"recurs": False}, {"call_us": 95.0}, {"plan": RoundPlan(calls=40, replays=2)}, {"alone": True}]
+)
+def test_nobody_is_looked_at_without_need(how: dict[str, Any]) -> None:
+    """Every call has a draw of its own; it is hardly faster; first replays tell; nobody is there to compare with."""
+    both = [contender("eager", 100.0), contender("candidate", how.get("call_us", 50.0))]
+    rounds = Stand({"eager": 100.0, "candidate": 100.0}, recurs=how.get("recurs", True))
+    held(rounds, *both[how.get("alone", False) :], plan=how.get("plan", PLAN))
+    assert rounds.ran == []
+    assert both[1].unseen == {}
+
+
+def test_it_is_known_whether_integers_came_again(judge: Judge) -> None:
+    source = (
+        "import torch\ndef reference(x):\n    return x * 2\n"
+        "def get_inputs():\n    return [torch.randint(0, 10**6, (50,))]\n"
+    )
+    problem = read_problem(source, "unseen")
+    with judge.room.reference(problem) as child:
+        made = Inputs(Oracle(problem, child, {}, torch.Generator().manual_seed(3)))
+        made._draw_s = 1e-5
+        made.calls(8, {})
+        assert not made.recurs
+        made._draw_s = 10.0
+        made.calls(8, {})
+        assert made.recurs
+        calls, _ = made.calls(8, {}, math.inf)
+    assert len({tuple(sorted(x.tolist())) for (x,) in calls}) > 6  # a twin has its neighbour's
