@@ -13,7 +13,7 @@ from evaluator.child.spec import LayoutError
 from evaluator.clockwork import Clockwork
 from evaluator.devices.rates import matmul_gflops
 from evaluator.errors import ChildError, ChildFault, ChildTimeout, EvaluatorError, Rejection
-from evaluator.expected import TELLS_NOTHING, Expected
+from evaluator.expected import FIXED_SHAPES, SHAPES_DEPEND, TELLS_NOTHING, Expected
 from evaluator.judge import Judge, secret_generator
 from evaluator.limits import Limit, Target, rule_for
 from evaluator.oracle import Oracle
@@ -143,12 +143,9 @@ def _try_workload(
 
 def _check_shapes(expected: Sequence[Expected], workload: Workload) -> None:
     """A kernel is told the shapes of its outputs by those of its inputs."""
-    first, second = ([list(target.reference.shape) for target in one.targets] for one in expected)
+    first, second = (one.shapes for one in expected)
     if first != second:
-        raise _Refused(
-            f"on workload {workload.name} the shapes of outputs depend on the inputs' values ({first} and {second}): "
-            "return tensors of fixed shapes, a mask in place of nonzero() or unique(), for example"
-        )
+        raise _Refused(f"on workload {workload.name} {SHAPES_DEPEND} ({first} and {second}): {FIXED_SHAPES}")
     if expected[0].structure != expected[1].structure:
         raise _Refused(
             f"on workload {workload.name} forward returns something besides tensors that depends on the inputs' values "

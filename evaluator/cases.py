@@ -6,14 +6,14 @@ import operator
 from collections import OrderedDict
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
+from typing import Any, NoReturn
 
 import torch
 
 from evaluator import constants, layouts, padding, singled_out, structure, values
 from evaluator.child.spec import LayoutError
 from evaluator.errors import ChildError, ChildFault, LosesDevice, Rejection
-from evaluator.expected import TELLS_NOTHING, Expected
+from evaluator.expected import FIXED_SHAPES, SHAPES_DEPEND, TELLS_NOTHING, Expected
 from evaluator.oracle import Oracle
 from evaluator.sizes import Sizes
 from evaluator.subject import Subject
@@ -172,13 +172,20 @@ class _Maker:
         return [Case(n, t, e, i, counts=_tell(n, e)) for i, ((n, t), e) in pairs]
 
     def _tells(self, named: Sequence[tuple[str, values.Tensors]], found: Sequence[Expected]) -> None:
-        """Raises Rejection where the recipe's own inputs of a workload tell nothing: then any answer would pass."""
-        if self.sizes.adversarial and not any(e.complete for (n, _), e in zip(named, found, strict=True) if n in OWN):
-            raise Rejection(
-                Verdict.INVALID_REFERENCE,
-                Stage.CORRECTNESS,
-                f"on {self.sizes.label} {TELLS_NOTHING}",
-            )
+        """Raises Rejection where the recipe's own inputs of a workload tell nothing, since any answer would pass then,
+        or decide by their values the shapes of outputs: a kernel is told these by the shapes of its inputs."""
+        if not self.sizes.adversarial:
+            return
+        own = [e for (n, _), e in zip(named, found, strict=True) if n in OWN]
+        differ = [e.shapes for e in own if e.shapes != own[0].shapes]
+        if differ:
+            shapes = "" if self.sizes.hidden else f" ({own[0].shapes} and {differ[0]})"
+            self._unusable(f"{SHAPES_DEPEND}{shapes}: {FIXED_SHAPES}")
+        if not any(e.complete for e in own):
+            self._unusable(TELLS_NOTHING)
+
+    def _unusable(self, why: str) -> NoReturn:
+        raise Rejection(Verdict.INVALID_REFERENCE, Stage.CORRECTNESS, f"on {self.sizes.label} {why}")
 
     def _sets(self, *, first: bool) -> Sequence[values.ValueSet]:
         if self.sizes.layout:

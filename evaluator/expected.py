@@ -14,6 +14,8 @@ TELLS_NOTHING = (
     "the reference is more than 5 % away from its own float64 result, so nothing can be compared with it: use inputs"
     " that it computes accurately"
 )
+SHAPES_DEPEND = "the shapes of outputs depend on the inputs' values"
+FIXED_SHAPES = "return tensors of fixed shapes, a mask in place of nonzero() or unique(), for example"
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,6 +32,11 @@ class Expected:
     @property
     def structure(self) -> str:
         return structure(self.reply)
+
+    @property
+    def shapes(self) -> list[list[int]]:
+        """Of outputs, and of inputs that the call changes."""
+        return [list(target.reference.shape) for target in self.targets]
 
     @property
     def informative(self) -> bool:

@@ -123,6 +123,31 @@ def test_a_reference_that_is_gone_is_told_so(judge: Judge, monkeypatch: pytest.M
         assert kept.take(task, candidate("C"), shown(task), reference, generator) is None
 
 
+ROWS = """
+import torch
+
+WORKLOADS = [{"name": "few", "n": 400}, {"name": "more", "n": 701}]
+
+
+class Model(torch.nn.Module):
+    def forward(self, boxes, score):
+        return boxes[score > 0] * 2
+
+
+def get_inputs(n=400):
+    return [torch.randn(n, 64), torch.randn(n)]
+"""
+
+
+def test_a_reference_whose_shapes_depend_on_values_is_refused_and_not_who_does_the_same(judge: Judge) -> None:
+    task = read_problem(ROWS, "rows")
+    same = candidate(ROWS.replace("class Model(", "class ModelNew("), head="")
+    found = judge.judge(task, same, eager_only(judge, task))
+    assert found.verdict is Verdict.INVALID_REFERENCE, found.reason
+    assert "on few the shapes of outputs depend on the inputs' values" in found.reason
+    assert "a mask in place of nonzero()" in found.reason
+
+
 SOFTMAX = """
 import torch
 
