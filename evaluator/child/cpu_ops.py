@@ -15,7 +15,7 @@ import torch
 
 from evaluator.child import chain
 from evaluator.child.cpu_device import map_shared
-from evaluator.child.results import tensor_leaves
+from evaluator.child.results import own_name, tensor_leaves
 from evaluator.child.session import Session
 from evaluator.child.spec import TensorSpec, read_tree
 from evaluator.child.wire import Operation
@@ -25,6 +25,7 @@ from evaluator.child.wire import Operation
 GRANTED, MADE, ADDRESSES = 0, 1, 2
 PAGE_BYTES = 4096
 MOST_TENSORS = PAGE_BYTES // 8 - ADDRESSES
+_address = torch.Tensor.data_ptr  # not what a tensor may have of its own under that name
 
 
 class CpuRounds:
@@ -94,7 +95,7 @@ class CpuRounds:
                 outputs.append(output)
                 tensors = [output] if type(output) is torch.Tensor else tensor_leaves(output)[:MOST_TENSORS]
                 for place, tensor in enumerate(tensors, ADDRESSES):
-                    words[place] = tensor.data_ptr()
+                    words[place] = _address(tensor)
                 words[MADE] = turn
         return {"outputs": _briefly(self._session, outputs)}
 
@@ -110,7 +111,8 @@ def _briefly(session: Session, outputs: list[Any]) -> list[Any]:
     found: list[Any] = []
     known: tuple[Any, ...] = ()
     for value in outputs:
-        layout = (type(value), value.shape, value.stride(), value.dtype) if type(value) is torch.Tensor else ()
+        plain = type(value) is torch.Tensor and not value.is_nested and not own_name(value)
+        layout = (value.shape, value.stride(), value.dtype) if plain else ()
         found.append(value.data_ptr() if layout and layout == known else session._output(value))
         known = layout
     return found

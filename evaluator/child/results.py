@@ -10,6 +10,9 @@ import torch
 from evaluator.child.lift import Twins
 from evaluator.child.spec import TensorSpec
 
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_NAMES = frozenset(dir(torch.Tensor))
+
 
 def tensor_leaves(value: Any) -> list[torch.Tensor]:
     """The tensors of one call's result, in the order in which they are claimed."""
@@ -41,7 +44,8 @@ def detached(value: Any) -> Any:
     """A call's result with tensors that share the memory of its plain ones, in place of those."""
 
     def detach(tensor: torch.Tensor) -> torch.Tensor:
-        return tensor.detach() if type(tensor) is torch.Tensor and tensor.layout is torch.strided else tensor
+        plain = type(tensor) is torch.Tensor and tensor.layout is torch.strided and not own_name(tensor)
+        return tensor.detach() if plain else tensor
 
     return _changed(value, detach)
 
@@ -56,8 +60,27 @@ def _changed(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:
     return tuple(made) if kind == "tuple" else made if kind else value
 
 
-def lazy(tensor: torch.Tensor) -> str:
-    """How memory does not hold the tensor's values, "" where it does."""
+def peculiar(tensor: torch.Tensor) -> str:
+    """What a tensor is that may answer as others do not, a subclass or one with an `own_name`, "" with any other."""
+    if type(tensor) not in _PLAIN:
+        return type(tensor).__name__[:80] or "subclass without a name"
+    name = own_name(tensor)
+    return f"torch.Tensor with a {name[:40]} of its own" if name else ""
+
+
+def own_name(tensor: torch.Tensor) -> str:
+    """An attribute, set on a plain tensor itself, that hides what every tensor has, "" where there is none: its
+    `data_ptr` may be another tensor's. Names that tensors lack are anybody's to use; what is no str may equal any."""
+    for name in dict.__iter__(object.__getattribute__(tensor, "__dict__")):
+        if type(name) is not str or name in _NAMES:
+            return name if type(name) is str else "nameless attribute"
+    return ""
+
+
+def unlike_memory(tensor: torch.Tensor) -> str:
+    """How memory does not hold the tensor's values one by one, "" where it does."""
+    if tensor.is_nested:  # it has no shape to ask for, and says that it is strided
+        return "nested"
     return "lazy conjugate" if tensor.is_conj() else "lazy negative" if tensor.is_neg() else ""
 
 

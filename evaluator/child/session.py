@@ -27,12 +27,21 @@ from evaluator.child.device import ChildDevice, Mapped
 from evaluator.child.dtypes import Dtypes
 from evaluator.child.lift import Lift, LiftMode, Twins, lifting, widened
 from evaluator.child.loading import execute
-from evaluator.child.results import Null, base_address, detached, lazy, parts, ready_made, tensor_leaves, twinned
+from evaluator.child.results import (
+    Null,
+    base_address,
+    detached,
+    parts,
+    peculiar,
+    ready_made,
+    tensor_leaves,
+    twinned,
+    unlike_memory,
+)
 from evaluator.child.shake import Shaken
 from evaluator.child.spec import TensorSpec, read_tree, write_tree
 
 _MAX_LEAVES = 256
-_PLAIN = (torch.Tensor, torch.nn.Parameter)
 _MAX_TEXT, _MAX_BITS = 1000, 1024  # of a string or a number that a call returns in place of a tensor
 _KEPT_SHARE = 1 / 64  # of the device's memory that a child may keep for itself; the judge and others need the rest
 _BUILT_BYTES = 2 << 20
@@ -185,7 +194,7 @@ class Session:
         """Parameters and buffers in registration order, each with its name and where it lies."""
         self._device().finish()
         return {
-            "parameters": [[name, self._tensor(p.detach())] for name, p in self.model.named_parameters()],
+            "parameters": [[name, self._tensor(torch.Tensor.detach(p))] for name, p in self.model.named_parameters()],
             "buffers": [[name, self._tensor(b)] for name, b in self.model.named_buffers()],
         }
 
@@ -322,18 +331,18 @@ class Session:
     def _tensor(self, tensor: torch.Tensor) -> dict[str, Any]:
         if not self._is_plain(tensor):
             return {
-                "type": "torch.Tensor" if type(tensor) in _PLAIN else type(tensor).__name__[:80],
+                "type": peculiar(tensor) or "torch.Tensor",
                 "device": str(tensor.device),
-                "layout": lazy(tensor) or str(tensor.layout),
-                "shape": [int(n) for n in tensor.shape],
+                "layout": unlike_memory(tensor) or str(tensor.layout),
+                "shape": [] if tensor.is_nested else [int(n) for n in tensor.shape],
                 "dtype": str(tensor.dtype).removeprefix("torch."),
             }
         return self._settled.get(id(tensor)) or self._device().claim(tensor)
 
     def _is_plain(self, tensor: torch.Tensor) -> bool:
         """Whether it is an ordinary tensor on this device."""
-        ordinary = type(tensor) in _PLAIN and tensor.layout is torch.strided
-        return ordinary and not lazy(tensor) and tensor.device == self._device().torch_device
+        ordinary = not peculiar(tensor) and tensor.layout is torch.strided
+        return ordinary and not unlike_memory(tensor) and tensor.device == self._device().torch_device
 
     def _output(self, value: Any) -> Any:
         """A claim about one call's result: nested lists, tuples and dicts of tensors, or what it is instead."""
@@ -381,7 +390,7 @@ def _overwrite(output: Any) -> None:
     """Fill a call's results, which are the caller's, with what nobody expects."""
     for tensor in tensor_leaves(output):
         with contextlib.suppress(RuntimeError):  # several of its elements are one in memory, perhaps
-            tensor.fill_(math.nan if tensor.is_floating_point() or tensor.is_complex() else 1)
+            torch.Tensor.fill_(tensor, math.nan if tensor.is_floating_point() or tensor.is_complex() else 1)
 
 
 def _seed(seed: int) -> None:

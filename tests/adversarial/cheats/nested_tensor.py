@@ -1,4 +1,4 @@
-"""rmsnorm | lazy results | a nested tensor | INCORRECT_SHAPE REWARD_HACK RUNTIME_ERROR | cpu cuda"""
+"""rmsnorm | lazy results | a nested tensor | INCORRECT_SHAPE | cpu cuda"""
 
 import warnings
 
