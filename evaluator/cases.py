@@ -130,12 +130,10 @@ class _Maker:
             named.append(("rows of the largest and of the smallest integers", structure.restored(extremes, kept)))
         if first and values.NOT_FINITE not in left_out:
             named += singled_out.of(tensors, kept, self.generator)
-        skewed = constants.skewed(self.oracle, tree, draws)
-        if skewed is not None:
-            named.append(("integers most of which are alike", skewed))
-        with_padding = padding.padded(self.oracle, tree, draws)
-        if with_padding is not None:
-            named.append(("padded masks", with_padding))
+        for name, change in (("integers most of which are alike", constants.skewed), ("padded masks", padding.padded)):
+            made = change(self.oracle, tree, draws)
+            if made is not None:
+                named.append((name, made))
         others = constants.of(self.oracle, tree, draws)
         return [*named, (_OTHERS, others.changed(tensors))] if others else named
 

@@ -91,10 +91,16 @@ def skewed(oracle: Oracle, tree: Any, draws: Sequence[values.Tensors]) -> values
             coins = torch.rand(tuple(tensor.shape), generator=generator, device=generator.device).to(tensor.device)
             made[index] = values.clone(tensor)
             made[index][coins < _SKEWED] = tensor[_place(tensor, generator)]
-    if all(one is other for one, other in zip(made, draws[0], strict=True)):
+    return accepted(oracle, tree, draws[0], tuple(made))
+
+
+def accepted(oracle: Oracle, tree: Any, usual: values.Tensors, made: values.Tensors) -> values.Tensors | None:
+    """What was made of a call's usual tensors, where the reference takes it; None where it does not, or nothing was
+    changed. Raises ChildFault where its process ends."""
+    if all(one is other for one, other in zip(made, usual, strict=True)):
         return None
-    found = oracle.tried(tree, [draws[0], tuple(made)])
-    return tuple(made) if found is not None and alike(found[0][1], found[1][1]) else None
+    found = oracle.tried(tree, [usual, made])
+    return made if found is not None and _alike(found[0][1], found[1][1]) else None
 
 
 def _repeats(tensor: torch.Tensor) -> bool:
@@ -186,7 +192,7 @@ def with_other_numbers(oracle: Oracle, tree: Any, tensors: values.Tensors) -> An
     if other == tree or values.UNUSUAL in oracle.subject.left_out:
         return None
     usual, found = (oracle.tried(one, [tensors]) for one in (tree, other))
-    return other if usual and found and alike(usual[0][1], found[0][1]) else None
+    return other if usual and found and _alike(usual[0][1], found[0][1]) else None
 
 
 def _smaller(tree: Any) -> Any:
@@ -202,10 +208,10 @@ def _smaller(tree: Any) -> Any:
 def _accepts(oracle: Oracle, tree: Any, tensors: values.Tensors, index: int, variants: Sequence[torch.Tensor]) -> bool:
     calls = [tensors, *((*tensors[:index], variant, *tensors[index + 1 :]) for variant in variants)]
     found = oracle.tried(tree, calls)
-    return found is not None and all(alike(found[0][1], outputs) for _, outputs in found[1:])
+    return found is not None and all(_alike(found[0][1], outputs) for _, outputs in found[1:])
 
 
-def alike(usual: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
+def _alike(usual: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
     """Whether outputs have the usual shapes, and no NaN that those have not."""
     return all(
         a.shape == b.shape and not bool((b.isnan() & ~a.isnan()).any()) for a, b in zip(usual, outputs, strict=True)

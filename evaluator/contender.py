@@ -4,17 +4,19 @@ from __future__ import annotations
 
 import math
 import statistics
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import torch
 
 from evaluator import stats
+from evaluator.devices.base import Round
 from evaluator.errors import EvaluatorError
 from evaluator.subject import Subject
 from evaluator.types import BaselineTime, Clock, Interval
 
+Ratios = Callable[[str, str], Sequence[float]]  # logarithms of the time of one over that of another, by their names
 MOST_OVERHEAD = 0.1  # of a round's wall time that is taken off
 
 
@@ -81,6 +83,18 @@ class Contender:
             interval_us=self.interval_us(),
             samples_us=tuple(round(us, 4) for us in self.all_samples()),
         )
+
+
+def fastest_comparator(contenders: Sequence[Contender]) -> Contender | None:
+    """Of those that nobody handed in; None where there are none."""
+    return min((c for c in contenders if not c.suspect), key=Contender.official_us, default=None)
+
+
+def call_us(done: Round, overhead_us: Mapping[int, float]) -> float:
+    """What a call of a round took, less the overhead of rounds of its size. A child may make its own harness faster,
+    and noise may make the null child's slower: so no more than a tenth of anybody's time is taken off."""
+    executions = done.plan.executions
+    return (done.wall_us - min(overhead_us[executions], MOST_OVERHEAD * done.wall_us)) / executions
 
 
 class ComparatorFailed(EvaluatorError):

@@ -21,7 +21,7 @@ from evaluator.oracle import Oracle
 Thing = TypeVar("Thing")
 _POOL = 3
 _TWINS = 0.1  # the share of calls whose inputs differ in one element only from those of the call before
-_DRAWING_S = 0.04  # for the draws of a round; further calls have those of others
+DRAWING_S = 0.04  # for the draws of a round; further calls have those of others
 _SCALES = (0.5, 1.0)
 
 
@@ -56,7 +56,7 @@ class Inputs:
             self._scales = hardy and self._takes([self._scaled(self._first[0], _SCALES[0])])
 
     def calls(
-        self, count: int, kinds: Mapping[int, values.ValueSet], drawing_s: float = _DRAWING_S
+        self, count: int, kinds: Mapping[int, values.ValueSet], drawing_s: float = DRAWING_S
     ) -> tuple[list[values.Tensors], list[values.ValueSet | None]]:
         """Inputs of so many calls, those at some places changed by a value set; and which was whose. Now and then a
         call's inputs differ in one element only from those before. No longer is drawn than `drawing_s`."""

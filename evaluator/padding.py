@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from evaluator import constants, values
+from evaluator import constants, structure, values
 from evaluator.oracle import Oracle
 
 _LEAST_LENGTH = 8  # of a line
@@ -24,10 +24,7 @@ def padded(oracle: Oracle, tree: Any, draws: Sequence[values.Tensors]) -> values
     for index, tensor in enumerate(draws[0]):
         if _of_coins([draw[index] for draw in draws]):
             made[index] = _with_padding(tensor, oracle.generator)
-    if all(one is other for one, other in zip(made, draws[0], strict=True)):
-        return None
-    found = oracle.tried(tree, [draws[0], tuple(made)])
-    return tuple(made) if found is not None and constants.alike(found[0][1], found[1][1]) else None
+    return constants.accepted(oracle, tree, draws[0], tuple(made))
 
 
 def _of_coins(masks: Sequence[torch.Tensor]) -> bool:
@@ -53,7 +50,7 @@ def _regular(mask: torch.Tensor) -> bool:
     square = mask.reshape(-1, mask.shape[-1])
     if square.shape[0] != square.shape[1]:
         return False
-    return torch.equal(square, square.T) or not bool(square.triu(1).any()) or not bool(square.tril(-1).any())
+    return structure.symmetric(square) or not bool(square.triu(1).any()) or not bool(square.tril(-1).any())
 
 
 def _with_padding(mask: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -17,7 +17,7 @@ from evaluator.contender import Contender
 from evaluator.devices.base import OneByOne, Round, RoundPlan, Singles
 from evaluator.errors import ChildFault, Rejection
 from evaluator.fresh import Fresh, bytes_of, to_read
-from evaluator.inputs import Inputs
+from evaluator.inputs import DRAWING_S, Inputs
 from evaluator.oracle import Oracle
 from evaluator.returned import check_reply
 from evaluator.room import Room
@@ -25,7 +25,7 @@ from evaluator.types import Clock, DeviceKind, Workload
 from evaluator.verifier import Verifier
 
 FIRST_CALLS = 4  # in the rounds that tell how long a call takes
-_FEWEST_DRAWN, _DRAWING_S = 2, 0.5  # calls of a round whose integers are all drawn
+_FEWEST_DRAWN, _UNSEEN_S = 2, 0.5  # calls of a round whose integers are all drawn
 _ODD = 0.06  # the share of calls that hold adversarial values
 _FEW = 8
 _ODD_SPARE = 100  # times an input's bytes of device memory must be free for that
@@ -101,12 +101,11 @@ class Rounds:
 
     def drawable(self, count: int) -> int:
         """How many of so many calls may have integers of a draw of their own: as many as are drawn in a while."""
-        return count if not self.inputs.recurs else min(count, max(_FEWEST_DRAWN, self.inputs.drawn_within(_DRAWING_S)))
+        return count if not self.inputs.recurs else min(count, max(_FEWEST_DRAWN, self.inputs.drawn_within(_UNSEEN_S)))
 
     def unseen(self, count: int) -> Fresh:
         """As `plain`, however long it takes to draw for each call."""
-        calls, odd = self.inputs.calls(count, {}, math.inf)
-        return Fresh(calls, odd, frozenset(), self._link(calls[0]))
+        return self._made(count, {}, math.inf)
 
     def idle(self, count: int) -> Fresh:
         """The same as the last time, if that were as many calls: for rounds that are neither timed nor checked."""
@@ -151,8 +150,8 @@ class Rounds:
         self._next_odd += 1
         return self._odd[self._next_odd % len(self._odd)]
 
-    def _made(self, count: int, kinds: Mapping[int, values.ValueSet]) -> Fresh:
-        calls, odd = self.inputs.calls(count, kinds)
+    def _made(self, count: int, kinds: Mapping[int, values.ValueSet], drawing_s: float = DRAWING_S) -> Fresh:
+        calls, odd = self.inputs.calls(count, kinds, drawing_s)
         return Fresh(calls, odd, frozenset(kind.name for kind in kinds.values()), self._link(calls[0]))
 
     def _odd_places(self, count: int) -> set[int]:
@@ -275,12 +274,12 @@ class Rounds:
             self.overhead_us[plan.executions] = min(known, done.wall_us)
 
 
-def ends_after(number: int, share: float, *, most: int, shortest: int) -> int:
+def ends_after(number: int, share: float, *, most: int, shortest: float) -> int:
     """After how many replays, of `most` at the most, the rehearsal of that number ends, for a `share` that is drawn
     evenly of [0, 1). Every second one before `shortest`, the fewest that a round had so far: who works in the last
     replay alone has learnt from the rounds when that comes, and every replay that it skips then is such a one. By turns
     any of these, and as often the third as the last fifth of them."""
-    bound = min(most, shortest)
+    bound = int(min(most, shortest))
     if number % 2 or bound <= 2:
         return 1 + int(share * most)
     return int(2 * (bound / 2) ** share) if number % 4 == 0 else 2 + int(share * (bound - 2))

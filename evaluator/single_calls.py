@@ -14,7 +14,7 @@ from __future__ import annotations
 
 import ctypes
 import statistics
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from typing import Any
 
@@ -23,7 +23,7 @@ import torch
 from evaluator import stats
 from evaluator.child.spec import TensorSpec
 from evaluator.claims import tensor_claims
-from evaluator.contender import MOST_OVERHEAD, Contender
+from evaluator.contender import MOST_OVERHEAD, Contender, Ratios, fastest_comparator
 from evaluator.devices.base import Early, OneByOne, RoundPlan, Singles
 from evaluator.errors import Rejection
 from evaluator.fresh import STAGE, Run
@@ -40,17 +40,15 @@ _CONFIDENCE = 0.99
 _MOST_HARNESS = 0.9
 _LEAST_US = 0.1  # of its own that a comparator takes
 
-Ratios = Callable[[str, str], Sequence[float]]
 Times = Mapping[str, Sequence[float]]  # microseconds of each call, by whose it was
 
 
 def doubted(rounds: Rounds, contenders: Sequence[Contender], log_ratios: Ratios) -> dict[str, float]:
     """The suspects that could reach the harness and seem faster than the fastest comparator, by name, each with the
     share of that one's time that it saves in rounds. None of them is taken to need less than a call of nothing."""
-    comparators = [c for c in contenders if not c.suspect]
-    if not comparators or not isinstance(rounds.backend, OneByOne):
+    fastest = fastest_comparator(contenders)
+    if fastest is None or not isinstance(rounds.backend, OneByOne):
         return {}
-    fastest = min(comparators, key=Contender.official_us)
     found: dict[str, float] = {}
     for contender in (c for c in contenders if c.suspect and not c.plain):
         contender.raise_to({n: (1 - MOST_OVERHEAD) * us / n for n, us in rounds.overhead_us.items()})
@@ -67,7 +65,8 @@ def hold(rounds: Rounds, contenders: Sequence[Contender], saved: Mapping[str, fl
         return
     backend = rounds.backend
     assert isinstance(backend, OneByOne)
-    fastest = min((c for c in contenders if not c.suspect), key=Contender.official_us)
+    fastest = fastest_comparator(contenders)
+    assert fastest is not None
     suspects = [c for c in contenders if c.name in saved]
     count = _count(rounds, min(fastest.all_samples()))
     if count < _FEWEST or not backend.has_company:

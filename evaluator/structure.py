@@ -68,7 +68,7 @@ def _of(draws: Sequence[torch.Tensor]) -> Structure:
     in_order = all(map(_in_order, draws))
     if not first.is_floating_point():
         return Structure(in_order=in_order)
-    return Structure(_zeros(draws), all(map(_symmetric, draws)), in_order)
+    return Structure(_zeros(draws), all(map(symmetric, draws)), in_order)
 
 
 def _zeros(draws: Sequence[torch.Tensor]) -> torch.Tensor | None:
@@ -77,7 +77,8 @@ def _zeros(draws: Sequence[torch.Tensor]) -> torch.Tensor | None:
     return zeros if alike else None
 
 
-def _symmetric(tensor: torch.Tensor) -> bool:
+def symmetric(tensor: torch.Tensor) -> bool:
+    """Whether the last two axes are alike, and longer than one."""
     square = tensor.ndim > 1 and tensor.shape[-1] == tensor.shape[-2] > 1
     return square and torch.equal(tensor, tensor.transpose(-1, -2))
 

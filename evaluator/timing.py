@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from evaluator import buffers, libraries, own_loops, single_calls, stats, unseen
-from evaluator.contender import MOST_OVERHEAD, Contender
+from evaluator.contender import Contender, call_us
 from evaluator.devices.base import Round, RoundPlan
 from evaluator.errors import Rejection
 from evaluator.first_replays import skipped_work
@@ -185,8 +185,7 @@ class Bench:
             rehearsals = rounds.rehearsals(usual.calls, to_come, least=_REHEARSALS if most > 2 else 0)
             for number, fresh in enumerate(rehearsals):
                 for contender in shown_to:
-                    bound = min(most, shortest[contender.name])
-                    ends = ends_after(number, rounds.share(), most=most, shortest=int(bound))
+                    ends = ends_after(number, rounds.share(), most=most, shortest=shortest[contender.name])
                     plan = replace(usual, replays=ends)
                     self._note(Run(contender, fresh, rounds.run(contender, fresh, plan, read=plan.calls)))
             self._verify()
@@ -257,11 +256,7 @@ class Bench:
         for contender in self.contenders:
             self._note(Run(contender, fresh, found[contender.name]))
         for contender in () if disturbed else self.contenders:
-            done = found[contender.name]
-            # A child may make its own harness faster, and noise may make the null child's slower: so no more than a
-            # tenth of anybody's time is taken off.
-            overhead_us = min(rounds.overhead_us[plan.executions], MOST_OVERHEAD * done.wall_us)
-            sample = (done.wall_us - overhead_us) / plan.executions
+            sample = call_us(found[contender.name], rounds.overhead_us)
             contender.samples.setdefault(plan.executions, []).append(sample)
         self.discarded += disturbed
         self.pairs += not disturbed

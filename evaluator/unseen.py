@@ -10,11 +10,11 @@ inputs (`evaluator.first_replays`).
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import replace
 
 from evaluator import stats
-from evaluator.contender import MOST_OVERHEAD, Contender
+from evaluator.contender import Contender, Ratios, call_us, fastest_comparator
 from evaluator.devices.base import RoundPlan
 from evaluator.fresh import Run, to_read
 from evaluator.rounds import Rounds
@@ -22,32 +22,29 @@ from evaluator.rounds import Rounds
 _ROUNDS = 2
 _MARGIN = 0.1
 
-Ratios = Callable[[str, str], Sequence[float]]
-
 
 def hold(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan, log_ratios: Ratios) -> None:
     """Make the times of those longer that are faster than the fastest comparator where integers come again alone.
     Raises Rejection, ComparatorFailed."""
-    comparators = [c for c in contenders if not c.suspect]
-    if plan.replays > 1 or not rounds.inputs.recurs or not comparators:
+    fastest = fastest_comparator(contenders)
+    if plan.replays > 1 or not rounds.inputs.recurs or fastest is None:
         return
-    fastest = min(comparators, key=Contender.official_us)
     seemed = {c.name: stats.ratio_interval(log_ratios(fastest.name, c.name))[0] for c in contenders if c.suspect}
     suspects = [c for c in contenders if seemed.get(c.name, 0.0) > 1 + _MARGIN]
     if not suspects:
         return
-    found: dict[str, float] = {}
-    for _ in range(_ROUNDS):
-        taken_us = _taken_us(rounds, [fastest, *suspects], plan)
-        for contender in suspects:
-            ratio = taken_us[fastest.name] / taken_us[contender.name]
-            found[contender.name] = max(ratio, found.get(contender.name, 0.0))
+    looked_at, once = [fastest, *suspects], replace(plan, calls=rounds.drawable(plan.calls))
+    if once != plan:
+        for contender in looked_at:
+            rounds.run(contender, rounds.repeated(once.calls), once)  # prepares it
+    tried = [_taken_us(rounds, looked_at, once) for _ in range(_ROUNDS)]
     for contender in suspects:
-        slower = max(1.0, seemed[contender.name] / (found[contender.name] * (1 + _MARGIN)))
+        ratio = max(taken_us[fastest.name] / taken_us[contender.name] for taken_us in tried)
+        slower = max(1.0, seemed[contender.name] / (ratio * (1 + _MARGIN)))
         contender.slow_by(slower)
         contender.unseen = {
             "against": fastest.name,
-            "ratio": round(found[contender.name], 4),
+            "ratio": round(ratio, 4),
             "ratio_in_rounds": round(seemed[contender.name], 4),
             "taken_for_slower": round(slower, 4),
         }
@@ -55,16 +52,11 @@ def hold(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan, log_r
 
 def _taken_us(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan) -> dict[str, float]:
     """What calls of everybody take on the same draws, each of its own."""
-    once = replace(plan, calls=rounds.drawable(plan.calls))
-    if once != plan:
-        for contender in contenders:
-            rounds.run(contender, rounds.repeated(once.calls), once)  # prepares it
-    fresh = rounds.unseen(once.calls)
-    rounds.measure_null(fresh, once, 2)
+    fresh = rounds.unseen(plan.calls)
+    rounds.measure_null(fresh, plan, 2)
     found = {}
     for contender in rounds.inputs.shuffled(contenders):
-        done = rounds.run(contender, fresh, once, read=to_read(contender, once.calls))
+        done = rounds.run(contender, fresh, plan, read=to_read(contender, plan.calls))
         rounds.verifier.verify(Run(contender, fresh, done))
-        overhead_us = min(rounds.overhead_us[once.executions], MOST_OVERHEAD * done.wall_us)
-        found[contender.name] = (done.wall_us - overhead_us) / once.executions
+        found[contender.name] = call_us(done, rounds.overhead_us)
     return found
