@@ -30,7 +30,8 @@ from bench import machine
 from evaluator import values
 from evaluator.child.lift import Lift, lifting, widened
 from evaluator.child.shake import Shaken
-from evaluator.limits import Limit, Target
+from evaluator.limits import Limit
+from evaluator.target import Target
 from evaluator.types import Precision
 
 RESULTS = Path(__file__).parent / "results"

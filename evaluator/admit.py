@@ -15,11 +15,12 @@ from evaluator.devices.rates import matmul_gflops
 from evaluator.errors import ChildError, ChildFault, ChildTimeout, EvaluatorError, Rejection
 from evaluator.expected import FIXED_SHAPES, SHAPES_DEPEND, TELLS_NOTHING, Expected
 from evaluator.judge import Judge, secret_generator
-from evaluator.limits import Limit, Target, rule_for
+from evaluator.limits import Limit, rule_for
 from evaluator.oracle import Oracle
 from evaluator.returned import check_apart
 from evaluator.sizes import sizes_to_check
 from evaluator.subject import Arguments, Subject
+from evaluator.target import Target
 from evaluator.types import Admission, Domain, Problem, Stage, Verdict, Workload, WorkloadFacts
 
 _TRIES = 2

@@ -14,9 +14,10 @@ from evaluator.contender import Contender
 from evaluator.devices.base import RoundPlan
 from evaluator.errors import ChildFault, Rejection
 from evaluator.fresh import STAGE, Run
-from evaluator.limits import Limit, Target, rule_for
+from evaluator.limits import Limit, rule_for
 from evaluator.rounds import Rounds
 from evaluator.subject import Subject
+from evaluator.target import Target
 from evaluator.types import Stage, Verdict
 
 CALLS = 3

@@ -8,7 +8,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from evaluator.claims import structure, tensor_claims
-from evaluator.limits import Limit, Target
+from evaluator.limits import Limit
+from evaluator.target import Target
 
 TELLS_NOTHING = (
     "the reference is more than 5 % away from its own float64 result, so nothing can be compared with it: use inputs"
@@ -28,6 +29,7 @@ class Expected:
     targets: tuple[Target, ...]
     limits: tuple[Limit, ...]
     dtypes: tuple[str, ...]
+    changed_inputs: tuple[int, ...] = ()
 
     @property
     def structure(self) -> str:
@@ -51,7 +53,7 @@ class Expected:
     def called(self, index: int) -> str:
         """What a message says of a target."""
         returned = len(tensor_claims(self.reply))
-        return f"output {index}" if index < returned else f"changed input {index - returned + 1}"
+        return f"output {index}" if index < returned else f"input {self.changed_inputs[index - returned]}, changed"
 
     def loosened(self, slack: float) -> Expected:
         """With limits `slack` times as wide."""

@@ -15,14 +15,16 @@ from evaluator import values
 from evaluator.claims import tensor_claims
 from evaluator.errors import ChildError, LosesDevice
 from evaluator.expected import Expected
-from evaluator.limits import Limit, Target
+from evaluator.limits import Limit
 from evaluator.loaded import Loaded
 from evaluator.sizes import Sizes
 from evaluator.state import Stretch, stretched, stretched_statistics
 from evaluator.subject import Subject
+from evaluator.target import Target
 from evaluator.types import Problem
 
 _CALL_S = 30.0
+_FLOAT64 = torch.finfo(torch.float64).eps
 _TOGETHER_BYTES = 768 << 20  # of inputs that several questions are put to the reference with at once
 
 Result = tuple[Any, list[torch.Tensor]]  # what one call returned, as claimed, and its tensors
@@ -160,19 +162,22 @@ class Oracle(Loaded):
         near = [[*two] for two in zip(moved or wide, shaken, strict=True)]
         for index, rounded in self._rounded(tree, calls, how):
             near[index].append(rounded)
-        found = [self._expected(*four) for four in zip(own, wide, near, calls, strict=True)]
+        changed = self.mutated(tree)
+        found = [self._expected(*four, changed) for four in zip(own, wide, near, calls, strict=True)]
         return found, beside if beside is not None else self._own(tree, others)
 
     def _rounded(
         self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], how: Sequence[values.Rounding]
     ) -> list[tuple[int, Result]]:
         """Of calls with values on thresholds, by their index: results in which every operation rounds, up and then
-        down. What an input itself is compared with is met exactly, what is computed of it may be met or not."""
-        on_grid = [index for index, one in enumerate(how) if one.on_grid]
-        some = [calls[index] for index in on_grid]
+        down. What an input itself is compared with is met exactly, what is computed of it may be met or not. So they
+        are made of calls in float64: there the oracle rounds as the reference does, and does not tell what cancels."""
+        eps = self._eps(calls)
+        asked = [index for index, one in enumerate(how) if one.on_grid or eps == _FLOAT64]
+        some = [calls[index] for index in asked]
         found: list[tuple[int, Result]] = []
-        for shake in (self._eps(calls), -self._eps(calls)) if some else ():
-            found += zip(on_grid, self._wide(tree, some, shake, everywhere=True) or [], strict=False)
+        for shake in (eps, -eps) if some else ():
+            found += zip(asked, self._wide(tree, some, shake, everywhere=True) or [], strict=False)
         return found
 
     def again(self, tree: Any, tensors: Sequence[torch.Tensor]) -> list[Result]:
@@ -282,7 +287,7 @@ class Oracle(Loaded):
         """What sums are rounded to: float64 where anything is, else float32, in which half precisions add up, too."""
         every = (*self.parameters.values(), *self.buffers.values(), *(tensor for call in calls[:1] for tensor in call))
         wide = any(tensor.dtype is torch.float64 for tensor in every)
-        return torch.finfo(torch.float64 if wide else torch.float32).eps
+        return _FLOAT64 if wide else torch.finfo(torch.float32).eps
 
     def _expected(
         self,
@@ -290,6 +295,7 @@ class Oracle(Loaded):
         wide: Result,
         near: Sequence[Result],
         inputs: Sequence[torch.Tensor],
+        changed: tuple[int, ...],
     ) -> Expected:
         """`near` are results that an honest implementation may come as far from the right one as."""
         self.subject.give_way()
@@ -305,4 +311,4 @@ class Oracle(Loaded):
             targets.append(target)
             limits.append(limit)
         dtypes = tuple(str(claim.get("dtype")) for claim in tensor_claims(own[0]))
-        return Expected(own[0], tuple(targets), tuple(limits), dtypes)
+        return Expected(own[0], tuple(targets), tuple(limits), dtypes, changed)

@@ -86,6 +86,12 @@ def unknown(values: torch.Tensor) -> torch.Tensor | None:
     return found if 0 < int(found.sum()) < found.numel() else None
 
 
+def hopeless(values: torch.Tensor) -> torch.Tensor:
+    """Where a line along any axis holds no number at all."""
+    lost = ~torch.isfinite(values)
+    return torch.stack([lost.all(axis, keepdim=True).expand_as(lost) for axis in range(lost.ndim)] or [lost]).any(0)
+
+
 def overflowing(wide: torch.Tensor, dtype: torch.dtype) -> torch.Tensor | None:
     """Where finite numbers are infinite in a narrower type; None where none are."""
     if dtype not in _OVERFLOWING or wide.is_complex():

@@ -221,12 +221,13 @@ def _halves(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 _SWAMPED = Rounding(ulps=3, slack=100.0)
+_COARSE = Rounding(ulps=1024, slack=100.0)  # a denormal number that is multiplied by a thousandth keeps ten bits less
 LARGE = ValueSet("100 times larger", _scaled(100.0))
 BEYOND = ValueSet("thousands of millions of times larger", _beyond, in_bounds=True)
 SMALL = ValueSet("10000 times smaller", _scaled(1e-4), _SWAMPED)
 HUGE = ValueSet("thousands of times larger", _huge)
 TINY = ValueSet("scaled by 1e-20", _scaled(1e-20), _SWAMPED)
-DENORMAL = ValueSet("denormal numbers", _denormal, _SWAMPED)
+DENORMAL = ValueSet("denormal numbers", _denormal, _COARSE)
 LARGE_ONES = ValueSet("one large element in every row", _one_large)
 OFFSET = ValueSet("far from zero", _offset)
 UNLIKE_ROWS = ValueSet("rows unlike each other", _unlike_rows(1.0))

@@ -14,11 +14,11 @@ from evaluator.contender import ComparatorFailed, Contender
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.expected import Expected
 from evaluator.fresh import STAGE, Fresh, Run, to_read
-from evaluator.limits import Finding
 from evaluator.oracle import Oracle
 from evaluator.returned import check_fresh
 from evaluator.second_look import second_look
 from evaluator.subject import rejection
+from evaluator.target import Finding
 from evaluator.types import Verdict, Workload
 
 

@@ -30,7 +30,7 @@ Tensor = torch.Tensor
 
 class Shaken(Lift):  # type: ignore[no-untyped-call]
     """`Lift` whose reductions are off by `eps` times what their number of terms makes of it. Every other one is too
-    large, the others are too small. `everywhere`, so is what arithmetic gives, by `eps` itself."""
+    large, the others are too small. `everywhere`, what any arithmetic gives is off by `eps` besides."""
 
     def __init__(self, twins: dict[int, tuple[Tensor, Tensor]], eps: float, *, everywhere: bool = False) -> None:
         super().__init__(twins)
@@ -48,7 +48,8 @@ class Shaken(Lift):  # type: ignore[no-untyped-call]
         if not _is_wide(lifted):
             return made
         self._sign = -self._sign
-        return change(self, func, lifted, made)
+        made = change(self, func, lifted, made)
+        return _off(self, func, args, made) if self._everywhere and isinstance(made, Tensor) else made
 
     def product_share(self, terms: int) -> float:
         """By what share of the root of its terms' squares a sum of products is off."""

@@ -9,7 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.limits import Limit, Target
+from evaluator.limits import Limit
+from evaluator.target import Target
 from evaluator.types import Precision
 
 

@@ -9,7 +9,7 @@ import torch
 
 from evaluator.child.lift import Lift, lifting
 from evaluator.child.shake import Shaken
-from evaluator.limits import Target
+from evaluator.target import Target
 from evaluator.types import Precision
 
 EPS = torch.finfo(torch.float32).eps
