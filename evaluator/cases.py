@@ -171,11 +171,13 @@ class _Maker:
 
     def _tells(self, named: Sequence[tuple[str, values.Tensors]], found: Sequence[Expected]) -> None:
         """Raises Rejection where the recipe's own inputs of a workload tell nothing, since any answer would pass then,
-        or decide by their values the shapes of outputs: a kernel is told these by the shapes of its inputs."""
+        or where floating inputs decide by their values the shapes of outputs: a kernel is told these by the shapes of
+        its inputs."""
         if not self.sizes.adversarial:
             return
         own = [e for (n, _), e in zip(named, found, strict=True) if n in OWN]
-        differ = [e.shapes for e in own if e.shapes != own[0].shapes]
+        others = [e.shapes for (n, _), e in zip(named, found, strict=True) if n in OWN or n in _ROUNDING]
+        differ = [shapes for shapes in others if shapes != own[0].shapes]
         if differ:
             shapes = "" if self.sizes.hidden else f" ({own[0].shapes} and {differ[0]})"
             self._unusable(f"{SHAPES_DEPEND}{shapes}: {FIXED_SHAPES}")

@@ -251,3 +251,55 @@ def test_an_overflow_by_rounding_is_no_clamp() -> None:
     assert target.judge(oracle.half(), limit) is None
     assert target.judge(torch.full((2, 8), 65504.0).half(), limit) is None
     assert target.judge(torch.full((2, 8), -math.inf).half(), limit) is not None
+
+
+def test_a_complex_number_that_is_none_need_be_none_in_either_part() -> None:
+    x = torch.randn(3, 32)
+    x[1, 4] = math.inf
+    right = torch.fft.rfft(x.double())
+    target = Target(right, torch.fft.rfft(x), [x])
+    limit = target.limit(1e-7, 1e-6, torch.complex64, Precision.EXACT, None)
+    other = torch.fft.rfft(x)
+    other[1] = complex(math.inf, math.nan)
+    assert target.judge(other, limit) is None
+    other[1, 3] = complex(0.0, 1.0)
+    assert target.judge(other, limit) is not None
+    other = torch.fft.rfft(x)
+    other[2, 3] = complex(math.inf, 0.0)
+    assert target.judge(other, limit) is not None
+
+
+def test_what_a_sum_makes_of_an_infinity_is_a_matter_of_its_order_but_nan_stay_nan() -> None:
+    right = torch.full((2, 8), math.nan)
+    right[1] = 1.0
+    infinite = torch.where(right.isnan(), math.inf, right)
+    for bad, passes in ((math.inf, True), (math.nan, False)):
+        x = torch.ones(2, 8)
+        x[0, 0] = bad
+        target = Target(right.double(), right, [x])
+        found = target.judge(infinite, Limit(1e-6, 1e-6))
+        assert (found is None) is passes
+    assert found is not None
+    assert found.detail["origin"] == "input 0 holds NaN or infinities, which become something else in the reference"
+
+
+def test_numbers_are_told_in_as_many_digits_as_their_type_has() -> None:
+    right = torch.full((4,), 1 / 3, dtype=torch.float64)
+    wrong = right.clone()
+    wrong[2] += 1e-12
+    target = Target(right, right.clone())
+    found = target.judge(wrong, Limit(3e-15, 3e-14))
+    assert found is not None
+    assert found.detail["expected"] == "0.33333333333333331"
+    assert found.detail["actual"] == "0.33333333333433329"
+
+
+def test_complex_numbers_lose_and_gain_nan_by_their_parts() -> None:
+    right = torch.tensor([1 + 2j, complex(math.nan, 1.0)])
+    target = Target(right.to(torch.complex128), right)
+    actual = torch.tensor([complex(1.0, math.nan), complex(5.0, 1.0)])
+    mended = target.nan_as_reference(target.where_nan(actual))
+    assert mended.dtype is torch.complex64
+    assert mended[0] == 1 + 2j
+    assert math.isnan(mended[1].real)
+    assert mended[1].imag == 1.0
