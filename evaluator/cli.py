@@ -57,7 +57,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         problem = _read_problem(arguments.problem, arguments.domain)
         candidate = _read_candidate(arguments.candidate)
         champion = _read_candidate(arguments.champion)
-        known = _read_baseline(arguments.baseline)
+        known = _read_baseline(arguments.baseline, problem)
     except (OSError, ProblemError, SchemaError, ValueError) as error:
         print(f"error: {error}", file=sys.stderr)
         return _USAGE
@@ -180,8 +180,16 @@ def _read_candidate(path: str | None) -> Candidate | None:
     return Candidate(source=text, language=detect(text), proposer="file")
 
 
-def _read_baseline(path: str | None) -> BaselineReport | None:
-    return None if path is None else from_json(BaselineReport, json.loads(Path(path).read_text(encoding="utf-8")))
+def _read_baseline(path: str | None, problem: Problem) -> BaselineReport | None:
+    if path is None:
+        return None
+    found = from_json(BaselineReport, json.loads(Path(path).read_text(encoding="utf-8")))
+    if found.problem_hash != problem.hash:
+        raise ValueError(
+            f"{path} has the baselines of another problem, or of an earlier version of this one: make it again with"
+            " `python -m evaluator baseline --problem P.py --json B.json`"
+        )
+    return found
 
 
 def _print(result: Result, target: str | None) -> None:

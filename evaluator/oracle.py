@@ -158,7 +158,8 @@ class Oracle(Loaded):
         wide, moved, beside = self._wide_together(tree, [calls, nudged, others])
         if wide is None:  # the reference is its own oracle: how far inputs' last places move it still tells something
             wide, moved = own, self._own(tree, nudged)
-        shaken = self._wide(tree, calls, self._eps(calls)) or wide  # apart from the other, lest the two make up
+        # Apart from the other, lest the two make up.
+        shaken = self._wide(tree, calls, self._eps(calls), weights=_half(own)) or wide
         near = [[*two] for two in zip(moved or wide, shaken, strict=True)]
         for index, rounded in self._rounded(tree, calls, how):
             near[index].append(rounded)
@@ -238,7 +239,13 @@ class Oracle(Loaded):
         return found
 
     def _wide(
-        self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], shake: float = 0.0, *, everywhere: bool = False
+        self,
+        tree: Any,
+        calls: Sequence[Sequence[torch.Tensor]],
+        shake: float = 0.0,
+        *,
+        everywhere: bool = False,
+        weights: str = "",
     ) -> list[Result] | None:
         if not self.lifts:
             return None
@@ -252,6 +259,7 @@ class Oracle(Loaded):
                 lift=True,
                 shake=shake,
                 everywhere=everywhere,
+                weights=weights,
                 mutates=self.mutated(tree),
             )
         except ChildError:
@@ -312,3 +320,10 @@ class Oracle(Loaded):
             limits.append(limit)
         dtypes = tuple(str(claim.get("dtype")) for claim in tensor_claims(own[0]))
         return Expected(own[0], tuple(targets), tuple(limits), dtypes, changed)
+
+
+def _half(results: Sequence[Result]) -> str:
+    """The half precision that all floating outputs have, "" where that is none."""
+    dtypes = {t.dtype for _, tensors in results[:1] for t in tensors if t.is_floating_point() or t.is_complex()}
+    one = dtypes.pop() if len(dtypes) == 1 else None
+    return str(one).removeprefix("torch.") if one in (torch.float16, torch.bfloat16) else ""

@@ -21,6 +21,7 @@ class Words:
 
     one: str
     many: str
+    axis: str = ""  # of which axis, where that needs saying
 
 
 _ELEMENT = Words("element", "elements")
@@ -60,7 +61,7 @@ def _names(axes: int) -> list[Words]:
     if axes == 1:
         return [_ELEMENT]
     last = [Words("row", "rows"), Words("column", "columns")]
-    return [*(Words(f"index of axis {axis}", f"indices of axis {axis}") for axis in range(axes - 2)), *last]
+    return [*(Words("index", "indices", f" of axis {axis}") for axis in range(axes - 2)), *last]
 
 
 def _along(hit: torch.Tensor, words: Words) -> str | None:
@@ -73,12 +74,10 @@ def _along(hit: torch.Tensor, words: Words) -> str | None:
         return regular
     starts, ends = _runs(~hit)
     if len(starts) == 1:
-        return f"all {words.many} but {_bare(_range(int(starts[0]), int(ends[0]), hit.numel(), words), words)}"
+        plain = Words(words.one, words.many)
+        but = _range(int(starts[0]), int(ends[0]), hit.numel(), plain).removeprefix(f"{words.many} ")
+        return f"all {words.many}{words.axis} but {but}"
     return None
-
-
-def _bare(text: str, words: Words) -> str:
-    return text.removeprefix(f"{words.many} ")
 
 
 def _runs(hit: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
@@ -90,12 +89,12 @@ def _runs(hit: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
 
 def _range(low: int, high: int, size: int, words: Words) -> str:
     if high - low == 1:
-        return f"the last {words.one}" if high == size else f"{words.one} {low} alone"
+        return f"the last {words.one}{words.axis}" if high == size else f"{words.one} {low}{words.axis} alone"
     if high == size:
         block = next((b for b in _BLOCKS if size % b and low == size - size % b and low), None)
         tail = "" if block is None else f" (the last, partial block of {block})"
-        return f"{words.many} >= {low}{tail}"
-    return f"{words.many} < {high}" if low == 0 else f"{words.many} {low} to {high - 1}"
+        return f"{words.many} >= {low}{words.axis}{tail}"
+    return f"{words.many} < {high}{words.axis}" if low == 0 else f"{words.many} {low} to {high - 1}{words.axis}"
 
 
 def _regular(hit: torch.Tensor, starts: torch.Tensor, ends: torch.Tensor, words: Words) -> str | None:
@@ -108,9 +107,9 @@ def _regular(hit: torch.Tensor, starts: torch.Tensor, ends: torch.Tensor, words:
     if not torch.equal(place < length, hit):
         return None
     if length > 1:
-        return f"{words.many} {start} to {start + length - 1} of every {period}"
+        return f"{words.many} {start} to {start + length - 1} of every {period}{words.axis}"
     every = "every other" if period == 2 else f"every {_ordinal(period)}"
-    return f"{every} {words.one}, from {start} on"
+    return f"{every} {words.one}{words.axis}, from {start} on"
 
 
 def _ordinal(number: int) -> str:

@@ -188,6 +188,7 @@ class Subject:
         lift: bool = False,
         shake: float = 0.0,
         everywhere: bool = False,
+        weights: str = "",
         mutates: Sequence[int] = (),
         repeats: int = 1,
         settle: bool = False,
@@ -206,7 +207,7 @@ class Subject:
             reply = self.child.request(
                 "run", timeout_s=timeout_s, fds=grant.fds,
                 slot=slot, tree=tree, grant=grant.fields, lift=lift, shake=shake, everywhere=everywhere,
-                mutates=list(mutates), repeats=repeats, poison=self.kind == "candidate", settle=settle,
+                weights=weights, mutates=list(mutates), repeats=repeats, poison=self.kind == "candidate", settle=settle,
                 in_place=in_place, detach=detach, spoil=spoil,
             )  # fmt: skip
             if not settle:
@@ -239,15 +240,16 @@ class Subject:
         lift: bool = False,
         shake: float = 0.0,
         everywhere: bool = False,
+        weights: str = "",
         mutates: Sequence[int] = (),
         settle: bool = True,
     ) -> list[tuple[Any, list[torch.Tensor]]]:
         """Replies of a child that is not hostile to itself (a reference) with their tensors, and after those the inputs
-        that it changed; nothing is kept. `shake` is what its sums are rounded to, `everywhere` all else, too
-        (`child.shake`)."""
+        that it changed; nothing is kept. `shake` is what its sums are rounded to, `everywhere` all else, too,
+        and `weights` to a dtype of that name (`child.shake`)."""
         reply = self.run(
             tree, calls, slot="results", timeout_s=timeout_s,
-            lift=lift, shake=shake, everywhere=everywhere, mutates=mutates, settle=settle,
+            lift=lift, shake=shake, everywhere=everywhere, weights=weights, mutates=mutates, settle=settle,
         )  # fmt: skip
         try:
             claims = [[*tensor_claims(i), *changed] for i, changed in zip(reply.replies, reply.mutated, strict=True)]

@@ -67,6 +67,8 @@ class Target:
             return self
         wide = _real(actual)
         able = self._own().isnan() & ((spared.isfinite() & wide.isfinite()) | (spared.isinf() & (wide == spared)))
+        spared = torch.where(able, spared, wide)
+        able |= self._lost(wide)  # which is told by whole lines: they have numbers when others of theirs are spared
         right = torch.where(able, spared, self.oracle)
         if self.reference is self.oracle:
             return Target(right, None, self._inputs)
@@ -254,7 +256,7 @@ class Target:
         self, check: str, reason: str, detail: dict[str, Any], wrong: torch.Tensor, *pair: torch.Tensor
     ) -> Finding:
         """With what helps to repair it: which elements are wrong, in words, and where a NaN or infinity comes from."""
-        pattern = patterns.describe(wrong)
+        pattern = patterns.describe(wrong.any(-1) if self.oracle.is_complex() else wrong)  # of numbers, not their parts
         if pattern is not None:
             reason, detail = f"{reason}; wrong: {pattern}", {**detail, "pattern": pattern}
         if pair and not math.isfinite(float(pair[0])):
@@ -291,14 +293,18 @@ class Target:
 
     def _lost(self, actual: torch.Tensor) -> torch.Tensor:
         """Where it is infinite and the reference has NaN, in a line that has no number: what a sum through all of it, a
-        Fourier transform, say, makes of an infinity is a matter of its order. Where NaN come in, they are to come out.
-        A complex number that is none in the reference need be none in either part."""
+        Fourier transform, say, makes of an infinity is a matter of its order. And where it is NaN and the reference
+        infinite, if several inputs hold infinities: who rounds a weight to zero that one makes small, or multiplies in
+        another order, meets zero times infinity. Where NaN come in, they are to come out. A complex number that is none
+        in the reference need be none in either part."""
         own, floating = self._own(), [t for t in self._inputs if t.is_floating_point() or t.is_complex()]
         if self.oracle.is_complex():
             return ~actual.isfinite() & ~own.isfinite().all(-1, keepdim=True)
-        if any(bool(tensor.isnan().any()) for tensor in floating) or all(map(_all_finite, floating)):
+        infinite = sum(not _all_finite(tensor) for tensor in floating)
+        if not infinite or any(bool(tensor.isnan().any()) for tensor in floating):
             return torch.zeros_like(own, dtype=torch.bool)
-        return actual.isinf() & own.isnan() & scales.hopeless(self.values)
+        lost = actual.isinf() & own.isnan() & scales.hopeless(self.values)
+        return lost | (actual.isnan() & own.isinf()) if infinite > 1 else lost
 
     def _overflows_early(self, actual: torch.Tensor) -> torch.Tensor:
         """Where it is infinite and should nearly be: a product overflows before its last factor makes it smaller."""
@@ -335,9 +341,16 @@ class Target:
         return self._finding("equal", f"{self._said(got)} where {self._said(want)} is right", detail, ~right)
 
     def _element(self, worst: int, flat: torch.Tensor) -> dict[str, Any]:
-        shape = tuple(self.values.shape)
+        shape, part = tuple(self.values.shape), {}
         expected = self.values.flatten()[worst]
-        return {"index": _index(worst, shape), "actual": self._said(flat[worst]), "expected": self._said(expected)}
+        if self.oracle.is_complex():
+            part, shape = {"part": ("real", "imaginary")[worst % 2]}, shape[:-1]
+        return {
+            "index": _index(worst // (1 + len(part)), shape),
+            **part,
+            "actual": self._said(flat[worst]),
+            "expected": self._said(expected),
+        }
 
     def _said(self, value: torch.Tensor) -> str:
         """A number, in as many digits as its type has."""

@@ -222,16 +222,17 @@ class Session:
         until it is dropped.
 
         `lift` runs the reference in float64, with "shake" (see `child.shake`) its reductions a little off, "everywhere"
-        its arithmetic, too; `mutates` are inputs whose state after each call is told, too. "in_place" the inputs of
-        all calls come to lie where the first one's do. Of outputs only what `detach` makes of them is kept, and with
-        "spoil" those of all calls but the last are overwritten, as whoever called may do. With "settle" nothing is
-        kept, "kept" is False and copies of the outputs lie where they can be read until the next such run, if the
-        device has a place for that.
+        its arithmetic, too, and "weights" rounded; `mutates` are inputs whose state after each call is told, too.
+        "in_place" the inputs of all calls come to lie where the first one's do. Of outputs only what `detach` makes of
+        them is kept, and with "spoil" those of all calls but the last are overwritten, as whoever called may do. With
+        "settle" nothing is kept, "kept" is False and copies of the outputs lie where they can be read until the next
+        such run, if the device has a place for that.
         """
         mapped = self._open(request, fds)
         tree, model, mutates = request["tree"], self.call, request["mutates"]
         shake = float(request["shake"]) if request["lift"] else 0.0
-        mode = functools.partial(Shaken, eps=shake, everywhere=request["everywhere"]) if shake else Lift
+        how = {"eps": shake, "everywhere": request["everywhere"], "weights": request["weights"]}
+        mode = functools.partial(Shaken, **how) if shake else Lift
         if request["lift"]:
             self.renew_buffer_twins()
         outputs: list[Any] = []

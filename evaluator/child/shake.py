@@ -24,21 +24,29 @@ _PER_ROOT_ONE_SIDED = 1 / 10  # where terms are mostly of one sign, so that part
 _PER_PRODUCT = 1 / 24  # of the root of a product's terms, whose signs differ
 _ALIKE = 4.0  # times the spacing of numbers as large as the sum: terms that differ by less round alike
 _MOSTLY = 0.5  # of the terms are alike
+_ABOVE_ONE = 1.01  # what a weight of one is after it was shaken
 
 Tensor = torch.Tensor
 
 
 class Shaken(Lift):  # type: ignore[no-untyped-call]
     """`Lift` whose reductions are off by `eps` times what their number of terms makes of it. Every other one is too
-    large, the others are too small. `everywhere`, what any arithmetic gives is off by `eps` besides."""
+    large, the others are too small. `everywhere`, what any arithmetic gives is off by `eps` besides. Weights between 0
+    and 1, as softmax makes them, are rounded to `weights`, the name of a dtype, where a product takes them: fused
+    attention does so in half precisions."""
 
-    def __init__(self, twins: dict[int, tuple[Tensor, Tensor]], eps: float, *, everywhere: bool = False) -> None:
+    def __init__(
+        self, twins: dict[int, tuple[Tensor, Tensor]], eps: float, *, everywhere: bool = False, weights: str = ""
+    ) -> None:
         super().__init__(twins)
         self.eps, self._sign, self._everywhere = eps, 1.0, everywhere
+        self._weights: torch.dtype | None = getattr(torch, weights) if weights else None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        made = super().__torch_dispatch__(func, types, args, kwargs)
         name = func.overloadpacket.__name__
+        if self._weights is not None and name in _PRODUCTS:
+            args = [_narrowed(self.lifted(value), self._weights) for value in args]
+        made = super().__torch_dispatch__(func, types, args, kwargs)
         change = _CHANGES.get(name)
         if change is None and self._everywhere and name.removesuffix("_") in _ARITHMETIC:
             change = _off_in_place if name.endswith("_") else _off
@@ -78,6 +86,14 @@ class Shaken(Lift):  # type: ignore[no-untyped-call]
     def plain_share(self, terms: int) -> float:
         """The same for terms that are known to differ."""
         return self._sign * self.eps * _PER_ROOT * math.sqrt(min(max(terms, 1), _MOST_TERMS))
+
+
+def _narrowed(value: Any, dtype: torch.dtype) -> Any:
+    """A tensor of weights between 0 and 1 as another dtype holds them; anything else as it is."""
+    if not isinstance(value, Tensor) or value.dtype is not torch.float64 or not value.numel():
+        return value
+    low, high = value.aminmax()
+    return value.to(dtype).to(value.dtype) if 0.0 <= float(low) <= float(high) < _ABOVE_ONE else value
 
 
 Change = Callable[[Shaken, Any, Sequence[Any], Any], Any]
@@ -238,6 +254,7 @@ def _is_short(made: Tensor) -> Tensor:
     return made.to(torch.float32).to(made.dtype) == made
 
 
+_PRODUCTS = frozenset(("mm", "bmm", "mv", "dot", "addmm", "baddbmm", "addmv"))
 _ARITHMETIC = frozenset(
     ("add", "sub", "rsub", "mul", "div", "square", "pow", "sqrt", "rsqrt", "reciprocal", "lerp", "addcmul", "addcdiv")
 )
@@ -246,8 +263,7 @@ _LOSSES = (
     "binary_cross_entropy_with_logits", "multi_margin_loss", "nll_loss_forward", "nll_loss2d_forward",
 )  # fmt: skip
 _CHANGES: dict[str, Change] = {
-    **dict.fromkeys(("mm", "bmm", "mv", "dot"), _product),
-    **dict.fromkeys(("addmm", "baddbmm", "addmv"), _added_product),
+    **{name: _added_product if name.startswith(("add", "badd")) else _product for name in _PRODUCTS},
     "convolution": _convolution,
     **dict.fromkeys(("sum", "mean"), _sum),
     "cumsum": _scan,

@@ -202,6 +202,7 @@ class CpuBackend:
         with Turns(child, staged, calls, layouts) as turns:
             reply = child.request("cpu_singles", timeout_s=timeout_s, fds=[turns.fd], meanwhile=turns)
             child.freeze()
+            turns()  # a last call that took long may have been made, and told, between two looks at it
         if len(turns.times_us) < len(calls):
             raise LayoutError("the child was done before its calls were")
         replies, outputs, inputs = self._read_round(child, staged, reply, len(calls), read, look, check)

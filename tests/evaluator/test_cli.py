@@ -12,7 +12,16 @@ import pytest
 
 from evaluator.cli import main
 from evaluator.schema import from_json, to_json
-from evaluator.types import Admission, BuildReport, Evaluation, Verdict
+from evaluator.types import (
+    Admission,
+    BaselineReport,
+    BuildReport,
+    Device,
+    DeviceKind,
+    Environment,
+    Evaluation,
+    Verdict,
+)
 from tests.evaluator.rooms import CPP, PROBLEM, candidate, problem
 
 ROOT = Path(__file__).parents[2]
@@ -53,6 +62,15 @@ def test_bad_usage_exits_with_2(
         runpy.run_module("evaluator", run_name="__main__")  # as `python -m evaluator` does
     assert refused.value.code == 2
     assert "line 1" in capsys.readouterr().err
+
+
+def test_baselines_of_another_problem_are_refused(files: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    device, environment = Device(kind=DeviceKind.CPU, name="x", uuid="y"), Environment(python="3", torch="2")
+    found = BaselineReport(problem_hash="0" * 64, device=device, environment=environment, times=())
+    (files / "b.json").write_text(json.dumps(to_json(found)))
+    asked = ["judge", "--problem", str(files / "p.py"), "--candidate", str(files / "wrong.py")]
+    assert main([*asked, "--baseline", str(files / "b.json")]) == 2
+    assert "another problem" in capsys.readouterr().err
 
 
 def test_the_server_answers_each_line_and_ends_with_its_input() -> None:

@@ -114,7 +114,7 @@ def test_triangles() -> None:
 def test_higher_axes_and_all_but() -> None:
     wrong = empty(6, 5, 7)
     wrong[2, :, -1] = True
-    assert describe(wrong) == "index of axis 0 2 alone, the last column"
+    assert describe(wrong) == "index 2 of axis 0 alone, the last column"
     wrong = ~empty(9, 30)
     wrong[4:7] = False
     assert describe(wrong) == "all rows but 4 to 6"

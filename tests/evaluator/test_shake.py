@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 
 import pytest
@@ -134,3 +135,30 @@ def test_values_that_are_not_finite_stay_what_they_are() -> None:
     assert made[0].isnan()
     assert made[1].isposinf()
     assert made[2].isfinite()
+
+
+def test_weights_are_rounded_where_a_product_takes_them_and_scores_are_not() -> None:
+    scores, v = 4 * torch.randn(8, 32), torch.randn(32, 16)
+
+    def attention(x: torch.Tensor) -> torch.Tensor:
+        return torch.softmax(x @ x.T @ x, -1) @ v
+
+    with torch.no_grad(), lifting(Shaken({}, 0.0, weights="bfloat16")):
+        rounded = attention(scores)
+    with torch.no_grad(), lifting(Lift({})):
+        weights = torch.softmax(scores @ scores.T @ scores, -1)
+        right = weights.bfloat16().double() @ v
+    torch.testing.assert_close(rounded, right, rtol=1e-12, atol=1e-12)
+
+
+def test_what_cancels_in_float64_is_off_everywhere() -> None:
+    x = torch.randn(4, 64, dtype=torch.float64) * 1e-4
+
+    def nearly_nothing(x: torch.Tensor) -> torch.Tensor:
+        return torch.logsumexp(-x.square(), -1) - math.log(64)
+
+    eps = torch.finfo(torch.float64).eps
+    with torch.no_grad(), lifting(Shaken({}, eps, everywhere=True)):
+        off = nearly_nothing(x)
+    relative = ((off - nearly_nothing(x)) / nearly_nothing(x)).abs()
+    assert 1e-9 < float(relative.max()) < 1e-5

@@ -284,6 +284,22 @@ def test_an_honest_kernel_makes_single_calls(judge: Judge, monkeypatch: pytest.M
     assert isinstance(judge.backend, CpuBackend)
 
 
+def test_a_last_call_that_is_made_and_told_between_two_looks_counts(
+    judge: Judge, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As on a busy machine, where it may take longer than a look does."""
+    look = Turns.__call__
+
+    def late(self: Turns) -> None:
+        last = len(self.times_us) == len(self._calls) - 1 and self._granted == len(self._calls)
+        if not last or self._child._frozen is not None:
+            look(self)
+
+    monkeypatch.setattr(Turns, "__call__", late)
+    found = judged(judge, monkeypatch, CPP, head="")
+    assert found.verdict is Verdict.PASSED, (found.reason, found.evidence)
+
+
 BEFORE = """        y = torch.zeros_like(arguments[0])
         words[2] = y.data_ptr()
         words[1] = turn
