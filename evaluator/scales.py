@@ -86,10 +86,11 @@ def unknown(values: torch.Tensor) -> torch.Tensor | None:
     return found if 0 < int(found.sum()) < found.numel() else None
 
 
-def hopeless(values: torch.Tensor) -> torch.Tensor:
-    """Where a line along any axis holds no number at all."""
+def hopeless(values: torch.Tensor, share: float = 1.0) -> torch.Tensor:
+    """Where such a share of a line along any axis are no numbers."""
     lost = ~torch.isfinite(values)
-    return torch.stack([lost.all(axis, keepdim=True).expand_as(lost) for axis in range(lost.ndim)] or [lost]).any(0)
+    lines = [lost.double().mean(axis, keepdim=True).expand_as(lost) >= share for axis in range(lost.ndim)]
+    return torch.stack(lines or [lost]).any(0)
 
 
 def overflowing(wide: torch.Tensor, dtype: torch.dtype) -> torch.Tensor | None:

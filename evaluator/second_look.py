@@ -26,11 +26,18 @@ _GROUPS = 15  # of inputs whose NaN and infinities are replaced: all that four o
 
 
 def second_look(
-    oracle: Oracle, tree: Any, tensors: Sequence[torch.Tensor], expected: Expected, outputs: Sequence[torch.Tensor]
+    oracle: Oracle,
+    tree: Any,
+    tensors: Sequence[torch.Tensor],
+    expected: Expected,
+    outputs: Sequence[torch.Tensor],
+    *,
+    any_pick: bool = False,
 ) -> Expected:
-    """What is expected of outputs that are not what was expected, for which there may be a good reason."""
+    """What is expected of outputs that are not what was expected, for which there may be a good reason. With `any_pick`
+    any of many that tie is as good as another: inputs are so small that functions of them all round to the same."""
     expected = sparing(oracle, tree, tensors, expected, outputs) or expected
-    return picking(oracle, tree, tensors, expected, outputs) or expected
+    return picking(oracle, tree, tensors, expected, outputs, any_pick=any_pick) or expected
 
 
 def sparing(
@@ -69,7 +76,13 @@ def sparing(
 
 
 def picking(
-    oracle: Oracle, tree: Any, tensors: Sequence[torch.Tensor], expected: Expected, outputs: Sequence[torch.Tensor]
+    oracle: Oracle,
+    tree: Any,
+    tensors: Sequence[torch.Tensor],
+    expected: Expected,
+    outputs: Sequence[torch.Tensor],
+    *,
+    any_pick: bool = False,
 ) -> Expected | None:
     """What is expected of outputs that follow from other picks than the reference's among scores that rounding does
     not tell apart (`child.picks`): their own integers where these are such picks, else the runners-up, or for a row
@@ -84,7 +97,9 @@ def picking(
         return None
     count = len(_BY_ELEMENT)
     targets = zip(expected.targets, outputs, *found, strict=True)
-    told = (target.or_else(actual, others[:count], others[count:]) for target, actual, *others in targets)
+    told = (
+        target.or_else(actual, others[:count], others[count:], anything=any_pick) for target, actual, *others in targets
+    )
     return replace(expected, targets=tuple(told))
 
 

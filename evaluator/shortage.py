@@ -18,6 +18,12 @@ Done = TypeVar("Done")
 _OTHERS_SHARE = 1 / 4  # of the device's memory: a child may have the rest (`child.cuda_device`)
 
 
+def _of_its_own(error: Rejection) -> bool:
+    """Whether a child used up the main memory that it had to itself, of which no other process takes any: it was ended
+    for that, or Python told it so."""
+    return "signal" in error.evidence or error.evidence.get("error") == "MemoryError"
+
+
 def enough(judge: Judge, work: Callable[[], Done]) -> Done:
     """Do it. Where memory runs out, all that this judge holds is given back; if others hold much of the device all the
     same, EvaluatorError is raised, else the work is done once more, and what then runs out of memory is believed; of
@@ -27,7 +33,7 @@ def enough(judge: Judge, work: Callable[[], Done]) -> Done:
     except (ShortOfMemory, torch.OutOfMemoryError) as error:
         found = str(error)[:200]  # the error itself would keep tensors in use
     except Rejection as error:
-        if error.verdict is not Verdict.OUT_OF_MEMORY or judge.backend.kind is DeviceKind.CPU:
+        if error.verdict is not Verdict.OUT_OF_MEMORY or judge.backend.kind is DeviceKind.CPU or _of_its_own(error):
             raise
         found = error.reason[:200]
     judge.release()

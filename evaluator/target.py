@@ -21,6 +21,7 @@ _NEAR_ZERO = 1e6
 _NEARLY_INFINITE = 2**-10  # of the largest number
 _LEAST_LEVELS = 8  # of quantised values: fewer may be flags
 _UNINFORMATIVE = 0.05  # where the reference itself is off by 5 % in norm, a comparison says nothing
+_NEARLY_ALL = 7 / 8
 _ABOUT = 4.0  # times an element's scale: where the reference has NaN it does not tell how near one can come
 
 
@@ -89,10 +90,16 @@ class Target:
         return _as(actual, _real(actual).masked_fill(self._own().isnan(), torch.nan))
 
     def or_else(
-        self, actual: torch.Tensor, others: Sequence[torch.Tensor], by_row: Sequence[torch.Tensor] = ()
+        self,
+        actual: torch.Tensor,
+        others: Sequence[torch.Tensor],
+        by_row: Sequence[torch.Tensor] = (),
+        *,
+        anything: bool = False,
     ) -> Target:
         """What `actual` should be where each element may be that of any of `others`, which were computed as the oracle
-        was, and each row as a whole that of any of `by_row`: it is measured by the nearest one."""
+        was, and each row as a whole that of any of `by_row`: it is measured by the nearest one. With `anything` it may
+        be any number where they differ."""
         if not (self.integral or self._computes()):
             return self
         wide, best = actual.to(self.oracle.dtype), self.oracle
@@ -101,6 +108,8 @@ class Target:
             nearer = nearer if self._beyond is None else nearer & ~self._beyond
             best = torch.where(nearer & torch.isfinite(best) & torch.isfinite(other), other, best)
         best = ties.nearest_rows(wide, best, by_row) if by_row and actual.ndim else best
+        if anything and not self.integral:
+            best = torch.where(ties.undecided(wide, [self.oracle, *others, *by_row]), wide, best)
         if self.reference is self.oracle:
             return Target(best, None, self._inputs)
         moved = best != self.oracle
@@ -295,14 +304,17 @@ class Target:
         """Where it is infinite and the reference has NaN, in a line that has no number: what a sum through all of it, a
         Fourier transform, say, makes of an infinity is a matter of its order. And where it is NaN and the reference
         infinite, if several inputs hold infinities: who rounds a weight to zero that one makes small, or multiplies in
-        another order, meets zero times infinity. Where NaN come in, they are to come out. A complex number that is none
-        in the reference need be none in either part."""
+        another order, meets zero times infinity. Where NaN come in, they are to come out; not only in nearly all of a
+        line, as from a fast Fourier transform, but in the rest, too. A complex number that is none in the reference
+        need be none in either part."""
         own, floating = self._own(), [t for t in self._inputs if t.is_floating_point() or t.is_complex()]
         if self.oracle.is_complex():
             return ~actual.isfinite() & ~own.isfinite().all(-1, keepdim=True)
         infinite = sum(not _all_finite(tensor) for tensor in floating)
-        if not infinite or any(bool(tensor.isnan().any()) for tensor in floating):
+        if not infinite:
             return torch.zeros_like(own, dtype=torch.bool)
+        if any(bool(tensor.isnan().any()) for tensor in floating):
+            return actual.isnan() & scales.hopeless(self.values, _NEARLY_ALL)
         lost = actual.isinf() & own.isnan() & scales.hopeless(self.values)
         return lost | (actual.isnan() & own.isinf()) if infinite > 1 else lost
 

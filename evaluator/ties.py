@@ -12,7 +12,7 @@ from collections.abc import Sequence
 
 import torch
 
-_ALIKE = 1e-5  # of a row's largest value
+_ALIKE = 1e-5  # of a row's largest value, or of the largest that the ways to pick make of an element
 
 
 def nearest_rows(actual: torch.Tensor, right: torch.Tensor, ways: Sequence[torch.Tensor]) -> torch.Tensor:
@@ -43,3 +43,10 @@ def _apart(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
     """How far elements are apart; infinitely where one is not finite and the other is not the same."""
     off = (one - other).abs().double().nan_to_num(nan=math.inf, posinf=math.inf)
     return off.masked_fill((one == other) | (one.isnan() & other.isnan()), 0.0)
+
+
+def undecided(actual: torch.Tensor, ways: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Where the ways to pick differ, and `actual` has some number, as yet another way may give it."""
+    sizes = torch.stack([way.abs().double().nan_to_num(nan=0.0, posinf=0.0) for way in ways])
+    apart = torch.stack([_apart(way, ways[0]) for way in ways[1:]])
+    return (apart.amax(0) > _ALIKE * sizes.amax(0)) & actual.isfinite()

@@ -245,6 +245,8 @@ WITH_INF = ValueSet("infinities", _with([math.inf, -math.inf]), infinite=True)
 SMALLER = ValueSet("up to 100 times smaller", _spread(0.01, 1.0))
 LARGER = ValueSet("up to 100 times larger", _spread(1.0, 100.0))
 
+NEXT_TO_NOTHING = frozenset((TINY.name, DENORMAL.name))  # a softmax of such scores is the same for all
+
 # Behind an edge a careless kernel reads zeros: they are large beside values far below, and count beside
 # small ones.
 AT_EDGES = (BELOW, SMALL)

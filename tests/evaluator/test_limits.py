@@ -303,3 +303,17 @@ def test_complex_numbers_lose_and_gain_nan_by_their_parts() -> None:
     assert mended[0] == 1 + 2j
     assert math.isnan(mended[1].real)
     assert mended[1].imag == 1.0
+
+
+def test_nan_may_fill_what_is_left_of_a_line_that_nearly_all_are_in() -> None:
+    right = torch.full((2, 16), math.nan)
+    right[0, 3] = 10.0
+    right[1] = torch.arange(16.0)
+    x = torch.ones(2, 16)
+    x[0, 0] = math.nan
+    target = Target(right.double(), right, [x])
+    everywhere = right.clone()
+    everywhere[0] = math.nan
+    assert target.judge(everywhere, Limit(1e-6, 1e-6)) is None
+    everywhere[1, 2] = math.nan
+    assert target.judge(everywhere, Limit(1e-6, 1e-6)) is not None

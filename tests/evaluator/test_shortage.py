@@ -66,6 +66,8 @@ def test_while_others_have_the_memory_nothing_is_said(doubting: Judge, monkeypat
 
 
 OUT = Rejection(Verdict.OUT_OF_MEMORY, Stage.CORRECTNESS, "checking small: OutOfMemoryError")
+ENDED = Rejection(Verdict.OUT_OF_MEMORY, Stage.CORRECTNESS, "its process ended", signal=9, exit_code=None)
+NO_ROOM = Rejection(Verdict.OUT_OF_MEMORY, Stage.CORRECTNESS, "checking small: MemoryError", error="MemoryError")
 
 
 @pytest.mark.parametrize(
@@ -78,6 +80,8 @@ OUT = Rejection(Verdict.OUT_OF_MEMORY, Stage.CORRECTNESS, "checking small: OutOf
         ([ShortOfMemory("the reference's")], DeviceKind.CUDA, 30 << 30, EvaluatorError, 1),
         ([OUT], DeviceKind.CUDA, 30 << 30, EvaluatorError, 1),
         ([OUT], DeviceKind.CPU, 0, Rejection, 1),
+        ([ENDED], DeviceKind.CUDA, 30 << 30, Rejection, 1),
+        ([NO_ROOM], DeviceKind.CUDA, 30 << 30, Rejection, 1),
         ([Rejection(Verdict.TIMEOUT, Stage.TIMING, "slow")], DeviceKind.CUDA, 30 << 30, Rejection, 1),
     ],
 )

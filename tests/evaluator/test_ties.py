@@ -6,6 +6,7 @@ import math
 
 import torch
 
+from evaluator import ties
 from evaluator.ties import nearest_rows
 
 
@@ -41,3 +42,9 @@ def test_only_rows_that_are_nearer_are_exchanged() -> None:
     way = torch.cat([_row(4, 5), _row(4, 5)])
     actual = torch.cat([_row(4, 5), _row(2, 3)])
     assert torch.equal(nearest_rows(actual, right, [way]), actual)
+
+
+def test_what_ways_to_pick_make_of_elements_is_undecided_where_they_differ() -> None:
+    ways = [torch.tensor([[1.0, 2e-20, 3.0]]), torch.tensor([[1.0, 5e-20, 3.0]])]
+    assert ties.undecided(torch.tensor([[9.0, 9.0, 9.0]]), ways).tolist() == [[False, True, False]]
+    assert not ties.undecided(torch.full((1, 3), math.nan), ways).any()
