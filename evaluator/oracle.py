@@ -19,11 +19,12 @@ from evaluator.limits import Limit
 from evaluator.loaded import Loaded
 from evaluator.sizes import Sizes
 from evaluator.state import Stretch, stretched, stretched_statistics
-from evaluator.subject import Subject
+from evaluator.subject import Lifting, Subject
 from evaluator.target import Target
 from evaluator.types import Problem
 
 _CALL_S = 30.0
+_PLAINLY = Lifting()
 _FLOAT64 = torch.finfo(torch.float64).eps
 _TOGETHER_BYTES = 768 << 20  # of inputs that several questions are put to the reference with at once
 
@@ -40,6 +41,7 @@ class Oracle(Loaded):
         self.lifts = True  # until the reference shows that it does not
         self.call_s = 0.0  # what its slowest call took, as part of a run
         self._stateful: bool | None = None if self.buffers else False
+        self._own_constants: bool | None = None  # whether they are not lifted; decided with the first call
         self._on_grid: bool | None = None  # whether draws lie on thresholds that inputs may be compared with
 
     @property
@@ -147,6 +149,25 @@ class Oracle(Loaded):
         rounding: Sequence[values.Rounding],
         others: Sequence[Sequence[torch.Tensor]],
     ) -> tuple[list[Expected], list[Result]]:
+        """Where the first call's outputs, which are of a draw, tell nothing, and would if constants were as the
+        reference computes them, then they are from then on."""
+        found = self._expected_of(tree, calls, rounding, others)
+        if self._own_constants is None and calls:
+            self._own_constants = False
+            if self.lifts and not found[0][0].complete:
+                self._own_constants = True
+                other = self._expected_of(tree, calls, rounding, others)
+                self._own_constants, self.lifts = self.lifts and other[0][0].complete, True
+                found = other if self._own_constants else found
+        return found
+
+    def _expected_of(
+        self,
+        tree: Any,
+        calls: Sequence[Sequence[torch.Tensor]],
+        rounding: Sequence[values.Rounding],
+        others: Sequence[Sequence[torch.Tensor]],
+    ) -> tuple[list[Expected], list[Result]]:
         how = list(rounding or [values.Rounding()] * len(calls))
         if calls:
             self.stateful(tree, calls[0])
@@ -159,7 +180,7 @@ class Oracle(Loaded):
         if wide is None:  # the reference is its own oracle: how far inputs' last places move it still tells something
             wide, moved = own, self._own(tree, nudged)
         # Apart from the other, lest the two make up.
-        shaken = self._wide(tree, calls, self._eps(calls), weights=_half(own)) or wide
+        shaken = self._wide(tree, calls, Lifting(self._eps(calls), weights=_half(own))) or wide
         near = [[*two] for two in zip(moved or wide, shaken, strict=True)]
         for index, rounded in self._rounded(tree, calls, how):
             near[index].append(rounded)
@@ -178,7 +199,7 @@ class Oracle(Loaded):
         some = [calls[index] for index in asked]
         found: list[tuple[int, Result]] = []
         for shake in (eps, -eps) if some else ():
-            found += zip(asked, self._wide(tree, some, shake, everywhere=True) or [], strict=False)
+            found += zip(asked, self._wide(tree, some, Lifting(shake, everywhere=True)) or [], strict=False)
         return found
 
     def again(self, tree: Any, tensors: Sequence[torch.Tensor]) -> list[Result]:
@@ -238,35 +259,22 @@ class Oracle(Loaded):
         self.call_s = max(self.call_s, (time.perf_counter() - start) / max(1, len(calls)))
         return found
 
-    def _wide(
-        self,
-        tree: Any,
-        calls: Sequence[Sequence[torch.Tensor]],
-        shake: float = 0.0,
-        *,
-        everywhere: bool = False,
-        weights: str = "",
-    ) -> list[Result] | None:
+    def _wide(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], how: Lifting = _PLAINLY) -> list[Result] | None:
         if not self.lifts:
             return None
         if self._stateful:
             self.subject.load_state(self.buffers)
         try:
-            return self.subject.results(
-                tree,
-                calls,
-                timeout_s=_CALL_S,
-                lift=True,
-                shake=shake,
-                everywhere=everywhere,
-                weights=weights,
-                mutates=self.mutated(tree),
-            )
+            lift, mutates = self._lifting(how), self.mutated(tree)
+            return self.subject.results(tree, calls, timeout_s=_CALL_S, lift=lift, mutates=mutates)
         except ChildError:
-            if shake:  # what fails there says nothing about lifting
+            if how.shake:  # what fails there says nothing about lifting
                 return self._wide(tree, calls)
             self.lifts = False  # the reference, as it is, becomes the oracle
             return None
+
+    def _lifting(self, how: Lifting = _PLAINLY) -> Lifting:
+        return replace(how, own_constants=self._own_constants is True)
 
     def wide_or_none(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[Result] | None:
         """What calls return in float64, or as the reference computes; None where one raises, which says nothing of
@@ -286,8 +294,8 @@ class Oracle(Loaded):
         size = sum(tensor.numel() * tensor.element_size() for call in every for tensor in call)
         if self.lifts and not self._stateful and size <= _TOGETHER_BYTES:
             with contextlib.suppress(ChildError):  # of which list, one by one tells
-                mutates = self.mutated(tree)
-                found = iter(self.subject.results(tree, every, timeout_s=_CALL_S, lift=True, mutates=mutates))
+                lift, mutates = self._lifting(), self.mutated(tree)
+                found = iter(self.subject.results(tree, every, timeout_s=_CALL_S, lift=lift, mutates=mutates))
                 return [[next(found) for _ in calls] for calls in groups]
         return [self._wide(tree, calls) if calls else [] for calls in groups]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections.abc import Callable, Collection, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Self
 
 import torch
@@ -31,6 +31,18 @@ class Arguments:
 
     tree: Any
     tensors: tuple[torch.Tensor, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Lifting:
+    """How a reference is run in float64: with sums off by what rounding to a unit of `shake` makes of them, with
+    `everywhere` all other arithmetic, too, and `weights` rounded to a dtype of that name (`child.shake`). With
+    `own_constants` what depends on no input nor parameter is as the reference computes it (`child.lift`)."""
+
+    shake: float = 0.0
+    everywhere: bool = False
+    weights: str = ""
+    own_constants: bool = False
 
 
 @dataclass(frozen=True, slots=True)
@@ -185,10 +197,7 @@ class Subject:
         *,
         slot: str,
         timeout_s: float,
-        lift: bool = False,
-        shake: float = 0.0,
-        everywhere: bool = False,
-        weights: str = "",
+        lift: Lifting | None = None,
         mutates: Sequence[int] = (),
         repeats: int = 1,
         settle: bool = False,
@@ -206,8 +215,8 @@ class Subject:
             start = time.perf_counter_ns()
             reply = self.child.request(
                 "run", timeout_s=timeout_s, fds=grant.fds,
-                slot=slot, tree=tree, grant=grant.fields, lift=lift, shake=shake, everywhere=everywhere,
-                weights=weights, mutates=list(mutates), repeats=repeats, poison=self.kind == "candidate", settle=settle,
+                slot=slot, tree=tree, grant=grant.fields, lift=asdict(lift) if lift else None,
+                mutates=list(mutates), repeats=repeats, poison=self.kind == "candidate", settle=settle,
                 in_place=in_place, detach=detach, spoil=spoil,
             )  # fmt: skip
             if not settle:
@@ -237,19 +246,15 @@ class Subject:
         calls: Sequence[Sequence[torch.Tensor]],
         *,
         timeout_s: float,
-        lift: bool = False,
-        shake: float = 0.0,
-        everywhere: bool = False,
-        weights: str = "",
+        lift: Lifting | None = None,
         mutates: Sequence[int] = (),
         settle: bool = True,
     ) -> list[tuple[Any, list[torch.Tensor]]]:
         """Replies of a child that is not hostile to itself (a reference) with their tensors, and after those the inputs
-        that it changed; nothing is kept. `shake` is what its sums are rounded to, `everywhere` all else, too,
-        and `weights` to a dtype of that name (`child.shake`)."""
+        that it changed; nothing is kept."""
         reply = self.run(
             tree, calls, slot="results", timeout_s=timeout_s,
-            lift=lift, shake=shake, everywhere=everywhere, weights=weights, mutates=mutates, settle=settle,
+            lift=lift, mutates=mutates, settle=settle,
         )  # fmt: skip
         try:
             claims = [[*tensor_claims(i), *changed] for i, changed in zip(reply.replies, reply.mutated, strict=True)]

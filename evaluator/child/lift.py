@@ -14,7 +14,7 @@ import torch
 from torch import nn
 from torch.overrides import TorchFunctionMode
 from torch.utils._python_dispatch import TorchDispatchMode, _disable_current_modes
-from torch.utils._pytree import tree_map
+from torch.utils._pytree import tree_leaves, tree_map
 
 WIDE = {
     torch.float16: torch.float64,
@@ -73,7 +73,9 @@ class Lift(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Inside this mode all floating arithmetic is in float64.
 
     A tensor from outside has one float64 twin, so that what is written to the tensor in place is seen later on;
-    `twins` is that relation and outlives a call only for what the caller puts there.
+    `twins` is that relation and outlives a call only for what the caller puts there. Where the tensors that a call is
+    `given` are named, by their ids, what is not computed of any of them has the reference's own precision: it is the
+    same for all inputs, and where numbers become integers (buckets of distances, say) rounding decides which.
     """
 
     @classmethod
@@ -85,17 +87,28 @@ class Lift(TorchDispatchMode):  # type: ignore[no-untyped-call]
         super().__init__()  # type: ignore[no-untyped-call]
         self._twins = twins
         self.picks = False  # whether anything has picked
+        self.given: frozenset[int] | None = None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.__name__
         if name in ("view.dtype", "view_as_real", "frexp.Tensor"):
             raise CannotLift(f"aten.{name}")
         self.picks = self.picks or func.overloadpacket.__name__ in PICKING
+        if self.constant(args, kwargs):
+            return func(*args, **(kwargs or {}))
         args = _each(self.lifted, args)
         kwargs = _each(self.lifted, kwargs) if kwargs else {}
         # Some factories get their result from outside float64 (a constant made before the mode); lifting it here
         # keeps the rule that whatever leaves an operation is float64.
         return _each(self.lifted, func(*args, **kwargs))
+
+    def constant(self, *arguments: Any) -> bool:
+        """Whether an operation, told these, is to have the reference's own precision: nothing of what the call is given
+        is among them."""
+        if self.given is None:
+            return False
+        found = (value for value in tree_leaves(arguments) if isinstance(value, torch.Tensor))
+        return not any(id(value) in self.given or value.dtype in WIDE.values() for value in found)
 
     def lifted(self, value: Any) -> Any:
         """The float64 twin of a floating tensor; a wide dtype for a floating dtype; anything else as it is."""
@@ -112,9 +125,10 @@ class Lift(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 @contextmanager
 def lifting(mode: LiftMode) -> Iterator[LiftMode]:
-    """Lift everything inside the block by this mode, default dtype included."""
+    """Lift everything inside the block by this mode; the default dtype, too, unless constants keep their own."""
     before = torch.get_default_dtype()
-    torch.set_default_dtype(torch.float64)
+    if mode.given is None:
+        torch.set_default_dtype(torch.float64)
     # oneDNN's fused layers (LSTM) have no float64: without them torch takes operations that have. RNN modules compare
     # dtypes in Python, where parameters still have their own.
     check, nn.RNNBase.check_input = nn.RNNBase.check_input, _unasked  # type: ignore[assignment, method-assign]

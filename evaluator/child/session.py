@@ -18,7 +18,7 @@ import random
 from collections.abc import Callable, Sequence
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import torch
 
@@ -64,6 +64,7 @@ class Session:
         self.call: Any = None  # the model, or what torch.compile made of it
         self.other: Any = None  # a model beside this one
         self.kept: dict[str, Any] = {}
+        self.own_constants = False  # how a reference is lifted (`lift`)
         self._settled: dict[int, dict[str, Any]] = {}
         self.parameter_twins: Twins = {}
         self.buffer_twins: Twins = {}
@@ -221,19 +222,20 @@ class Session:
         """Call the model once per granted input set, all of that "repeats" times; outputs are kept under `slot`
         until it is dropped.
 
-        `lift` runs the reference in float64, with "shake" (see `child.shake`) its reductions a little off, "everywhere"
-        its arithmetic, too, and "weights" rounded; `mutates` are inputs whose state after each call is told, too.
-        "in_place" the inputs of all calls come to lie where the first one's do. Of outputs only what `detach` makes of
-        them is kept, and with "spoil" those of all calls but the last are overwritten, as whoever called may do. With
-        "settle" nothing is kept, "kept" is False and copies of the outputs lie where they can be read until the next
-        such run, if the device has a place for that.
+        "lift" (`evaluator.subject.Lifting`) runs the reference in float64, with "shake" (see `child.shake`) its
+        reductions a little off, "everywhere" its arithmetic, too, and "weights" rounded; `mutates` are inputs whose
+        state after each call is told, too. "in_place" the inputs of all calls come to lie where the first one's do. Of
+        outputs only what `detach` makes of them is kept, and with "spoil" those of all calls but the last are
+        overwritten, as whoever called may do. With "settle" nothing is kept, "kept" is False and copies of the outputs
+        lie where they can be read until the next such run, if the device has a place for that.
         """
         mapped = self._open(request, fds)
         tree, model, mutates = request["tree"], self.call, request["mutates"]
-        shake = float(request["shake"]) if request["lift"] else 0.0
-        how = {"eps": shake, "everywhere": request["everywhere"], "weights": request["weights"]}
-        mode = functools.partial(Shaken, **how) if shake else Lift
-        if request["lift"]:
+        lift, mode = request["lift"], cast(Callable[[Twins], Lift], Lift)
+        if lift:
+            how = {"everywhere": lift["everywhere"], "weights": lift["weights"]}
+            mode = functools.partial(Shaken, eps=float(lift["shake"]), **how) if lift["shake"] else Lift
+            self.own_constants = lift["own_constants"]
             self.renew_buffer_twins()
         outputs: list[Any] = []
         changed: list[list[torch.Tensor]] = []
@@ -246,7 +248,7 @@ class Session:
                     _overwrite(outputs[-1])
                 before = tensors if turn % 2 else ()
                 tensors = _moved_to(mapped.calls[0], granted, before) if request["in_place"] else granted
-                if request["lift"]:
+                if lift:
                     output, after, entered = self.lifted_call(tree, tensors, mode)
                     picks = picks or entered.picks
                 else:
@@ -316,7 +318,10 @@ class Session:
             return self.model(*read_tree(tree, given.__getitem__))
 
         told = self.dtypes.told(self.model, call, tensors)
-        with lifting(mode(twins)) as entered, told:
+        entered = mode(twins)
+        if self.own_constants:
+            entered.given = frozenset([*twins, *map(id, tensors)])
+        with lifting(entered), told:
             output = call(tensors)
         return twinned(output, twins), [twins[id(t)][1] if id(t) in twins else widened(t) for t in tensors], entered
 

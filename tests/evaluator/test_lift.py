@@ -140,3 +140,20 @@ def test_what_was_computed_meets_parameters_that_are_as_narrow_as_ever(
     wide = function(first.double() * 1.1, *(other.double() for other in others))
     assert found.dtype is torch.float64
     assert torch.allclose(found, wide, rtol=1e-12, atol=1e-12)
+
+
+def test_what_depends_on_no_input_may_keep_the_references_precision() -> None:
+    x = torch.rand(8)
+
+    def shifted(x: torch.Tensor) -> torch.Tensor:
+        return x + (torch.arange(1, 9).float() / 3).exp()
+
+    wide = lifted(shifted, x)
+    mode = Lift({})
+    mode.given = frozenset({id(x)})
+    with torch.no_grad(), lifting(mode):
+        own = shifted(x)
+    assert own.dtype is wide.dtype is torch.float64
+    constants = (torch.arange(1, 9).float() / 3).exp()
+    assert torch.equal(own, x.double() + constants.double())
+    assert not torch.equal(own, wide)
