@@ -135,7 +135,7 @@ class Rounds:
         soon = range(self._next_odd + 1, self._next_odd + 1 + to_come * self._odd_calls(count))
         known = self.verifier.kinds | {self._odd[turn % len(self._odd)].name for turn in soon}
         left = (
-            self.inputs.kinds([k for k in values.ADVERSARIAL if k.name not in known and not k.in_bounds])
+            self.inputs.kinds([k for k in values.ADVERSARIAL if k.name not in known and self._compares(k)])
             if self._odd
             else []
         )
@@ -145,6 +145,11 @@ class Rounds:
             some, left, made = left[:places], left[places:], made + 1
             where = [1 + place for place in torch.randperm(count - 1, generator=self.oracle.generator).tolist()]
             yield self._made(count, dict(zip(where or [0], some, strict=False)))
+
+    def _compares(self, kind: values.ValueSet) -> bool:
+        """Whether there is something to compare where the chain puts usual values among those. Who picks among scores
+        that all tie may pick what no way to pick has (`second_look`)."""
+        return not kind.in_bounds and not (self.oracle.subject.picks and kind.name in values.NEXT_TO_NOTHING)
 
     def _one_of_all(self) -> values.ValueSet:
         self._next_odd += 1

@@ -87,10 +87,10 @@ def unknown(values: torch.Tensor) -> torch.Tensor | None:
 
 
 def hopeless(values: torch.Tensor, share: float = 1.0) -> torch.Tensor:
-    """Where such a share of a line along any axis are no numbers."""
-    lost = ~torch.isfinite(values)
-    lines = [lost.double().mean(axis, keepdim=True).expand_as(lost) >= share for axis in range(lost.ndim)]
-    return torch.stack(lines or [lost]).any(0)
+    """Where such a share of a line along any axis are no numbers; a few numbers are no line."""
+    lost, axes = ~torch.isfinite(values), [axis for axis, size in enumerate(values.shape) if size >= _MANY]
+    lines = [lost.double().mean(axis, keepdim=True).expand_as(lost) >= share for axis in axes]
+    return torch.stack(lines).any(0) if lines else torch.zeros_like(lost)
 
 
 def overflowing(wide: torch.Tensor, dtype: torch.dtype) -> torch.Tensor | None:

@@ -301,12 +301,12 @@ class Target:
         return self._finding("non_finite", reason, detail, wrong, flat[worst], own.flatten()[worst])
 
     def _lost(self, actual: torch.Tensor) -> torch.Tensor:
-        """Where it is infinite and the reference has NaN, in a line that has no number: what a sum through all of it, a
-        Fourier transform, say, makes of an infinity is a matter of its order. And where it is NaN and the reference
-        infinite, if several inputs hold infinities: who rounds a weight to zero that one makes small, or multiplies in
-        another order, meets zero times infinity. Where NaN come in, they are to come out; not only in nearly all of a
-        line, as from a fast Fourier transform, but in the rest, too. A complex number that is none in the reference
-        need be none in either part."""
+        """Where NaN and infinities may be others than the reference's, which has one there, too: in a line that has no
+        number, what a sum through all of it, a Fourier transform, say, makes of an infinity is a matter of its order.
+        If several inputs hold infinities an infinity may be NaN: who rounds a weight to zero that one makes small, or
+        multiplies in another order, meets zero times infinity. Where NaN come in, they are to come out; not only in
+        nearly all of a line, as from a fast Fourier transform, but in the rest, too. A complex number that is none in
+        the reference need be none in either part."""
         own, floating = self._own(), [t for t in self._inputs if t.is_floating_point() or t.is_complex()]
         if self.oracle.is_complex():
             return ~actual.isfinite() & ~own.isfinite().all(-1, keepdim=True)
@@ -315,7 +315,7 @@ class Target:
             return torch.zeros_like(own, dtype=torch.bool)
         if any(bool(tensor.isnan().any()) for tensor in floating):
             return actual.isnan() & scales.hopeless(self.values, _NEARLY_ALL)
-        lost = actual.isinf() & own.isnan() & scales.hopeless(self.values)
+        lost = actual.isinf() & ~own.isfinite() & scales.hopeless(self.values)
         return lost | (actual.isnan() & own.isinf()) if infinite > 1 else lost
 
     def _overflows_early(self, actual: torch.Tensor) -> torch.Tensor:

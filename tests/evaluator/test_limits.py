@@ -317,3 +317,15 @@ def test_nan_may_fill_what_is_left_of_a_line_that_nearly_all_are_in() -> None:
     assert target.judge(everywhere, Limit(1e-6, 1e-6)) is None
     everywhere[1, 2] = math.nan
     assert target.judge(everywhere, Limit(1e-6, 1e-6)) is not None
+
+
+def test_a_few_numbers_are_no_line_and_an_infinity_has_its_sign_where_there_are_others() -> None:
+    x = torch.ones(1, 8)
+    x[0, 0] = math.inf
+    for right, passes in (
+        (torch.full((8, 1), math.inf), True),  # a column
+        (torch.full((4, 1), math.inf), False),
+        (torch.tensor([[math.inf] * 7 + [1.0]]), False),
+    ):
+        target = Target(right.double(), right, [x])
+        assert (target.judge(torch.where(right.isinf(), -math.inf, right), Limit(1e-6, 1e-6)) is None) is passes

@@ -1,4 +1,4 @@
-"""A learned bias for each bucket of distances, as T5 has it: logarithms decide, at float32's precision, which bucket."""
+"""A learned bias for each bucket of distances, as T5 has it: logarithms decide in float32 which bucket."""
 
 import math
 
