@@ -180,7 +180,8 @@ def _time(task: _Task, workload: Workload, repetitions: int) -> _Times:
             rehearsal = int(torch.randint(repetitions, (1,), generator=task.generator))
             for repetition in range(repetitions):
                 with ExitStack() as fresh:
-                    bench.replace(_contenders(task, modes, oracle, workload, fresh))
+                    with judge.room.turns.beside():  # most of a confirmation is starting processes
+                        bench.replace(_contenders(task, modes, oracle, workload, fresh))
                     bench.run(replace(_RULES, rehearse=repetition == rehearsal))
                     _note(times, bench, modes, task.champion is not None)
                     times.measurements.append(bench.measurement("candidate", modes, judge.floor_us(bench)))
@@ -210,6 +211,7 @@ def _contenders(
     contenders: list[Contender] = []
     for name, future in started.items():
         subject = future.result()
+        judge.room.keep_still(subject)
         buffers = judge.constructed(subject, oracle, problem, Stage.CONFIRM)
         plain = is_plain(suspects[name].source)
         contenders.append(Contender(name, subject, True, buffers, sampled=name == "again", plain=plain))

@@ -4,6 +4,8 @@ from __future__ import annotations
 
 import math
 import random
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import pytest
 
@@ -19,6 +21,17 @@ ONE = Workload(name="a")
 def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(confirming, "PROCESS_PAIRS", 3)
     monkeypatch.setattr(confirming, "_HIDDEN_PAIRS", 1)
+    order = []
+
+    @contextmanager
+    def beside() -> Iterator[None]:
+        order.append("others may use the device")
+        yield
+        order.append("alone")
+
+    started = judge.start_candidate
+    monkeypatch.setattr(judge.room.turns, "beside", beside)
+    monkeypatch.setattr(judge, "start_candidate", lambda *how: [started(*how), order.append("start")][0])
     task = problem()
     champion = candidate(CPP, head="")
     again = candidate("# the same once more\n" + CPP, head="")
@@ -28,6 +41,8 @@ def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.M
     assert "'odd'" not in str(found.evidence)  # the held-out workload
     assert [m.workload for m in found.measurements] == ["small"]
     assert {r.against for r in found.speedups} == {"eager", "fastest", "champion"}
+    # Two are checked; then three are started for each of three pairs of one workload and for one of the held-out one.
+    assert order == ["start", "start", *["others may use the device", "start", "start", "start", "alone"] * 4]
 
 
 def _logs(generator: random.Random, gain: float, noise: float) -> list[float]:
