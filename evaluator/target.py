@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -303,20 +304,20 @@ class Target:
     def _lost(self, actual: torch.Tensor) -> torch.Tensor:
         """Where NaN and infinities may be others than the reference's, which has one there, too: in a line that has no
         number, what a sum through all of it, a Fourier transform, say, makes of an infinity is a matter of its order.
-        If several inputs hold infinities an infinity may be NaN: who rounds a weight to zero that one makes small, or
-        multiplies in another order, meets zero times infinity. Where NaN come in, they are to come out; not only in
-        nearly all of a line, as from a fast Fourier transform, but in the rest, too. A complex number that is none in
-        the reference need be none in either part."""
+        If several inputs hold infinities an infinity may be NaN, but where two of them meet: who rounds a weight to
+        zero that one makes small, or multiplies in another order, has zero times infinity. Where NaN come in, they are
+        to come out; not only in nearly all of a line, as from a fast Fourier transform, but in the rest, too. A complex
+        number that is none in the reference need be none in either part."""
         own, floating = self._own(), [t for t in self._inputs if t.is_floating_point() or t.is_complex()]
         if self.oracle.is_complex():
             return ~actual.isfinite() & ~own.isfinite().all(-1, keepdim=True)
-        infinite = sum(not _all_finite(tensor) for tensor in floating)
+        infinite = [tensor.isinf() for tensor in floating if not _all_finite(tensor)]
         if not infinite:
             return torch.zeros_like(own, dtype=torch.bool)
         if any(bool(tensor.isnan().any()) for tensor in floating):
             return actual.isnan() & scales.hopeless(self.values, _NEARLY_ALL)
         lost = actual.isinf() & ~own.isfinite() & scales.hopeless(self.values)
-        return lost | (actual.isnan() & own.isinf()) if infinite > 1 else lost
+        return lost | (actual.isnan() & own.isinf() & _apart(infinite, own.shape)) if len(infinite) > 1 else lost
 
     def _overflows_early(self, actual: torch.Tensor) -> torch.Tensor:
         """Where it is infinite and should nearly be: a product overflows before its last factor makes it smaller."""
@@ -396,6 +397,17 @@ def _real(tensor: torch.Tensor) -> torch.Tensor:
 def _as(like: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
     """What `_real` gave, of the dtype of `like` again."""
     return (torch.view_as_complex(real) if like.is_complex() else real).to(like.dtype)
+
+
+def _apart(infinite: Sequence[torch.Tensor], shape: torch.Size) -> torch.Tensor:
+    """Where no two inputs of a shape are infinite in one place, of an output of that shape; of another, nowhere if any
+    two are."""
+    free = torch.ones(shape, dtype=torch.bool, device=infinite[0].device)
+    for one, other in itertools.combinations(infinite, 2):
+        met = one & other if one.shape == other.shape else None
+        if met is not None and bool(met.any()):
+            free &= ~met if met.shape == shape else torch.zeros_like(free)
+    return free
 
 
 def _all_finite(tensor: torch.Tensor) -> bool:

@@ -329,3 +329,19 @@ def test_a_few_numbers_are_no_line_and_an_infinity_has_its_sign_where_there_are_
     ):
         target = Target(right.double(), right, [x])
         assert (target.judge(torch.where(right.isinf(), -math.inf, right), Limit(1e-6, 1e-6)) is None) is passes
+
+
+def test_an_infinity_may_be_nan_where_infinities_of_several_inputs_do_not_meet() -> None:
+    right = torch.tensor([[math.inf, 1.0, 2.0]])
+    a, b = torch.ones(1, 3), torch.ones(1, 3)
+    a[0, 0] = b[0, 1] = math.inf
+    lost = torch.tensor([[math.nan, 1.0, 2.0]])
+    met, elsewhere = torch.full((4,), math.inf), torch.ones(1, 3)
+    for inputs, passes in (
+        ([a, b], True),
+        ([b, b], True),  # not where it is lost
+        ([a, a], False),
+        ([a, elsewhere], False),
+        ([a, met, met], False),  # who knows where
+    ):
+        assert (Target(right.double(), right, inputs).judge(lost, Limit(1e-6, 1e-6)) is None) is passes
