@@ -39,10 +39,11 @@ from evaluator.child.results import (
     unlike_memory,
 )
 from evaluator.child.shake import Shaken
-from evaluator.child.spec import TensorSpec, read_tree, write_tree
+from evaluator.child.spec import LayoutError, TensorSpec, read_tree, write_tree
 
 _MAX_LEAVES = 256
 _MAX_TEXT, _MAX_BITS = 1000, 1024  # of a string or a number that a call returns in place of a tensor
+_ENDLESS = "the result holds itself, or is nested without end: return tensors, or a tuple, a list or a dict of them"
 _KEPT_SHARE = 1 / 64  # of the device's memory that a child may keep for itself; the judge and others need the rest
 _BUILT_BYTES = 2 << 20
 _NATIVE_SUFFIXES = (".so", ".cubin")
@@ -276,6 +277,8 @@ class Session:
                 "mutated": [[self._tensor(tensor) for tensor in after] for after in changed],
                 "kept": not settled,
             }
+        except RecursionError:
+            raise LayoutError(_ENDLESS) from None
         finally:
             self._settled = {}
 

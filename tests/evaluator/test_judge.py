@@ -356,3 +356,10 @@ def test_an_answer_of_another_form_is_told_as_such_wherever_it_comes(judge, answ
 """
     found = judge.judge(problem(), candidate(source), eager_only(judge, problem()))
     assert found.verdict is Verdict.INCORRECT_SHAPE, (found.verdict, found.reason)
+
+
+def test_a_result_that_holds_itself_is_told_so(judge: Judge) -> None:
+    task = problem()
+    found = judge.judge(task, forward("y = []", "y.append(y)", "return y"), eager_only(judge, task))
+    assert found.verdict is Verdict.RUNTIME_ERROR
+    assert "the result holds itself" in found.reason
