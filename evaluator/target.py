@@ -316,7 +316,7 @@ class Target:
             return torch.zeros_like(own, dtype=torch.bool)
         if any(bool(tensor.isnan().any()) for tensor in floating):
             return actual.isnan() & scales.hopeless(self.values, _NEARLY_ALL)
-        lost = actual.isinf() & ~own.isfinite() & scales.hopeless(self.values)
+        lost = ~(actual.isfinite() | own.isfinite()) & scales.hopeless(self.values)
         return lost | (actual.isnan() & own.isinf() & _apart(infinite, own.shape)) if len(infinite) > 1 else lost
 
     def _overflows_early(self, actual: torch.Tensor) -> torch.Tensor:

@@ -328,7 +328,8 @@ def test_a_few_numbers_are_no_line_and_an_infinity_has_its_sign_where_there_are_
         (torch.tensor([[math.inf] * 7 + [1.0]]), False),
     ):
         target = Target(right.double(), right, [x])
-        assert (target.judge(torch.where(right.isinf(), -math.inf, right), Limit(1e-6, 1e-6)) is None) is passes
+        for other in (-math.inf, math.nan):
+            assert (target.judge(torch.where(right.isinf(), other, right), Limit(1e-6, 1e-6)) is None) is passes
 
 
 def test_an_infinity_may_be_nan_where_infinities_of_several_inputs_do_not_meet() -> None:
