@@ -149,25 +149,6 @@ class Oracle(Loaded):
         rounding: Sequence[values.Rounding],
         others: Sequence[Sequence[torch.Tensor]],
     ) -> tuple[list[Expected], list[Result]]:
-        """Where the first call's outputs, which are of a draw, tell nothing, and would if constants were as the
-        reference computes them, then they are from then on."""
-        found = self._expected_of(tree, calls, rounding, others)
-        if self._own_constants is None and calls:
-            self._own_constants = False
-            if self.lifts and not found[0][0].complete:
-                self._own_constants = True
-                other = self._expected_of(tree, calls, rounding, others)
-                self._own_constants, self.lifts = self.lifts and other[0][0].complete, True
-                found = other if self._own_constants else found
-        return found
-
-    def _expected_of(
-        self,
-        tree: Any,
-        calls: Sequence[Sequence[torch.Tensor]],
-        rounding: Sequence[values.Rounding],
-        others: Sequence[Sequence[torch.Tensor]],
-    ) -> tuple[list[Expected], list[Result]]:
         how = list(rounding or [values.Rounding()] * len(calls))
         if calls:
             self.stateful(tree, calls[0])
@@ -186,7 +167,14 @@ class Oracle(Loaded):
             near[index].append(rounded)
         changed = self.mutated(tree)
         found = [self._expected(*four, changed) for four in zip(own, wide, near, calls, strict=True)]
-        return found, beside if beside is not None else self._own(tree, others)
+        made = found, beside if beside is not None else self._own(tree, others)
+        if self._own_constants is None and calls:  # the first call's outputs are of a draw: do they tell anything?
+            self._own_constants = self.lifts and not found[0].complete
+            if self._own_constants:  # they may if constants are as the reference computes them
+                other = self._expect(tree, calls, rounding, others)
+                self._own_constants, self.lifts = self.lifts and other[0][0].complete, True
+                made = other if self._own_constants else made
+        return made
 
     def _rounded(
         self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], how: Sequence[values.Rounding]

@@ -5,7 +5,7 @@ block of 64)", "every 17th element", "the last row". Found from the places alone
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 
@@ -74,7 +74,7 @@ def _along(hit: torch.Tensor, words: Words) -> str | None:
         return regular
     starts, ends = _runs(~hit)
     if len(starts) == 1:
-        plain = Words(words.one, words.many)
+        plain = replace(words, axis="")
         but = _range(int(starts[0]), int(ends[0]), hit.numel(), plain).removeprefix(f"{words.many} ")
         return f"all {words.many}{words.axis} but {but}"
     return None

@@ -180,13 +180,13 @@ class Target:
         if self.integral:
             return self._equal(actual)
         if not self.finite:
-            wrong = self._wrong_kind(_real(actual))
+            real = _real(actual)
+            fine = _same_kind(real, self._own()) | self._lost(real) | self._overflows_early(real)
+            wrong = self._wrong_kind(real, fine)
             if wrong is not None:
                 return wrong
             # An overflow that the reference has too is right; it takes no part in the errors.
-            real = _real(actual)
-            fine = _same_kind(real, self._own()) | self._lost(real) | self._overflows_early(real) | self._about(real)
-            actual = torch.where(fine, self.values, real)
+            actual = torch.where(fine | self._about(real), self.values, real)
         if self._plainly_right(actual, limit):
             return None
         norm, element = self.errors(actual)
@@ -288,10 +288,11 @@ class Target:
             return f"the kernel alone: {inputs} and so is every element of the right result"
         return f"{inputs}; the reference overflows elsewhere in this output, but not here"
 
-    def _wrong_kind(self, actual: torch.Tensor) -> Finding | None:
-        """NaN and infinities: where the reference has one, so must the output, unless it gives the oracle's value."""
-        own, wide = self._own(), _real(self.oracle)
-        same = _same_kind(actual, own) | _same_kind(actual, wide) | self._lost(actual) | self._overflows_early(actual)
+    def _wrong_kind(self, actual: torch.Tensor, fine: torch.Tensor) -> Finding | None:
+        """NaN and infinities: where the reference has one, so must the output, unless it is `fine` or gives the
+        oracle's value."""
+        own = self._own()
+        same = fine | _same_kind(actual, _real(self.oracle))
         wrong = ~(same | (torch.isfinite(self.values) & torch.isfinite(actual)))
         if not bool(wrong.any()):
             return None

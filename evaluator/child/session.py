@@ -234,8 +234,10 @@ class Session:
         tree, model, mutates = request["tree"], self.call, request["mutates"]
         lift, mode = request["lift"], cast(Callable[[Twins], Lift], Lift)
         if lift:
-            how = {"everywhere": lift["everywhere"], "weights": lift["weights"]}
-            mode = functools.partial(Shaken, eps=float(lift["shake"]), **how) if lift["shake"] else Lift
+            if lift["shake"]:
+                mode = functools.partial(
+                    Shaken, eps=float(lift["shake"]), everywhere=lift["everywhere"], weights=lift["weights"]
+                )
             self.own_constants = lift["own_constants"]
             self.renew_buffer_twins()
         outputs: list[Any] = []

@@ -45,7 +45,7 @@ class Shaken(Lift):  # type: ignore[no-untyped-call]
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.overloadpacket.__name__
         if self.constant(args, kwargs):
-            return func(*args, **(kwargs or {}))
+            return super().__torch_dispatch__(func, types, args, kwargs)
         if self._weights is not None and name in _PRODUCTS:
             args = [_narrowed(self.lifted(value), self._weights) for value in args]
         made = super().__torch_dispatch__(func, types, args, kwargs)
