@@ -69,7 +69,7 @@ def sparing(
             spared[place] = torch.where(same, one, spared[place])
     for place, one in enumerate(next(made)):
         grows = spared[place].isnan() & (one.abs() > values.LARGEST / _SHRUNK)
-        spared[place] = torch.where(grows, one.sign() * torch.inf, spared[place])
+        spared[place] = torch.where(grows, one.sgn() * torch.inf, spared[place])
         spared[place] = torch.where(spared[place].isnan() & (one == 0), 0.0, spared[place])
     trios = zip(expected.targets, outputs, spared, strict=True)
     return replace(expected, targets=tuple(target.sparing(actual, value) for target, actual, value in trios))
@@ -114,5 +114,4 @@ def _same(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 
 
 def _wider(tensor: torch.Tensor) -> torch.Tensor:
-    """Complex outputs are not asked about."""
-    return tensor.real.double()
+    return tensor if tensor.is_complex() else tensor.double()

@@ -65,16 +65,16 @@ class Target:
     def sparing(self, actual: torch.Tensor, spared: torch.Tensor) -> Target:
         """What `actual` should be where it may hold the values in `spared` (NaN where there are none) in place of the
         reference's NaN."""
-        if self.integral or self.finite or not self._computes():
+        if self.integral or self.finite or self.oracle.element_size() == 1:
             return self
-        wide = _real(actual)
+        wide, spared = _real(actual), _real(spared)
         able = self._own().isnan() & ((spared.isfinite() & wide.isfinite()) | (spared.isinf() & (wide == spared)))
         spared = torch.where(able, spared, wide)
         able |= self._lost(wide)  # which is told by whole lines: they have numbers when others of theirs are spared
-        right = torch.where(able, spared, self.oracle)
+        right = _as(self.oracle, torch.where(able, spared, _real(self.oracle)))
         if self.reference is self.oracle:
             return Target(right, None, self._inputs)
-        return Target(right, torch.where(able, spared.to(self.reference.dtype), self.reference), self._inputs)
+        return Target(right, _as(self.reference, torch.where(able, spared, self._own())), self._inputs)
 
     def where_nan(self, actual: torch.Tensor) -> torch.Tensor:
         """`actual` with what is right in place of its NaN."""

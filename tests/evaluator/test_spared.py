@@ -15,6 +15,8 @@ from evaluator.second_look import sparing
 NAN, INF = math.nan, math.inf
 CAUSAL = "torch.fft.irfft(torch.fft.rfft(x, n=4) * torch.fft.rfft(torch.tensor([1.0, 0.7]), n=4), n=4)[:2]"
 MATRIX = "torch.tensor([[1.0, 0.0], [2.0, 3.0]])"
+PAIRS = f"torch.complex({MATRIX} @ x, x[0] + x * 0)"
+NONE = complex(NAN, NAN)
 
 
 @pytest.mark.parametrize(
@@ -36,9 +38,14 @@ MATRIX = "torch.tensor([[1.0, 0.0], [2.0, 3.0]])"
         (CAUSAL, [5.1, NAN], [5.1, NAN], True),  # only what the transform rounds
         (CAUSAL, [5.1, NAN], [5.2, NAN], False),
         (CAUSAL, [NAN, 5.1], [NAN, 5.1], False),
+        (PAIRS, [5.0, NAN], [5 + 5j, NONE], True),  # NaN, and 5 for the imaginary part
+        (PAIRS, [5.0, NAN], [NONE, NONE], True),
+        (PAIRS, [5.0, NAN], [6 + 5j, NONE], False),
+        (PAIRS, [5.0, NAN], [5 + 6j, NONE], False),
+        (PAIRS, [5.0, NAN], [5 + 5j, 10 + 5j], False),
     ],
 )
-def test_what_has_no_influence(judge: Judge, forward: str, x: list[float], actual: list[float], right: bool) -> None:
+def test_what_has_no_influence(judge: Judge, forward: str, x: list[float], actual: list[complex], right: bool) -> None:
     source = f"import torch\ndef reference(x):\n    return {forward}\ndef get_inputs():\n    return [torch.randn(2)]\n"
     problem = read_problem(source, "spared")
     with judge.room.reference(problem) as reference:
