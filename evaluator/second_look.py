@@ -4,6 +4,7 @@ that rounding decides."""
 from __future__ import annotations
 
 import itertools
+import math
 from collections.abc import Sequence
 from dataclasses import replace
 from typing import Any
@@ -19,8 +20,9 @@ _CALL_S = 30.0
 _SHARES = (-1.0, 0.4, 2.0)  # of what lies between usual values: below, among and above them
 _SHRUNK = 1e6  # times smaller an output may be than what stands for infinity
 # Ways to pick among values that tie (`child.picks`): by which each element may be told, and by which each row. A kernel
-# may keep the first or the last that it sees, or begin anywhere.
-_BY_ELEMENT, _BY_ROW = ("own", "runner-up"), (0, -1, 2, 4, -3)
+# may keep the first or the last that it sees, begin anywhere, or exchange neighbours.
+_BY_ELEMENT, _BY_ROW = ("own", "runner-up"), (0, -1, 2, 4, -3, "even", "odd")
+_INDICES = (torch.int32, torch.int64)
 _ROUNDED = 1e-13  # of the largest in a row
 _GROUPS = 15  # of inputs whose NaN and infinities are replaced: all that four of them make
 
@@ -72,7 +74,16 @@ def sparing(
         spared[place] = torch.where(grows, one.sgn() * torch.inf, spared[place])
         spared[place] = torch.where(spared[place].isnan() & (one == 0), 0.0, spared[place])
     trios = zip(expected.targets, outputs, spared, strict=True)
-    return replace(expected, targets=tuple(target.sparing(actual, value) for target, actual, value in trios))
+    targets = tuple(target.sparing(actual, value) for target, actual, value in trios)
+    if all(target is before for target, before in zip(targets, expected.targets, strict=True)):
+        return None
+    # What is left beside NaN may be easier to compute than what takes their place.
+    (usual,) = oracle.expect(tree, [values.filled(tensors, odd, _SHARES[1])])
+    limits = (
+        own if target is before or math.isinf(there.norm) else own.widest(there)
+        for target, before, own, there in zip(targets, expected.targets, expected.limits, usual.limits, strict=True)
+    )
+    return replace(expected, targets=targets, limits=tuple(limits))
 
 
 def picking(
@@ -86,20 +97,23 @@ def picking(
 ) -> Expected | None:
     """What is expected of outputs that follow from other picks than the reference's among scores that rounding does
     not tell apart (`child.picks`): their own integers where these are such picks, else the runners-up, or for a row
-    that others in turn give, these. None where the reference picks nothing."""
+    that others in turn give, these. Integers that are made of picks (a token and its beam) may be any where picks are
+    undecided. None where the reference picks nothing."""
     if not oracle.lifts or oracle.subject.picks is False or oracle.mutated(tree) or oracle.stateful(tree, tensors):
         return None
-    given = [actual for target, actual in zip(expected.targets, outputs, strict=True) if target.integral]
-    given = [actual for actual in given if actual.dtype in (torch.int32, torch.int64)]
+    places = [at for at, one in enumerate(outputs) if expected.targets[at].integral and one.dtype in _INDICES]
     try:
-        found = oracle.subject.picked(tree, tensors, given, (*_BY_ELEMENT, *_BY_ROW), timeout_s=_CALL_S)
+        given = [outputs[at] for at in places]
+        found, made = oracle.subject.picked(tree, tensors, given, (*_BY_ELEMENT, *_BY_ROW), timeout_s=_CALL_S)
     except ChildError:  # it picks nothing, or not the same in every precision
         return None
-    count = len(_BY_ELEMENT)
-    targets = zip(expected.targets, outputs, *found, strict=True)
-    told = (
-        target.or_else(actual, others[:count], others[count:], anything=any_pick) for target, actual, *others in targets
-    )
+    count, free = len(_BY_ELEMENT), {at for at, of_picks in zip(places, made, strict=False) if of_picks}
+    told = [
+        target.or_else(
+            actual, others[:count], others[count:], anything=at in free or (any_pick and not target.integral)
+        )
+        for at, (target, actual, *others) in enumerate(zip(expected.targets, outputs, *found, strict=True))
+    ]
     return replace(expected, targets=tuple(told))
 
 

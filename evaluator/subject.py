@@ -276,21 +276,23 @@ class Subject:
         ways: Sequence[str | int],
         *,
         timeout_s: float,
-    ) -> list[list[torch.Tensor]]:
+    ) -> tuple[list[list[torch.Tensor]], list[bool]]:
         """What the lifted reference returns if it picks as `given` does wherever that is as good, and where nothing is
-        given by each of these ways (`child.picks`). Raises ChildError where nothing is picked."""
+        given by each of these ways; and which of `given` are made of picks (`child.picks`). Raises ChildError where
+        nothing is picked."""
         self.give_way()
         grant = self.backend.grant_calls([[*tensors, *given]], ours=True)
         try:
             fields: dict[str, Any] = {"tree": tree, "grant": grant.fields, "inputs": len(tensors), "slot": "picks"}
             fields["ways"] = list(ways)
-            replies = replies_of(self.child.request("picks", timeout_s=timeout_s, fds=grant.fds, **fields), len(ways))
+            reply = self.child.request("picks", timeout_s=timeout_s, fds=grant.fds, **fields)
+            replies, made = replies_of(reply, len(ways)), reply.get("made")
             grant.mark_aliases(self.child, [claim for item in replies for claim in tensor_claims(item)])
             found = self.fetch_calls([tensor_claims(item) for item in replies])
         finally:
             grant.close()
         self.drop("picks")
-        return found
+        return found, [one is True for one in made] if isinstance(made, list) else []
 
     def fetch_calls(self, claims: Sequence[Sequence[Mapping[str, Any]]]) -> list[list[torch.Tensor]]:
         """Private copies of what several calls claim, a list for each: a GPU's block of many of them is opened once."""

@@ -70,6 +70,8 @@ class Target:
         wide, spared = _real(actual), _real(spared)
         able = self._own().isnan() & ((spared.isfinite() & wide.isfinite()) | (spared.isinf() & (wide == spared)))
         spared = torch.where(able, spared, wide)
+        if not bool(able.any()):
+            return self
         able |= self._lost(wide)  # which is told by whole lines: they have numbers when others of theirs are spared
         right = _as(self.oracle, torch.where(able, spared, _real(self.oracle)))
         if self.reference is self.oracle:
@@ -100,7 +102,7 @@ class Target:
     ) -> Target:
         """What `actual` should be where each element may be that of any of `others`, which were computed as the oracle
         was, and each row as a whole that of any of `by_row`: it is measured by the nearest one. With `anything` it may
-        be any number where they differ."""
+        be any number where they differ, an integer any between the least and the greatest of theirs."""
         if not (self.integral or self._computes()):
             return self
         wide, best = actual.to(self.oracle.dtype), self.oracle
@@ -109,7 +111,7 @@ class Target:
             nearer = nearer if self._beyond is None else nearer & ~self._beyond
             best = torch.where(nearer & torch.isfinite(best) & torch.isfinite(other), other, best)
         best = ties.nearest_rows(wide, best, by_row) if by_row and actual.ndim else best
-        if anything and not self.integral:
+        if anything:
             best = torch.where(ties.undecided(wide, [self.oracle, *others, *by_row]), wide, best)
         if self.reference is self.oracle:
             return Target(best, None, self._inputs)

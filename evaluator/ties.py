@@ -46,7 +46,12 @@ def _apart(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
 
 
 def undecided(actual: torch.Tensor, ways: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Where the ways to pick differ, and `actual` has some number, as yet another way may give it."""
+    """Where the ways to pick differ, and `actual` has some number, as yet another way may give it: an integer that is
+    made of an index lies where those of the ways do."""
     sizes = torch.stack([way.abs().double().nan_to_num(nan=0.0, posinf=0.0) for way in ways])
     apart = torch.stack([_apart(way, ways[0]) for way in ways[1:]])
-    return (apart.amax(0) > _ALIKE * sizes.amax(0)) & actual.isfinite()
+    able = actual.isfinite()
+    if actual.numel() and not (actual.is_floating_point() or actual.is_complex()):
+        least, most = torch.stack([*ways]).aminmax()
+        able = (actual >= least) & (actual <= most)
+    return (apart.amax(0) > _ALIKE * sizes.amax(0)) & able

@@ -16,12 +16,14 @@ import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
 from evaluator.child.lift import PICKING, Lift, Twins, said
+from evaluator.child.results import tensor_leaves
 from evaluator.child.session import Session
 from evaluator.child.shake import Shaken
 from evaluator.child.spec import read_tree
 from evaluator.child.wire import Operation
 
 _FACTOR, _FACTOR_HALF = 4.0, 2.0  # times the error that is seen, as limits of outputs have it; of half precisions
+_PAIRS = ("even", "odd")
 _WHOLE = 2.0**53  # up to which float64 has every integer
 _SMALLEST = {torch.float16: 2.4e-7}  # of which less may become zero; of others what is smaller than normal numbers
 
@@ -114,14 +116,26 @@ class _Shaking(_Watching, Shaken):  # type: ignore[no-untyped-call]
 
 class _Chosen(_Watching):  # type: ignore[no-untyped-call]
     """Picks as `given` does where that is as good, else as the reference does; where nothing is given, by the `way`:
-    "own", "runner-up" of two that are equally good, or how many steps behind the first of all it begins, forwards or
-    (negative) backwards, among any number of these."""
+    "own", "runner-up" of two that are equally good, the two of each "even" or "odd" place and the next exchanged where
+    they are, or how many steps behind the first of all it begins, forwards or (negative) backwards, among any number of
+    these."""
 
     def __init__(self, twins: Twins, near: Sequence[Near], given: Sequence[Tensor], way: str | int) -> None:
         super().__init__(twins)
         self._near, self._given, self._way = near, list(given), way
+        self.chosen: list[Tensor] = []
 
     def instead(self, pick: Pick, made: Any) -> Any:
+        indices = self._indices(pick)
+        self.chosen.append(indices)
+        if indices is pick.indices:
+            return made
+        if isinstance(made, Tensor):
+            return indices.reshape(made.shape)
+        values = pick.scores.gather(pick.axis, indices).reshape(made[0].shape).to(made[0].dtype)
+        return values, indices.reshape(made[1].shape)
+
+    def _indices(self, pick: Pick) -> Tensor:
         place = len(self.seen) - 1
         if place >= len(self._near) or self._near[place].slack.shape != pick.scores.shape:
             raise PicksNothing("it picks otherwise when it is told to pick otherwise")
@@ -129,17 +143,14 @@ class _Chosen(_Watching):  # type: ignore[no-untyped-call]
         given = next((one for one in self._given if one.numel() == pick.indices.numel()), None)
         if given is not None:
             self._given = [one for one in self._given if one is not given]
-            indices = near.allowed(pick, given.reshape(pick.indices.shape).to(torch.int64))
-        elif self._way == "own":
-            return made
-        elif self._way == "runner-up":
-            indices = near.runner_up(pick)
-        else:
-            indices = near.in_turn(pick, int(self._way))
-        if isinstance(made, Tensor):
-            return indices.reshape(made.shape)
-        values = pick.scores.gather(pick.axis, indices).reshape(made[0].shape).to(made[0].dtype)
-        return values, indices.reshape(made[1].shape)
+            return near.allowed(pick, given.reshape(pick.indices.shape).to(torch.int64))
+        if self._way == "own":
+            return pick.indices
+        if self._way == "runner-up":
+            return near.runner_up(pick)
+        if self._way in _PAIRS:
+            return near.exchanged(pick, _PAIRS.index(self._way))
+        return near.in_turn(pick, int(self._way))
 
 
 @dataclass(frozen=True, slots=True)
@@ -176,6 +187,14 @@ class Near:
         chosen = torch.where(self._close(pick, last, following), following, last)
         found = torch.cat([pick.indices.narrow(axis, 0, count - 1), chosen], axis)
         return torch.where(self.unknown, torch.arange(count, device=found.device).reshape(_along(axis, found)), found)
+
+    def exchanged(self, pick: Pick, first: int) -> Tensor:
+        """Of the pairs of neighbours that begin at place `first`, those that are as good as each other exchanged."""
+        place = torch.arange(pick.indices.shape[pick.axis], device=pick.indices.device)
+        partner = torch.where((place - first) % 2 == 0, place + 1, place - 1)
+        partner = torch.where((partner < first) | (partner >= len(place)), place, partner)
+        theirs = pick.indices.index_select(pick.axis, partner)
+        return torch.where(self._close(pick, pick.indices, theirs), theirs, pick.indices)
 
     def in_turn(self, pick: Pick, begin: int) -> Tensor:
         """In place of those picks that are no better than the last one, the first of all that are as good as that, by
@@ -253,16 +272,25 @@ class Picker:
 
     def picks(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """As `run` with `lift` of the first "inputs" granted tensors: an output for each of the "ways" to pick (see
-        `_Chosen`) where the tensors after those do not say. Raises PicksNothing."""
+        `_Chosen`) where the tensors after those do not say. They are what a Candidate returned for each integer output.
+        One that is made of indices, an integer of each (a token and its beam), does not say what was picked: the reply
+        lists as "made" whether each is that. Raises PicksNothing."""
         session, tree = self._session, request["tree"]
         mapped = session._open(request, fds)
         tensors, given = mapped.calls[0][: request["inputs"]], mapped.calls[0][request["inputs"] :]
         with torch.no_grad():
             slack = self._near(tree, tensors)
-            outputs = [self._chosen(tree, tensors, slack, given, way) for way in request["ways"]]
+            free = [self._chosen(tree, tensors, slack, (), way) for way in request["ways"]]
+            outputs = [output for output, _ in free]
+            is_pick = [all(_is_pick(place, *two) for two in free) for place in range(len(given))]
+            picks = [one for one, it_is in zip(given, is_pick, strict=True) if it_is]
+            if picks:
+                outputs = [self._chosen(tree, tensors, slack, picks, way)[0] for way in request["ways"]]
         session._device().finish()
         session.kept[request["slot"]] = [mapped, outputs]
-        return session._told(outputs, [[] for _ in outputs], {})
+        sizes = {indices.numel() for indices in free[0][1]}
+        made = [one.numel() in sizes and not it_is for one, it_is in zip(given, is_pick, strict=True)]
+        return {**session._told(outputs, [[] for _ in outputs], {}), "made": made}
 
     def _near(self, tree: Any, tensors: Sequence[Tensor]) -> list[Near]:
         with _Watched() as own:
@@ -283,7 +311,15 @@ class Picker:
 
     def _chosen(
         self, tree: Any, tensors: Sequence[Tensor], slack: Sequence[Near], given: Sequence[Tensor], way: str | int
-    ) -> Any:
+    ) -> tuple[Any, list[Tensor]]:
+        """What the model returns, and what it picked."""
         self._session.renew_buffer_twins()
-        output, *_ = self._session.lifted_call(tree, tensors, lambda twins: _Chosen(twins, slack, given, way))
-        return output
+        output, _, mode = self._session.lifted_call(tree, tensors, lambda twins: _Chosen(twins, slack, given, way))
+        return output, mode.chosen
+
+
+def _is_pick(place: int, output: Any, chosen: Sequence[Tensor]) -> bool:
+    """Whether the integer output at this place is one operation's indices."""
+    integers = [tensor for tensor in tensor_leaves(output) if tensor.dtype in (torch.int32, torch.int64)]
+    one = integers[place].flatten().long()
+    return any(torch.equal(one, indices.flatten()) for indices in chosen)

@@ -92,6 +92,34 @@ def test_what_follows_from_another_pick_is_right_too(judge: Judge) -> None:
     assert _judged(judge, forward, x, [torch.tensor([30.0, 30.0])])
 
 
+PAIRS = "(lambda found: (found // 5, found % 5))(torch.topk(x * 1.0, 2, dim=-1).indices)"
+
+
+@pytest.mark.parametrize(
+    ("x", "halves", "places", "right"),
+    [
+        ([3.0, 0, 0, 0, 0, 0, 0, 7.0, 0, 0], [1, 0], [2, 0], True),
+        ([3.0, 0, 0, 0, 0, 0, 0, 7.0, 0, 0], [0, 1], [0, 2], False),
+        ([3.0, 0, 0, 0, 0, 0, 0, 7.0, 0, 0], [1, 1], [2, 2], False),
+        ([7.0, 0, 0, 0, 0, 0, 0, 7.0, 0, 0], [1, 0], [2, 0], True),  # the other way round
+        ([7.0, 0, 0, 0, 0, 0, 0, 7.0, 0, 0], [0, 1], [0, 2], True),
+        ([0.0, 0, 0, 0, 0, 0, 0, 7.0, 0, 0], [1, 1], [2, 4], True),
+        ([0.0, 0, 0, 0, 0, 0, 0, 7.0, 0, 0], [1, 1], [2, 9], False),  # there is no ninth
+        ([0.0, 0, 0, 0, 0, 0, 0, 7.0, 0, 0], [0, 1], [2, 4], False),
+    ],
+)
+def test_integers_made_of_picks_are_any_where_these_are_undecided(
+    judge: Judge, x: list[float], halves: list[int], places: list[int], right: bool
+) -> None:
+    assert _judged(judge, PAIRS, torch.tensor([x]), [_ids(halves), _ids(places)]) is right
+
+
+def test_a_mask_of_picks_has_as_many_also_where_they_are_undecided(judge: Judge) -> None:
+    forward = "torch.zeros_like(x, dtype=torch.int64).scatter(-1, torch.topk(x * 1.0, 2, dim=-1).indices, 1)"
+    assert _judged(judge, forward, torch.zeros(1, 5), [_ids([0, 1, 1, 0, 0])])
+    assert not _judged(judge, forward, torch.zeros(1, 5), [_ids([1, 1, 1, 1, 1])])
+
+
 def test_who_picks_nothing_is_not_asked_again(judge: Judge) -> None:
     problem = read_problem(
         "import torch\ndef reference(x):\n    return x * 2\ndef get_inputs():\n    return [torch.randn(3)]\n", "picks"
@@ -177,3 +205,11 @@ def test_picks_in_turn_among_those_that_tie() -> None:
     every = torch.sort(scores.double(), descending=True)
     whole = Pick(scores.double(), 1, every.indices, ordered=True)
     assert torch.equal(near.in_turn(whole, 0), every.indices)
+
+
+def test_neighbours_that_tie_are_exchanged() -> None:
+    scores = torch.tensor([[5.0, 5.0, 4.0, 4.0, 4.0], [5.0, 4.0, 4.0, 3.0, 2.0]]).double()
+    pick = Pick(scores, 1, torch.tensor([[0, 1, 2], [0, 1, 2]]), ordered=True)
+    near = Near(torch.zeros(2, 5).double(), torch.zeros(2, 1, dtype=torch.bool))
+    assert near.exchanged(pick, 0).tolist() == [[1, 0, 2], [0, 1, 2]]
+    assert near.exchanged(pick, 1).tolist() == [[0, 1, 2], [0, 2, 1]]

@@ -70,16 +70,16 @@ def test_finite_inputs_are_nobodys_excuse(judge: Judge) -> None:
 
 
 def test_a_reference_that_takes_no_number_there_is_not_asked_again(judge: Judge) -> None:
-    forward = "1 / 0 if torch.isfinite(x[1]) and x[1] > 7 else x * 1.5"
+    forward = "1 / 0 if torch.isfinite(x[1]) and x[1] > 7 else x[:1] * 1.5 + 0 * x"
     source = f"import torch\ndef reference(x):\n    return {forward}\ndef get_inputs():\n    return [torch.randn(2)]\n"
     problem = read_problem(source, "spared")
     with judge.room.reference(problem) as reference:
         oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(3))
         tree, tensors = oracle.inputs().tree, (torch.tensor([5.0, NAN]),)
         (expected,) = oracle.expect(tree, [tensors])
-        assert sparing(oracle, tree, tensors, expected, [torch.ones(2)]) is not None
+        assert sparing(oracle, tree, tensors, expected, [torch.full((2,), 7.5)]) is not None
         tensors = (torch.tensor([9.0, NAN]),)  # what is above it is refused
         (expected,) = oracle.expect(tree, [tensors])
-        assert sparing(oracle, tree, tensors, expected, [torch.ones(2)]) is None
+        assert sparing(oracle, tree, tensors, expected, [torch.full((2,), 13.5)]) is None
         assert oracle.lifts
         assert reference.child.alive
