@@ -1,4 +1,4 @@
-"""token_mixing | odd but legal | a Fourier transform as a product: infinities come out otherwise | PASSED | cpu cuda"""
+"""token_mixing | odd but legal | a Fourier transform as a product: infinities come out otherwise | PASSED | cpu"""
 
 import math
 
