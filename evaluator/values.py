@@ -18,6 +18,7 @@ from evaluator.child.cpu_device import FRESH_BYTE
 
 Tensors = tuple[torch.Tensor, ...]
 Thing = TypeVar("Thing")
+_Flat = TypeVar("_Flat", int, torch.Tensor)
 _AT_ENDS = 0.25  # of the rows
 _ROWS_APART = 3  # from one input to another, of which some are flat
 _HALVES, _GRID, _FEW_ON_GRID = 1 / 16, 64.0, 0.01  # of the elements; a 64th
@@ -429,14 +430,14 @@ def with_some_exchanged(tensor: torch.Tensor, generator: torch.Generator) -> tor
     places = torch.randint(tensor.numel(), (count,), generator=generator, device=generator.device)
     places = torch.unique(places).to(tensor.device)
     copy = clone(tensor)
-    there = torch.unravel_index(places.roll(1), tensor.shape)
-    copy[torch.unravel_index(places, tensor.shape)] = tensor[there]
+    copy[_index(places, tuple(tensor.shape))] = tensor[_index(places.roll(1), tuple(tensor.shape))]
     return copy
 
 
-def _index(flat: int, shape: tuple[int, ...]) -> tuple[int, ...]:
+def _index(flat: _Flat, shape: tuple[int, ...]) -> tuple[_Flat, ...]:
+    """A flat index, or several, by axis. `torch.unravel_index` imports sympy, which takes a second or two."""
     index = []
     for size in reversed(shape):
         index.append(flat % size)
-        flat //= size
+        flat = flat // size
     return tuple(index[::-1])
