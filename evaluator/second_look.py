@@ -16,6 +16,7 @@ from evaluator.errors import ChildError
 from evaluator.expected import Expected
 from evaluator.oracle import Oracle
 
+_Group = dict[int, float | None]
 _CALL_S = 30.0
 _SHARES = (-1.0, 0.4, 2.0)  # of what lies between usual values: below, among and above them
 _SHRUNK = 1e6  # times smaller an output may be than what stands for infinity
@@ -47,16 +48,16 @@ def sparing(
 ) -> Expected | None:
     """What is expected of outputs that are finite where the reference's are NaN because of NaN or infinities among
     the inputs that have no influence there: the outputs are the same whichever finite values stand in for those of
-    an input, or of several. A product with zero is NaN for them, and who leaves that product out is right: a causal
-    attention that does not read what its mask forbids. Infinities are right where outputs become as large as inputs
-    do in place of infinite ones. None where there is nothing of that kind.
+    an input, or of several, or for one of its infinities. A product with zero is NaN for them, and who leaves that
+    product out is right: a causal attention that does not read what its mask forbids. Infinities are right where
+    outputs become as large as inputs do in place of infinite ones. None where there is nothing of that kind.
     """
     if all(target.integral or target.finite for target in expected.targets):
         return None
     odd = [index for index, tensor in enumerate(tensors) if not values.is_finite(tensor)]
     if not odd:
         return None
-    groups = [some for size in range(1, len(odd) + 1) for some in itertools.combinations(odd, size)][:_GROUPS]
+    groups = _groups(tensors, odd)
     calls = [values.filled(tensors, group, share) for group in groups for share in _SHARES]
     calls.append(values.large_for_infinite(tensors))
     found = oracle.wide_or_none(tree, calls)
@@ -78,12 +79,25 @@ def sparing(
     if all(target is before for target, before in zip(targets, expected.targets, strict=True)):
         return None
     # What is left beside NaN may be easier to compute than what takes their place.
-    (usual,) = oracle.expect(tree, [values.filled(tensors, odd, _SHARES[1])])
+    (usual,) = oracle.expect(tree, [values.filled(tensors, dict.fromkeys(odd), _SHARES[1])])
     limits = (
         own if target is before or math.isinf(there.norm) else own.widest(there)
         for target, before, own, there in zip(targets, expected.targets, expected.limits, usual.limits, strict=True)
     )
     return replace(expected, targets=targets, limits=tuple(limits))
+
+
+def _groups(tensors: Sequence[torch.Tensor], odd: Sequence[int]) -> list[_Group]:
+    """Of the inputs at which positions NaN and infinities (None) are replaced together, or those of one sign: of any
+    few; and where an input has both infinities, of which one may count and the other not, each of them, too."""
+    every = _Group.fromkeys(odd)
+    some = (few for size in range(1, len(odd) + 1) for few in itertools.combinations(odd, size))
+    groups = [_Group.fromkeys(few) for few in itertools.islice(some, _GROUPS)]
+    for position in odd:
+        signs = [sign for sign in (math.inf, -math.inf) if bool((tensors[position] == sign).any())]
+        if len(signs) > 1:
+            groups += [{**others, position: sign} for sign in signs for others in (_Group(), every)]
+    return groups
 
 
 def picking(

@@ -8,7 +8,7 @@ always makes alike `evaluator.constants` makes others.
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -355,16 +355,17 @@ def _finite(tensor: torch.Tensor) -> torch.Tensor:
     return torch.isfinite(tensor if tensor.element_size() > 1 else tensor.float())
 
 
-def filled(tensors: Sequence[torch.Tensor], positions: Sequence[int], share: float) -> Tensors:
-    """With a value in place of NaN and infinities of some tensors that lies so many spreads above the smallest finite
-    value; a spread is at least one."""
+def filled(tensors: Sequence[torch.Tensor], group: Mapping[int, float | None], share: float) -> Tensors:
+    """With a value in place of NaN and infinities of the tensors at some positions, or of the infinity that the group
+    names, that lies so many spreads above the smallest finite value; a spread is at least one."""
     made = list(tensors)
-    for position in positions:
+    for position, which in group.items():
         copy, finite = clone(tensors[position]), _finite(tensors[position])
         usual = tensors[position][finite].double()
         low, high = (float(usual.min()), float(usual.max())) if len(usual) else (0.0, 1.0)
         most = torch.finfo(copy.dtype).max
-        made[position] = copy.masked_fill_(~finite, min(max(low + share * max(1.0, high - low), -most), most))
+        replaced = ~finite if which is None else copy == which
+        made[position] = copy.masked_fill_(replaced, min(max(low + share * max(1.0, high - low), -most), most))
     return tuple(made)
 
 

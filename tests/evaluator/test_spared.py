@@ -16,6 +16,7 @@ NAN, INF = math.nan, math.inf
 CAUSAL = "torch.fft.irfft(torch.fft.rfft(x, n=4) * torch.fft.rfft(torch.tensor([1.0, 0.7]), n=4), n=4)[:2]"
 MATRIX = "torch.tensor([[1.0, 0.0], [2.0, 3.0]])"
 PAIRS = f"torch.complex({MATRIX} @ x, x[0] + x * 0)"
+STEPS = "torch.tensor([[1.0, 0.0], [1.0, 1.0]]) @ torch.relu(x)"
 NONE = complex(NAN, NAN)
 
 
@@ -38,6 +39,9 @@ NONE = complex(NAN, NAN)
         (CAUSAL, [5.1, NAN], [5.1, NAN], True),  # only what the transform rounds
         (CAUSAL, [5.1, NAN], [5.2, NAN], False),
         (CAUSAL, [NAN, 5.1], [NAN, 5.1], False),
+        (STEPS, [-INF, INF], [0.0, INF], True),  # the one counts, the other is multiplied by zero
+        (STEPS, [-INF, INF], [1.0, INF], False),
+        (STEPS, [2.0, INF], [2.0, INF], True),
         (PAIRS, [5.0, NAN], [5 + 5j, NONE], True),  # NaN, and 5 for the imaginary part
         (PAIRS, [5.0, NAN], [NONE, NONE], True),
         (PAIRS, [5.0, NAN], [6 + 5j, NONE], False),
