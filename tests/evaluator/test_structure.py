@@ -30,6 +30,13 @@ def test_a_triangle_stays_one(n: int, seed: int, kind: values.ValueSet) -> None:
     assert free.shape == (n,)
 
 
+def test_a_triangle_in_which_a_draw_has_a_zero_by_chance_stays_one() -> None:
+    draws = [(torch.randn(40, 40, generator=draw(seed)).triu(),) for seed in range(3)]
+    draws[1][0][3, 30] = 0.0
+    (made,) = structure.restored((torch.ones(40, 40),), structure.of(draws))
+    assert torch.equal(made, torch.ones(40, 40).triu())
+
+
 @given(st.integers(2, 9), st.integers(0, 2**20), st.sampled_from(values.ADVERSARIAL))
 def test_a_symmetric_matrix_stays_one(n: int, seed: int, kind: values.ValueSet) -> None:
     generator = draw(seed)
