@@ -10,6 +10,7 @@ from evaluator import values
 
 # Elements that are looked at, and the share of them that must differ, before a tensor counts as continuous.
 _SAMPLE, _DIFFERENT = 4096, 0.5
+_BY_CHANCE = 2**-20  # of random numbers, at the most, are zero
 _TOWARDS = (1 / 64, 1 / 16)  # how far timed values move towards others: their spread stays nearly the recipe's
 
 
@@ -34,15 +35,15 @@ def coins(tensors: values.Tensors, varies: Sequence[bool], generator: torch.Gene
 
 
 def continuous(tensors: values.Tensors) -> list[bool]:
-    """Which tensors hold so many different values, none of them zero or whole, that those in between are like them: no
-    masks, labels, or sparse ones."""
+    """Which tensors hold so many different values, hardly any of them zero or whole, that those in between are like
+    them: no masks, labels, or sparse ones."""
     return [_continuous(tensor) for tensor in tensors]
 
 
 def _continuous(tensor: torch.Tensor) -> bool:
     if tensor.dtype not in (torch.float32, torch.float64) or tensor.numel() < 2:
         return False
-    if not bool((torch.isfinite(tensor) & (tensor != 0)).all()):
+    if not bool(torch.isfinite(tensor).all()) or int((tensor == 0).sum()) > _BY_CHANCE * tensor.numel():
         return False
     some = tensor.flatten()[:_SAMPLE]
     return len(torch.unique(some)) > _DIFFERENT * len(some) and float((some != some.round()).double().mean()) > 0.5

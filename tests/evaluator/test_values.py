@@ -36,6 +36,9 @@ def test_values_that_mean_something_are_kept() -> None:
         normal > 0,
     ]
     assert mixtures.continuous((normal, normal.double(), *kept)) == [True, True, *[False] * len(kept)]
+    large = torch.rand(1 << 20) + 0.25
+    large[7] = 0.0  # by chance, as one of 16 million is
+    assert mixtures.continuous((large, large[:1000])) == [True, False]
     labels = torch.randint(5, (400,), generator=draw).float()
     made = [(labels,), (labels.flip(0),), (labels.roll(7),)]
     bits = mixtures.coins(made[0], [True], draw)
