@@ -12,7 +12,7 @@ import torch
 
 from evaluator import constants, layouts, padding, singled_out, structure, values
 from evaluator.child.spec import LayoutError
-from evaluator.errors import ChildError, ChildFault, LosesDevice, Rejection
+from evaluator.errors import ChildError, ChildFault, LeaveOut, Rejection
 from evaluator.expected import FIXED_SHAPES, SHAPES_DEPEND, TELLS_NOTHING, Expected
 from evaluator.oracle import Oracle
 from evaluator.sizes import Sizes
@@ -74,7 +74,7 @@ def prepared(
         return _Maker(problem, reference, sizes, generator).make(first=first)
     except (ChildFault, LayoutError) as fault:
         if not sizes.adversarial and isinstance(fault, ChildError) and fault.spoils:
-            raise LosesDevice(sizes.label, fault) from fault
+            raise LeaveOut(sizes.label, fault) from fault
         if not sizes.adversarial and reference.child.alive:
             return None
         raise Rejection(

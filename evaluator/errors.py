@@ -3,7 +3,7 @@
 EvaluatorError
 ├── ProblemError              a Problem's source cannot be read as one; says where and what to do
 ├── Rejection                 a Candidate (or reference) is judged: ends an Evaluation with a Verdict
-├── LosesDevice               a reference loses its device on what no Workload has: that has to be left out
+├── LeaveOut                  a reference fails on what no Workload has: that has to be left out
 ├── ShortOfMemory             a GPU's memory ran out in a child of ours: others may have it
 ├── LockTimeout               the device stayed in somebody else's hands
 ├── CageError                 this machine or our own set-up failed; never the Candidate's fault
@@ -47,11 +47,11 @@ class Rejection(EvaluatorError):
         self.evidence = evidence
 
 
-class LosesDevice(EvaluatorError):
-    """The reference lost its device on sizes or values that no Workload has; `label` names them."""
+class LeaveOut(EvaluatorError):
+    """The reference does not take, or does not survive, sizes or values that no Workload has; `label` names them."""
 
     def __init__(self, label: str, why: object) -> None:
-        super().__init__(f"on {label}, which no workload has, the reference loses its device: {why}")
+        super().__init__(f"on {label}, which no workload has, the reference fails: {why}")
         self.label = label
 
 

@@ -15,7 +15,7 @@ from evaluator.child import chain
 from evaluator.child.spec import LayoutError, TensorSpec
 from evaluator.contender import Contender
 from evaluator.devices.base import OneByOne, Round, RoundPlan, Singles
-from evaluator.errors import ChildFault, Rejection
+from evaluator.errors import ChildError, ChildFault, EvaluatorError, Rejection
 from evaluator.fresh import Fresh, bytes_of, to_read
 from evaluator.inputs import DRAWING_S, Inputs
 from evaluator.oracle import Oracle
@@ -202,7 +202,7 @@ class Rounds:
                 graph=graph, instances=plan.instances, link=fresh.link,
             )  # fmt: skip
         except (ChildFault, LayoutError) as fault:
-            raise self.verifier.blame(contender, fault) from fault
+            raise self._blamed(contender, fault, fresh) from fault
 
     def prepare_null(self, fresh: Fresh, *, graph: bool) -> None:
         self._null.null(self.like.reply)
@@ -223,7 +223,15 @@ class Rounds:
                     look=contender.compared_in_full and read > 0, watch=watch,
                 )  # fmt: skip
         except (ChildFault, LayoutError, Rejection) as fault:
-            raise self.verifier.blame(contender, fault) from fault
+            raise self._blamed(contender, fault, fresh) from fault
+
+    def _blamed(
+        self, contender: Contender, fault: ChildFault | LayoutError | Rejection, fresh: Fresh
+    ) -> EvaluatorError:
+        """What a fault in a round is told as. Raises LeaveOut where the reference fails there, too."""
+        if isinstance(fault, ChildError) and not fault.spoils:
+            self.oracle.doubt(self.tree, fresh.calls, fault)
+        return self.verifier.blame(contender, fault)
 
     def _start(self, contender: Contender) -> None:
         """Where forward moves buffers every round begins with the reference's: a tensor's version tells of a load, so
@@ -251,7 +259,7 @@ class Rounds:
                     read=to_read(contender, len(fresh.calls)), look=contender.compared_in_full,
                 )  # fmt: skip
         except (ChildFault, LayoutError, Rejection) as fault:
-            raise self.verifier.blame(contender, fault) from fault
+            raise self._blamed(contender, fault, fresh) from fault
 
     def run_null(self, fresh: Fresh, plan: RoundPlan, *, watch: bool = False) -> Round:
         """One round of the null child, of which nothing is read."""

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any, TypeVar
 
 from evaluator import layouts
-from evaluator.errors import LosesDevice
+from evaluator.errors import LeaveOut
 from evaluator.types import Domain, Problem, Workload
 
 Done = TypeVar("Done")
@@ -39,7 +39,7 @@ class Sizes:
 
 class LeftOut:
     """What references do not survive, sizes beside the Workloads' and values that no draw holds: they lose their device
-    there."""
+    there, or take some of such values and not others."""
 
     def __init__(self) -> None:
         self._labels: dict[str, set[str]] = {}
@@ -53,7 +53,7 @@ class LeftOut:
         while True:
             try:
                 return work()
-            except LosesDevice as found:
+            except LeaveOut as found:
                 if found.label in self.of(problem):
                     raise
                 self._labels[problem.hash].add(found.label)

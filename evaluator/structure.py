@@ -34,8 +34,9 @@ class Structure:
         if not self:
             return tensor
         made = tensor.masked_fill(self.zeros, 0) if self.zeros is not None else tensor
-        if self.symmetric:
-            made = made.triu() + made.triu(1).transpose(-1, -2)
+        if self.symmetric:  # what is not finite stays, on whichever side it is: who takes none takes none ever
+            upper = torch.where(made.mT.isfinite(), made, made.mT).triu()
+            made = upper + upper.triu(1).mT
         if self.in_order:
             made = made.sort(-1).values
         return values.clone(tensor).copy_(made)

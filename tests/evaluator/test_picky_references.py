@@ -1,0 +1,66 @@
+"""What a reference takes in one call and not in the next is nobody's fault."""
+
+from __future__ import annotations
+
+import pytest
+import torch
+
+from evaluator import structure, values
+from evaluator.errors import ChildError, LeaveOut
+from evaluator.judge import Judge
+from evaluator.oracle import Oracle
+from evaluator.problem import read_problem
+from evaluator.types import Candidate, Language, Verdict
+from tests.evaluator.rooms import eager_only
+
+PICKY = """import torch
+
+
+class {name}(torch.nn.Module):
+    def forward(self, x):
+        if not bool(x[:24].isfinite().all()):
+            raise ValueError("not in this half")
+        return x * torch.rsqrt(x.square().mean(-1, keepdim=True) + 1e-6)
+"""
+RECIPE = """
+
+def get_inputs():
+    return [torch.randn(48, 256)]
+"""
+
+
+def test_a_kernel_that_fails_where_the_reference_does_is_judged_without_such_values(judge: Judge) -> None:
+    task = read_problem(PICKY.format(name="Model") + RECIPE, "picky")
+    one = Candidate(source=PICKY.format(name="ModelNew"), language=Language.TORCH, proposer="test")
+    for _ in range(3):
+        judge.left_out.of(task).clear()
+        found = judge.judge(task, one, eager_only(judge, task))
+        assert found.verdict is Verdict.PASSED, found.reason
+
+
+def test_what_the_reference_takes_nobody_else_may_fail_on(judge: Judge) -> None:
+    task = read_problem(PICKY.format(name="Model") + RECIPE, "picky")
+    fault = ChildError("ValueError", "not in this half")
+    judge.left_out.of(task).clear()
+    with judge.room.reference(task) as reference:
+        oracle = Oracle(task, reference, {}, torch.Generator().manual_seed(3))
+        made = oracle.inputs()
+        low, high = made.tensors[0].clone(), made.tensors[0].clone()
+        low[40, 3] = high[3, 3] = torch.nan
+        oracle.doubt(made.tree, [(low,), made.tensors], fault)
+        for label in (values.NOT_FINITE, values.UNUSUAL):
+            with pytest.raises(LeaveOut) as found:
+                oracle.doubt(made.tree, [(low,), (high,)], fault)
+            assert found.value.label == label
+            reference.left_out.add(label)
+        oracle.doubt(made.tree, [(low,), (high,)], fault)  # nothing is left to be left out
+
+
+@pytest.mark.parametrize(("row", "column"), [(1, 4), (4, 1), (2, 2)])
+def test_what_is_not_finite_stays_in_a_symmetric_matrix(row: int, column: int) -> None:
+    halves = [torch.randn(6, 6, generator=torch.Generator().manual_seed(seed)) for seed in range(3)]
+    draws = [(half + half.mT,) for half in halves]
+    changed = draws[0][0].clone()
+    changed[row, column] = torch.nan
+    (made,) = structure.restored((changed,), structure.of(draws))
+    assert sorted(map(tuple, made.isnan().nonzero().tolist())) == sorted({(row, column), (column, row)})
