@@ -169,13 +169,15 @@ class Target:
         return Limit(max(norm, least[0]), max(element, least[1]))
 
     def own_error(self) -> tuple[float, float]:
-        """The errors of the reference at its own precision, where both are finite."""
+        """The errors of the reference at its own precision; where it overflows, of what is right in its dtype."""
         if self.integral or self.reference is self.oracle:
             return 0.0, 0.0
         if self.finite:
             return self.errors(self.reference)
-        own = self._own()
-        return self.errors(torch.where(torch.isfinite(own), own, self.values))
+        own, right = self._own(), self.values
+        rounded = right.to(self.reference.dtype.to_real()).to(torch.float64)  # which nobody can do without
+        rounded = torch.where(torch.isfinite(rounded), rounded, right)
+        return self.errors(torch.where(torch.isfinite(own), own, rounded))
 
     def judge(self, actual: torch.Tensor, limit: Limit) -> Finding | None:
         """What is wrong with `actual` (of the right shape and dtype), or None."""

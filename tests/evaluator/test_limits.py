@@ -122,6 +122,13 @@ def test_where_the_reference_overflows_the_oracle_passes_too() -> None:
     assert target.judge(torch.tensor([[0.0, 2.0]]), limit) is not None
 
 
+def test_where_the_reference_overflows_what_is_right_may_be_rounded() -> None:
+    right = torch.tensor(299.345839, dtype=torch.float64)
+    target, limit = make(right, torch.tensor(math.inf, dtype=torch.float16))
+    assert target.judge(right.half(), limit) is None
+    assert target.judge(torch.tensor(300.0).half(), limit) is not None
+
+
 def test_where_the_reference_has_nan_the_oracles_size_is_near_enough() -> None:
     oracle = torch.tensor([[3.0, 2.0, 4.0, 1.0]], dtype=torch.float64)
     target, limit = make(oracle, torch.tensor([[math.nan, 2.0, 4.0, 1.0]]))
