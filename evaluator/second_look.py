@@ -12,6 +12,7 @@ from typing import Any
 import torch
 
 from evaluator import values
+from evaluator.child.lift import INDICES
 from evaluator.errors import ChildError
 from evaluator.expected import Expected
 from evaluator.oracle import Oracle
@@ -23,7 +24,6 @@ _SHRUNK = 1e6  # times smaller an output may be than what stands for infinity
 # Ways to pick among values that tie (`child.picks`): by which each element may be told, and by which each row. A kernel
 # may keep the first or the last that it sees, begin anywhere, or exchange neighbours.
 _BY_ELEMENT, _BY_ROW = ("own", "runner-up"), (0, -1, 2, 4, -3, "even", "odd")
-_INDICES = (torch.int32, torch.int64)
 _ROUNDED = 1e-13  # of the largest in a row
 _GROUPS = 15  # of inputs whose NaN and infinities are replaced: all that four of them make
 
@@ -115,7 +115,7 @@ def picking(
     undecided. None where the reference picks nothing."""
     if not oracle.lifts or oracle.subject.picks is False or oracle.mutated(tree) or oracle.stateful(tree, tensors):
         return None
-    places = [at for at, one in enumerate(outputs) if expected.targets[at].integral and one.dtype in _INDICES]
+    places = [at for at, one in enumerate(outputs) if expected.targets[at].integral and one.dtype in INDICES]
     try:
         given = [outputs[at] for at in places]
         found, made = oracle.subject.picked(tree, tensors, given, (*_BY_ELEMENT, *_BY_ROW), timeout_s=_CALL_S)

@@ -32,6 +32,8 @@ def widened(tensor: torch.Tensor) -> torch.Tensor:
 
 PICKING = frozenset({"argmax", "argmin", "topk", "sort", "max", "min", "kthvalue", "median", "nanmedian"})
 """Operations that return indices of what they pick along an axis (`child.picks`)."""
+INDICES = (torch.int32, torch.int64)
+"""The dtypes of outputs that are such indices, or made of them."""
 # What has a float64 counterpart, by its id, so that it stays alive, and that counterpart.
 Twins: TypeAlias = dict[int, tuple[torch.Tensor, torch.Tensor]]
 LiftMode = TypeVar("LiftMode", bound="Lift")

@@ -15,7 +15,7 @@ from typing import Any
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from evaluator.child.lift import PICKING, Lift, Twins, said
+from evaluator.child.lift import INDICES, PICKING, Lift, Twins, said
 from evaluator.child.results import tensor_leaves
 from evaluator.child.session import Session
 from evaluator.child.shake import Shaken
@@ -320,6 +320,6 @@ class Picker:
 
 def _is_pick(place: int, output: Any, chosen: Sequence[Tensor]) -> bool:
     """Whether the integer output at this place is one operation's indices."""
-    integers = [tensor for tensor in tensor_leaves(output) if tensor.dtype in (torch.int32, torch.int64)]
+    integers = [tensor for tensor in tensor_leaves(output) if tensor.dtype in INDICES]
     one = integers[place].flatten().long()
     return any(torch.equal(one, indices.flatten()) for indices in chosen)

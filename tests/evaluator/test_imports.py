@@ -13,19 +13,16 @@ from evaluator.judge import Judge
 from evaluator.serve import make_backend
 from tests.evaluator.rooms import eager_only, forward, problem
 
-if __name__ == "__main__":
-    judge, task = Judge(make_backend("cpu")), problem()
-    try:
-        found = judge.judge(task, forward("return right(x, self.weight) * 1.1"), eager_only(judge, task))
-    finally:
-        judge.close()
-    print(found.verdict, [name for name in ("sympy", "torch._dynamo", "torch._inductor") if name in sys.modules])
+judge, task = Judge(make_backend("cpu")), problem()
+try:
+    found = judge.judge(task, forward("return right(x, self.weight) * 1.1"), eager_only(judge, task))
+finally:
+    judge.close()
+print(found.verdict, [name for name in ("sympy", "torch._dynamo", "torch._inductor") if name in sys.modules])
 """
 
 
-def test_checking_a_candidate_imports_nothing_that_takes_long(tmp_path: Path) -> None:
-    script = tmp_path / "judges.py"
-    script.write_text(JUDGES, encoding="utf-8")
-    command = [sys.executable, "-c", f"import runpy; runpy.run_path({str(script)!r}, run_name='__main__')"]
+def test_checking_a_candidate_imports_nothing_that_takes_long() -> None:
+    command = [sys.executable, "-c", JUDGES]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=100, check=True)
     assert done.stdout.split() == ["INCORRECT_VALUES", "[]"]

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from evaluator import structure, values
+from evaluator import values
 from evaluator.errors import ChildError, LeaveOut
 from evaluator.judge import Judge
 from evaluator.oracle import Oracle
@@ -54,13 +54,3 @@ def test_what_the_reference_takes_nobody_else_may_fail_on(judge: Judge) -> None:
             assert found.value.label == label
             reference.left_out.add(label)
         oracle.doubt(made.tree, [(low,), (high,)], fault)  # nothing is left to be left out
-
-
-@pytest.mark.parametrize(("row", "column"), [(1, 4), (4, 1), (2, 2)])
-def test_what_is_not_finite_stays_in_a_symmetric_matrix(row: int, column: int) -> None:
-    halves = [torch.randn(6, 6, generator=torch.Generator().manual_seed(seed)) for seed in range(3)]
-    draws = [(half + half.mT,) for half in halves]
-    changed = draws[0][0].clone()
-    changed[row, column] = torch.nan
-    (made,) = structure.restored((changed,), structure.of(draws))
-    assert sorted(map(tuple, made.isnan().nonzero().tolist())) == sorted({(row, column), (column, row)})

@@ -76,3 +76,13 @@ def test_layouts_and_dtypes_stay() -> None:
     (made,) = structure.restored((torch.randn(5, 5, generator=generator).to(torch.bfloat16).T,), structure.of(draws))
     assert (made.dtype, made.stride()) == (torch.bfloat16, (1, 5))
     assert torch.equal(made, made.T)
+
+
+@pytest.mark.parametrize(("row", "column"), [(1, 4), (4, 1), (2, 2)])
+def test_what_is_not_finite_stays_in_a_symmetric_matrix(row: int, column: int) -> None:
+    halves = [torch.randn(6, 6, generator=torch.Generator().manual_seed(seed)) for seed in range(3)]
+    draws = [(half + half.mT,) for half in halves]
+    changed = draws[0][0].clone()
+    changed[row, column] = torch.nan
+    (made,) = structure.restored((changed,), structure.of(draws))
+    assert sorted(map(tuple, made.isnan().nonzero().tolist())) == sorted({(row, column), (column, row)})
