@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
@@ -63,48 +64,64 @@ class Comparison:
         outputs = self.candidate.fetch_calls([tensor_claims(item) for item in reply.replies])
         after = reply.grant.read_back()
         outputs = [[*own, *(tensors[i] for i in mutated)] for own, tensors in zip(outputs, after, strict=True)]
-        with reference_at_work(sizes):
-            findings = [self.spared(oracle, tree, case, tensors) for case, tensors in zip(cases, outputs, strict=True)]
-        # What `get_inputs` makes is the plainest thing to be wrong on, so it is told first.
-        told = sorted(zip(cases, findings, outputs, strict=True), key=lambda one: one[0].same)
-        for case, finding, tensors in told:
-            if finding is None:
-                continue
-            passed = any(f is None and c.same == case.same for c, f in zip(cases, findings, strict=True))
-            why = unwritten(tensors)
-            verdict = Verdict.NONDETERMINISTIC if passed and not why else Verdict.INCORRECT_VALUES
-            also = why or (" (equal inputs gave a right answer before or after)" if passed else "")
-            reason = f"{finding['reason']}{also}, on {sizes.label}, inputs: {case.name}"
-            raise Rejection(verdict, STAGE, reason, workload=sizes.label, inputs=case.name, **finding["evidence"])
+        # What `get_inputs` makes is the plainest thing to be wrong on, so it is told first; then nothing else is asked.
+        plainest_first = sorted(zip(cases, outputs, strict=True), key=lambda one: one[0].same)
+        for _, alike in itertools.groupby(plainest_first, key=lambda one: one[0].same):
+            self._compare_alike(oracle, tree, list(alike), sizes)
         self._check_repeats(cases, outputs, sizes)
         for case, item in zip(cases, reply.replies, strict=True):
             check_fresh(case.expected, item, sizes.label, workload=sizes.label)
         self._check_inputs(cases, after, sizes, mutated)
         return outputs
 
+    def _compare_alike(
+        self, oracle: Oracle, tree: Any, alike: Sequence[tuple[Case, Sequence[torch.Tensor]]], sizes: Sizes
+    ) -> None:
+        """The outputs of equal inputs. Raises Rejection."""
+        with reference_at_work(sizes):
+            findings = [self.spared(oracle, tree, case, tensors) for case, tensors in alike]
+        for (case, tensors), finding in zip(alike, findings, strict=True):
+            if finding is None:
+                continue
+            passed, why = None in findings, unwritten(tensors)
+            verdict = Verdict.NONDETERMINISTIC if passed and not why else Verdict.INCORRECT_VALUES
+            also = why or (" (equal inputs gave a right answer before or after)" if passed else "")
+            reason = f"{finding['reason']}{also}, on {sizes.label}, inputs: {case.name}"
+            raise Rejection(verdict, STAGE, reason, workload=sizes.label, inputs=case.name, **finding["evidence"])
+
     def spared(self, oracle: Oracle, tree: Any, case: Case, outputs: Sequence[torch.Tensor]) -> dict[str, Any] | None:
         """As `_finding`, but what can be told of wrong outputs at a second look alone."""
         self.candidate.give_way()
-        if self._finding(case, outputs) is None:
+        found = self._finding(case, outputs)
+        if found is None:
             return None
         if case.borrowed:
             (exact,) = oracle.expect(tree, [case.tensors])
             case = replace(case, expected=exact.widest([case.expected]))
-        found = self._at_second_look(oracle, tree, case, outputs)
+            found = self._finding(case, outputs)
+        found = self._at_second_look(oracle, tree, case, outputs, found)
         if found is None or not (case.nan_spreads or case.name == singled_out.MEETING):
             return found
         if case.nan_spreads:
             outputs = [t.where_nan(actual) for t, actual in zip(case.expected.targets, outputs, strict=True)]
         if case.name == singled_out.MEETING:
             outputs = [t.nan_as_reference(actual) for t, actual in zip(case.expected.targets, outputs, strict=True)]
-        return self._at_second_look(oracle, tree, case, outputs)
+        return self._at_second_look(oracle, tree, case, outputs, self._finding(case, outputs))
 
     def _at_second_look(
-        self, oracle: Oracle, tree: Any, case: Case, outputs: Sequence[torch.Tensor]
+        self,
+        oracle: Oracle,
+        tree: Any,
+        case: Case,
+        outputs: Sequence[torch.Tensor],
+        found: dict[str, Any] | None,
     ) -> dict[str, Any] | None:
+        """What is wrong with outputs of which so much was `found` at first sight."""
+        if found is None:
+            return None
         tiny = case.name in values.NEXT_TO_NOTHING
         expected = second_look(oracle, tree, case.tensors, case.expected, outputs, any_pick=tiny)
-        return self._finding(replace(case, expected=expected), outputs)
+        return found if expected is case.expected else self._finding(replace(case, expected=expected), outputs)
 
     def _finding(self, case: Case, outputs: Sequence[torch.Tensor]) -> dict[str, Any] | None:
         expected = case.expected

@@ -126,29 +126,6 @@ class Oracle(Loaded):
 
         `rounding` says per call how a good implementation's rounding may show.
         """
-        return self._expect(tree, calls, rounding, ())[0]
-
-    def expect_both(
-        self,
-        tree: Any,
-        calls: Sequence[Sequence[torch.Tensor]],
-        rounding: Sequence[values.Rounding],
-        others: Sequence[Sequence[torch.Tensor]],
-        like: Expected,
-    ) -> tuple[list[Expected], list[Expected]]:
-        """As `expect` for `calls` and as `targets` for `others`, in fewer runs of the reference than one by one."""
-        if not calls:
-            return [], self.targets(tree, others, like)
-        found, wide = self._expect(tree, calls, rounding, others)
-        return found, self._like(tree, like, wide, others)
-
-    def _expect(
-        self,
-        tree: Any,
-        calls: Sequence[Sequence[torch.Tensor]],
-        rounding: Sequence[values.Rounding],
-        others: Sequence[Sequence[torch.Tensor]],
-    ) -> tuple[list[Expected], list[Result]]:
         how = list(rounding or [values.Rounding()] * len(calls))
         if calls:
             self.stateful(tree, calls[0])
@@ -157,7 +134,7 @@ class Oracle(Loaded):
             how = [replace(one, on_grid=one.on_grid or self._on_grid) for one in how]
         nudged = [values.nudged(c, self.generator, r) for c, r in zip(calls, how, strict=True)]
         own = self._own(tree, calls)
-        wide, moved, beside = self._wide_together(tree, [calls, nudged, others])
+        wide, moved = self._wide_together(tree, [calls, nudged])
         if wide is None:  # the reference is its own oracle: how far inputs' last places move it still tells something
             wide, moved = own, self._own(tree, nudged)
         # Apart from the other, lest the two make up.
@@ -167,14 +144,32 @@ class Oracle(Loaded):
             near[index].append(rounded)
         changed = self.mutated(tree)
         found = [self._expected(*four, changed) for four in zip(own, wide, near, calls, strict=True)]
-        made = found, beside if beside is not None else self._own(tree, others)
         if self._own_constants is None and calls:  # the first call's outputs are of a draw: do they tell anything?
             self._own_constants = self.lifts and not found[0].complete
             if self._own_constants:  # they may if constants are as the reference computes them
-                other = self._expect(tree, calls, rounding, others)
-                self._own_constants, self.lifts = self.lifts and other[0][0].complete, True
-                made = other if self._own_constants else made
-        return made
+                other = self.expect(tree, calls, rounding)
+                self._own_constants, self.lifts = self.lifts and other[0].complete, True
+                found = other if self._own_constants else found
+        return found
+
+    def expect_strictly(
+        self,
+        tree: Any,
+        calls: Sequence[Sequence[torch.Tensor]],
+        others: Sequence[Sequence[torch.Tensor]],
+        like: Expected,
+    ) -> tuple[list[Expected], list[Expected]]:
+        """As `expect` for `calls`, but with limits from the reference's own error alone: who keeps those keeps the
+        others, which are never narrower and take several times as long. And as `targets` for `others`, in the same
+        runs of the reference."""
+        if not calls:
+            return [], self.targets(tree, others, like)
+        own = self._own(tree, calls)
+        wide, beside = self._wide_together(tree, [calls, others])
+        changed = self.mutated(tree)
+        triples = zip(own, wide or own, calls, strict=True)
+        found = [self._expected(mine, right, (), inputs, changed) for mine, right, inputs in triples]
+        return found, self._like(tree, like, beside if beside is not None else self._own(tree, others), others)
 
     def _rounded(
         self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], how: Sequence[values.Rounding]

@@ -22,6 +22,28 @@ from evaluator.target import Finding
 from evaluator.types import Verdict, Workload
 
 
+class _Look:
+    """A round's outputs, with those inputs that were to be changed, beside what is right for its calls."""
+
+    def __init__(
+        self, run: Run, calls: Sequence[values.Tensors], expected: Sequence[Expected], mutated: Sequence[int]
+    ) -> None:
+        done = run.done
+        self.run, self.calls, self.expected = run, calls, list(expected)
+        changed = [[inputs[index] for index in mutated] for inputs in done.inputs] or [[]] * len(calls)
+        self.outputs = [[*own, *also] for own, also in zip(done.outputs[: len(calls)], changed, strict=False)]
+        self.found = [_finding(one, some) for one, some in zip(expected, self.outputs, strict=False)]
+
+    def doubted(self) -> list[tuple[int, values.ValueSet]]:
+        """The calls on adversarial values whose outputs are not allowed."""
+        pairs = enumerate(zip(self.run.fresh.odd, self.found, strict=False))
+        return [(call, kind) for call, (kind, found) in pairs if kind is not None and found is not None]
+
+    def expect(self, call: int, wanted: Expected) -> None:
+        """Have other limits for a call."""
+        self.expected[call], self.found[call] = wanted, _finding(wanted, self.outputs[call])
+
+
 class Verifier:
     """Verifies rounds of one Workload. `like` has the limits of usual calls; `mutated` are the inputs that the Problem
     changes; a `stateful` module's calls depend on those before."""
@@ -37,8 +59,11 @@ class Verifier:
         """Several at once take fewer runs of the reference than one by one. Raises Rejection, ComparatorFailed."""
         derived = [self._derived(run) for run in runs]
         expected = self._expected([(run.fresh, calls) for run, calls in zip(runs, derived, strict=True)])
-        for run, calls, wanted in zip(runs, derived, expected, strict=True):
-            self._compare(run, calls, wanted)
+        looks = [_Look(*three, self._mutated) for three in zip(runs, derived, expected, strict=True)]
+        if not self._stateful:
+            self._widen(looks)
+        for look in looks:
+            self._compare(look)
 
     def _derived(self, run: Run) -> list[values.Tensors]:
         """The inputs of the calls that are compared, as the chain made them. Raises Rejection, ComparatorFailed."""
@@ -48,17 +73,21 @@ class Verifier:
         except LayoutError as fault:
             raise self.blame(run.contender, fault) from fault
 
-    def _compare(self, run: Run, calls: Sequence[values.Tensors], expected: Sequence[Expected]) -> None:
-        contender, fresh, done = run.contender, run.fresh, run.done
-        for call, outputs in enumerate(done.outputs[: len(calls)]):
-            wanted = expected[call]
-            if not wanted.informative:
-                continue
-            changed = [done.inputs[call][index] for index in self._mutated] if done.inputs else []
-            found = _finding(wanted, [*outputs, *changed])
+    def _widen(self, looks: Sequence[_Look]) -> None:
+        """Give outputs on adversarial values that the strictest limits refuse, which few are, the limits of their own
+        inputs: they take some runs of the reference more."""
+        doubted = [(look, call, kind) for look in looks for call, kind in look.doubted()]
+        if not doubted:
+            return
+        calls, how = [look.calls[call] for look, call, _ in doubted], [kind.rounding for *_, kind in doubted]
+        for (look, call, kind), exact in zip(doubted, self._oracle.expect(self._tree, calls, how), strict=True):
+            look.expect(call, exact.loosened(kind.rounding.slack))
+
+    def _compare(self, look: _Look) -> None:
+        contender, fresh, done = look.run.contender, look.run.fresh, look.run.done
+        for call, found in enumerate(look.found):
             if found is not None and not self._stateful:
-                usual = fresh.odd[call] is None
-                found = self._looked_at_closely(calls[call], wanted, [*outputs, *changed], usual=usual)
+                found = self._looked_at_closely(look, call)
             if found is not None:
                 if not contender.suspect:
                     raise ComparatorFailed(contender.name, f"on {self.workload.name}: {found.reason}")
@@ -66,12 +95,12 @@ class Verifier:
         if contender.compared_in_full:
             self.kinds |= fresh.kinds
         for call, tensors in enumerate(done.inputs):
-            self._check_inputs(call, calls[call], tensors)
+            self._check_inputs(call, look.calls[call], tensors)
             check_fresh(self._like, done.replies[call], self.shown)
 
     def _expected(self, some: Sequence[tuple[Fresh, Sequence[values.Tensors]]]) -> list[list[Expected]]:
-        """What is right for the calls of several rounds. The first call's inputs are everybody's, in rounds of as many
-        replays; so are the others' where nothing is chained."""
+        """What is right for the calls of several rounds, with the strictest limits on adversarial values. The first
+        call's inputs are everybody's, in rounds of as many replays; so are the others' where nothing is chained."""
         if self._stateful:
             return [self._oracle.targets(self._tree, calls, self._like) for _, calls in some]
         found: dict[tuple[int, int], Expected] = {}
@@ -83,12 +112,12 @@ class Verifier:
                 elif place not in fresh.expected:
                     wanted.setdefault((id(fresh), place), (tensors, fresh.odd[place]))
         plain = {key: tensors for key, (tensors, odd) in wanted.items() if odd is None}
-        odd = {key: (tensors, kind.rounding) for key, (tensors, kind) in wanted.items() if kind is not None}
-        exact, usual = self._oracle.expect_both(
-            self._tree, [t for t, _ in odd.values()], [how for _, how in odd.values()], list(plain.values()), self._like
+        odd = {key: (tensors, kind.rounding.slack) for key, (tensors, kind) in wanted.items() if kind is not None}
+        strict, usual = self._oracle.expect_strictly(
+            self._tree, [tensors for tensors, _ in odd.values()], list(plain.values()), self._like
         )
         found |= zip(plain, usual, strict=True)
-        found |= {key: one.loosened(odd[key][1].slack) for key, one in zip(odd, exact, strict=True)}
+        found |= {key: one.loosened(slack) for (key, (_, slack)), one in zip(odd.items(), strict, strict=True)}
         for fresh, calls in some:
             fresh.expected |= {
                 place: found[id(fresh), place] for place in range(len(calls)) if (id(fresh), place) in found
@@ -98,12 +127,12 @@ class Verifier:
             for index, (fresh, calls) in enumerate(some)
         ]
 
-    def _looked_at_closely(
-        self, inputs: values.Tensors, expected: Expected, outputs: Sequence[torch.Tensor], *, usual: bool
-    ) -> Finding | None:
-        """What is wrong with outputs all the same. The limits of usual calls are those of a few others: where values
-        cancel, one in some hundreds is worse. And what NaN among the inputs has no influence on may be a number."""
-        if usual:
+    def _looked_at_closely(self, look: _Look, call: int) -> Finding | None:
+        """What is wrong with a call's outputs all the same. The limits of usual calls are those of a few others: where
+        values cancel, one in some hundreds is worse. And what NaN among the inputs has no influence on may be a number.
+        """
+        inputs, expected, outputs = look.calls[call], look.expected[call], look.outputs[call]
+        if look.run.fresh.odd[call] is None:
             (exact,) = self._oracle.expect(self._tree, [inputs])
             expected = exact.loosened(values.Rounding().slack).widest([expected])
             if not expected.informative:
@@ -147,6 +176,8 @@ class Verifier:
 
 
 def _finding(expected: Expected, outputs: Sequence[torch.Tensor]) -> Finding | None:
-    """What is wrong with the first output that is."""
+    """What is wrong with the first output that is; None where nothing can be told."""
+    if not expected.informative:
+        return None
     every = zip(expected.targets, expected.limits, outputs, strict=False)
     return next(filter(None, (target.judge(actual, limit) for target, limit, actual in every)), None)

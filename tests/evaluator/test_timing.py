@@ -160,13 +160,15 @@ def test_questions_to_the_reference_together_are_answered_as_one_by_one(judge, m
         tree, calls = made[0].tree, [one.tensors for one in made]
         like = oracle.expect(tree, calls[:1])[0]
         asked.clear()
-        (odd,), usually = oracle.expect_both(tree, calls[:1], [], calls[1:], like)
-        assert asked == [1, 4, 1]  # as it is; lifted, with the nudged one and both others; its sums shaken
+        (odd,), usually = oracle.expect_strictly(tree, calls[:1], calls[1:], like)
+        assert asked == [1, 3]  # as it is; lifted, with both others
         asked.clear()
         (alone,), others = oracle.expect(tree, calls[:1]), oracle.targets(tree, calls[1:], like)
         assert asked == [1, 2, 1, 2]
     assert torch.equal(odd.targets[0].oracle, alone.targets[0].oracle)
     assert torch.equal(odd.targets[0].reference, alone.targets[0].reference)
+    assert odd.limits[0].norm <= alone.limits[0].norm
+    assert odd.limits[0].element <= alone.limits[0].element
     for mine, theirs in zip(usually, others, strict=True):
         assert torch.equal(mine.targets[0].oracle, theirs.targets[0].oracle)
         assert mine.limits == like.limits
