@@ -229,15 +229,19 @@ class Run:
         whose = (OURS,) if options.ours_alone else (OURS, KERNELBENCH)
         ahead_s = compile_ahead(every, whose, self._folder, options.device)
         first, *others = [(kind, judges) for kind in self._sets for judges in options.judges]
-        took = {first: self._ours(*first)}
+        wall_s = self._ours(*first)
         if not options.ours_alone:
             self._theirs(every)
+        made = [self._summed(*first, wall_s, ahead_s)]
         for one in others:
             if time.monotonic() < self._end:
-                took[one] = self._ours(*one)
-        made = [summary(k, j, self._sets[k], self._lines, wall_s, ahead_s) for (k, j), wall_s in took.items()]
-        for summed in made:
-            self._log.add({**summed, **self._lease})
+                made.append(self._summed(*one, self._ours(*one), ahead_s))
+        return made
+
+    def _summed(self, kind: str, judges: int, wall_s: float, ahead_s: dict[str, float]) -> dict[str, Any]:
+        """The summary of one kind and number of judges, noted as soon as it is known: a lease may end any time."""
+        made = summary(kind, judges, self._sets[kind], self._lines, wall_s, ahead_s)
+        self._log.add({**made, **self._lease})
         return made
 
     def _theirs(self, every: Sequence[File]) -> None:
