@@ -37,7 +37,8 @@ RIGHT = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(sel
 
 @pytest.fixture
 def doubting(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> Judge:
-    """A judge whose device others may use, as a GPU; they have none of its memory."""
+    """A judge whose device others may use, as a GPU; they have none of its memory. It does not wait for them."""
+    monkeypatch.setattr(shortage, "_PATIENCE_S", 0.0)
     monkeypatch.setattr(judge.room, "believing", False)
     monkeypatch.setattr(judge, "device", replace(judge.device, facts={**judge.device.facts, "memory_bytes": 80 << 30}))
     return judge
@@ -110,3 +111,45 @@ def test_whose_fault_it_is(
         with pytest.raises(ends):
             shortage.enough(doubting, work)
     assert len(calls) == times
+
+
+@pytest.mark.parametrize(
+    ("raised", "held", "ends", "times"),
+    [
+        ([OUT], [30, 30, 0], None, 2),
+        ([OUT, OUT], [30, 0, 0], None, 3),
+        ([OUT, OUT], [30, 0, 30], EvaluatorError, 2),
+        ([OUT, OUT, OUT], [30, 0, 0, 0], Rejection, 3),
+        ([OUT, OUT], [0, 30], EvaluatorError, 2),
+        ([OUT, ENDED], [0], Rejection, 2),
+    ],
+)
+def test_others_are_waited_for_and_what_runs_out_beside_them_is_nobodys_fault(
+    doubting: Judge,
+    monkeypatch: pytest.MonkeyPatch,
+    raised: list[Exception],
+    held: list[int],
+    ends: type[Exception] | None,
+    times: int,
+) -> None:
+    """`held` are the GiB that others hold, each time when that is asked."""
+    monkeypatch.setattr(doubting.backend, "kind", DeviceKind.CUDA)
+    monkeypatch.setattr(shortage, "_PATIENCE_S", 30.0)
+    monkeypatch.setattr(shortage, "_LOOK_S", 0.0)
+    asked, calls = iter(held), iter(raised)
+    monkeypatch.setattr(doubting.backend, "held_by_others", lambda: next(asked) << 30)
+    done: list[int] = []
+
+    def work() -> Any:
+        done.append(1)
+        for error in calls:
+            raise error
+        return "done"
+
+    if ends is None:
+        assert shortage.enough(doubting, work) == "done"
+    else:
+        with pytest.raises(ends):
+            shortage.enough(doubting, work)
+    assert len(done) == times
+    assert not list(asked)
