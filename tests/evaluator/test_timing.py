@@ -22,7 +22,7 @@ from evaluator.rounds import Rounds, ends_after
 from evaluator.subject import Subject
 from evaluator.timing import Bench
 from evaluator.types import Stage, Verdict
-from evaluator.verifier import Verifier
+from evaluator.verifier import Verifier, _Look
 from tests.evaluator.rooms import CPP, QUICK, candidate, eager_only, problem
 
 
@@ -172,6 +172,27 @@ def test_questions_to_the_reference_together_are_answered_as_one_by_one(judge, m
     for mine, theirs in zip(usually, others, strict=True):
         assert torch.equal(mine.targets[0].oracle, theirs.targets[0].oracle)
         assert mine.limits == like.limits
+
+
+def test_what_the_strictest_limits_refuse_among_timed_calls_is_held_to_those_of_its_own_inputs(judge, monkeypatch):
+    strictly, expect = Oracle.expect_strictly, _Look.expect
+    widened: list[float] = []
+
+    def nothing_allowed(oracle, tree, calls, others, like):
+        odd, usual = strictly(oracle, tree, calls, others, like)
+        return [one.loosened(0.0) for one in odd], usual
+
+    def seen(look, call, wanted):
+        widened.append(wanted.limits[0].norm)
+        return expect(look, call, wanted)
+
+    monkeypatch.setattr(Oracle, "expect_strictly", nothing_allowed)
+    monkeypatch.setattr(_Look, "expect", seen)
+    task = problem()
+    found = judge.judge(task, candidate(CPP), eager_only(judge, task))
+    assert found.verdict is Verdict.PASSED, found.reason
+    assert widened
+    assert min(widened) > 0
 
 
 def test_every_kind_of_adversarial_values_is_timed_or_rehearsed_and_none_is_rehearsed_that_is_timed(judge, monkeypatch):
