@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import errno
 import fcntl
 import os
 from collections.abc import Mapping, Sequence
@@ -13,9 +14,11 @@ import torch
 
 from evaluator.child.chain import ROWS, Link
 from evaluator.child.spec import LayoutError, TensorSpec, pack
+from evaluator.errors import CageError
 from evaluator.process import ChildProcess
 
 _PAGE = 4096
+_SEALINGS = 40
 _BEHIND = b"\xff"  # a NaN in floats of any width, -1 in integers
 _MAX_TENSOR_BYTES = 2 << 30
 _MAX_SPREAD_BYTES = 256 << 20
@@ -32,7 +35,7 @@ class CpuGrant:
         _fill_gaps(self._fd, self.pitch, self.specs, len(calls))
         write_calls(self._fd, self.pitch, self.specs, calls)
         if not shared:  # this seal still allows private (copy-on-write) mappings
-            fcntl.fcntl(self._fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+            _seal(self._fd)
         self.fds = (self._fd,)
         self.fields: dict[str, Any] = {
             "bytes": total,
@@ -52,6 +55,21 @@ class CpuGrant:
         if self._fd >= 0:
             os.close(self._fd)
             self._fd = -1
+
+
+def _seal(fd: int) -> None:
+    """Let nobody write into a memory file any more. While the kernel holds one of its pages, to move it, say, it
+    refuses, after waiting 0.15 s: it is asked again. Raises CageError where it does not let go; the file is closed."""
+    for _ in range(_SEALINGS):
+        try:
+            fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
+        except OSError as error:
+            if error.errno != errno.EBUSY:
+                raise
+        else:
+            return
+    os.close(fd)
+    raise CageError(f"the kernel does not seal a memory file: its pages were in use {_SEALINGS} times")
 
 
 class SharedGrant(CpuGrant):
