@@ -71,7 +71,7 @@ def _doubting(judge: Judge, work: Callable[[], Done]) -> Done:
             raise
         found = error.reason
     judge.release()
-    raise _RanOutError(found[:200])
+    raise _RanOutError(found)
 
 
 def _others_have_it(judge: Judge) -> int:

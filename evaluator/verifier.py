@@ -113,11 +113,11 @@ class Verifier:
                     wanted.setdefault((id(fresh), place), (tensors, fresh.odd[place]))
         plain = {key: tensors for key, (tensors, odd) in wanted.items() if odd is None}
         odd = {key: (tensors, kind.rounding.slack) for key, (tensors, kind) in wanted.items() if kind is not None}
-        strict, usual = self._oracle.expect_strictly(
+        narrowest, usual = self._oracle.expect_strictly(
             self._tree, [tensors for tensors, _ in odd.values()], list(plain.values()), self._like
         )
         found |= zip(plain, usual, strict=True)
-        found |= {key: one.loosened(slack) for (key, (_, slack)), one in zip(odd.items(), strict, strict=True)}
+        found |= {key: one.loosened(slack) for (key, (_, slack)), one in zip(odd.items(), narrowest, strict=True)}
         for fresh, calls in some:
             fresh.expected |= {
                 place: found[id(fresh), place] for place in range(len(calls)) if (id(fresh), place) in found

@@ -71,6 +71,24 @@ ENDED = Rejection(Verdict.OUT_OF_MEMORY, Stage.CORRECTNESS, "its process ended",
 NO_ROOM = Rejection(Verdict.OUT_OF_MEMORY, Stage.CORRECTNESS, "checking small: MemoryError", error="MemoryError")
 
 
+def assert_tried(judge: Judge, raised: list[Exception], ends: type[Exception] | None, times: int) -> None:
+    """Work that raises these errors, one after the other, is done so many times, and ends so (None: well)."""
+    errors, done = iter(raised), []
+
+    def work() -> Any:
+        done.append(1)
+        for error in errors:
+            raise error
+        return "done"
+
+    if ends is None:
+        assert shortage.enough(judge, work) == "done"
+    else:
+        with pytest.raises(ends):
+            shortage.enough(judge, work)
+    assert len(done) == times
+
+
 @pytest.mark.parametrize(
     ("raised", "kind", "others", "ends", "times"),
     [
@@ -97,20 +115,7 @@ def test_whose_fault_it_is(
 ) -> None:
     monkeypatch.setattr(doubting.backend, "kind", kind)
     monkeypatch.setattr(doubting.backend, "held_by_others", lambda: others)
-    calls: list[int] = []
-
-    def work() -> Any:
-        calls.append(1)
-        if len(calls) <= len(raised):
-            raise raised[len(calls) - 1]
-        return "done"
-
-    if ends is None:
-        assert shortage.enough(doubting, work) == "done"
-    else:
-        with pytest.raises(ends):
-            shortage.enough(doubting, work)
-    assert len(calls) == times
+    assert_tried(doubting, raised, ends, times)
 
 
 @pytest.mark.parametrize(
@@ -136,20 +141,7 @@ def test_others_are_waited_for_and_what_runs_out_beside_them_is_nobodys_fault(
     monkeypatch.setattr(doubting.backend, "kind", DeviceKind.CUDA)
     monkeypatch.setattr(shortage, "_PATIENCE_S", 30.0)
     monkeypatch.setattr(shortage, "_LOOK_S", 0.0)
-    asked, calls = iter(held), iter(raised)
+    asked = iter(held)
     monkeypatch.setattr(doubting.backend, "held_by_others", lambda: next(asked) << 30)
-    done: list[int] = []
-
-    def work() -> Any:
-        done.append(1)
-        for error in calls:
-            raise error
-        return "done"
-
-    if ends is None:
-        assert shortage.enough(doubting, work) == "done"
-    else:
-        with pytest.raises(ends):
-            shortage.enough(doubting, work)
-    assert len(done) == times
+    assert_tried(doubting, raised, ends, times)
     assert not list(asked)
