@@ -10,8 +10,8 @@ import statistics
 import time
 from collections.abc import Callable
 
-from evaluator.pool import ChildPool
-from evaluator.process import ChildProcess
+from evaluator.sandbox.pool import ChildPool
+from evaluator.sandbox.process import ChildProcess
 from evaluator.types import DeviceKind
 
 

@@ -23,12 +23,12 @@ from pathlib import Path
 from typing import Any
 
 from bench import machine
-from evaluator import tool
-from evaluator.confirm import confirm
-from evaluator.judge import Judge
 from evaluator.languages import detect
 from evaluator.problem import read_problem
 from evaluator.serve import make_backend
+from evaluator.stages.confirm import confirm
+from evaluator.stages.judge import Judge
+from evaluator.tools import tool
 from evaluator.types import BaselineReport, BaselineTime, Candidate, Clock, DeviceKind, Evaluation, Interval, Problem
 
 RESULTS = Path(__file__).parent / "results"

@@ -27,11 +27,11 @@ from typing import Any
 import torch
 
 from bench import machine
-from evaluator import values
-from evaluator.child.lift import Lift, lifting, widened
-from evaluator.child.shake import Shaken
-from evaluator.limits import Limit
-from evaluator.target import Target
+from evaluator.child.reference.float64 import Lift, lifting, widened
+from evaluator.child.reference.rounding import Shaken
+from evaluator.comparison.target import Target
+from evaluator.comparison.tolerances import Limit
+from evaluator.inputs import values
 from evaluator.types import Precision
 
 RESULTS = Path(__file__).parent / "results"
@@ -237,7 +237,7 @@ def _shaken(op: Op, tensors: Sequence[Tensor], eps: float, *, everywhere: bool =
 def limits_of(
     op: Op, tensors: Sequence[Tensor], how: values.Rounding, generator: torch.Generator
 ) -> tuple[Target, Limit]:
-    """As `evaluator.oracle` makes them."""
+    """As `evaluator.oracle.oracle` makes them."""
     own = op.reference(*tensors)
     with lifting(Lift({})):
         wide = op.reference(*tensors)

@@ -23,7 +23,7 @@ from unittest.mock import patch
 from bench.search.compare import FOLDER, versus
 from bench.search.landscape import Landscape, load
 from bench.search.ours import Ours
-from evaluator.family import family_of
+from evaluator.screening.family import family_of
 from evolution import search
 from evolution.lessons import Learned, Trial, distil
 from evolution.state import Family

@@ -25,8 +25,8 @@ from pathlib import Path
 from typing import Any
 
 from bench import machine
-from evaluator.judge import Judge
 from evaluator.serve import make_backend
+from evaluator.stages.judge import Judge
 from evaluator.types import Evaluation, Verdict
 from tests.adversarial import suite
 from tests.adversarial.planted_bugs import BUGS, HERE, KERNELS, Bug, as_candidate, original

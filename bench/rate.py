@@ -38,11 +38,11 @@ from typing import Any
 from bench import machine, rate_kernelbench
 from bench.rate_files import File, files
 from bench.rate_judges import candidate, together
-from evaluator.build import build
-from evaluator.built import FOLDER_VARIABLE
-from evaluator.judge import Judge
 from evaluator.problem import read_problem
+from evaluator.sandbox.build_cache import FOLDER_VARIABLE
 from evaluator.serve import make_backend
+from evaluator.stages.build import build
+from evaluator.stages.judge import Judge
 
 RESULTS = Path(__file__).parent / "results"
 KERNELBENCH, OURS = "kernelbench", "ours"

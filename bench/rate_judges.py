@@ -15,10 +15,10 @@ from typing import Any
 from bench.judge import eager_only
 from bench.rate_files import File
 from bench.sampler import Sampler
-from evaluator.judge import Judge
 from evaluator.languages import detect
 from evaluator.problem import read_problem
 from evaluator.serve import make_backend
+from evaluator.stages.judge import Judge
 from evaluator.types import Candidate, Problem, Verdict
 
 _READY_S, _FILE_S = 120.0, 120.0

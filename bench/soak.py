@@ -23,10 +23,10 @@ from bench import machine
 from bench.judge import CUDA_KERNEL, KERNEL, PROBLEM, eager_only
 from evaluator.cage import freezer
 from evaluator.devices.base import DeviceBackend
-from evaluator.judge import Judge
 from evaluator.languages import detect
 from evaluator.problem import read_problem
 from evaluator.serve import make_backend
+from evaluator.stages.judge import Judge
 from evaluator.types import Candidate, DeviceKind, Verdict
 
 RESULTS = Path(__file__).parent / "results"

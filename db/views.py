@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
-from evaluator.family import Family
+from evaluator.screening.family import Family
 from evaluator.types import Device, DeviceKind, Environment, Evaluation, Language, Problem, Ratio, Stage, Verdict
 
 

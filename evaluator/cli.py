@@ -13,21 +13,21 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
-from evaluator.admit import admit
-from evaluator.baselines import baseline
-from evaluator.build import build
 from evaluator.cage.policy import MINIMUM_VARIABLE, Minimum
-from evaluator.confirm import confirm
 from evaluator.doctor import examine, render
 from evaluator.errors import EvaluatorError, ProblemError, Rejection
-from evaluator.judge import Judge
 from evaluator.languages import detect
 from evaluator.problem import read_problem
-from evaluator.profile import profile
-from evaluator.profile import render as render_profile
 from evaluator.report import report
 from evaluator.schema import SchemaError, from_json, to_json
 from evaluator.serve import make_backend, serve
+from evaluator.stages.admit import admit
+from evaluator.stages.baseline import baseline
+from evaluator.stages.build import build
+from evaluator.stages.confirm import confirm
+from evaluator.stages.judge import Judge
+from evaluator.stages.profile import profile
+from evaluator.stages.profile import render as render_profile
 from evaluator.types import (
     Admission,
     BaselineReport,

@@ -16,12 +16,12 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
-from evaluator import tool
 from evaluator.cage import bwrap, cgroup, seccomp
 from evaluator.cage.policy import CagePolicy
 from evaluator.child import landlock
 from evaluator.errors import EvaluatorError
-from evaluator.pool import ChildPool
+from evaluator.sandbox.pool import ChildPool
+from evaluator.tools import tool
 from evaluator.types import DeviceKind
 
 _PROGRAM_TIMEOUT_S = 15.0
@@ -93,7 +93,7 @@ def render(report: Report) -> str:
 
 def _cage() -> tuple[Finding, tuple[str, ...]]:
     try:
-        with ChildPool(DeviceKind.CPU, policy=CagePolicy(preload=("evaluator.child.wire",))) as pool:
+        with ChildPool(DeviceKind.CPU, policy=CagePolicy(preload=("evaluator.child.protocol.framing",))) as pool:
             with pool.start(name="doctor") as child:
                 found = f"{pool.level}; a caged child runs as process {child.pid}; at least asked for: {pool.minimum}"
             isolation = pool.isolation

@@ -56,7 +56,7 @@ class LeaveOut(EvaluatorError):
 
 
 class ShortOfMemory(EvaluatorError):
-    """The device's memory ran out in a child that runs the reference alone. See `evaluator.shortage`."""
+    """The device's memory ran out in a child that runs the reference alone. See `evaluator.stages.memory_shortage`."""
 
 
 class LockTimeout(EvaluatorError):

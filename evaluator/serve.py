@@ -17,15 +17,15 @@ from typing import Any, cast
 
 import torch
 
-from evaluator.admit import admit
-from evaluator.baselines import baseline
-from evaluator.build import build
-from evaluator.confirm import confirm
 from evaluator.devices.base import DeviceBackend
 from evaluator.devices.cpu import CpuBackend
 from evaluator.errors import EvaluatorError
-from evaluator.judge import Judge
 from evaluator.schema import SchemaError, from_json, to_json
+from evaluator.stages.admit import admit
+from evaluator.stages.baseline import baseline
+from evaluator.stages.build import build
+from evaluator.stages.confirm import confirm
+from evaluator.stages.judge import Judge
 from evaluator.types import BaselineReport, Candidate, Problem
 
 log = logging.getLogger("evaluator.serve")

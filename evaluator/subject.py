@@ -11,14 +11,14 @@ from typing import Any, Self
 import torch
 
 from evaluator.cage.policy import Limits
-from evaluator.child.spec import LayoutError
-from evaluator.claims import check_tensor, lazy, replies_of, tensor_claims
+from evaluator.child.protocol.layout import LayoutError
+from evaluator.comparison.claims import check_tensor, lazy, replies_of, tensor_claims
 from evaluator.devices.base import DeviceBackend, Grant
 from evaluator.errors import CageError, ChildCrashed, ChildError, ChildFault, ChildMoved, ChildTimeout, Rejection
 from evaluator.languages.base import line_at_end, line_in_candidate
-from evaluator.pool import ChildPool
-from evaluator.process import Asked, ChildProcess
-from evaluator.spares import Spares
+from evaluator.sandbox.pool import ChildPool
+from evaluator.sandbox.prestart import Spares
+from evaluator.sandbox.process import Asked, ChildProcess
 from evaluator.types import Stage, Verdict
 
 _CANDIDATE_FILE = "candidate.py"

@@ -11,8 +11,8 @@ import sys
 from pathlib import Path
 
 from evaluator.errors import ProblemError
-from evaluator.pool import ChildPool
 from evaluator.problem import read_problem
+from evaluator.sandbox.pool import ChildPool
 from evaluator.types import DeviceKind
 from synthesis.capture import capture
 from synthesis.errors import TraceError, Unsupported

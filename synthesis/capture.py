@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.errors import ChildFault
-from evaluator.pool import ChildPool
+from evaluator.sandbox.pool import ChildPool
 from evaluator.types import DeviceKind, Problem
 from synthesis.errors import TraceError
 from synthesis.graph import Graph, read_reply

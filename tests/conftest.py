@@ -16,7 +16,7 @@ from tests.support import stacks
 from tests.support.stacks import Stack
 
 if TYPE_CHECKING:
-    from evaluator.judge import Judge
+    from evaluator.stages.judge import Judge
 
 _HERE = Path(__file__).parent
 _CORES = sorted(os.sched_getaffinity(0))
@@ -64,8 +64,8 @@ def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFacto
 def judge() -> Iterator[Judge]:
     """One judge for the whole session: each starts children that import torch, which takes seconds. It chooses among
     all cores, whoever asks for it first."""
-    from evaluator.judge import Judge
     from evaluator.serve import make_backend
+    from evaluator.stages.judge import Judge
 
     os.sched_setaffinity(0, _CORES)
     one = Judge(make_backend("cpu"))

@@ -29,8 +29,8 @@ from bench.seed.rows import AGE_DAYS, CANDIDATE, DAY_MS, MILESTONE, RUN, SAMPLE,
 from bench.seed.sources import EXPRESSIONS, reference
 from db.engine import make_engine, migrate, read_session
 from db.tables import RunRow
-from evaluator.family import family_of
 from evaluator.schema import to_json
+from evaluator.screening.family import family_of
 from evaluator.types import Problem, Workload
 
 BATCH = 20_000

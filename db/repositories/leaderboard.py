@@ -13,8 +13,8 @@ from db.clock import iso
 from db.tables import CandidateRow, ChampionRow, ProblemRow
 from db.views import LeaderboardEntry
 from db.visible import problem_visible
-from evaluator.family import Family
 from evaluator.schema import from_json
+from evaluator.screening.family import Family
 from evaluator.types import DeviceKind, Language, Ratio
 
 Sort = Literal["speedup", "roofline", "newest", "problem"]

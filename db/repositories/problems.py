@@ -11,8 +11,8 @@ from db.clock import iso
 from db.errors import NotFound
 from db.tables import AdmissionRow, ProblemRow
 from db.views import ProblemView
-from evaluator.family import Family
 from evaluator.schema import from_json
+from evaluator.screening.family import Family
 from evaluator.types import Admission, DeviceKind, Problem, WorkloadFacts
 
 

@@ -12,8 +12,8 @@ from db.repositories import problems
 from db.tables import ProblemRow, Project, RunRow
 from db.transitions.locks import lock_problem
 from db.views import ProblemView
-from evaluator.family import family_of
 from evaluator.schema import to_json
+from evaluator.screening.family import family_of
 from evaluator.types import SCHEMA_VERSION, Problem
 
 

@@ -9,9 +9,9 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evaluator.child.cubin import resource_usage
+from evaluator.child.cuda.cubin import resource_usage
 from evaluator.child.loading import execute
-from evaluator.child.wire import Operation
+from evaluator.child.protocol.framing import Operation
 
 _MAX_KERNELS = 64
 

@@ -10,7 +10,7 @@ from typing import Any
 
 import torch
 
-from evaluator.child.spec import TensorSpec
+from evaluator.child.protocol.layout import TensorSpec
 
 # Linux 5.14: map every page now, so that no page fault falls into a call. An older kernel does it at the first touch.
 _MADV_POPULATE_READ, _MADV_POPULATE_WRITE = 22, 23

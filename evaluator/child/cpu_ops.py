@@ -13,12 +13,12 @@ from typing import Any
 
 import torch
 
-from evaluator.child import chain
 from evaluator.child.cpu_device import map_shared
+from evaluator.child.protocol import chain
+from evaluator.child.protocol.framing import Operation
+from evaluator.child.protocol.layout import TensorSpec, read_tree
 from evaluator.child.results import own_name, tensor_leaves
 from evaluator.child.session import Session
-from evaluator.child.spec import TensorSpec, read_tree
-from evaluator.child.wire import Operation
 
 # int64 words of the shared page: how many calls the judge has granted, how many were made, and where the tensors lie
 # that the last of them returned.

@@ -16,9 +16,9 @@ from typing import Any
 import torch
 
 from evaluator.child import warpwright_native
+from evaluator.child.protocol.layout import TensorSpec
+from evaluator.child.protocol.words import Words, told
 from evaluator.child.session import Session
-from evaluator.child.spec import TensorSpec
-from evaluator.child.words import Words, told
 
 
 def main() -> None:

@@ -5,14 +5,16 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from evaluator.child import build_ops, job_files, triton_offline
+from evaluator.child import build_ops
 from evaluator.child.cpu_ops import CpuRounds
-from evaluator.child.cuda_ops import CudaRounds
-from evaluator.child.observe import Observer
-from evaluator.child.picks import Picker
+from evaluator.child.cuda.ops import CudaRounds
 from evaluator.child.profile_ops import Profiler
+from evaluator.child.protocol import job_files
+from evaluator.child.protocol.framing import Operation
+from evaluator.child.reference.observe import Observer
+from evaluator.child.reference.ties import Picker
 from evaluator.child.session import Session
-from evaluator.child.wire import Operation
+from evaluator.child.triton import offline
 
 _session = Session()  # of this child: it is forked or spawned with nothing in it, and serves one module
 
@@ -41,7 +43,7 @@ OPS: dict[str, Operation] = {
     "drop": _session.drop,
     "forget": _session.forget,
     **build_ops.OPS,
-    **triton_offline.OPS,
+    **offline.OPS,
     **Observer(_session).operations(),
     **Picker(_session).operations(),
     **Profiler(_session).operations(),

@@ -5,8 +5,8 @@ from __future__ import annotations
 import ctypes
 from collections.abc import Callable
 
-from evaluator.child.cuda_driver import Driver
-from evaluator.child.words import Words, told
+from evaluator.child.protocol.cuda_driver import Driver
+from evaluator.child.protocol.words import Words, told
 
 # Does nothing, on any device that has a driver.
 _KERNEL = b""".version 6.0

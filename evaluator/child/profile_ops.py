@@ -13,9 +13,9 @@ from typing import Any
 
 import torch
 
+from evaluator.child.protocol.framing import Operation
+from evaluator.child.protocol.layout import read_tree
 from evaluator.child.session import Session
-from evaluator.child.spec import read_tree
-from evaluator.child.wire import Operation
 
 _MOST = 64
 _FIELDS = {

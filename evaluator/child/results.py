@@ -7,8 +7,8 @@ from typing import Any
 
 import torch
 
-from evaluator.child.lift import Twins
-from evaluator.child.spec import TensorSpec
+from evaluator.child.protocol.layout import TensorSpec
+from evaluator.child.reference.float64 import Twins
 
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
 _NAMES = frozenset(dir(torch.Tensor))

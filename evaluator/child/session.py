@@ -22,11 +22,12 @@ from typing import Any, cast
 
 import torch
 
-from evaluator.child import triton_cache
 from evaluator.child.device import ChildDevice, Mapped
-from evaluator.child.dtypes import Dtypes
-from evaluator.child.lift import Lift, LiftMode, Twins, lifting, widened
 from evaluator.child.loading import execute
+from evaluator.child.protocol.layout import LayoutError, TensorSpec, read_tree, write_tree
+from evaluator.child.reference.dtypes import Dtypes
+from evaluator.child.reference.float64 import Lift, LiftMode, Twins, lifting, widened
+from evaluator.child.reference.rounding import Shaken
 from evaluator.child.results import (
     Null,
     base_address,
@@ -38,8 +39,7 @@ from evaluator.child.results import (
     twinned,
     unlike_memory,
 )
-from evaluator.child.shake import Shaken
-from evaluator.child.spec import LayoutError, TensorSpec, read_tree, write_tree
+from evaluator.child.triton import cache
 
 _MAX_LEAVES = 256
 _MAX_TEXT, _MAX_BITS = 1000, 1024  # of a string or a number that a call returns in place of a tensor
@@ -48,7 +48,7 @@ _KEPT_SHARE = 1 / 64  # of the device's memory that a child may keep for itself;
 _BUILT_BYTES = 2 << 20
 _NATIVE_SUFFIXES = (".so", ".cubin")
 _TRITON_SUFFIXES = (".cubin", ".json", ".so")
-_DEVICES = {"cpu": ("evaluator.child.cpu_device", "CpuDevice"), "cuda": ("evaluator.child.cuda_device", "CudaDevice")}
+_DEVICES = {"cpu": ("evaluator.child.cpu_device", "CpuDevice"), "cuda": ("evaluator.child.cuda.device", "CudaDevice")}
 
 
 class Unusable(Exception):
@@ -85,7 +85,7 @@ class Session:
     def load(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Execute the job's file at `path` as module `name`; `needs` are attributes that it must have."""
         job = Path(os.environ.get("WARP_JOB", "/job"))
-        triton_cache.hand_down()
+        cache.hand_down()
         module = execute(job / request["path"], request["name"])
         missing = [need for need in request["needs"] if not hasattr(module, need)]
         if missing:
@@ -98,7 +98,7 @@ class Session:
         as it fits into a reply."""
         native = [path for path in sorted(Path("/tmp/native").glob("*")) if path.suffix in _NATIVE_SUFFIXES]
         groups = [("native", [path]) for path in native]
-        for folder in sorted(triton_cache.folder().glob("*/")):
+        for folder in sorted(cache.folder().glob("*/")):
             files = [path for path in sorted(folder.iterdir()) if path.suffix in _TRITON_SUFFIXES]
             groups.append((f"triton/{folder.name}", files))
         found: dict[str, str] = {}

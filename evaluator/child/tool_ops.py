@@ -15,8 +15,8 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from evaluator.child.wire import Operation
-from evaluator.child.words import WORDS_VARIABLE
+from evaluator.child.protocol.framing import Operation
+from evaluator.child.protocol.words import WORDS_VARIABLE
 
 _HEAD_BYTES, _TAIL_BYTES = 192 << 10, 32 << 10
 _GUEST = "import sys; sys.path[:] = {path!r}; from evaluator.child.{guest} import main; main()"

@@ -25,7 +25,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any, NoReturn
 
-from evaluator.child import confine, job_files, landlock, wire
+from evaluator.child import confine, landlock
+from evaluator.child.protocol import framing, job_files
 
 _PACKET_BYTES = 128 * 1024
 _CHANNEL, _STATUS, _OUTPUT, _PAYLOAD = range(4)
@@ -39,7 +40,7 @@ def main(control_fd: int) -> None:
     seccomp = _read_all(fds[0])
     if config["mode"] == "spawn":
         _single(control, config, seccomp, socket.socket(fileno=fds[1]))
-    wire.close_all(fds)
+    framing.close_all(fds)
     _fork_server(control, config, seccomp)
 
 
@@ -94,7 +95,7 @@ def _fork_server(control: socket.socket, config: Mapping[str, Any], seccomp: byt
             _supervise(job, fds, seccomp, nested=nested)
         if nested:
             confine.enter_namespace(own_pids, confine.CLONE_NEWPID)
-        wire.close_all(fds)
+        framing.close_all(fds)
 
 
 def _can_nest(own_pids: int) -> bool:
@@ -221,8 +222,8 @@ def _become_job(job: Mapping[str, Any], fds: list[int], seccomp: bytes) -> NoRet
         if job["operations"] not in sys.modules:
             sys.path.append(job["folder"])
         operations = importlib.import_module(job["operations"]).OPS
-        wire.send_all(channel, wire.encode({"ready": True}, wire.MAX_REPLY_BYTES))
-        wire.serve(channel, operations)
+        framing.send_all(channel, framing.encode({"ready": True}, framing.MAX_REPLY_BYTES))
+        framing.serve(channel, operations)
     except BaseException as error:  # noqa: BLE001  must never run on into the fork server's code
         with contextlib.suppress(OSError):
             os.write(2, f"job set-up: {type(error).__name__}: {error}\n".encode())

@@ -12,10 +12,10 @@ from typing import Any, Protocol, runtime_checkable
 
 import torch
 
-from evaluator.child.chain import Link
-from evaluator.child.spec import TensorSpec
-from evaluator.pool import ChildPool
-from evaluator.process import ChildProcess
+from evaluator.child.protocol.chain import Link
+from evaluator.child.protocol.layout import TensorSpec
+from evaluator.sandbox.pool import ChildPool
+from evaluator.sandbox.process import ChildProcess
 from evaluator.types import Clock, Device, DeviceKind, Environment
 
 

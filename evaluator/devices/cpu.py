@@ -18,18 +18,18 @@ from typing import Any
 
 import torch
 
-from evaluator import symbols
 from evaluator.cage.policy import CagePolicy
-from evaluator.child.chain import Link
-from evaluator.child.spec import LayoutError, TensorSpec
-from evaluator.claims import replies_of, tensor_claims
+from evaluator.child.protocol.chain import Link
+from evaluator.child.protocol.layout import LayoutError, TensorSpec
+from evaluator.comparison.claims import replies_of, tensor_claims
 from evaluator.devices.base import Round, RoundPlan, Singles
 from evaluator.devices.cpu_memory import CpuGrant, SharedGrant, Staged, mark_aliases, read_claim
 from evaluator.devices.cpu_turns import Turns
+from evaluator.devices.device_lock import reserve_core
 from evaluator.errors import ChildFault
-from evaluator.lock import reserve_core
-from evaluator.pool import ChildPool
-from evaluator.process import ChildProcess
+from evaluator.sandbox import symbols
+from evaluator.sandbox.pool import ChildPool
+from evaluator.sandbox.process import ChildProcess
 from evaluator.types import Clock, Device, DeviceKind, Environment
 
 _MAX_ROUND_BYTES = 96 << 20

@@ -12,10 +12,10 @@ from typing import Any
 
 import torch
 
-from evaluator.child.chain import ROWS, Link
-from evaluator.child.spec import LayoutError, TensorSpec, pack
+from evaluator.child.protocol.chain import ROWS, Link
+from evaluator.child.protocol.layout import LayoutError, TensorSpec, pack
 from evaluator.errors import CageError
-from evaluator.process import ChildProcess
+from evaluator.sandbox.process import ChildProcess
 
 _PAGE = 4096
 _SEALINGS = 40

@@ -13,10 +13,10 @@ import torch
 
 from evaluator.cage.memory import read_process_pieces
 from evaluator.child.cpu_ops import ADDRESSES, GRANTED, MADE, MOST_TENSORS, PAGE_BYTES
-from evaluator.child.spec import LayoutError, TensorSpec
+from evaluator.child.protocol.layout import LayoutError, TensorSpec
 from evaluator.devices.base import Early
 from evaluator.devices.cpu_memory import Staged, memory_file
-from evaluator.process import ChildProcess
+from evaluator.sandbox.process import ChildProcess
 
 _PATIENCE_NS = 20_000_000  # then it is seen to whether the child has ended
 _PIECES = 4  # elements of an output that are read before the clock stops

@@ -24,11 +24,13 @@ from typing import Any
 import torch
 
 from evaluator.cage.policy import CagePolicy
-from evaluator.child import cuda_chain, cuda_driver, warpwright_native
-from evaluator.child.chain import Link
-from evaluator.child.cuda_device import reserved_bytes
-from evaluator.child.cuda_driver import Driver, DriverError
-from evaluator.claims import replies_of, tensor_claims
+from evaluator.child import warpwright_native
+from evaluator.child.cuda import chain
+from evaluator.child.cuda.device import reserved_bytes
+from evaluator.child.protocol import cuda_driver
+from evaluator.child.protocol.chain import Link
+from evaluator.child.protocol.cuda_driver import Driver, DriverError
+from evaluator.comparison.claims import replies_of, tensor_claims
 from evaluator.devices import cuda_children
 from evaluator.devices.base import Round, RoundPlan
 from evaluator.devices.cuda_facts import Nvml, NvmlMissing, bandwidth_of, copy_rate_gbs, floor_us
@@ -46,14 +48,14 @@ from evaluator.devices.cuda_memory import (
 )
 from evaluator.devices.cuda_plan import ROUND_US, CallSize, plan_replays, plan_rotation
 from evaluator.errors import CageError, ChildFault
-from evaluator.pool import ChildPool
-from evaluator.process import ChildProcess
+from evaluator.sandbox.pool import ChildPool
+from evaluator.sandbox.process import ChildProcess
 from evaluator.types import Clock, Device, DeviceKind, Environment
 
 _RELEASE_S = 20.0
 _PROBE_ELEMENTS = 1 << 20
-_TRITON = ("evaluator.child.triton_warm",) if importlib.util.find_spec("triton") else ()
-_PRELOAD = ("torch", "evaluator.child.ops", "evaluator.child.cuda_device", *_TRITON)
+_TRITON = ("evaluator.child.triton.warm",) if importlib.util.find_spec("triton") else ()
+_PRELOAD = ("torch", "evaluator.child.ops", "evaluator.child.cuda.device", *_TRITON)
 _FREE_SHARE = 1 / 4  # of the GPU's memory; where less is free, the judge keeps nothing that torch has freed
 _HOARD_SHARE = 1 / 8  # of the GPU's memory that the judge keeps of what torch has freed; children need the rest
 
@@ -402,7 +404,7 @@ def _triton_version() -> str | None:
 @functools.cache
 def _step() -> str:
     """The kernel of the chain's step in base64, compiled once for all children; "" where it cannot be."""
-    return base64.b64encode(cuda_chain.image() or b"").decode()
+    return base64.b64encode(chain.image() or b"").decode()
 
 
 def _number(value: object) -> float | None:

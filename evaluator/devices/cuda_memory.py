@@ -12,11 +12,11 @@ from typing import Any
 
 import torch
 
-from evaluator.child.chain import Link
-from evaluator.child.cuda_driver import ALIGNMENT, DeviceBytes, Driver, DriverError, round_to_blocks
-from evaluator.child.spec import LayoutError, TensorSpec, pack
+from evaluator.child.protocol.chain import Link
+from evaluator.child.protocol.cuda_driver import ALIGNMENT, DeviceBytes, Driver, DriverError, round_to_blocks
+from evaluator.child.protocol.layout import LayoutError, TensorSpec, pack
 from evaluator.errors import CageError
-from evaluator.process import ChildProcess
+from evaluator.sandbox.process import ChildProcess
 
 _RETIRED_LIMIT_BYTES = 4 * 1024**3
 _SPARE_BLOCKS, _SPARE_BYTES = 4, 2 * 1024**3

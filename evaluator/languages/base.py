@@ -9,7 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any, Protocol
 
 from evaluator.errors import ChildError
-from evaluator.process import ChildProcess
+from evaluator.sandbox.process import ChildProcess
 from evaluator.types import DeviceKind, Language
 
 BUILD_LIMIT_S = 120.0

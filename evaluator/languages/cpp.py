@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 
 from evaluator.languages.base import Ahead, BuildFacts, build_by_importing
-from evaluator.process import ChildProcess
+from evaluator.sandbox.process import ChildProcess
 from evaluator.types import DeviceKind, Language
 
 

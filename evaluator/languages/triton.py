@@ -8,7 +8,7 @@ from contextlib import suppress
 
 from evaluator.errors import ChildError
 from evaluator.languages.base import BUILD_LIMIT_S, Ahead, BuildFacts, build_by_importing
-from evaluator.process import ChildProcess
+from evaluator.sandbox.process import ChildProcess
 from evaluator.types import DeviceKind, Language
 
 # The interpreter computes bf16 on raw 16-bit integers and gives wrong numbers without a word.

@@ -14,7 +14,7 @@ from db.engine import read_session
 from db.repositories import leaderboard, runs
 from db.repositories.leaderboard import Filter, Sort
 from db.views import LeaderboardEntry
-from evaluator.family import Family
+from evaluator.screening.family import Family
 from evaluator.types import Language
 from service.context import Ctx
 from service.pages.rendering import page

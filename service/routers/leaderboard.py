@@ -10,7 +10,7 @@ from starlette.responses import Response
 from db.engine import read_session
 from db.repositories import history, leaderboard, problems
 from db.repositories.leaderboard import Filter, Sort
-from evaluator.family import Family
+from evaluator.screening.family import Family
 from evaluator.types import DeviceKind, Language
 from service.answering import ProblemId, answer, errors, refusals
 from service.context import Ctx

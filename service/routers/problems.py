@@ -11,7 +11,7 @@ from starlette.responses import Response
 from db.engine import read_session
 from db.repositories import problems
 from db.transitions.problems import create_problem
-from evaluator.family import Family
+from evaluator.screening.family import Family
 from service.answering import ProblemId, answer, errors, refusals, write_errors
 from service.caching import not_modified
 from service.context import Ctx

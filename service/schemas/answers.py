@@ -23,7 +23,7 @@ from db.views import (
     Tally,
     WorkerView,
 )
-from evaluator.family import Family
+from evaluator.screening.family import Family
 from evaluator.types import Domain, LibraryPolicy, Precision, Workload
 from evolution.types import Arm, Proposal, ProposalOutcome, Run
 

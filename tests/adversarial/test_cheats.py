@@ -12,9 +12,9 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.judge import Judge
 from evaluator.languages import adapter
 from evaluator.schema import to_json
+from evaluator.stages.judge import Judge
 from evaluator.types import Language, Verdict
 from tests.adversarial import suite
 from tests.adversarial.open_findings import OPEN

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from evaluator import judge as judging
 from evaluator import subject
-from evaluator.judge import Judge
 from evaluator.languages import detect
 from evaluator.schema import to_json
+from evaluator.stages import judge as judging
+from evaluator.stages.judge import Judge
 from evaluator.types import Candidate, Verdict
 from tests.adversarial import suite
 from tests.adversarial.malformed_deeds import EVERY as FILES

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from evaluator.judge import Judge
+from evaluator.stages.judge import Judge
 from evaluator.types import Verdict
 from tests.adversarial import suite
 from tests.adversarial.open_findings import OPEN

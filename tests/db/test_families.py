@@ -11,9 +11,9 @@ from sqlalchemy import Engine, text
 from db.engine import make_engine, migrate, read_session, write_session
 from db.repositories import problems
 from db.transitions.problems import create_problem
-from evaluator.family import Family
 from evaluator.problem import read_problem
 from evaluator.schema import to_json
+from evaluator.screening.family import Family
 
 SOURCE = "def reference(x):\n    return x.{call}(-1)\n\n\ndef get_inputs():\n    return []\n"
 

@@ -7,9 +7,9 @@ from dataclasses import replace
 
 import pytest
 
-from evaluator import confirm, profile
-from evaluator import judge as judging
-from evaluator.timing import Looks
+from evaluator.stages import confirm, profile
+from evaluator.stages import judge as judging
+from evaluator.timing.bench import Looks
 from tests.evaluator.rooms import QUICK
 
 

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from evaluator.judge import Judge
 from evaluator.languages import detect
 from evaluator.problem import read_problem
-from evaluator.timing import Rules
+from evaluator.stages.judge import Judge
+from evaluator.timing.bench import Rules
 from evaluator.types import BaselineReport, BaselineTime, Candidate, Clock, Interval, Problem
 
 # A tenth of a second of timing tells a factor of 1.3 from 1.

@@ -5,7 +5,7 @@ import os
 
 import pytest
 
-from evaluator.built import FOLDER_VARIABLE, BuiltFiles, built_by
+from evaluator.sandbox.build_cache import FOLDER_VARIABLE, BuiltFiles, built_by
 from evaluator.types import Candidate, Environment, Language
 
 VERSIONS = Environment(python="3.12", torch="2.11", triton="3.6")
@@ -61,7 +61,7 @@ def test_a_broken_archive_is_nothing(tmp_path):
 
 
 def test_the_oldest_archives_go_first(tmp_path, monkeypatch):
-    monkeypatch.setattr("evaluator.built._KEPT_BYTES", 1000)
+    monkeypatch.setattr("evaluator.sandbox.build_cache._KEPT_BYTES", 1000)
     for age, name in enumerate(("old", "new")):
         BuiltFiles(VERSIONS, tmp_path).put(candidate(name), {"triton/K/k.cubin": os.urandom(600)})
         for path in tmp_path.glob("*.zip"):

@@ -7,13 +7,13 @@ from dataclasses import replace
 import pytest
 import torch
 
-from evaluator import values
-from evaluator.cases import KeptCases, Prepared, prepared
+from evaluator.correctness.cases import KeptCases, Prepared, prepared
 from evaluator.errors import ChildCrashed, Rejection
-from evaluator.judge import Judge
-from evaluator.oracle import Oracle
+from evaluator.inputs import values
+from evaluator.inputs.sizes import Sizes
+from evaluator.oracle.oracle import Oracle
 from evaluator.problem import read_problem
-from evaluator.sizes import Sizes
+from evaluator.stages.judge import Judge
 from evaluator.subject import Subject
 from evaluator.types import Problem, Verdict
 from tests.evaluator.rooms import candidate, eager_only, forward, problem

@@ -10,9 +10,10 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.child import chain, cuda_chain
-from evaluator.child.spec import LayoutError, TensorSpec
-from evaluator.judge import Judge
+from evaluator.child.cuda import chain as cuda_chain
+from evaluator.child.protocol import chain
+from evaluator.child.protocol.layout import LayoutError, TensorSpec
+from evaluator.stages.judge import Judge
 from evaluator.types import Verdict
 from tests.evaluator.rooms import candidate, eager_only, problem
 
@@ -194,7 +195,7 @@ def test_words_cover_every_layout_once() -> None:
     assert chain.words(gaps).tolist() == gaps.flatten().view(torch.int32).tolist()
 
 
-SKIPS_THE_STEP = """import evaluator.child.chain as harness
+SKIPS_THE_STEP = """import evaluator.child.protocol.chain as harness
 vars(harness)["step_on_cpu"] = lambda *args: None
 class ModelNew(Base):
     def forward(self, x):

@@ -4,10 +4,10 @@ import json
 
 import pytest
 
-from evaluator.child.spec import LayoutError
-from evaluator.claims import replies_of
+from evaluator.child.protocol.layout import LayoutError
 from evaluator.clean import clean, clean_text
-from evaluator.screen import signature
+from evaluator.comparison.claims import replies_of
+from evaluator.screening.screen import signature
 
 
 def test_whatever_is_said_can_be_stored() -> None:

@@ -9,9 +9,9 @@ from contextlib import contextmanager
 
 import pytest
 
-from evaluator import confirm as confirming
-from evaluator.confirm import _promotion, confirm
-from evaluator.judge import Judge
+from evaluator.stages import confirm as confirming
+from evaluator.stages.confirm import _promotion, confirm
+from evaluator.stages.judge import Judge
 from evaluator.types import Verdict, Workload
 from tests.evaluator.rooms import CPP, candidate, eager_only, problem
 

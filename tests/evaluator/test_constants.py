@@ -7,11 +7,11 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator import constants
-from evaluator.child.spec import read_tree
-from evaluator.judge import Judge
-from evaluator.oracle import Oracle
+from evaluator.child.protocol.layout import read_tree
+from evaluator.oracle import constants
+from evaluator.oracle.oracle import Oracle
 from evaluator.problem import read_problem
+from evaluator.stages.judge import Judge
 from evaluator.types import Problem
 
 

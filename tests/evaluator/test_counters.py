@@ -8,9 +8,10 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator import counters, profile, tool
-from evaluator.judge import Judge
-from evaluator.tool import NCU, Ran
+from evaluator.stages import profile
+from evaluator.stages.judge import Judge
+from evaluator.tools import counters, tool
+from evaluator.tools.tool import NCU, Ran
 from evaluator.types import DeviceKind
 from tests.evaluator import stand_ins
 from tests.evaluator.rooms import CPP, candidate, problem

@@ -1,6 +1,6 @@
 """Reading cuobjdump's report."""
 
-from evaluator.child.cubin import parse_usage
+from evaluator.child.cuda.cubin import parse_usage
 
 REPORT = """
 Resource usage:

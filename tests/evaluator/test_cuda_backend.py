@@ -10,14 +10,15 @@ from typing import Any
 import pytest
 import torch
 
-from evaluator.child import cuda_chain, cuda_device
-from evaluator.child.chain import Link, derive, make_link
 from evaluator.child.cpu_device import CpuDevice
-from evaluator.child.cuda_chain import Steps
-from evaluator.child.cuda_driver import BLOCK_BYTES, DriverError
+from evaluator.child.cuda import chain
+from evaluator.child.cuda import device as cuda_device
+from evaluator.child.cuda.chain import Steps
+from evaluator.child.protocol.chain import Link, derive, make_link
+from evaluator.child.protocol.cuda_driver import BLOCK_BYTES, DriverError
+from evaluator.child.protocol.layout import LayoutError, TensorSpec
 from evaluator.child.session import Session
-from evaluator.child.spec import LayoutError, TensorSpec
-from evaluator.claims import tensor_claims
+from evaluator.comparison.claims import tensor_claims
 from evaluator.devices import cuda, cuda_memory
 from evaluator.devices.base import RoundPlan
 from evaluator.devices.cuda_memory import Block, Peer, Retired, Shown, Spare
@@ -185,7 +186,7 @@ def test_rounds_snapshot_what_the_child_computed_from_fresh_inputs(backend, driv
 
 
 def test_a_chained_round_leaves_the_inputs_that_the_judge_derives(backend, driver, monkeypatch):
-    monkeypatch.setattr(cuda_chain, "_kernel", lambda name: None)
+    monkeypatch.setattr(chain, "_kernel", lambda name: None)
     child, generator = FakeChild(driver), torch.Generator().manual_seed(1)
     backend.prepare(child, calls(2), tree=TREE, timeout_s=1.0)
     for replays in (1, 2, 7):

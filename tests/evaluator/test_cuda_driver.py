@@ -4,8 +4,8 @@ import ctypes
 
 import pytest
 
-from evaluator.child import cuda_driver
-from evaluator.child.cuda_driver import BLOCK_BYTES, DeviceBytes, IpcHandle, round_to_blocks
+from evaluator.child.protocol import cuda_driver
+from evaluator.child.protocol.cuda_driver import BLOCK_BYTES, DeviceBytes, IpcHandle, round_to_blocks
 
 
 def test_ipc_handle_is_64_bytes_and_survives_hex():

@@ -4,7 +4,7 @@ import ctypes
 
 import torch
 
-from evaluator.child.cuda_ops import _copies
+from evaluator.child.cuda.ops import _copies
 
 
 def test_copies_have_weights_of_their_own():

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from evaluator.child.dtypes import Dtypes
-from evaluator.child.lift import Lift, lifting
+from evaluator.child.reference.dtypes import Dtypes
+from evaluator.child.reference.float64 import Lift, lifting
 
 HALF = torch.float16
 

@@ -13,7 +13,7 @@ import torch.utils.cpp_extension as builder
 
 from evaluator.cage import bwrap
 from evaluator.child import extensions, warpwright_native
-from evaluator.judge import Judge
+from evaluator.stages.judge import Judge
 from evaluator.types import Verdict
 from tests.evaluator.rooms import CALLS_LIB, candidate, eager_only, problem
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.family import Family, family_of
+from evaluator.screening.family import Family, family_of
 
 EXAMPLES = Path(__file__).parents[2] / "examples" / "problems"
 EXPECTED = {

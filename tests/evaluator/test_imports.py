@@ -9,7 +9,7 @@ from pathlib import Path
 ROOT = Path(__file__).resolve().parents[2]
 JUDGES = """
 import sys
-from evaluator.judge import Judge
+from evaluator.stages.judge import Judge
 from evaluator.serve import make_backend
 from tests.evaluator.rooms import eager_only, forward, problem
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 import pytest
 import torch
 
-from evaluator import values
-from evaluator.child import chain
-from evaluator.inputs import Inputs
-from evaluator.judge import Judge
-from evaluator.oracle import Oracle
+from evaluator.child.protocol import chain
+from evaluator.inputs import values
+from evaluator.oracle.oracle import Oracle
 from evaluator.problem import read_problem
+from evaluator.stages.judge import Judge
+from evaluator.timing.round_inputs import Inputs
 
 
 def inputs(judge: Judge, forward: str, recipe: str):

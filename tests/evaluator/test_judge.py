@@ -8,15 +8,15 @@ import pytest
 import torch
 
 from evaluator import serve
-from evaluator.admit import admit
-from evaluator.build import build
-from evaluator.correctness import Checker
+from evaluator.correctness.checker import Checker
 from evaluator.errors import EvaluatorError, Rejection
-from evaluator.judge import Judge
-from evaluator.oracle import Oracle
+from evaluator.oracle.oracle import Oracle
 from evaluator.problem import read_problem
 from evaluator.schema import from_json, to_json
-from evaluator.screen import screen
+from evaluator.screening.screen import screen
+from evaluator.stages.admit import admit
+from evaluator.stages.build import build
+from evaluator.stages.judge import Judge
 from evaluator.types import Evaluation, Verdict
 from tests.evaluator.rooms import CPP, candidate, eager_only, forward, problem
 
@@ -45,7 +45,7 @@ def test_an_honest_cpp_candidate_passes_with_times_and_ratios(judge: Judge) -> N
 def test_what_hangs_or_dies_is_told_where(
     judge: Judge, monkeypatch: pytest.MonkeyPatch, ending: str, words: str
 ) -> None:
-    monkeypatch.setattr("evaluator.judge.first_call_limit_s", lambda _: 0.5)
+    monkeypatch.setattr("evaluator.stages.judge.first_call_limit_s", lambda _: 0.5)
     one = forward("import os", ending, "return x")
     line = next(number for number, text in enumerate(one.source.splitlines(), 1) if text.strip() == ending)
     found = verdict(judge, one)

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import pytest
 
-from evaluator import confirm as confirming
-from evaluator import values
-from evaluator.confirm import confirm
-from evaluator.judge import Judge
+from evaluator.inputs import values
 from evaluator.problem import read_problem
+from evaluator.stages import confirm as confirming
+from evaluator.stages.confirm import confirm
+from evaluator.stages.judge import Judge
 from evaluator.types import Candidate, Language, Verdict
 from tests.evaluator.rooms import eager_only
 

@@ -9,10 +9,11 @@ from types import SimpleNamespace
 
 import pytest
 
-from evaluator import launched, libraries, symbols
 from evaluator.errors import ChildError, ChildTimeout, Rejection
-from evaluator.judge import Judge
 from evaluator.problem import read_problem
+from evaluator.sandbox import symbols
+from evaluator.screening import launched_kernels, libraries
+from evaluator.stages.judge import Judge
 from evaluator.types import DeviceKind, Stage, Verdict
 from tests.evaluator.rooms import PROBLEM, candidate, eager_only
 
@@ -128,12 +129,12 @@ class Launches:
 def test_on_a_gpu_kernels_are_looked_at_where_libraries_are_forbidden() -> None:
     strict, free = read_problem(PROBLEM + "\nALLOW_LIBRARY = False\n", "strict"), read_problem(PROBLEM, "free")
     gemm = Launches("ampere_sgemm_128x64_nn", "mine")
-    assert launched.of_libraries(strict, OWN, gemm, gemm) == ["ampere_sgemm_128x64_nn"]  # type: ignore[arg-type]
-    assert launched.of_libraries(free, OWN, gemm, gemm) == []  # type: ignore[arg-type]
+    assert launched_kernels.of_libraries(strict, OWN, gemm, gemm) == ["ampere_sgemm_128x64_nn"]  # type: ignore[arg-type]
+    assert launched_kernels.of_libraries(free, OWN, gemm, gemm) == []  # type: ignore[arg-type]
     assert gemm.asked == 1
     silent = Launches(fault=ChildError("RuntimeError", "no CUPTI", "", output=""))
-    assert launched.of_libraries(strict, OWN, silent, silent) == []  # type: ignore[arg-type]
+    assert launched_kernels.of_libraries(strict, OWN, silent, silent) == []  # type: ignore[arg-type]
     gone = Launches(fault=ChildTimeout("profile", 30.0, output=""))
     with pytest.raises(Rejection) as found:
-        launched.of_libraries(strict, OWN, gone, gone)  # type: ignore[arg-type]
+        launched_kernels.of_libraries(strict, OWN, gone, gone)  # type: ignore[arg-type]
     assert found.value.verdict is Verdict.TIMEOUT

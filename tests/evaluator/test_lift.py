@@ -8,7 +8,7 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from evaluator.child.lift import CannotLift, Lift, lifting, widened
+from evaluator.child.reference.float64 import CannotLift, Lift, lifting, widened
 
 Function = Callable[[torch.Tensor], torch.Tensor]
 

@@ -9,8 +9,8 @@ import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.limits import Limit
-from evaluator.target import Target
+from evaluator.comparison.target import Target
+from evaluator.comparison.tolerances import Limit
 from evaluator.types import Precision
 
 

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 
 import pytest
 
-from evaluator.judge import Judge
+from evaluator.stages.judge import Judge
 from evaluator.types import Verdict
 from tests.adversarial import suite
 from tests.evaluator.rooms import eager_only, forward, problem

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from evaluator.devices.device_lock import device_lock
 from evaluator.errors import LockTimeout
-from evaluator.lock import device_lock
 
 
 @pytest.fixture(autouse=True)

@@ -1,6 +1,6 @@
 """Sizes whose outputs have shapes that the Workloads' let nobody expect."""
 
-from evaluator.meant import Meaning
+from evaluator.correctness.shape_contract import Meaning
 
 
 def test_an_axis_that_is_as_long_as_a_size_stays_so() -> None:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import torch
 
-from evaluator.child.observe import Recorder
+from evaluator.child.reference.observe import Recorder
 from evaluator.devices.rates import matmul_gflops
 
 

@@ -8,11 +8,11 @@ from typing import Any
 
 import pytest
 
-from evaluator import own_loops
-from evaluator.contender import Contender
 from evaluator.devices.base import Round, RoundPlan
 from evaluator.errors import Rejection
-from evaluator.judge import Judge
+from evaluator.stages.judge import Judge
+from evaluator.timing.contender import Contender
+from evaluator.timing.integrity import own_loops
 from evaluator.types import Verdict
 from tests.adversarial import suite
 

@@ -5,10 +5,10 @@ from __future__ import annotations
 import pytest
 import torch
 
-from evaluator import padding
-from evaluator.judge import Judge
-from evaluator.oracle import Oracle
+from evaluator.correctness import padding
+from evaluator.oracle.oracle import Oracle
 from evaluator.problem import read_problem
+from evaluator.stages.judge import Judge
 
 
 def draw() -> torch.Generator:

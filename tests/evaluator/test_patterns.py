@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.patterns import describe
+from evaluator.comparison.patterns import describe
 
 sizes = st.integers(5, 200)
 

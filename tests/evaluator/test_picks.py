@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from evaluator.child.picks import Near, Pick
-from evaluator.judge import Judge
-from evaluator.oracle import Oracle
+from evaluator.child.reference.ties import Near, Pick
+from evaluator.oracle.nan_and_ties import picking, second_look
+from evaluator.oracle.oracle import Oracle
 from evaluator.problem import read_problem
-from evaluator.second_look import picking, second_look
+from evaluator.stages.judge import Judge
 
 INF = float("inf")
 

@@ -5,11 +5,11 @@ from __future__ import annotations
 import pytest
 import torch
 
-from evaluator import values
 from evaluator.errors import ChildError, LeaveOut
-from evaluator.judge import Judge
-from evaluator.oracle import Oracle
+from evaluator.inputs import values
+from evaluator.oracle.oracle import Oracle
 from evaluator.problem import read_problem
+from evaluator.stages.judge import Judge
 from evaluator.types import Candidate, Language, Verdict
 from tests.evaluator.rooms import eager_only
 

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.plain import is_plain
+from evaluator.screening.plain import is_plain
 
 HERE = Path(__file__).parent
 GPU_CANDIDATES = HERE.parent / "gpu" / "candidates"

@@ -7,10 +7,10 @@ import pytest
 from evaluator import serve
 from evaluator.child.profile_ops import launches
 from evaluator.errors import Rejection
-from evaluator.judge import Judge
 from evaluator.problem import read_problem
-from evaluator.profile import profile, render
 from evaluator.schema import to_json
+from evaluator.stages.judge import Judge
+from evaluator.stages.profile import profile, render
 from evaluator.types import Verdict
 from tests.evaluator.rooms import CPP, PROBLEM, candidate, eager_only, forward, problem
 

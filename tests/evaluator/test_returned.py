@@ -7,8 +7,8 @@ import random
 import pytest
 import torch
 
-from evaluator.child.spec import TensorSpec
-from evaluator.returned import _overlaps_itself
+from evaluator.child.protocol.layout import TensorSpec
+from evaluator.comparison.layout_checks import _overlaps_itself
 
 
 @pytest.mark.parametrize(

@@ -8,13 +8,13 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator import sanitizer, sanitizer_log, tool
-from evaluator.confirm import confirm
 from evaluator.errors import CageError, Rejection
-from evaluator.guests import Guest, small_calls
-from evaluator.judge import Judge, secret_generator
-from evaluator.sanitizer import Known, Outcome
-from evaluator.tool import SANITIZER, Ran
+from evaluator.stages.confirm import confirm
+from evaluator.stages.judge import Judge, secret_generator
+from evaluator.tools import sanitizer, sanitizer_log, tool
+from evaluator.tools.guest import Guest, small_calls
+from evaluator.tools.sanitizer import Known, Outcome
+from evaluator.tools.tool import SANITIZER, Ran
 from evaluator.types import Candidate, DeviceKind, Stage, Verdict
 from tests.evaluator import stand_ins
 from tests.evaluator.rooms import CPP, candidate, forward, problem
@@ -173,7 +173,7 @@ def test_a_candidate_that_fails_beneath_the_tool_is_tried_with_torchs_allocator_
 
 
 def test_values_that_do_not_fit_are_drawn_beneath_the_tool(judge: Judge, installed, monkeypatch) -> None:
-    monkeypatch.setattr("evaluator.guests._VALUES_BYTES", 1000)
+    monkeypatch.setattr("evaluator.tools.guest._VALUES_BYTES", 1000)
     small = _guest(judge, OWN)
     assert len(small._values) <= 1000
     installed()

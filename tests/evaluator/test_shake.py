@@ -8,9 +8,9 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from evaluator.child.lift import Lift, lifting
-from evaluator.child.shake import Shaken
-from evaluator.target import Target
+from evaluator.child.reference.float64 import Lift, lifting
+from evaluator.child.reference.rounding import Shaken
+from evaluator.comparison.target import Target
 from evaluator.types import Precision
 
 EPS = torch.finfo(torch.float32).eps

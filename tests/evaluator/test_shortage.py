@@ -8,11 +8,11 @@ from typing import Any
 import pytest
 import torch
 
-from evaluator import shortage
-from evaluator.admit import admit
 from evaluator.errors import EvaluatorError, Rejection, ShortOfMemory
-from evaluator.judge import Judge
 from evaluator.problem import read_problem
+from evaluator.stages import memory_shortage
+from evaluator.stages.admit import admit
+from evaluator.stages.judge import Judge
 from evaluator.types import Candidate, DeviceKind, Language, Stage, Verdict
 from tests.evaluator.rooms import eager_only
 
@@ -38,7 +38,7 @@ RIGHT = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(sel
 @pytest.fixture
 def doubting(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> Judge:
     """A judge whose device others may use, as a GPU; they have none of its memory. It does not wait for them."""
-    monkeypatch.setattr(shortage, "_PATIENCE_S", 0.0)
+    monkeypatch.setattr(memory_shortage, "_PATIENCE_S", 0.0)
     monkeypatch.setattr(judge.room, "believing", False)
     monkeypatch.setattr(judge, "device", replace(judge.device, facts={**judge.device.facts, "memory_bytes": 80 << 30}))
     return judge
@@ -82,10 +82,10 @@ def assert_tried(judge: Judge, raised: list[Exception], ends: type[Exception] | 
         return "done"
 
     if ends is None:
-        assert shortage.enough(judge, work) == "done"
+        assert memory_shortage.enough(judge, work) == "done"
     else:
         with pytest.raises(ends):
-            shortage.enough(judge, work)
+            memory_shortage.enough(judge, work)
     assert len(done) == times
 
 
@@ -139,8 +139,8 @@ def test_others_are_waited_for_and_what_runs_out_beside_them_is_nobodys_fault(
 ) -> None:
     """`held` are the GiB that others hold, each time when that is asked."""
     monkeypatch.setattr(doubting.backend, "kind", DeviceKind.CUDA)
-    monkeypatch.setattr(shortage, "_PATIENCE_S", 30.0)
-    monkeypatch.setattr(shortage, "_LOOK_S", 0.0)
+    monkeypatch.setattr(memory_shortage, "_PATIENCE_S", 30.0)
+    monkeypatch.setattr(memory_shortage, "_LOOK_S", 0.0)
     asked = iter(held)
     monkeypatch.setattr(doubting.backend, "held_by_others", lambda: next(asked) << 30)
     assert_tried(doubting, raised, ends, times)

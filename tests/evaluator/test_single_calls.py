@@ -12,19 +12,19 @@ from typing import Any
 import pytest
 import torch
 
-from evaluator import judge as judging
-from evaluator import single_calls
 from evaluator.cage.memory import read_process_pieces
 from evaluator.child.cpu_ops import ADDRESSES, GRANTED, MADE
-from evaluator.child.spec import LayoutError, TensorSpec
-from evaluator.contender import Contender
+from evaluator.child.protocol.layout import LayoutError, TensorSpec
 from evaluator.devices import cpu_turns
 from evaluator.devices.base import Early, Round, RoundPlan, Singles
 from evaluator.devices.cpu import CpuBackend
 from evaluator.devices.cpu_turns import Turns
 from evaluator.errors import Rejection
-from evaluator.fresh import Fresh
-from evaluator.judge import Judge
+from evaluator.stages import judge as judging
+from evaluator.stages.judge import Judge
+from evaluator.timing.contender import Contender
+from evaluator.timing.integrity import single_calls
+from evaluator.timing.runs import Fresh
 from evaluator.types import Evaluation, Verdict
 from tests.evaluator.rooms import CPP, HEAD, candidate, eager_only, problem
 

@@ -7,8 +7,8 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
+from evaluator.inputs.sizes import Sizes, in_turn, varied_sizes
 from evaluator.problem import read_problem
-from evaluator.sizes import Sizes, in_turn, varied_sizes
 from evaluator.types import Problem
 
 SOURCE = """import torch

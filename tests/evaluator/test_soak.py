@@ -7,10 +7,10 @@ from pathlib import Path
 
 import pytest
 
-from evaluator import judge as judging
 from evaluator.cage import freezer
-from evaluator.judge import Judge
-from evaluator.timing import Rules
+from evaluator.stages import judge as judging
+from evaluator.stages.judge import Judge
+from evaluator.timing.bench import Rules
 from evaluator.types import Candidate, Verdict
 from tests.evaluator.rooms import CPP, candidate, eager_only, forward, problem
 

@@ -7,10 +7,10 @@ import math
 import pytest
 import torch
 
-from evaluator.judge import Judge
-from evaluator.oracle import Oracle
+from evaluator.oracle.nan_and_ties import sparing
+from evaluator.oracle.oracle import Oracle
 from evaluator.problem import read_problem
-from evaluator.second_look import sparing
+from evaluator.stages.judge import Judge
 
 NAN, INF = math.nan, math.inf
 CAUSAL = "torch.fft.irfft(torch.fft.rfft(x, n=4) * torch.fft.rfft(torch.tensor([1.0, 0.7]), n=4), n=4)[:2]"

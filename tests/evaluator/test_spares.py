@@ -13,12 +13,12 @@ from pathlib import Path
 import pytest
 
 from evaluator.cage.policy import CagePolicy, StartMode
-from evaluator.judge import Judge
-from evaluator.lock import Hold, device_lock
-from evaluator.pool import ChildPool
-from evaluator.process import Asked, ChildProcess
+from evaluator.devices.device_lock import Hold, device_lock
+from evaluator.sandbox.pool import ChildPool
+from evaluator.sandbox.prestart import Held, Spares, _provide
+from evaluator.sandbox.process import Asked, ChildProcess
 from evaluator.serve import make_backend
-from evaluator.spares import Held, Spares, _provide
+from evaluator.stages.judge import Judge
 from evaluator.subject import Subject, ask_to_set_up
 from evaluator.types import DeviceKind, Verdict
 from tests.evaluator.rooms import CPP, candidate, eager_only, problem
@@ -93,7 +93,7 @@ def test_those_that_wait_end_with_the_pool_of_spares(spares: Spares) -> None:
 
 
 def test_where_every_child_has_a_cage_of_its_own_there_are_none() -> None:
-    policy = CagePolicy(preload=("evaluator.child.wire",), start=StartMode.SPAWN)
+    policy = CagePolicy(preload=("evaluator.child.protocol.framing",), start=StartMode.SPAWN)
     with ChildPool(DeviceKind.CPU, policy=policy) as pool:
         spares = Spares(lambda: pool, lambda child: ask_to_set_up(child, "cpu"), 2)
         spares.fill()

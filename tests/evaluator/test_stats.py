@@ -8,7 +8,7 @@ import statistics
 
 import pytest
 
-from evaluator import stats
+from evaluator.timing import stats
 
 
 @pytest.mark.parametrize(

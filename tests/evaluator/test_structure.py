@@ -7,7 +7,7 @@ import torch
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator import structure, values
+from evaluator.inputs import structure, values
 
 
 def draw(seed: int = 3) -> torch.Generator:

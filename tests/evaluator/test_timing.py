@@ -12,17 +12,18 @@ from typing import cast
 import pytest
 import torch
 
-from evaluator import first_replays, values
-from evaluator import judge as judging
-from evaluator.contender import Contender
 from evaluator.devices.base import RoundPlan
 from evaluator.errors import Rejection
-from evaluator.oracle import Oracle
-from evaluator.rounds import Rounds, ends_after
+from evaluator.inputs import values
+from evaluator.oracle.oracle import Oracle
+from evaluator.stages import judge as judging
 from evaluator.subject import Subject
-from evaluator.timing import Bench
+from evaluator.timing.bench import Bench
+from evaluator.timing.contender import Contender
+from evaluator.timing.integrity import graph_replays
+from evaluator.timing.rounds import Rounds, ends_after
+from evaluator.timing.verifier import Verifier, _Look
 from evaluator.types import Stage, Verdict
-from evaluator.verifier import Verifier, _Look
 from tests.evaluator.rooms import CPP, QUICK, candidate, eager_only, problem
 
 
@@ -55,7 +56,7 @@ def test_suspected_of_skipping_work_it_is_timed_again(judge, monkeypatch, times)
     [(20.0, 1 << 20, 32), (500.0, 1 << 20, 20), (5000.0, 1 << 20, 8), (20.0, 1 << 27, 16), (0.0, 0, 32)],
 )
 def test_first_replays_take_as_many_calls_as_noise_asks_for(slowest_us, input_bytes, calls):
-    assert first_replays._calls(8, slowest_us, input_bytes) == calls
+    assert graph_replays._calls(8, slowest_us, input_bytes) == calls
 
 
 class FirstReplays:
@@ -90,7 +91,7 @@ def looked_at(over_us: Callable[[str, int, int], float], *, racing: bool = False
         for name in ("candidate", "eager")
     ]
     rounds = cast("Rounds", FirstReplays(over_us))
-    return first_replays.skipped_work(rounds, some, RoundPlan(calls=8, replays=4), racing=racing)
+    return graph_replays.skipped_work(rounds, some, RoundPlan(calls=8, replays=4), racing=racing)
 
 
 def test_who_works_in_first_replays_alone_is_found():

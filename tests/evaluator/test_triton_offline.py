@@ -10,9 +10,9 @@ import torch
 triton = pytest.importorskip("triton", reason="Triton is not installed")
 import triton.language as tl  # noqa: E402
 
-from evaluator.child.cubin import resource_usage  # noqa: E402
+from evaluator.child.cuda.cubin import resource_usage  # noqa: E402
 from evaluator.child.session import Session  # noqa: E402
-from evaluator.child.triton_offline import compile_ahead, recording  # noqa: E402
+from evaluator.child.triton.offline import compile_ahead, recording  # noqa: E402
 
 ROOT = Path(__file__).parents[2]
 

@@ -11,9 +11,9 @@ from typing import Any
 
 import pytest
 
-from evaluator.judge import Judge
-from evaluator.lock import device_lock
-from evaluator.turns import Turns
+from evaluator.devices.device_lock import device_lock
+from evaluator.devices.device_sharing import Turns
+from evaluator.stages.judge import Judge
 from evaluator.types import DeviceKind
 
 SOON_S = 20

@@ -9,15 +9,15 @@ from typing import Any, cast
 import pytest
 import torch
 
-from evaluator import unseen
-from evaluator.contender import Contender
 from evaluator.devices.base import Round, RoundPlan
-from evaluator.fresh import Fresh
-from evaluator.inputs import Inputs
-from evaluator.judge import Judge
-from evaluator.oracle import Oracle
+from evaluator.oracle.oracle import Oracle
 from evaluator.problem import read_problem
+from evaluator.stages.judge import Judge
 from evaluator.subject import Subject
+from evaluator.timing.contender import Contender
+from evaluator.timing.integrity import repeated_integers
+from evaluator.timing.round_inputs import Inputs
+from evaluator.timing.runs import Fresh
 
 PLAN = RoundPlan(calls=40)
 DRAWABLE = 10
@@ -44,7 +44,7 @@ class Stand:
     def unseen(self, count: int) -> Fresh:
         return Fresh([()] * count, [None] * count, frozenset(), None)
 
-    repeated = unseen
+    repeated = repeated_integers
 
     def measure_null(self, fresh: Fresh, plan: RoundPlan, times: int) -> None:
         self.overhead_us[plan.executions] = 5.0
@@ -59,13 +59,13 @@ def held(rounds: Stand, *contenders: Contender, plan: RoundPlan = PLAN) -> None:
         times = {c.name: c.official_us() for c in contenders}
         return [math.log(times[over] / times[under])] * 4
 
-    unseen.hold(cast("Any", rounds), contenders, plan, log_ratios)
+    repeated_integers.hold(cast("Any", rounds), contenders, plan, log_ratios)
 
 
 def test_what_is_found_again_is_taken_back() -> None:
     eager, cheat = contender("eager", 100.0), contender("candidate", 10.0)
     held(Stand({"eager": 100.0, "candidate": 80.0}), eager, cheat)
-    assert eager.official_us() / cheat.official_us() == pytest.approx(1.25 * (1 + unseen._MARGIN), rel=0.01)
+    assert eager.official_us() / cheat.official_us() == pytest.approx(1.25 * (1 + repeated_integers._MARGIN), rel=0.01)
     assert cheat.unseen["ratio"] == pytest.approx(1.25, rel=0.01)
     assert cheat.unseen["taken_for_slower"] == pytest.approx(10 / 1.375, rel=0.01)
     assert eager.unseen == {}

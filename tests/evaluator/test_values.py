@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import torch
 
-from evaluator import layouts, mixtures, values
 from evaluator.child.cpu_device import FRESH_BYTE
 from evaluator.devices.cpu_memory import CpuGrant, Staged
+from evaluator.inputs import layouts, mixtures, values
 
 
 def generator() -> torch.Generator:

@@ -4,7 +4,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.child import cuda_driver
+from evaluator.child.protocol import cuda_driver
 
 _HERE = Path(__file__).parent
 

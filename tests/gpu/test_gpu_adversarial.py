@@ -7,8 +7,8 @@ from typing import Any
 
 import pytest
 
-from evaluator.judge import Judge
 from evaluator.serve import make_backend
+from evaluator.stages.judge import Judge
 from evaluator.types import Verdict
 from tests.adversarial import suite
 from tests.adversarial.open_findings import OPEN

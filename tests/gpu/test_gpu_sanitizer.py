@@ -6,17 +6,17 @@ from typing import Any
 
 import pytest
 
-from evaluator import counters, sanitizer, tool
-from evaluator.confirm import confirm
-from evaluator.correctness import Checker
+from evaluator.correctness.checker import Checker
 from evaluator.errors import Rejection
-from evaluator.guests import Guest, small_calls
-from evaluator.judge import Judge, secret_generator
 from evaluator.languages.triton import kernel_names
 from evaluator.problem import read_problem
-from evaluator.profile import profile, render
-from evaluator.sanitizer import Known
 from evaluator.serve import make_backend
+from evaluator.stages.confirm import confirm
+from evaluator.stages.judge import Judge, secret_generator
+from evaluator.stages.profile import profile, render
+from evaluator.tools import counters, sanitizer, tool
+from evaluator.tools.guest import Guest, small_calls
+from evaluator.tools.sanitizer import Known
 from evaluator.types import Candidate, DeviceKind, Problem, Stage, Verdict
 from tests.adversarial import suite
 from tests.gpu.judging import candidate, rmsnorm_problem

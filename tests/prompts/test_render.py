@@ -10,7 +10,7 @@ import jinja2
 import pytest
 import torch
 
-from evaluator.limits import rule_for
+from evaluator.comparison.tolerances import rule_for
 from evaluator.types import (
     BaselineReport,
     BaselineTime,

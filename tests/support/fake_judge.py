@@ -62,9 +62,9 @@ def admission(problem: Problem, verdict: Verdict) -> Admission:
 
 
 def really_admitted(problem: Problem) -> Admission:
-    from evaluator.admit import admit  # loads torch
-    from evaluator.judge import Judge
     from evaluator.serve import make_backend
+    from evaluator.stages.admit import admit  # loads torch
+    from evaluator.stages.judge import Judge
 
     judge = Judge(make_backend("cpu"))
     try:

@@ -17,12 +17,13 @@ COMMAND = f"{sys.executable} {Path(__file__).resolve()}"
 def main() -> int:
     """The exit status of the judge. What is imported here loads torch."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    from evaluator import baselines, cli, judge, profile
+    from evaluator import cli
+    from evaluator.stages import baseline, judge, profile
     from tests.evaluator.rooms import QUICK
 
     judge._JUDGE_RULES = QUICK
     profile._RULES = QUICK
-    baselines._RULES = replace(baselines._RULES, round_us=QUICK.round_us, budget_s=QUICK.budget_s)
+    baseline._RULES = replace(baseline._RULES, round_us=QUICK.round_us, budget_s=QUICK.budget_s)
     return cli.main(["serve", *sys.argv[1:]])
 
 

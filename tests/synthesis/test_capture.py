@@ -11,8 +11,8 @@ from pathlib import Path
 import pytest
 
 from evaluator.cage.policy import CagePolicy
-from evaluator.pool import ChildPool
 from evaluator.problem import read_problem
+from evaluator.sandbox.pool import ChildPool
 from evaluator.types import DeviceKind
 from synthesis import __main__ as command
 from synthesis.__main__ import main

@@ -11,9 +11,9 @@ import torch
 from torch import nn
 
 from evaluator.languages import detect
-from evaluator.plain import is_plain
 from evaluator.problem import read_problem
-from evaluator.screen import screen
+from evaluator.screening.plain import is_plain
+from evaluator.screening.screen import screen
 from evaluator.types import Candidate, DeviceKind, LibraryPolicy, Problem, WorkloadFacts
 from synthesis import propose
 from synthesis.dispatch import REFERENCE, write_dispatch

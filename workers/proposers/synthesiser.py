@@ -8,7 +8,7 @@ from collections.abc import Mapping
 
 from db.work import ProposalResult
 from evaluator.errors import CageError
-from evaluator.pool import ChildPool
+from evaluator.sandbox.pool import ChildPool
 from evaluator.types import DeviceKind, Problem
 from evolution.types import ProposalOutcome
 from synthesis import Graph, TraceError, Unsupported, propose

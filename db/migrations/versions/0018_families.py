@@ -10,7 +10,7 @@ import json
 import sqlalchemy as sa
 from alembic import op
 
-from evaluator.family import family_of
+from evaluator.screening.family import family_of
 
 revision = "0018"
 down_revision = "0017"

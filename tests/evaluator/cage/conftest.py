@@ -10,11 +10,11 @@ from typing import Any
 import pytest
 
 from evaluator.cage.policy import CagePolicy, Limits
-from evaluator.judge import Judge
-from evaluator.pool import ChildPool
-from evaluator.process import ChildProcess
+from evaluator.sandbox.pool import ChildPool
+from evaluator.sandbox.process import ChildProcess
+from evaluator.stages.judge import Judge
 
-LIGHT = CagePolicy(preload=("evaluator.child.wire",))
+LIGHT = CagePolicy(preload=("evaluator.child.protocol.framing",))
 """For pools of a test's own: nothing of ours imports torch in them, which takes seconds."""
 PROBE = b"""
 import os

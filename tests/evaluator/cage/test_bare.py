@@ -11,7 +11,7 @@ import pytest
 
 from evaluator.child import landlock
 from evaluator.errors import ChildCrashed, ChildError, ChildTimeout
-from evaluator.pool import ChildPool
+from evaluator.sandbox.pool import ChildPool
 from evaluator.types import DeviceKind
 from tests.evaluator.cage.conftest import PROBE, Probe
 

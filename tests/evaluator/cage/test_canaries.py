@@ -15,7 +15,7 @@ import pytest
 
 from evaluator.cage.policy import CagePolicy, StartMode
 from evaluator.errors import ChildError
-from evaluator.pool import ChildPool
+from evaluator.sandbox.pool import ChildPool
 from evaluator.types import DeviceKind
 from tests.evaluator.cage.conftest import LIGHT, PROBE, Probe, StartProbe
 
@@ -87,7 +87,7 @@ def test_the_checkout_shows_nothing_but_the_childs_own_code(probe: StartProbe) -
         reply = child.run("import os\nresult = {'files': sorted(os.listdir('/warp/evaluator'))}")
         assert reply["files"] == ["__init__.py", "child"]
         with pytest.raises(ChildError, match="No module named"):
-            child.run("import evaluator.judge")
+            child.run("import evaluator.stages.judge")
 
 
 def test_the_parents_environment_is_not_there(monkeypatch: pytest.MonkeyPatch) -> None:

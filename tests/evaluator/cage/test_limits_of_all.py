@@ -14,7 +14,7 @@ from evaluator.cage import cgroup
 from evaluator.cage.level import levels
 from evaluator.cage.policy import MIB, MINIMUM_VARIABLE, Limits, Minimum, StartMode, minimum_asked_for
 from evaluator.errors import CageError, ChildCrashed, ChildTimeout
-from evaluator.pool import ChildPool, _below
+from evaluator.sandbox.pool import ChildPool, _below
 from evaluator.types import DeviceKind
 from tests.evaluator.cage.conftest import LIGHT, PROBE
 

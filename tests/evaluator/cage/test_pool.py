@@ -16,8 +16,8 @@ import pytest
 from evaluator.cage import freezer
 from evaluator.cage.policy import Limits, StartMode
 from evaluator.errors import CageError, ChildCrashed, ChildError
-from evaluator.pool import ChildPool
-from evaluator.process import ChildProcess
+from evaluator.sandbox.pool import ChildPool
+from evaluator.sandbox.process import ChildProcess
 from evaluator.types import DeviceKind
 from tests.evaluator.cage.conftest import LIGHT, PROBE, Probe, StartProbe
 
@@ -227,9 +227,9 @@ def test_children_end_with_the_judge() -> None:
     code = f"""
 import os, sys, time
 from evaluator.cage.policy import CagePolicy
-from evaluator.pool import ChildPool
+from evaluator.sandbox.pool import ChildPool
 from evaluator.types import DeviceKind
-pool = ChildPool(DeviceKind.CPU, policy=CagePolicy(preload=("evaluator.child.wire",)))
+pool = ChildPool(DeviceKind.CPU, policy=CagePolicy(preload=("evaluator.child.protocol.framing",)))
 print(pool.start(name="orphan", files={{"probe.py": {PROBE!r}}}, operations="probe").pid, flush=True)
 sys.stdin.read()
 """

@@ -14,7 +14,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from evaluator.cage.warden import Capture
-from evaluator.child import wire
+from evaluator.child.protocol import framing
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False) | st.text()
 VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(st.text(), inner), max_leaves=20)
@@ -23,26 +23,26 @@ VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(s
 @settings(max_examples=40)
 @given(st.dictionaries(st.text(), VALUES))
 def test_what_is_encoded_is_decoded(message: dict[str, Any]) -> None:
-    data = wire.encode(message, wire.MAX_REPLY_BYTES)
-    assert wire.decode(data[wire.HEADER.size :]) == message
+    data = framing.encode(message, framing.MAX_REPLY_BYTES)
+    assert framing.decode(data[framing.HEADER.size :]) == message
 
 
 @given(st.binary())
 def test_any_bytes_are_an_object_or_a_wire_error(data: bytes) -> None:
-    with contextlib.suppress(wire.WireError):
-        assert isinstance(wire.decode(data), dict)
+    with contextlib.suppress(framing.WireError):
+        assert isinstance(framing.decode(data), dict)
 
 
 @pytest.mark.parametrize("opening", [b"[", b'{"a":', b'{"a":['])
 def test_deep_json_is_refused(opening: bytes) -> None:
     for depth in (100, 900, 100_000):
-        with pytest.raises(wire.WireError):
-            wire.decode(opening * depth + b"1" + {b"[": b"]", b'{"a":': b"}", b'{"a":[': b"]}"}[opening] * depth)
+        with pytest.raises(framing.WireError):
+            framing.decode(opening * depth + b"1" + {b"[": b"]", b'{"a":': b"}", b'{"a":[': b"]}"}[opening] * depth)
 
 
 def test_a_reply_over_the_limit_is_not_encoded() -> None:
-    with pytest.raises(wire.WireError, match="limit"):
-        wire.encode({"x": "y" * 100}, 50)
+    with pytest.raises(framing.WireError, match="limit"):
+        framing.encode({"x": "y" * 100}, 50)
 
 
 def test_messages_with_descriptors_cross_a_socket() -> None:
@@ -50,27 +50,27 @@ def test_messages_with_descriptors_cross_a_socket() -> None:
     read, write = os.pipe()
     with ours, theirs:
         big = {"text": "x" * 3_000_000}
-        sender = threading.Thread(target=wire.send_all, args=(ours, wire.encode(big, 1 << 24), [write]))
+        sender = threading.Thread(target=framing.send_all, args=(ours, framing.encode(big, 1 << 24), [write]))
         sender.start()
-        message, fds = wire.receive(theirs, 1 << 24)
+        message, fds = framing.receive(theirs, 1 << 24)
         sender.join()
         assert message == big
         os.write(fds[0], b"through")
         assert os.read(read, 100) == b"through"
-        wire.close_all([*fds, read, write])
-        wire.close_all(fds)  # closed already: no error
+        framing.close_all([*fds, read, write])
+        framing.close_all(fds)  # closed already: no error
         ours.close()
         with pytest.raises(EOFError):
-            wire.receive(theirs, 100)
+            framing.receive(theirs, 100)
 
 
 @pytest.mark.parametrize("body", [json.dumps([1]).encode(), b"{", b"x" * 200])
 def test_malformed_messages_are_wire_errors(body: bytes) -> None:
     ours, theirs = socket.socketpair()
     with ours, theirs:
-        ours.sendall(wire.HEADER.pack(len(body)) + body)
-        with pytest.raises(wire.WireError):
-            wire.receive(theirs, 100)
+        ours.sendall(framing.HEADER.pack(len(body)) + body)
+        with pytest.raises(framing.WireError):
+            framing.receive(theirs, 100)
 
 
 @given(st.lists(st.binary(max_size=40), max_size=30), st.integers(2, 50))

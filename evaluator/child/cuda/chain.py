@@ -1,0 +1,167 @@
+"""The chain's step and its turn on a GPU: one small kernel each, so that a captured graph holds one node more per call.
+
+The judge compiles it once and gives it to its children, each of which would need a tenth of a second. Where NVRTC is
+missing, torch's operations do the same in a dozen launches.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import functools
+from collections.abc import Sequence
+
+import torch
+
+from evaluator.child.protocol import chain
+from evaluator.child.warpwright_native import CompileError, CompilerMissing, CudaKernel, CudaModule, load_cuda
+
+_THREADS = 128
+_WORD = 8  # bytes of the largest
+_given: list[CudaModule] = []  # of this child: what the judge compiled
+_SOURCE = r"""
+struct Targets {
+  void* base[INPUTS];
+  int end[INPUTS];  // of each one's columns; of none that is not there
+  int bytes[INPUTS];
+};
+struct Column {
+  // Values are loaded before it is known which one is wanted: a load less to wait for.
+  long long where, read, addend, values[VALUES];
+};
+__device__ __forceinline__ Column column(const long long* rows, int count, int j)
+{
+  Column one = {rows[j], rows[count + j], rows[2 * count + j]};
+#pragma unroll
+  for (int i = 0; i < VALUES; ++i) one.values[i] = rows[(3 + i) * count + j];
+  return one;
+}
+__device__ __forceinline__ void put(const Targets& targets, const Column& one, int pick, int j)
+{
+  void* base = targets.base[0];
+  int bytes = targets.bytes[0];
+#pragma unroll
+  for (int i = 1; i < INPUTS; ++i) {
+    const bool later = j >= targets.end[i - 1];
+    base = later ? targets.base[i] : base;
+    bytes = later ? targets.bytes[i] : bytes;
+  }
+  long long value = one.values[0];
+#pragma unroll
+  for (int i = 1; i < VALUES; ++i) value = pick == i ? one.values[i] : value;
+  if (bytes == 4) ((int*)base)[one.where] = (int)value;
+  else if (bytes == 2) ((short*)base)[one.where] = (short)value;
+  else if (bytes == 1) ((unsigned char*)base)[one.where] = (unsigned char)value;
+  else ((long long*)base)[one.where] = value;
+}
+template <class Word>
+__device__ __forceinline__ void step(const Word* source, const Targets& targets, const long long* rows, int count)
+{
+  const int j = blockIdx.x * blockDim.x + threadIdx.x;
+  if (j >= count) return;
+  const Column one = column(rows, count, j);
+  const unsigned long long mixed = (unsigned long long)(long long)source[one.read] * MIX;
+  put(targets, one, (int)((((long long)mixed >> SHIFT) + one.addend) & (VALUES - 1)), j);
+}
+extern "C" __global__ void turn(long long* turns, const long long* rows, const Targets targets, int count)
+{
+  const int j = blockIdx.x * blockDim.x + threadIdx.x;
+  if (j >= count) return;
+  const unsigned long long now = (unsigned long long)turns[j]++;
+  if (now == 0) return;
+  const Column one = column(rows, count, j);
+  put(targets, one, (int)((now * MIX * (2 * (unsigned long long)one.addend + 1)) >> TURN_SHIFT), j);
+}
+#define STEP(NAME, WORD)                                                                                  \
+extern "C" __global__ void NAME(const WORD* source, const long long* rows, const Targets targets, int count) \
+{                                                                                                         \
+  step(source, targets, rows, count);                                                                     \
+}
+STEP(step_1, unsigned char)
+STEP(step_2, short)
+STEP(step_4, int)
+STEP(step_8, long long)
+"""
+
+
+class Targets(ctypes.Structure):
+    """The inputs that a step changes, each dense, as its kernel takes them."""
+
+    _fields_ = (
+        ("base", ctypes.c_void_p * chain.MOST_INPUTS),
+        ("end", ctypes.c_int * chain.MOST_INPUTS),
+        ("bytes", ctypes.c_int * chain.MOST_INPUTS),
+    )
+
+    @classmethod
+    def of(cls, inputs: Sequence[torch.Tensor], link: chain.Link) -> Targets:
+        made = cls()
+        made.end[:] = [link.spans[-1].stop] * chain.MOST_INPUTS
+        for place, (index, span) in enumerate(zip(link.inputs, link.spans, strict=True)):
+            made.base[place] = inputs[index].data_ptr()
+            made.bytes[place] = min(_WORD, inputs[index].element_size())  # as `chain.words` has them
+            made.end[place] = span.stop
+        return made
+
+
+@functools.cache
+def _kernel(name: str) -> CudaKernel | None:
+    module = _module()
+    return None if module is None else module.kernel(name)
+
+
+@functools.cache
+def _compiled() -> CudaModule | None:
+    defines = {
+        "MIX": f"{chain.MIX & (1 << 64) - 1}ULL", "SHIFT": chain.SHIFT, "VALUES": chain.VALUES,
+        "INPUTS": chain.MOST_INPUTS, "TURN_SHIFT": chain.TURN_SHIFT,
+    }  # fmt: skip
+    try:
+        return load_cuda(_SOURCE, defines=defines)
+    except (CompileError, CompilerMissing):
+        return None
+
+
+def image() -> bytes | None:
+    """The step compiled for the current device; None where there is no compiler."""
+    module = _compiled()
+    return None if module is None else module.image
+
+
+def use(compiled: bytes) -> None:
+    """Launch this, an `image`, from now on."""
+    if not _given:
+        _given.append(CudaModule(compiled, "given"))
+
+
+def _module() -> CudaModule | None:
+    return _given[0] if _given else _compiled()
+
+
+class Steps:
+    """What stands before the calls of a round: a turn before the first, a step before every other."""
+
+    def __init__(self, link: chain.Link, calls: Sequence[Sequence[torch.Tensor]]) -> None:
+        self._link, self._calls = link, calls
+        self._turns = torch.zeros_like(link.coefficients[0])
+
+    def begin(self) -> None:
+        """A round begins, whose first replay has the inputs that were granted."""
+        self._turns.zero_()
+
+    def before(self, index: int, last: Sequence[torch.Tensor]) -> None:
+        """Change the inputs of call `index` by the tensors that the call before returned."""
+        inputs, link = self._calls[index], self._link
+        source = self._turns if index == 0 else chain.words(last[link.output])
+        kernel = _kernel("turn" if index == 0 else f"step_{source.element_size()}")
+        if kernel is None:
+            self._by_torch(index, last)
+            return
+        count = link.coefficients.shape[1]
+        args = [source, link.coefficients, Targets.of(inputs, link), count]
+        kernel(grid=[-(-count // _THREADS)], block=[_THREADS], args=args)
+
+    def _by_torch(self, index: int, last: Sequence[torch.Tensor]) -> None:
+        if index == 0:
+            chain.turn(self._turns, self._calls[index], self._link)
+        else:
+            chain.step(last, self._calls[index], self._link)

@@ -1,0 +1,1 @@
+"""The words that judge and child exchange."""

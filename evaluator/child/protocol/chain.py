@@ -1,0 +1,283 @@
+"""The chain of a timed round: a few elements of the next call's inputs depend on what the last call returned.
+
+One element in every 4 KiB of each random input tensor is overwritten with one of eight values, which the same 4 KiB of
+the first call's input held; which one, the bits of one element of the last output say. Where the elements lie, which
+output elements are read, what is added to their bits and the eight values ("coefficients") are made by the judge for
+every round, and become visible with the round's inputs. So a step waits for one load only that depends on the last
+output. An input that were left out could be worked on for all calls of a round at once, however small it is.
+
+Judge and child run this very code: the child between two calls, the judge on its snapshot of the outputs. A child that
+skips the step, merges calls, reorders them or returns outputs that are not complete works on other inputs than those
+that its outputs are compared for. Values are picked, never computed, so an input keeps the values that its recipe
+makes, whatever the outputs are (NaN too), and doing a step twice does nothing more.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate
+from typing import Any
+
+import torch
+
+from evaluator.child.protocol.layout import LayoutError, TensorSpec
+
+BLOCK_BYTES = 4096
+VALUES = 8
+ROWS = 3 + VALUES  # of the coefficients: where, output element, addend, values
+MOST_INPUTS = 8  # that one step changes
+MIX = 0x9E3779B97F4A7C15 - (1 << 64)
+SHIFT = 24
+TURN_SHIFT = 61  # leaves the topmost bits, as many as VALUES needs
+_FEW = 12  # positions; up to so many, Python's own numbers are quicker than NumPy's arrays
+_WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+_NUMPY = {
+    torch.float64: "int64", torch.float32: "int32", torch.float16: "int16", torch.int64: "int64", torch.int32: "int32",
+    torch.int16: "int16", torch.int8: "uint8", torch.uint8: "uint8", torch.bool: "uint8",
+}  # fmt: skip
+
+
+Numbers = list[tuple[int, int, int, list[int]]]
+
+
+@dataclass(frozen=True)
+class Link:
+    """Input tensors `inputs` are changed by output tensor `output` (positions among a call's tensors). The first
+    counts[0] columns of the coefficients are for the first of them, the next counts[1] for the second, and so on."""
+
+    inputs: tuple[int, ...]
+    output: int
+    counts: tuple[int, ...]
+    coefficients: torch.Tensor  # int64, ROWS x positions
+
+    @property
+    def captured(self) -> tuple[Any, ...]:
+        """What stays as it is in a captured step."""
+        return self.inputs, self.output, self.counts, tuple(self.coefficients.shape)
+
+    @cached_property
+    def spans(self) -> tuple[slice, ...]:
+        """The columns of each input."""
+        ends = list(accumulate(self.counts))
+        return tuple(slice(end - count, end) for end, count in zip(ends, self.counts, strict=True))
+
+    @cached_property
+    def owners(self) -> tuple[int, ...]:
+        """Which of the inputs each column is for."""
+        return tuple(place for place, count in enumerate(self.counts) for _ in range(count))
+
+    @cached_property
+    def arrays(self) -> tuple[Any, ...]:
+        """The rows of the coefficients as NumPy arrays."""
+        return tuple(row.numpy() for row in self.coefficients.unbind())
+
+    @cached_property
+    def values(self) -> Any:
+        """VALUES x positions, as NumPy has them."""
+        return self.coefficients.numpy()[ROWS - VALUES :]
+
+    @cached_property
+    def columns(self) -> Any:
+        """The number of each position."""
+        return torch.arange(self.coefficients.shape[1]).numpy()
+
+    @cached_property
+    def places(self) -> tuple[Any, ...]:
+        """Where each input is changed, as NumPy arrays."""
+        return tuple(self.arrays[0][span] for span in self.spans)
+
+    def numbers(self) -> Numbers | None:
+        """Where, output element, addend and values of each position, as they are now; None for more than a few."""
+        if self.coefficients.shape[1] > _FEW:
+            return None
+        return [(where, read, addend, values) for where, read, addend, *values in self.coefficients.t().tolist()]
+
+    def to_json(self, layout: TensorSpec) -> dict[str, Any]:
+        return {
+            "inputs": list(self.inputs),
+            "output": self.output,
+            "counts": list(self.counts),
+            "layout": layout.to_json(),
+        }
+
+    @classmethod
+    def from_json(cls, data: Mapping[str, Any], raw: torch.Tensor) -> Link:
+        """Raises LayoutError for what no judge says."""
+        inputs, counts = tuple(map(int, data["inputs"])), tuple(map(int, data["counts"]))
+        coefficients = TensorSpec.from_json(data["layout"]).view(raw)
+        alike = len(set(inputs)) == len(inputs) == len(counts) <= MOST_INPUTS
+        if not alike or min(inputs, default=-1) < 0 or min(counts) < 1 or coefficients.shape != (ROWS, sum(counts)):
+            raise LayoutError(f"a chain of inputs {inputs} in {counts} columns of {tuple(coefficients.shape)}")
+        return cls(inputs, int(data["output"]), counts, coefficients)
+
+
+def dense(tensor: torch.Tensor) -> bool:
+    """Whether a tensor's elements fill its span of memory, each once, in whatever order."""
+    expected = 1
+    for size, step in sorted(zip(tensor.shape, tensor.stride(), strict=True), key=lambda pair: pair[1]):
+        if size == 1:
+            continue
+        if step != expected:
+            return False
+        expected *= size
+    return tensor.numel() > 0
+
+
+def words(tensor: torch.Tensor) -> torch.Tensor:
+    """The bits of a tensor's elements as one row of integers, in memory's order; a view where the tensor is dense."""
+    flat = tensor.detach()
+    flat = flat.as_strided((tensor.numel(),), (1,)) if dense(tensor) else flat.reshape(-1)
+    return flat.view(_WORDS.get(tensor.element_size(), torch.int64))
+
+
+def make_link(
+    inputs: Sequence[torch.Tensor],
+    indices: Sequence[int],
+    output: int,
+    output_elements: int,
+    generator: torch.Generator,
+    left_alone: Mapping[int, torch.Tensor | None] | None = None,
+) -> Link:
+    """Coefficients for those of the inputs. Their tensors are dense and have two elements or more that are not
+    `left_alone`, a mask of an input's layout by its index."""
+    masks = left_alone or {}
+    made = [_columns(inputs[index], output_elements, generator, masks.get(index)) for index in indices]
+    return Link(tuple(indices), output, tuple(columns.shape[1] for columns in made), torch.cat(made, 1))
+
+
+def _columns(
+    tensor: torch.Tensor, output_elements: int, generator: torch.Generator, left_alone: torch.Tensor | None
+) -> torch.Tensor:
+    able = None if left_alone is None else (words(left_alone) == 0).nonzero().flatten().cpu()
+    numel = tensor.numel() if able is None else len(able)
+    block = max(2, BLOCK_BYTES // tensor.element_size())
+    starts = torch.arange(0, numel, block)
+    sizes = torch.full_like(starts, block).minimum(numel - starts)
+    starts, sizes = starts[sizes > 1], sizes[sizes > 1]
+    count = len(starts)
+
+    def below(limit: int, rows: int = 1) -> torch.Tensor:
+        return torch.randint(limit, (rows, count), generator=generator, device=generator.device).cpu()
+
+    bits = words(tensor)
+    places = starts + below(1 << 40, VALUES + 1) % sizes
+    places = places if able is None else able[places]
+    rows = torch.cat([places, below(output_elements), below(1 << 40)]).to(bits.device)
+    return torch.cat([rows[VALUES:], bits[rows[:VALUES]].to(torch.int64)])
+
+
+def step(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], link: Link) -> None:
+    """Change `inputs`, those of the next call, in place, by the `outputs` of the last one."""
+    output = outputs[link.output]
+    if inputs[link.inputs[0]].device.type == "cpu":
+        step_on_cpu(output, target_arrays(inputs, link), link, link.numbers())
+    else:
+        _step_by_torch(words(output), [words(inputs[index]) for index in link.inputs], link)
+
+
+def target_arrays(inputs: Sequence[torch.Tensor], link: Link) -> Any:
+    """What `step_on_cpu` changes: the bits of one input as an array, or a tuple of such of several."""
+    arrays = tuple(words(inputs[index]).numpy() for index in link.inputs)
+    return arrays if len(arrays) > 1 else arrays[0]
+
+
+def step_on_cpu(output: torch.Tensor, target: Any, link: Link, numbers: Numbers | None) -> None:
+    """The same for `target_arrays`, by whatever is quickest: a child may bring a quicker harness along than the one
+    whose cost is taken off, so there should be little to gain. NumPy needs a seventh of the time that torch takes for
+    so few elements."""
+    kind = _NUMPY.get(output.dtype)
+    if kind is not None and output.is_contiguous():
+        source = output.numpy().reshape(-1).view(kind)
+    else:
+        source = words(output).numpy()
+    if numbers is None:
+        _step_by_numpy(source, target, link)
+    elif type(target) is tuple:
+        for owner, (where, read, addend, values) in zip(link.owners, numbers, strict=True):
+            target[owner][where] = values[(_mixed(source.item(read)) + addend) & VALUES - 1]
+    else:
+        for where, read, addend, values in numbers:
+            target[where] = values[(_mixed(source.item(read)) + addend) & VALUES - 1]
+
+
+def _mixed(bits: int) -> int:
+    """As int64 arithmetic does it: the product's low 64 bits, signed, shifted."""
+    return ((bits * MIX + (1 << 63) & (1 << 64) - 1) - (1 << 63)) >> SHIFT
+
+
+def _step_by_numpy(source: Any, target: Any, link: Link) -> None:
+    where, read, addend = link.arrays[:3]
+    pick = source[read].astype("int64")
+    pick *= MIX
+    pick >>= SHIFT
+    pick += addend
+    pick &= VALUES - 1
+    chosen = link.values[pick, link.columns]
+    if type(target) is not tuple:
+        target[where] = chosen
+        return
+    for one, places, span in zip(target, link.places, link.spans, strict=True):
+        one[places] = chosen[span]
+
+
+def _step_by_torch(source: torch.Tensor, targets: Sequence[torch.Tensor], link: Link) -> None:
+    where, read, addend, *_ = link.coefficients.unbind()
+    pick = source.index_select(0, read).to(torch.int64)
+    pick.mul_(MIX).bitwise_right_shift_(SHIFT).add_(addend).bitwise_and_(VALUES - 1)
+    chosen = _chosen(pick, link)
+    for target, span in zip(targets, link.spans, strict=True):
+        target.index_copy_(0, where[span], chosen[span].to(target.dtype))
+
+
+def _chosen(pick: torch.Tensor, link: Link) -> torch.Tensor:
+    """The value of each column that its number in `pick` says."""
+    return link.coefficients[ROWS - VALUES :].gather(0, pick.unsqueeze(0)).squeeze(0)
+
+
+def turn(turns: torch.Tensor, inputs: Sequence[torch.Tensor], link: Link) -> None:
+    """Change `inputs`, those of the first call, in place, for the replay that `turns` says, int64 and one number for
+    each column, and count it up. They are left as they were granted in replay 0."""
+    where, _, addend, *_ = link.coefficients.unbind()
+    pick = turns.mul(MIX).mul_(addend.mul(2).add_(1)).bitwise_right_shift_(TURN_SHIFT).bitwise_and_(VALUES - 1)
+    chosen = _chosen(pick, link)
+    for index, span in zip(link.inputs, link.spans, strict=True):
+        target, places = words(inputs[index]), where[span]
+        kept = target.index_select(0, places)
+        target.index_copy_(0, places, torch.where(turns[span] == 0, kept, chosen[span].to(target.dtype)))
+    turns.add_(1)
+
+
+def derive(
+    calls: Sequence[Sequence[torch.Tensor]],
+    outputs: Sequence[Sequence[torch.Tensor]],
+    link: Link | None,
+    replays: int = 1,
+) -> list[tuple[torch.Tensor, ...]]:
+    """The inputs that a child must have worked on in the last of the replays, given those it was granted and what it
+    returned."""
+    if link is None:
+        return [tuple(tensors) for tensors in calls]
+    first = calls[0]
+    if replays > 1:
+        first = _copied(first, link)
+        turn(torch.full_like(link.coefficients[0], replays - 1), first, link)
+    found = [tuple(first)]
+    for tensors, before in zip(calls[1:], outputs, strict=False):
+        if before[link.output].numel() == 0:
+            raise LayoutError("an empty output")
+        changed = _copied(tensors, link)
+        step(before, changed, link)
+        found.append(tuple(changed))
+    return found
+
+
+def _copied(tensors: Sequence[torch.Tensor], link: Link) -> list[torch.Tensor]:
+    """The same tensors, but copies of those that the chain changes, with their strides."""
+    found = list(tensors)
+    for index in link.inputs:
+        old = tensors[index]
+        copy = torch.empty_strided(old.shape, old.stride(), dtype=old.dtype, device=old.device)
+        found[index] = copy.copy_(old)
+    return found

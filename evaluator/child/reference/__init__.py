@@ -1,0 +1,1 @@
+"""Run a reference for the oracle, inside the cage."""

@@ -1,0 +1,109 @@
+"""The dtypes that a reference asks its tensors for, told while it runs in float64 as its own run was told them.
+
+Code that says `torch.finfo(h.dtype).min`, or clamps where `h.dtype` is float16, means the dtype that `h` has outside
+`child.lift`. What an intermediate's is there nobody knows but a run at the reference's own precision: that one is noted
+first, by the places in the code that ask, for references that ask at all.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections import defaultdict
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+from types import CodeType
+from typing import Any, TypeAlias
+
+import torch
+from torch.overrides import TorchFunctionMode
+from torch.utils._pytree import tree_leaves
+
+from evaluator.child.reference.float64 import WIDE
+
+Place: TypeAlias = tuple[CodeType, int]  # an instruction
+Answers: TypeAlias = dict[Place, list[torch.dtype]]
+
+
+def _asking() -> Place:
+    """Who asks, seen from within a mode."""
+    frame = sys._getframe(2)
+    return frame.f_code, frame.f_lasti
+
+
+class _Noted(TorchFunctionMode):
+    """Notes the floating dtypes that anybody asks for inside it, and whether ever that of a tensor that was made
+    there: `outside` are the ids of the others, which keep their dtypes when the rest is lifted."""
+
+    def __init__(self, outside: frozenset[int]) -> None:
+        super().__init__()
+        self.outside, self.answers, self.of_made = outside, defaultdict[Place, list[torch.dtype]](list), False
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        if isinstance(made, torch.dtype):
+            self.answers[_asking()].append(made)
+            asked = (leaf for leaf in tree_leaves([args, kwargs]) if isinstance(leaf, torch.Tensor))
+            self.of_made = self.of_made or (made in WIDE and any(id(tensor) not in self.outside for tensor in asked))
+        return made
+
+
+class _Told(TorchFunctionMode):
+    """Gives the answers that were noted, one after the other at each place and then the last one again; the truth where
+    nobody asked or where the kind of number is another one."""
+
+    def __init__(self, answers: Answers) -> None:
+        super().__init__()
+        self._left = {place: iter(noted) for place, noted in answers.items()}
+        self._last: dict[Place, torch.dtype] = {}
+
+    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        made = func(*args, **(kwargs or {}))
+        if not isinstance(made, torch.dtype):
+            return made
+        place = _asking()
+        told = next(self._left.get(place, iter(())), self._last.get(place, made))
+        self._last[place] = told
+        return told if WIDE.get(told, told) is made else made
+
+
+class Dtypes:
+    """Of one model."""
+
+    def __init__(self) -> None:
+        self._asks = True  # until a run shows that it does not
+
+    def told(
+        self, model: torch.nn.Module, call: Callable[[Sequence[torch.Tensor]], Any], tensors: Sequence[torch.Tensor]
+    ) -> AbstractContextManager[Any]:
+        """Inside, `call` of these inputs is told the dtypes of its own precision, to which it is put first, with inputs
+        and buffers left as they are."""
+        if not self._asks:
+            return nullcontext()
+        copies = [tensor.clone() for tensor in tensors]
+        named = (*copies, *model.parameters(), *model.buffers())
+        noted = _Noted(frozenset(map(id, named)))
+        answered = False
+        with _buffers_kept(model), suppress(Exception):  # which the run that this one is made for may raise again
+            with noted:
+                call(copies)
+            answered = True
+        if not answered:
+            return nullcontext()
+        self._asks = noted.of_made
+        return _Told(noted.answers) if self._asks else nullcontext()
+
+
+@contextmanager
+def _buffers_kept(model: torch.nn.Module) -> Iterator[None]:
+    """What a call does to buffers inside is undone."""
+    before = [
+        (module._buffers, name, buffer, buffer.clone())
+        for module in model.modules()
+        for name, buffer in module._buffers.items()
+        if buffer is not None
+    ]
+    try:
+        yield
+    finally:
+        for owner, name, buffer, value in before:
+            owner[name] = buffer.copy_(value)

@@ -1,0 +1,78 @@
+"""Which of torch's operations a call runs, as torch's own dispatcher sees them, whatever language called them.
+
+A claim like everything that a child says: it names the libraries of whoever does not hide them.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch.utils._python_dispatch import TorchDispatchMode
+
+from evaluator.child.protocol.framing import Operation
+from evaluator.child.protocol.layout import read_tree
+from evaluator.child.session import Session
+
+_MAX_NAMES = 100
+_NO_ARITHMETIC = frozenset({"aten.clone", "aten._to_copy", "aten.copy_", "aten.copy", "aten.fill", "aten.fill_"})
+"""Pointwise to torch, and only moving."""
+
+
+class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Counts operations by name while entered."""
+
+    @classmethod
+    def _should_skip_dynamo(cls) -> bool:
+        return False
+
+    def __init__(self, *, arithmetic: bool = False) -> None:
+        super().__init__()  # type: ignore[no-untyped-call]
+        self.counts: dict[str, int] = {}
+        self.flops = 0
+        self._formulas: dict[Any, Any] | None = None
+        if arithmetic:
+            from torch.utils.flop_counter import flop_registry  # noqa: PLC0415  a third of a second
+
+            self._formulas = flop_registry
+
+    def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
+        name = str(func.overloadpacket)
+        self.counts[name] = self.counts.get(name, 0) + 1
+        out = func(*args, **(kwargs or {}))
+        if self._formulas is not None:
+            self.flops += _flops(self._formulas, func, args, kwargs or {}, out)
+        return out
+
+
+def _flops(formulas: dict[Any, Any], func: Any, args: Any, kwargs: Any, out: Any) -> int:
+    """Products by torch's own formulas; else one operation for every element made or summed over."""
+    formula = formulas.get(func.overloadpacket)
+    if formula is not None:
+        return int(formula(*args, **kwargs, out_val=out))
+    if str(func.overloadpacket) in _NO_ARITHMETIC:
+        return 0
+    if torch.Tag.pointwise in func.tags and isinstance(out, torch.Tensor):
+        return out.numel()
+    if torch.Tag.reduction in func.tags and args and isinstance(args[0], torch.Tensor):
+        return args[0].numel()
+    return 0
+
+
+class Observer:
+    """One call of the session's model, watched."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+
+    def operations(self) -> dict[str, Operation]:
+        return {"observe": self.observe}
+
+    def observe(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """{"operations": {name: count}, "flops": int} of one call on the granted inputs; flops where `arithmetic`."""
+        mapped = self._session._open(request, fds)
+        recorder = Recorder(arithmetic=bool(request.get("arithmetic")))
+        with torch.no_grad(), recorder:
+            self._session.call(*read_tree(request["tree"], mapped.calls[0].__getitem__))
+        self._session._device().finish()
+        return {"operations": dict(list(recorder.counts.items())[:_MAX_NAMES]), "flops": recorder.flops}

@@ -1,0 +1,1 @@
+"""Compare one output with what is expected."""

@@ -1,0 +1,67 @@
+"""What a call must return."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
+from typing import Any
+
+from evaluator.comparison.claims import structure, tensor_claims
+from evaluator.comparison.target import Target
+from evaluator.comparison.tolerances import Limit
+
+TELLS_NOTHING = (
+    "the reference is more than 5 % away from its own float64 result, so nothing can be compared with it: use inputs"
+    " that it computes accurately"
+)
+SHAPES_DEPEND = "the shapes of outputs depend on the inputs' values"
+FIXED_SHAPES = "return tensors of fixed shapes, a mask in place of nonzero() or unique(), for example"
+
+
+@dataclass(frozen=True, slots=True)
+class Expected:
+    """What one call must return: its structure, one target and limit per tensor, and after those for each input that it
+    changes. Where the reference itself is so far from the oracle that comparing says nothing of an output, its limit is
+    infinite."""
+
+    reply: Any
+    targets: tuple[Target, ...]
+    limits: tuple[Limit, ...]
+    dtypes: tuple[str, ...]
+    changed_inputs: tuple[int, ...] = ()
+
+    @property
+    def structure(self) -> str:
+        return structure(self.reply)
+
+    @property
+    def shapes(self) -> list[list[int]]:
+        """Of outputs, and of inputs that the call changes."""
+        return [list(target.reference.shape) for target in self.targets]
+
+    @property
+    def informative(self) -> bool:
+        """Whether comparing says something of any output."""
+        return not self.limits or any(math.isfinite(limit.norm) for limit in self.limits)
+
+    @property
+    def complete(self) -> bool:
+        """Whether comparing says something of every output."""
+        return all(math.isfinite(limit.norm) for limit in self.limits)
+
+    def called(self, index: int) -> str:
+        """What a message says of a target."""
+        returned = len(tensor_claims(self.reply))
+        return f"output {index}" if index < returned else f"input {self.changed_inputs[index - returned]}, changed"
+
+    def loosened(self, slack: float) -> Expected:
+        """With limits `slack` times as wide."""
+        return replace(self, limits=tuple(Limit(slack * one.norm, slack * one.element) for one in self.limits))
+
+    def widest(self, others: Sequence[Expected]) -> Expected:
+        """With the widest limits of all."""
+        limits = self.limits
+        for other in others:
+            limits = tuple(mine.widest(theirs) for mine, theirs in zip(limits, other.limits, strict=True))
+        return replace(self, limits=limits)

@@ -1,0 +1,121 @@
+"""What a call returned, before or beside its values: structure, type, shape, dtype, layout, and whose memory it is."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from functools import lru_cache
+from itertools import pairwise, zip_longest
+from typing import Any
+
+from evaluator.child.protocol.layout import TensorSpec
+from evaluator.comparison.claims import lazy, leaves, structure, tensor_claims
+from evaluator.comparison.expected import Expected
+from evaluator.errors import Rejection
+from evaluator.types import Stage, Verdict
+
+STAGE = Stage.CORRECTNESS
+_MOST_PLACES = 1 << 28  # that a view's elements are looked for in, one by one
+
+
+def check_reply(expected: Expected, reply: Any) -> None:
+    """Structure, type, device, layout, shape and dtype of one call's claims, before anything is read."""
+    want, got = expected.structure, structure(reply)
+    if want != got:
+        reason = f"forward returns {got[:200]}; the reference returns {want[:200]} (T: a tensor)"
+        raise Rejection(
+            Verdict.INCORRECT_SHAPE, STAGE, reason, check="structure", expected=want[:500], actual=got[:500]
+        )
+    pairs = zip(leaves(expected.reply), leaves(reply), strict=True)
+    for (path, mine), (_, theirs) in pairs:
+        if "tensor" in mine:
+            _check_tensor(path, mine["tensor"], theirs["tensor"])
+
+
+def _check_tensor(path: str, want: Mapping[str, Any], got: Mapping[str, Any]) -> None:
+    if "type" in got:
+        kind, where, layout = (str(got.get(key))[:80] for key in ("type", "device", "layout"))
+        if kind != "torch.Tensor":
+            raise Rejection(
+                Verdict.REWARD_HACK, STAGE, f"{path} is a {kind}, not a plain torch.Tensor", check="plain_tensor"
+            )
+        if why := lazy(got):
+            raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, f"{path} is {why}", check="layout")
+        reason = f"{path} is on {where} with layout {layout}"
+        raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="device", actual=where)
+    spec, asked = TensorSpec.from_json({**got, "offset": 0}), TensorSpec.from_json({**want, "offset": 0})
+    if spec.shape != asked.shape:
+        reason = f"{path} has shape {list(spec.shape)}; the reference's has {list(asked.shape)}"
+        evidence = {"check": "shape", "expected": list(asked.shape), "actual": list(spec.shape)}
+        raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, **evidence)
+    if spec.dtype != asked.dtype:
+        reason = f"{path} is {spec.dtype}; the reference's is {asked.dtype}"
+        evidence = {"check": "dtype", "expected": asked.dtype, "actual": spec.dtype}
+        raise Rejection(Verdict.INCORRECT_DTYPE, STAGE, reason, **evidence)
+    if spec.spread and not asked.spread:
+        reason = f"{path} lies scattered over {spec.span_bytes} bytes of memory: return a dense tensor"
+        raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="layout", stride=list(spec.stride))
+    if _overlaps_itself(spec) and not _overlaps_itself(asked):
+        reason = f"{path} overlaps itself: several of its elements are one in memory (return a contiguous copy)"
+        raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="layout", stride=list(spec.stride))
+
+
+def check_fresh(expected: Expected, reply: Any, where: str, **evidence: Any) -> None:
+    """No output is memory of an input, unless the reference's is, too."""
+    for mine, theirs in zip(tensor_claims(expected.reply), tensor_claims(reply), strict=True):
+        if theirs.get("alias") and not mine.get("alias"):
+            reason = f"an output is memory of an input, on {where}: every call must return fresh tensors"
+            raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, check="alias", **evidence)
+
+
+def _overlaps_itself(spec: TensorSpec) -> bool:
+    """Whether two elements lie at the same place: whoever writes to one of them changes the other."""
+    return _overlapping(spec.shape, spec.stride)
+
+
+@lru_cache(maxsize=4096)
+def _overlapping(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
+    if 0 in shape:
+        return False
+    axes = sorted((step, size) for size, step in zip(shape, stride, strict=True) if size > 1)
+    extent, nested = 1, True
+    for step, size in axes:
+        nested = nested and step >= extent
+        extent += (size - 1) * step
+    if nested:
+        return False
+    elements = math.prod(shape)
+    if axes[0][0] == 0 or elements > extent:
+        return True
+    if extent > _MOST_PLACES:
+        return False  # as far as anybody can tell: no usual view has gaps that another of its axes fills
+    places = 1  # a bit for each place that an element takes
+    for step, size in axes:
+        done = 1
+        while done < size:
+            more = min(done, size - done)
+            places |= places << more * step
+            done += more
+    return places.bit_count() < elements
+
+
+def check_apart(replies: Sequence[Any], views: Sequence[bool] = ()) -> None:
+    """Outputs of different calls lie in different memory; one that is handed out again is overwritten later. Of `views`
+    of inputs that lie in the same memory nothing can be told."""
+    places = []
+    for call, reply in enumerate(replies):
+        claims = tensor_claims(reply)
+        for claim in (c for c, view in zip_longest(claims, views, fillvalue=False) if isinstance(c, dict) and not view):
+            spec = TensorSpec.from_json(claim)
+            start = claim.get("address", spec.offset)
+            if spec.span_bytes and type(start) is int:
+                places.append((str(claim.get("handle", ""))[:200], start, start + spec.span_bytes, call))
+    places.sort()
+    for (handle, _, end, call), (other, start, _, later) in pairwise(places):
+        if handle == other and start < end and call != later:
+            raise Rejection(
+                Verdict.INCORRECT_VALUES,
+                STAGE,
+                "two calls returned the same memory: every call must return fresh tensors",
+                check="reused_output",
+            )

@@ -1,0 +1,1 @@
+"""Check a Candidate's outputs on many inputs."""

@@ -1,0 +1,67 @@
+"""Padding in masks that are drawn element by element: lines that begin or end with many alike, as a batch of texts of
+unlike lengths has them. A kernel that works block by block meets blocks without one element there, which draws of
+coins never show."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+from typing import Any
+
+import torch
+
+from evaluator.inputs import structure, values
+from evaluator.oracle import constants
+from evaluator.oracle.oracle import Oracle
+
+_LEAST_LENGTH = 8  # of a line
+
+
+def padded(oracle: Oracle, tree: Any, draws: Sequence[values.Tensors]) -> values.Tensors | None:
+    """A draw whose masks of one line a row are padded, half of the lines with false elements, half with true ones, at
+    either end. None where no mask is of that kind, or the reference does not take it: it has to return what it does for
+    draws, without further NaN. Raises ChildFault where its process ends."""
+    made = list(draws[0])
+    for index, tensor in enumerate(draws[0]):
+        if _of_coins([draw[index] for draw in draws]):
+            made[index] = _with_padding(tensor, oracle.generator)
+    return constants.accepted(oracle, tree, draws[0], tuple(made))
+
+
+def _of_coins(masks: Sequence[torch.Tensor]) -> bool:
+    """Whether nothing is seen that the lines of several draws have in common: they vary, as do their counts of true
+    elements, are not padded already, not made of equal blocks, and no triangle of them is empty."""
+    first = masks[0]
+    if first.dtype is not torch.bool or first.ndim == 0 or first.shape[-1] < _LEAST_LENGTH:
+        return False
+    if math.prod(first.shape[1:-1]) != 1 or any(values.same_bits(first, other) for other in masks[1:]):
+        return False
+    lines = torch.cat([mask.reshape(-1, mask.shape[-1]) for mask in masks]).cpu()
+    changes = lines[:, 1:] != lines[:, :-1]
+    places = torch.nonzero(changes.any(0)).flatten() + 1
+    block = math.gcd(*places.tolist()) if len(places) else 0
+    in_order = int(changes.sum(1).max()) < 2
+    columns = [mask.reshape(-1, mask.shape[-1]).sum(0) for mask in masks if len(lines) > len(masks)]
+    counts_vary = all(len(torch.unique(counts)) > 1 for counts in (lines.sum(1), *columns))
+    return block == 1 and not in_order and counts_vary and not any(_regular(mask) for mask in masks)
+
+
+def _regular(mask: torch.Tensor) -> bool:
+    """Whether a matrix is symmetric or triangular."""
+    square = mask.reshape(-1, mask.shape[-1])
+    if square.shape[0] != square.shape[1]:
+        return False
+    return structure.symmetric(square) or not bool(square.triu(1).any()) or not bool(square.tril(-1).any())
+
+
+def _with_padding(mask: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    lines = mask.reshape(-1, mask.shape[-1]).cpu()
+    count, length = lines.shape
+    ends = torch.randint(length, (count, 1), generator=generator, device=generator.device).cpu()
+    ends[0] = length - 1
+    value, at_the_end = (torch.randint(2, (2, count, 1), generator=generator, device=generator.device) > 0).cpu()
+    places = torch.arange(length)
+    places = torch.where(at_the_end, length - 1 - places, places)
+    made = torch.where(places < ends, value, lines)
+    made = torch.where(places == length - 1, ~value, made)  # no line is all alike
+    return values.clone(mask).copy_(made.reshape(mask.shape))

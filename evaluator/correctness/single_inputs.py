@@ -1,0 +1,68 @@
+"""Values that tell only where one input alone has them, or where two have them in the same places.
+
+NaN in every input at once makes whole results NaN, and a kernel that loses one of them is not found out; a scale or a
+temperature does so by itself. Infinities in places of their own never meet: their difference is never asked for.
+"""
+
+from __future__ import annotations
+
+from collections import Counter
+from collections.abc import Sequence
+
+import torch
+
+from evaluator.inputs import structure, values
+
+_MOST = 4  # inputs of which each is singled out
+_FEW = 8  # NaN: where nearly a whole row is, there is nothing to measure the rest by
+MEETING = "infinities that meet"
+_MEETINGS = 16
+
+
+def of(
+    tensors: values.Tensors, structures: Sequence[structure.Structure], generator: torch.Generator
+) -> list[tuple[str, values.Tensors]]:
+    """A call's inputs changed so, by name; nothing where there is one floating input alone."""
+    places = [place for place, tensor in enumerate(tensors) if tensor.is_floating_point() and tensor.numel()]
+    if len(places) < 2:
+        return []
+    largest = sorted(places, key=lambda place: -tensors[place].numel())[:_MOST]
+    made = [
+        (f"NaN in input {place + 1} alone", _with_nan(tensors, structures, place, generator))
+        for place in largest
+        if not structures[place].in_order
+    ]
+    met = _meeting(tensors, structures, places, generator)
+    return [*made, (MEETING, met)] if met is not None else made
+
+
+def _with_nan(
+    tensors: values.Tensors, structures: Sequence[structure.Structure], place: int, generator: torch.Generator
+) -> values.Tensors:
+    flat = tensors[place].flatten().clone()
+    where = torch.randint(len(flat), (_FEW,), generator=generator, device=generator.device)
+    flat[where.to(flat.device)] = torch.nan
+    changed = structures[place].restored(values.clone(tensors[place]).copy_(flat.reshape(tensors[place].shape)))
+    return tuple(changed if at == place else tensor for at, tensor in enumerate(tensors))
+
+
+def _meeting(
+    tensors: values.Tensors,
+    structures: Sequence[structure.Structure],
+    places: Sequence[int],
+    generator: torch.Generator,
+) -> values.Tensors | None:
+    """Infinities of either sign in the same few elements of all inputs of the commonest shape."""
+    shapes = Counter(tensors[place].shape for place in places if not structures[place].in_order)
+    shape, count = shapes.most_common(1)[0] if shapes else (torch.Size(), 0)
+    if count < 2:
+        return None
+    where = torch.randint(shape.numel(), (_MEETINGS,), generator=generator, device=generator.device)
+    made = list(tensors)
+    for place in places:
+        if tensors[place].shape == shape and not structures[place].in_order:
+            signs = torch.randint(2, (_MEETINGS,), generator=generator, device=generator.device).double() * 2 - 1
+            flat = tensors[place].flatten().clone()
+            flat[where.to(flat.device)] = (signs * torch.inf).to(flat.device, flat.dtype)
+            made[place] = structures[place].restored(values.clone(tensors[place]).copy_(flat.reshape(shape)))
+    return tuple(made)

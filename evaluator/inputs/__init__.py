@@ -1,0 +1,1 @@
+"""Make the inputs that a Candidate is tried on."""

@@ -1,0 +1,58 @@
+"""The same values in memory of another layout, as a caller's slice or transpose gives: for a `general` domain."""
+
+from __future__ import annotations
+
+import math
+
+import torch
+
+from evaluator.inputs import values
+
+_AXES = 3  # at least, for axes to be exchanged but the last two
+_ALONE = 3  # inputs of which each is laid out otherwise alone, since a kernel may look at one of them
+_TRANSPOSED, _EVERY_OTHER, _OUTER = "transposed", "of every other element", "of outer axes exchanged"
+_ROTATED, _BACK, _CHANNELS_LAST = "of axes rotated", "of axes rotated back", "of channels last"
+_CHANNELS = {4: torch.channels_last, 5: torch.channels_last_3d}
+_LEAST_AXES = {_TRANSPOSED: 2, _OUTER: _AXES, _ROTATED: _AXES, _BACK: _AXES}
+_LAYOUTS = ("rows apart", _TRANSPOSED, "from an odd offset", _EVERY_OTHER, _OUTER, _ROTATED, _BACK, _CHANNELS_LAST)
+_EVERY = "inputs"
+_WHOSE = {_EVERY: range(1 << 30), **{f"input {n + 1} alone": range(n, n + 1) for n in range(_ALONE)}}
+_WHOSE["all but the first input"] = range(1, 1 << 30)
+NAMES = tuple(f"{whose} {layout}" for layout in _LAYOUTS for whose in _WHOSE)
+
+
+def laid_out(tensors: values.Tensors, name: str) -> values.Tensors:
+    """The same values in memory of another layout, one of NAMES, as a caller's slice or transpose gives: those inputs
+    that can be and are meant. As they are for no name ("")."""
+    for whose, places in _WHOSE.items():
+        layout = name.removeprefix(f"{whose} ")
+        if layout in _LAYOUTS and (whose == _EVERY or len(tensors) > 1):
+            return tuple(_laid_out(t, layout) if place in places else t for place, t in enumerate(tensors))
+    return tuple(tensors)
+
+
+def _gaps(like: torch.Tensor) -> torch.Tensor:
+    """A kernel that counts gaps in shall not find zeros there."""
+    return torch.full_like(like, math.nan if like.is_floating_point() else 0, memory_format=torch.contiguous_format)
+
+
+def _laid_out(tensor: torch.Tensor, layout: str) -> torch.Tensor:
+    if tensor.ndim < _LEAST_AXES.get(layout, 1) or (layout == _CHANNELS_LAST and tensor.ndim not in _CHANNELS):
+        return tensor
+    if layout == _TRANSPOSED:
+        return tensor.transpose(-1, -2).contiguous().transpose(-1, -2)
+    if layout == _OUTER:
+        return tensor.transpose(0, 1).contiguous().transpose(0, 1)
+    if layout == _ROTATED:
+        return tensor.movedim(-1, 0).contiguous().movedim(0, -1)
+    if layout == _BACK:
+        return tensor.movedim(0, -1).contiguous().movedim(-1, 0)
+    if layout == _CHANNELS_LAST:
+        return tensor.contiguous(memory_format=_CHANNELS[tensor.ndim])
+    if layout == _EVERY_OTHER:
+        pairs = torch.stack([tensor, _gaps(tensor)], -1)
+        return pairs.reshape(*tensor.shape[:-1], -1)[..., ::2]
+    more = 3 if layout == "rows apart" else 1
+    wide = _gaps(tensor.new_empty((*tensor.shape[:-1], tensor.shape[-1] + more)))
+    part = wide[..., 1:] if layout == "from an odd offset" else wide[..., : tensor.shape[-1]]
+    return part.copy_(tensor)

@@ -1,0 +1,239 @@
+"""The sets of sizes that a Candidate is checked on: shown Workloads, sizes near them, held-out Workloads."""
+
+from __future__ import annotations
+
+import functools
+import itertools
+import math
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, TypeVar
+
+from evaluator.errors import LeaveOut
+from evaluator.inputs import layouts
+from evaluator.types import Domain, Problem, Workload
+
+Done = TypeVar("Done")
+_EXCHANGED, _EQUAL = 6, 3  # pairs of sizes
+_BESIDE = 3  # sizes of one module, each a step from a Workload's, are called one after the other
+_FEW = (3, 5, 7, 11, 13)  # less than any vector or block
+_MUCH = 8  # times as many elements as the largest Workload has are too many
+_STEPS = (2, 4, 8, 16)  # elements that a vector holds: multiples of one are none of the next
+
+
+@dataclass(frozen=True, slots=True)
+class Sizes:
+    """One set of sizes to be checked. `hidden` ones tell a Candidate nothing but the class of its failure."""
+
+    label: str
+    sizes: Mapping[str, Any]
+    hidden: bool = False
+    adversarial: bool = True
+    layout: str = ""  # one of layouts.NAMES; dense where there is none
+
+    @property
+    def shown_label(self) -> str:
+        """What evidence may say of it."""
+        return "held-out workloads" if self.hidden else self.label
+
+
+class LeftOut:
+    """What references do not survive, sizes beside the Workloads' and values that no draw holds: they lose their device
+    there, or take some of such values and not others."""
+
+    def __init__(self) -> None:
+        self._labels: dict[str, set[str]] = {}
+
+    def of(self, problem: Problem) -> Collection[str]:
+        """The labels of a Problem's; more may come later."""
+        return self._labels.setdefault(problem.hash, set())
+
+    def surviving(self, problem: Problem, work: Callable[[], Done]) -> Done:
+        """Do it, and again without what the reference did not survive. Raises what `work` raises."""
+        while True:
+            try:
+                return work()
+            except LeaveOut as found:
+                if found.label in self.of(problem):
+                    raise
+                self._labels[problem.hash].add(found.label)
+
+
+def sizes_to_check(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Sizes]:
+    """Shown Workloads, then varied sizes, then held-out Workloads: cheap and telling failures first."""
+    for workload in workloads:
+        if not workload.held_out:
+            yield Sizes(workload.name, workload.sizes)
+    yield from varied_sizes(problem, workloads)
+    if problem.domain is Domain.GENERAL:
+        first = next(w for w in workloads if not w.held_out)
+        for layout in layouts.NAMES:
+            yield Sizes(f"{first.name}, {layout}", first.sizes, adversarial=False, layout=layout)
+    for workload in workloads:
+        if workload.held_out:
+            yield Sizes(workload.name, workload.sizes, hidden=True)
+
+
+def varied_sizes(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Sizes]:
+    """Whole-number sizes that differ between Workloads, one at a time set to 1, n-1 and n+1 (one of them odd); and
+    several of them together, since a kernel's ways part at what is small, odd, equal, or no multiple of a vector.
+
+    In a `general` domain also those that are equal in all Workloads, twice the size, and twice the largest. Sizes that
+    the reference refuses are skipped by whoever runs this.
+    """
+    shown = [w for w in workloads if not w.held_out]
+    if not shown:
+        return
+    base = min(shown, key=_size)
+    general = problem.domain is Domain.GENERAL
+    varying = {
+        key: value
+        for key, value in base.sizes.items()
+        if type(value) is int and value >= 1 and (general or len({w.sizes.get(key) for w in workloads}) > 1)
+    }
+    for key, value in varying.items():
+        wanted = [1, value - 1, value + 1]
+        if general:
+            largest = max(v for w in shown if type(v := w.sizes.get(key)) is int)
+            wanted += [2 * value, 2 * largest]
+        for other in dict.fromkeys(n for n in wanted if n >= 1 and n != value):
+            yield Sizes(f"{key}={other}", {**base.sizes, key: other}, adversarial=False)
+    seen = [dict(w.sizes) for w in shown]
+    keys = list(varying)
+    for sizes in (*_together(base, shown, keys), *_between(base, shown, keys)) if varying else ():
+        if sizes not in seen:
+            seen.append(sizes)
+            yield Sizes(_label(sizes), sizes, adversarial=False)
+
+
+def _together(base: Workload, shown: Sequence[Workload], keys: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Several sizes changed at once: of every Workload all one less, as the product of an even size and an odd one is
+    even; of the smallest multiples of 2, 4, 8 and 16 that are none of the next, as far as they are near, and two that
+    are equal, as a square matrix's; hardly any elements at all; and one or few along one axis where the others are as
+    large as they get. Nothing that needs much more memory than the Workloads do."""
+    largest = _largest_of_each_kind(shown)
+    for workload in (base, *shown):
+        yield _with(workload, keys, lambda value, _: value - 1)
+    for step in _STEPS:
+        yield _with(base, keys, functools.partial(_odd_multiple, step))
+    for one, other in list(itertools.combinations(keys, 2))[:_EQUAL]:
+        smaller = min(base.sizes[one], base.sizes[other])
+        yield {**base.sizes, one: smaller, other: smaller}
+    for workload in largest:
+        yield _with(workload, keys, lambda _, place: _FEW[place % len(_FEW)])
+        if len(keys) > 1:
+            yield from (_with(workload, [key], lambda _, __: _FEW[0]) for key in keys)
+            yield from (_with(workload, [key], lambda _, __: 1) for key in keys)
+    wanted = {key: 8 * _FEW[place % len(_FEW)] for place, key in enumerate(keys)}
+    if _too_much(wanted, [base, *largest]):
+        wanted = {key: min(n, max(_known(key, [base, *largest]))) for key, n in wanted.items()}
+    yield {**base.sizes, **wanted}
+
+
+def _between(base: Workload, shown: Sequence[Workload], keys: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """A third and two thirds of the way from the least to the greatest of each size, as factors go: a kernel that has a
+    way for small sizes and one for large ones may have one for those between, too. Odd ones, and multiples of 16."""
+    for share, even in ((1 / 3, False), (2 / 3, True)):
+        wanted = {}
+        for key in keys:
+            least, most = min(_known(key, shown)), max(_known(key, shown))
+            value = round(least ** (1 - share) * most**share)
+            fitting = max(value // 16 * 16, min(value, 16)) if even else value | 1
+            wanted[key] = fitting if least < most else least
+        if not _too_much(wanted, shown):
+            yield {**base.sizes, **wanted}
+
+
+def _known(key: str, workloads: Sequence[Workload]) -> list[int]:
+    """The sizes of that name which are numbers."""
+    return [value for w in workloads if type(value := w.sizes.get(key)) is int]
+
+
+def _too_much(wanted: Mapping[str, int], workloads: Sequence[Workload]) -> bool:
+    """Whether such sizes need much more memory than the largest Workload."""
+    known = [[v for key in wanted if type(v := w.sizes.get(key)) is int] for w in workloads]
+    return math.prod(wanted.values()) > _MUCH * max(map(math.prod, known))
+
+
+def _with(workload: Workload, keys: Sequence[str], change: Callable[[int, int], int]) -> dict[str, Any]:
+    """A Workload's sizes, those of `keys` that are numbers changed by `change(value, place)`; none below 1."""
+    changed = dict(workload.sizes)
+    for place, key in enumerate(keys):
+        if type(value := changed.get(key)) is int:
+            changed[key] = max(1, change(value, place))
+    return changed
+
+
+def _odd_multiple(step: int, value: int, _: int) -> int:
+    """The nearest odd multiple of a step; the value itself where that would be much larger or smaller."""
+    return (value // step | 1) * step if value >= 2 * step else value
+
+
+def _label(sizes: Mapping[str, Any]) -> str:
+    return ", ".join(f"{key}={value}" for key, value in sizes.items())
+
+
+def _largest_of_each_kind(shown: Sequence[Workload]) -> list[Workload]:
+    """The largest Workload of each combination of what is no number (dtypes, modes): a kernel may have ways of its own
+    for those, and for large sizes."""
+    found: dict[str, Workload] = {}
+    for workload in sorted(shown, key=_size):
+        found[repr([(k, v) for k, v in sorted(workload.sizes.items()) if type(v) is not int])] = workload
+    return list(found.values())
+
+
+def _size(workload: Workload) -> int:
+    return sum(v for v in workload.sizes.values() if type(v) is int)
+
+
+def in_turn(
+    problem: Problem,
+    workloads: Sequence[Workload],
+    sizes: Sizes,
+    left_out: Collection[str],
+    alike: Callable[[Sizes], bool],
+) -> list[Sizes]:
+    """Sizes for one module to be called with one after the other, of those that are `alike` to its constructor: what
+    is held out, the largest that is shown, and the first again; or the smallest, the largest, a Workload's, both with
+    another one's dtypes and modes, those that differ from the latter in one size alone, the latter again, those with
+    two sizes exchanged, and the smallest again."""
+    shown = [Sizes(w.name, w.sizes) for w in workloads if not w.held_out]
+    varied = [one for one in varied_sizes(problem, workloads) if one.label not in left_out]
+    every = sorted([*shown, *varied], key=_extent)
+    largest = next(filter(alike, reversed(every)), None)
+    smallest = sizes if sizes.hidden else next(filter(alike, every), None)
+    if largest is None or smallest is None or smallest is largest:
+        return []
+    if sizes.hidden:
+        return [smallest, largest, smallest]
+    base = min(shown, key=_extent)
+    beside = [one for one in varied if _extent(one) == _extent(base) + 1][:_BESIDE]
+    keys = [key for key, value in base.sizes.items() if type(value) is int and _varies(base, varied, key)]
+    near = [*beside, base] if beside else []
+    between = [*_of_other_kinds(largest, shown), base, *_of_other_kinds(base, shown), *near, *_exchanged(base, keys)]
+    return [smallest, largest, *filter(alike, between), smallest]
+
+
+def _of_other_kinds(base: Sizes, shown: Sequence[Sizes]) -> list[Sizes]:
+    """The same sizes with what is no number of each other Workload: what is kept by sizes alone is wrong there."""
+    found: dict[str, Sizes] = {}
+    for one in shown:
+        sizes = {**base.sizes, **{k: v for k, v in one.sizes.items() if type(v) is not int}}
+        if sizes != base.sizes:
+            found[_label(sizes)] = Sizes(_label(sizes), sizes, adversarial=False)
+    return list(found.values())
+
+
+def _varies(base: Sizes, varied: Sequence[Sizes], key: str) -> bool:
+    return len({one.sizes.get(key) for one in (base, *varied)}) > 1
+
+
+def _exchanged(base: Sizes, keys: Sequence[str]) -> list[Sizes]:
+    """As many elements in other shapes: what is kept by their number is wrong."""
+    pairs = [(a, b) for a, b in itertools.combinations(keys, 2) if base.sizes.get(a) != base.sizes.get(b)]
+    made = [{**base.sizes, a: base.sizes[b], b: base.sizes[a]} for a, b in pairs[:_EXCHANGED]]
+    return [Sizes(_label({key: sizes[key] for key in keys}), sizes, adversarial=False) for sizes in made]
+
+
+def _extent(sizes: Sizes) -> int:
+    return sum(value for value in sizes.sizes.values() if type(value) is int)

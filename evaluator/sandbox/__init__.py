@@ -1,0 +1,1 @@
+"""Start caged children, and keep what they built."""

@@ -1,0 +1,126 @@
+"""What Candidates compiled for themselves, kept for their later children.
+
+In memory, and where WARPWRIGHT_BUILT_FILES names a folder also there, for every judge of this machine: so one process
+can build, on cores that the device does not need, what another one judges. The folder is the judges' alone; files come
+from a Candidate's own child and go to children of the very same source.
+"""
+
+from __future__ import annotations
+
+import base64
+import contextlib
+import os
+import re
+import tempfile
+import zipfile
+from collections import OrderedDict
+from collections.abc import Mapping
+from pathlib import Path
+
+from evaluator.sandbox.process import ChildProcess
+from evaluator.types import Candidate, Environment, content_hash
+
+FOLDER_VARIABLE = "WARPWRIGHT_BUILT_FILES"
+_NAME = re.compile(r"native/[0-9a-f]{32}\.(so|cubin)|triton/[A-Za-z0-9_-]{1,100}/[A-Za-z0-9_][A-Za-z0-9_.-]{0,150}")
+_KEPT = 64
+_KEPT_BYTES = 1 << 30  # in the folder; the oldest go first
+_MOST_BYTES = 32 << 20  # of one Candidate
+
+
+def built_by(child: ChildProcess) -> dict[str, bytes]:
+    """What a module compiled for itself so far, as its child says. Raises ChildFault."""
+    found = child.request("built_files", timeout_s=20.0).get("files")
+    if not isinstance(found, dict):
+        return {}
+    try:
+        return {
+            name: base64.b64decode(data, validate=True)
+            for name, data in found.items()
+            if isinstance(data, str) and _NAME.fullmatch(name)
+        }
+    except ValueError:  # binascii's, or characters that are not ASCII
+        return {}
+
+
+class BuiltFiles:
+    """By Candidate: file content by its path in the job folder of a child. `versions` are those of this machine."""
+
+    def __init__(self, versions: Environment, folder: Path | None = None) -> None:
+        self._versions, self._folder = versions, folder
+        self._memory: OrderedDict[str, dict[str, bytes]] = OrderedDict()
+
+    @classmethod
+    def here(cls, versions: Environment) -> BuiltFiles:
+        """With the folder that the environment names, made where it is missing. One that cannot be made is not used."""
+        name = os.environ.get(FOLDER_VARIABLE, "")
+        if name:
+            with contextlib.suppress(OSError):
+                Path(name).mkdir(mode=0o700, parents=True, exist_ok=True)
+                return cls(versions, Path(name))
+        return cls(versions)
+
+    def get(self, candidate: Candidate) -> dict[str, bytes] | None:
+        """What is known of a Candidate, None where nothing was ever kept."""
+        known = self._memory.get(candidate.hash)
+        if known is None and self._folder is not None:
+            known = _read(self._folder / self._key(candidate))
+            if known is not None:
+                self._remember(candidate, known)
+        return known
+
+    def put(self, candidate: Candidate, files: Mapping[str, bytes]) -> None:
+        """Keep files; names that no child of ours writes are left out."""
+        kept = {name: data for name, data in files.items() if _NAME.fullmatch(name)}
+        if kept == self._memory.get(candidate.hash):
+            return
+        self._remember(candidate, kept)
+        if self._folder is not None and kept:
+            with contextlib.suppress(OSError):  # a full disk is no reason not to judge
+                _write(self._folder, self._key(candidate), kept)
+
+    def _remember(self, candidate: Candidate, files: dict[str, bytes]) -> None:
+        self._memory[candidate.hash] = files
+        self._memory.move_to_end(candidate.hash)
+        while len(self._memory) > _KEPT:
+            self._memory.popitem(last=False)
+
+    def _key(self, candidate: Candidate) -> str:
+        return content_hash("built", candidate.hash, self._versions.key) + ".zip"
+
+
+def _read(path: Path) -> dict[str, bytes] | None:
+    try:
+        with zipfile.ZipFile(path) as archive:
+            entries = [entry for entry in archive.infolist() if _NAME.fullmatch(entry.filename)]
+            if sum(entry.file_size for entry in entries) > _MOST_BYTES:
+                return None
+            return {entry.filename: archive.read(entry) for entry in entries}
+    except (OSError, zipfile.BadZipFile):
+        return None
+
+
+def _write(folder: Path, name: str, files: Mapping[str, bytes]) -> None:
+    with tempfile.NamedTemporaryFile(dir=folder, suffix=".new", delete=False) as made:
+        try:
+            with zipfile.ZipFile(made, "w") as archive:
+                for path, data in sorted(files.items()):
+                    archive.writestr(path, data)
+            Path(made.name).replace(folder / name)
+        except BaseException:
+            Path(made.name).unlink(missing_ok=True)
+            raise
+    _prune(folder)
+
+
+def _prune(folder: Path) -> None:
+    """The oldest archives go when there are too many bytes of them."""
+    found = []
+    for path in folder.glob("*.zip"):
+        with contextlib.suppress(OSError):  # another judge may have taken it away
+            about = path.stat()
+            found.append((about.st_mtime, about.st_size, path))
+    spare = _KEPT_BYTES
+    for _, size, path in sorted(found, reverse=True):
+        spare -= size
+        if spare < 0:
+            path.unlink(missing_ok=True)

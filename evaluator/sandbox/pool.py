@@ -1,0 +1,332 @@
+"""Starts caged children: from a preloaded fork server, or one cage each with a spare kept ready.
+
+with ChildPool(DeviceKind.CPU, cpus=frozenset({1})) as pool, pool.start(name="candidate") as child:
+    child.request("ping", timeout_s=1.0)
+"""
+
+from __future__ import annotations
+
+import os
+import platform
+import random
+import signal
+import socket
+import threading
+from collections.abc import Mapping
+from contextlib import AbstractContextManager
+from dataclasses import dataclass
+from pathlib import PurePosixPath
+from types import TracebackType
+from typing import Self
+
+from evaluator.cage import cgroup, seccomp, warden
+from evaluator.cage.bare import CAGED, BareFolder
+from evaluator.cage.host import CageHost, memory_file
+from evaluator.cage.level import Level, levels
+from evaluator.cage.policy import MINIMUM_VARIABLE, CagePolicy, Limits, Minimum, StartMode
+from evaluator.cage.start import Spare, await_child, status_pair
+from evaluator.errors import CageError
+from evaluator.sandbox.process import ChildProcess
+from evaluator.schema import to_json
+from evaluator.types import DeviceKind
+
+_MAX_FILES_BYTES = 128 << 20
+_OUR_PROCESSES = 8  # of a child's: its supervisor, and what that starts
+
+
+@dataclass(frozen=True, slots=True)
+class _Job:
+    name: str
+    files: Mapping[str, bytes]
+    limits: Limits
+    operations: str
+    late: bool = False  # its files are handed over later
+
+
+class ChildPool:
+    """Starts children for one device kind; the strongest isolation that works on this machine is found at construction.
+
+    `cpus` pins the children (they cannot widen it). `isolation` says in words what is not enforced; () when whole.
+    May be used from several threads. Close it, or use it as a context manager: every child ends with it.
+    """
+
+    def __init__(
+        self, kind: DeviceKind, *, cpus: frozenset[int] | None = None, policy: CagePolicy | None = None
+    ) -> None:
+        self._kind = kind
+        self._cpus = cpus
+        self._policy = policy or CagePolicy()
+        self._lock = threading.Lock()
+        self._children: set[ChildProcess] = set()
+        self._ordinal = random.SystemRandom().randrange(1 << 20)
+        self._warden = warden.Warden()
+        self._host: CageHost | None = None
+        self._spare: Spare | None = None
+        self._closed = False
+        try:
+            self._level = self._first_level_that_works()
+        except BaseException:
+            self._warden.close()
+            raise
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def level(self) -> str:
+        """The name of the isolation level in use: nested, nested-user, single, single-user."""
+        return self._level.name
+
+    @property
+    def minimum(self) -> Minimum:
+        """The least level that was asked for."""
+        return self._policy.minimum
+
+    def quiet(self) -> AbstractContextManager[None]:
+        """While entered, children's memory is not watched, so that nothing of ours runs beside a timed round."""
+        return self._warden.quiet()
+
+    def start(
+        self,
+        *,
+        name: str,
+        files: Mapping[str, bytes] | None = None,
+        limits: Limits | None = None,
+        operations: str = "evaluator.child.ops",
+    ) -> ChildProcess:
+        """A fresh child that has run nothing yet. `files` (relative path to content) appear read-only in /job.
+
+        `operations` is the module whose OPS the child serves; one that is not preloaded is looked for in /job, too.
+        Raises CageError when this machine fails us; never because of what the files hold.
+        """
+        checked = check_files(files or {})
+        return self._start(_Job(name, checked, limits or Limits.for_device(self._kind), operations))
+
+    def start_empty(self, *, name: str) -> ChildProcess:
+        """A child whose files are handed over by operation "files", into a folder that stays writable for it. Raises
+        CageError, also where children are not forked into namespaces of their own."""
+        if not self._level.nested:
+            raise CageError("children cannot be started ahead here")
+        return self._start(_Job(name, {}, Limits.for_device(self._kind), "evaluator.child.ops", late=True))
+
+    def _start(self, job: _Job) -> ChildProcess:
+        with self._lock:
+            if self._closed:
+                raise CageError("the pool is closed")
+            child = self._fork(job) if self._level.mode is StartMode.FORK else self._spawn(job)
+            self._children.add(child)
+        return child
+
+    def close(self) -> None:
+        """End every child and every cage. May be called twice."""
+        with self._lock:
+            if self._closed:
+                return
+            self._closed = True
+            children = list(self._children)
+        for child in children:
+            child.close()
+        if self._host is not None:
+            self._host.close()
+        if self._spare is not None:
+            self._spare.close()
+        self._warden.close()
+
+    def _first_level_that_works(self) -> Level:
+        failures = []
+        for level in levels(self._policy.start, self._kind):
+            lacking = _below(self._policy.minimum, level)
+            if lacking:
+                failures.append(f"{level.name}: {lacking}")
+                continue
+            try:
+                if level.mode is StartMode.FORK:
+                    self._host = self._new_host(level)
+                else:
+                    self._spare = self._ready_spare(level)
+            except CageError as error:
+                failures.append(f"{level.name}: {error}")
+            else:
+                # Whoever reads that namespaces are missing wants to know why.
+                why = () if level.caged else tuple(failures)
+                self.isolation = level.isolation + why + _unfiltered()
+                return level
+        asked = self._policy.minimum
+        words = "on this machine" if asked is Minimum.ANY else f"with the isolation that is asked for ({asked})"
+        raise CageError(f"no cage can be built {words}: " + "; ".join(failures))
+
+    def _new_host(self, level: Level) -> CageHost:
+        host = CageHost(self._kind, level, self._policy, cpus=self._cpus, watch=self._warden)
+        try:
+            host.wait_ready(self._policy.start_timeout_s)
+        except CageError:
+            host.close()
+            raise
+        return host
+
+    def _ready_spare(self, level: Level) -> Spare:
+        spare = self._new_spare(level)
+        try:
+            spare.host.wait_ready(self._policy.start_timeout_s)
+        except CageError:
+            spare.close()
+            raise
+        return spare
+
+    def _new_spare(self, level: Level) -> Spare:
+        self._ordinal += 1
+        return Spare(self._kind, level, self._policy, self._cpus, self._warden, level.job_uid(self._ordinal))
+
+    def _fork(self, job: _Job) -> ChildProcess:
+        assert self._host is not None  # set by every FORK level
+        if not self._host.alive:
+            self._host.close()
+            self._host = self._new_host(self._level)
+        self._ordinal += 1
+        status, inside = status_pair()
+        with inside:
+            uid = self._level.job_uid(self._ordinal)
+            if self._level.caged:
+                return self._launch(self._host, job, uid=uid, status=status, inside=inside)
+            return self._launch_bare(self._host, job, uid, status, inside)
+
+    def _spawn(self, job: _Job) -> ChildProcess:
+        spare, self._spare = self._spare or self._new_spare(self._level), None
+        try:
+            spare.host.wait_ready(self._policy.start_timeout_s)
+            child = self._launch(spare.host, job, uid=None, status=spare.status, inside=None)
+        except BaseException:
+            spare.close()
+            raise
+        child.add_cleanup(spare.close)
+        if self._policy.keep_spare:
+            self._spare = self._new_spare(self._level)
+        return child
+
+    def _launch_bare(
+        self, host: CageHost, job: _Job, uid: int | None, status: socket.socket, inside: socket.socket
+    ) -> ChildProcess:
+        folder = BareFolder(self._kind, uid)
+        try:
+            child = self._launch(host, job, uid=uid, status=status, inside=inside, bare=folder)
+        except BaseException:
+            folder.remove()
+            raise
+        child.add_cleanup(folder.remove)
+        return child
+
+    def _launch(
+        self,
+        host: CageHost,
+        job: _Job,
+        *,
+        uid: int | None,
+        status: socket.socket,
+        inside: socket.socket | None,
+        bare: BareFolder | None = None,
+    ) -> ChildProcess:
+        channel, far = status_pair(socket.SOCK_STREAM)
+        output_read, output_write = os.pipe2(os.O_CLOEXEC)
+        sizes, payload = packed(job.files)
+        message = {
+            "files": sizes,
+            "limits": to_json(job.limits),
+            "uid": uid,
+            "supervisor_uid": host.level.supervisor_uid,
+            "operations": job.operations,
+            "late": job.late,
+            **(bare.message() if bare else CAGED),
+        }
+        ward = warden.Ward(output_read, warden.Capture(self._policy.output_bytes))
+        try:
+            host.send(message, [far.fileno(), (inside or far).fileno(), output_write, payload])
+        finally:
+            far.close()
+            if inside is not None:
+                inside.close()
+            os.close(output_write)
+            os.close(payload)
+            self._warden.add(ward)
+        try:
+            pid, root, root_pidfd = await_child(channel, status, single=host.level.mode is StartMode.SPAWN)
+        except BaseException:
+            channel.close()
+            status.close()
+            self._warden.remove(ward)
+            raise
+        if bare:
+            ward.kill_signal = signal.SIGTERM  # its supervisor ends what it started; no namespace does
+        ward.watch(root, root_pidfd, job.limits.resident_bytes, job.limits.processes)
+        group = _grouped(job.limits, root, pid)
+        if group is not None:
+            ward.killed_for_memory = group.killed_for_memory
+        child = ChildProcess(
+            name=job.name,
+            pid=pid,
+            root=root,
+            root_pidfd=root_pidfd,
+            channel=channel,
+            status=status,
+            ward=ward,
+            watch=self._warden,
+            isolation=self.isolation,
+            on_close=self._forget,
+        )
+        if group is not None:
+            child.add_cleanup(group.remove)
+        return child
+
+    def _forget(self, child: ChildProcess) -> None:
+        self._children.discard(child)
+
+
+def _grouped(limits: Limits, root: int, pid: int) -> cgroup.Group | None:
+    """A control group for a child that has run nothing yet, with room for its temporary folders besides its memory."""
+    memory = None if limits.resident_bytes is None else limits.resident_bytes + 2 * limits.tmp_bytes
+    group = cgroup.make(memory, limits.processes + _OUR_PROCESSES)
+    if group is None:
+        return None
+    try:
+        group.add(root, pid)
+    except OSError:
+        group.remove()
+        return None
+    return group
+
+
+def _below(minimum: Minimum, level: Level) -> str:
+    """What a level lacks of what is asked for at least; "" where it is enough."""
+    if minimum is not Minimum.ANY and not level.caged:
+        return (
+            f"there are no namespaces, and {MINIMUM_VARIABLE}={minimum} asks for them: install bubblewrap (see doctor)"
+        )
+    lacking = (*level.isolation, *_unfiltered()) if minimum is Minimum.WHOLE else ()
+    return f"{MINIMUM_VARIABLE}=whole, but {lacking[0]}" if lacking else ""
+
+
+def _unfiltered() -> tuple[str, ...]:
+    if seccomp.program() is not None:
+        return ()
+    return (f"system calls: no filter is written for {platform.machine()}; sockets and kernel facilities are open",)
+
+
+def packed(files: Mapping[str, bytes]) -> tuple[list[tuple[str, int]], int]:
+    """Files as `child.job_files` unpacks them: paths and sizes, and a descriptor of all contents, which the caller
+    closes."""
+    return [(path, len(data)) for path, data in files.items()], memory_file(b"".join(files.values()))
+
+
+def check_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
+    """The same files. Raises ValueError where a name is no relative path, or there are too many bytes."""
+    for name in files:
+        path = PurePosixPath(name)
+        if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name:
+            raise ValueError(f"{name!r} is no relative path")
+    if sum(map(len, files.values())) > _MAX_FILES_BYTES:
+        raise ValueError(f"a job's files may hold {_MAX_FILES_BYTES} bytes in all")
+    return dict(files)

@@ -1,0 +1,405 @@
+"""The judge's handle on one caged process: ask it, freeze it, read its memory, end it."""
+
+from __future__ import annotations
+
+import contextlib
+import json
+import os
+import secrets
+import select
+import signal
+import socket
+import time
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from types import TracebackType
+from typing import Any, Self
+
+from evaluator.cage import freezer, warden
+from evaluator.cage.memory import read_process_memory
+from evaluator.child.protocol import framing
+from evaluator.errors import (
+    CageError,
+    ChildCrashed,
+    ChildError,
+    ChildFault,
+    ChildMoved,
+    ChildProtocolError,
+    ChildTimeout,
+    ChildUnstoppable,
+    ShortOfMemory,
+)
+
+_CHUNK_BYTES = 32 * 1024  # more would be mapped and unmapped by the allocator at every reply
+_GRACE_S = 1.0  # for the news of an end to arrive, once its signs are there
+_PATIENCE = 3.0  # times a request's limit may be added for time that the child could not run
+_WORTH_S = 0.05
+_LAST_WORDS_S = 0.5
+
+
+@dataclass(frozen=True, slots=True)
+class Asked:
+    """A request that was sent. `deadline` is a `time.monotonic`."""
+
+    op: str
+    ident: str
+    timeout_s: float
+    deadline: float
+
+
+class ChildProcess:
+    """One job in its cage. Made by `ChildPool.start`; a context manager. Not for two threads at once.
+
+    `pid` is the job's main process in the judge's pid namespace; `isolation` says in words what could not be enforced.
+    After a ChildTimeout, ChildCrashed or ChildProtocolError the child is dead and further requests raise the same.
+    """
+
+    def __init__(
+        self,
+        *,
+        name: str,
+        pid: int,
+        root: int,
+        root_pidfd: int,
+        channel: socket.socket,
+        status: socket.socket,
+        ward: warden.Ward,
+        watch: warden.Warden,
+        isolation: tuple[str, ...],
+        on_close: Callable[[ChildProcess], None],
+    ) -> None:
+        self.name = name
+        self.pid = pid
+        self.isolation = isolation
+        self.doubted = False  # where it says that memory has run out: ShortOfMemory is raised in place of ChildError
+        self._root = root
+        self._root_pidfd = root_pidfd
+        self._channel = channel
+        self._status = status
+        self._ward = ward
+        self._watch = watch
+        self._on_close = on_close
+        self._cleanups: list[Callable[[], None]] = []
+        self._frozen: freezer.Frozen | None = None
+        self._fault: ChildFault | None = None
+        self._spoiled = False  # whether its device serves it no more
+        self._closed = False
+        self._allowed_s = 0.0  # of the time that it has waited for a core in its life: what limits were extended by
+        channel.setblocking(False)
+        self._poll = select.poll()
+        self._poll.register(channel, select.POLLIN)
+        self._poll.register(status, select.POLLIN)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    @property
+    def alive(self) -> bool:
+        """Whether requests can still be made."""
+        return not self._closed and self._fault is None and not self._spoiled
+
+    @property
+    def runs(self) -> bool:
+        """Whether it is alive, and not frozen."""
+        return self.alive and self._frozen is None
+
+    def output(self) -> str:
+        """What the child printed so far (head and tail)."""
+        return self._ward.capture.text()
+
+    def request(
+        self,
+        op: str,
+        *,
+        timeout_s: float,
+        fds: Sequence[int] = (),
+        meanwhile: Callable[[], None] | None = None,
+        **fields: Any,
+    ) -> dict[str, Any]:
+        """Have the child run operation `op` and return its result.
+
+        `fds` are duplicated into the child. `meanwhile` is called again and again until the child replies; what it
+        raises ends the child. Raises ChildError when the operation raised (the child lives on), else ChildTimeout,
+        ChildCrashed or ChildProtocolError (the child is dead by then). Time that the child could have run, but others
+        had its core, is not its own: the limit is extended by that, to four times `timeout_s` at most.
+        """
+        asked = self.ask(op, timeout_s=timeout_s, fds=fds, **fields)
+        with self._ending_at_faults(asked):
+            while meanwhile is not None and not self._poll.poll(0) and time.monotonic() < asked.deadline:
+                self._beside(meanwhile)
+        return self.answer(asked)
+
+    def ask(self, op: str, *, timeout_s: float, fds: Sequence[int] = (), **fields: Any) -> Asked:
+        """The first half of `request`: returns when all is sent. `answer` has to follow."""
+        if self._closed:
+            raise CageError(f"{self.name}: closed")
+        if self._fault is not None:
+            raise self._fault
+        self.check_still()
+        self.thaw()
+        asked = Asked(op, secrets.token_hex(8), timeout_s, time.monotonic() + timeout_s)
+        data = framing.encode({"id": asked.ident, "op": op, **fields}, framing.MAX_REQUEST_BYTES)
+        with self._ending_at_faults(asked):
+            self._refuse_unasked_bytes()
+            self._send(data, fds, asked.deadline)
+        return asked
+
+    def answer(self, asked: Asked) -> dict[str, Any]:
+        """The second half of `request`."""
+        with self._ending_at_faults(asked):
+            return self._result(self._receive(asked.deadline, _PATIENCE * asked.timeout_s), asked.ident)
+
+    def has_answered(self, asked: Asked) -> bool:
+        """Whether `answer` would not wait: the child has begun to reply, it has ended, or its time is up."""
+        return bool(self._poll.poll(0)) or time.monotonic() > asked.deadline
+
+    @property
+    def signs(self) -> tuple[int, int]:
+        """Descriptors that become readable when a child that was asked replies or ends."""
+        return self._channel.fileno(), self._status.fileno()
+
+    def go_on(self, asked: Asked) -> Asked:
+        """Thaw a child that was frozen before it answered. Its time begins anew."""
+        self.thaw()
+        return replace(asked, deadline=time.monotonic() + asked.timeout_s)
+
+    @contextlib.contextmanager
+    def _ending_at_faults(self, asked: Asked) -> Iterator[None]:
+        try:
+            yield
+        except _OutOfTime:
+            self._abort()
+            raise self._die(lambda output: ChildTimeout(asked.op, asked.timeout_s, output=output)) from None
+        except _Ended:
+            raise self._die_crashed() from None
+        except framing.WireError as error:
+            reason = str(error)
+            raise self._die(lambda output: ChildProtocolError(f"{asked.op}: {reason}", output=output)) from None
+
+    def _beside(self, meanwhile: Callable[[], None]) -> None:
+        """The child's answer would be the next one's: what fails here is its end."""
+        try:
+            meanwhile()
+        except Exception as error:
+            reason = f"while it was at work: {error}"
+            self._die(lambda output: ChildProtocolError(reason, output=output))
+            raise
+
+    def freeze(self) -> None:
+        """Stop every thread of the child's namespace; returns once all are. Raises ChildUnstoppable, killing it.
+
+        A frozen child stays so until it is thawed or asked something.
+        """
+        if self._frozen is not None:
+            return
+        try:
+            self._frozen = freezer.freeze(self._root)
+        except freezer.CannotFreeze as error:
+            reason = str(error)
+            raise self._die(lambda output: ChildUnstoppable(reason, output=output)) from error
+
+    def check_still(self) -> None:
+        """Raise ChildMoved, killing it, when a frozen child has run all the same."""
+        if self._frozen is not None and self._frozen.moved(self._root):
+            raise self._die(lambda output: ChildMoved("it ran on while it was stopped", output=output))
+
+    def thaw(self) -> None:
+        """Let a frozen child run again."""
+        frozen, self._frozen = self._frozen, None
+        if frozen is not None:
+            freezer.thaw(frozen.pids)
+
+    def look(self) -> dict[tuple[int, str], int]:
+        """Stop the child for a moment and say where in its code each of its threads was, by process and thread."""
+        self.freeze()
+        try:
+            return freezer.code_addresses(self._root)
+        finally:
+            self.thaw()
+
+    def ran_and_waited_us(self) -> tuple[float, float]:
+        """How long the child's main thread has run so far, and how long it has waited for its core, while it could have
+        run."""
+        ran_ns, waited_ns = freezer.ran_and_waited_ns(self.pid)
+        return ran_ns / 1000, waited_ns / 1000
+
+    def read_memory(self, address: int, into: memoryview) -> None:
+        """Copy memory of the child's main process into `into` (writable, contiguous). OSError where there is none."""
+        read_process_memory(self.pid, address, into)
+
+    def add_cleanup(self, action: Callable[[], None]) -> None:
+        """Have `action` called when the child is closed."""
+        self._cleanups.append(action)
+
+    def close(self) -> None:
+        """Kill the whole namespace, wait until it is gone, free everything. May be called twice."""
+        if self._closed:
+            return
+        self._closed = True
+        self._kill_and_wait()
+        self._on_close(self)
+        for action in self._cleanups:
+            action()
+        self._channel.close()
+        self._status.close()
+        os.close(self._root_pidfd)
+
+    def _refuse_unasked_bytes(self) -> None:
+        with contextlib.suppress(BlockingIOError, ConnectionError):
+            if self._channel.recv(1, socket.MSG_PEEK):
+                raise framing.WireError("the child spoke without being asked")
+
+    def _send(self, data: bytes, fds: Sequence[int], deadline: float) -> None:
+        view = memoryview(data)
+        try:
+            view = view[socket.send_fds(self._channel, [view], list(fds)) if fds else self._channel.send(view) :]
+            while view:
+                self._wait_writable(deadline)
+                with contextlib.suppress(BlockingIOError):
+                    view = view[self._channel.send(view) :]
+        except BlockingIOError:
+            raise _OutOfTime from None
+        except (BrokenPipeError, ConnectionResetError):
+            raise _Ended from None
+
+    def _wait_writable(self, deadline: float) -> None:
+        poll = select.poll()
+        poll.register(self._channel, select.POLLOUT)
+        poll.register(self._status, select.POLLIN)
+        events = dict(poll.poll(milliseconds_until(deadline)))
+        if self._status.fileno() in events:
+            raise _Ended
+        if not events:
+            raise _OutOfTime
+
+    def _receive(self, deadline: float, patience_s: float) -> dict[str, Any]:
+        data = bytearray()
+        channel = self._channel.fileno()
+        while True:
+            events = dict(self._poll.poll(milliseconds_until(deadline)))
+            if not events:
+                more_s = min(self._owed_s(), patience_s)
+                if more_s < _WORTH_S:
+                    raise _OutOfTime
+                patience_s -= more_s
+                deadline = time.monotonic() + more_s
+                continue
+            if channel in events:
+                ended = self._read_available(data)
+                if _is_complete(data):
+                    return framing.decode(bytes(data[framing.HEADER.size :]))
+                if ended:
+                    raise _Ended
+            elif self._status.fileno() in events:
+                raise _Ended
+
+    def _owed_s(self) -> float:
+        """How long the child has waited for a core, as far as no limit was extended for it yet. Asked only when a limit
+        has passed: nothing is spent on it otherwise."""
+        waited_s = freezer.all_waited_ns(self._root) / 1e9
+        owed_s, self._allowed_s = waited_s - self._allowed_s, max(waited_s, self._allowed_s)
+        return owed_s
+
+    def _read_available(self, data: bytearray) -> bool:
+        """Append what is there; whether the channel has ended."""
+        try:
+            chunk = self._channel.recv(_CHUNK_BYTES)
+        except BlockingIOError:
+            return False
+        except ConnectionResetError:
+            return True
+        data += chunk
+        return not chunk
+
+    def _result(self, reply: dict[str, Any], ident: str) -> dict[str, Any]:
+        if reply.get("id") != ident:
+            raise framing.WireError("a reply to another request")
+        error, result = reply.get("error"), reply.get("ok")
+        if isinstance(error, dict):
+            kind, message, trace = (str(error.get(key, ""))[:8000] for key in ("kind", "message", "trace"))
+            found = ChildError(kind, message, trace, output=self.output())
+            self._spoiled = self._spoiled or found.spoils
+            if found.oom and self.doubted:
+                raise ShortOfMemory(str(found)) from found
+            raise found
+        if not isinstance(result, dict):
+            raise framing.WireError("a reply without a result")
+        return result
+
+    def _abort(self) -> None:
+        """Have a child whose time is up print where it is: faulthandler does that in a process that is aborted."""
+        with contextlib.suppress(OSError):
+            os.kill(self.pid, signal.SIGABRT)
+        self._ends_within(_LAST_WORDS_S)
+
+    def _ends_within(self, seconds: float) -> bool:
+        """Whether the job has ended, or does before long."""
+        ends = select.poll()
+        ends.register(self._status, select.POLLIN)
+        ends.register(self._root_pidfd, select.POLLIN)
+        return bool(ends.poll(int(seconds * 1000)))
+
+    def _die_crashed(self) -> ChildFault:
+        """The child's end, as its supervisor tells it; a child that only closed its channel is ended here."""
+        if not self._ends_within(_GRACE_S):
+            return self._die(lambda output: ChildProtocolError("the child closed its channel", output=output))
+        report = self._end_report()
+        over = self._ward.over
+        if not over and self._ward.killed_for_memory is not None and self._ward.killed_for_memory():
+            over = "memory"
+        return self._die(
+            lambda output: ChildCrashed(
+                exit_code=report.get("exit"), signal=report.get("signal"), over=over, output=output
+            )
+        )
+
+    def _end_report(self) -> dict[str, int]:
+        try:
+            data = self._status.recv(4096, socket.MSG_DONTWAIT)
+            value = json.loads(data) if data else {}
+        except (OSError, ValueError):
+            return {}
+        return value if isinstance(value, dict) else {}
+
+    def _die(self, make: Callable[[str], ChildFault]) -> ChildFault:
+        self._kill_and_wait()
+        self._fault = make(self.output())
+        return self._fault
+
+    def _kill_and_wait(self) -> None:
+        warden.kill(self._root_pidfd, self._ward.kill_signal)
+        gone = select.poll()
+        gone.register(self._root_pidfd, select.POLLIN)
+        if not gone.poll(10_000):
+            raise CageError(f"{self.name}: process {self._root} does not die")
+        self._watch.remove(self._ward)  # reads the rest of what was printed
+
+
+class _OutOfTime(Exception):
+    """The deadline has passed."""
+
+
+class _Ended(Exception):
+    """The other side is gone, or says so."""
+
+
+def milliseconds_until(deadline: float) -> int:
+    """How long to poll at most; `deadline` is a `time.monotonic`."""
+    # Rounded up, so that a poll never returns a moment before the deadline and spins.
+    return max(0, int((deadline - time.monotonic()) * 1000) + 1)
+
+
+def _is_complete(data: bytearray) -> bool:
+    if len(data) < framing.HEADER.size:
+        return False
+    length = int(framing.HEADER.unpack_from(data)[0])
+    if length > framing.MAX_REPLY_BYTES:
+        raise framing.WireError(f"a reply of {length} bytes; the limit is {framing.MAX_REPLY_BYTES}")
+    if len(data) > framing.HEADER.size + length:
+        raise framing.WireError("more bytes than one reply")
+    return len(data) == framing.HEADER.size + length

@@ -1,0 +1,192 @@
+"""Which function of which file an address of a child's lies in: what the kernel maps where, and the files' own tables.
+
+Neither can be forged from inside a child: the judge reads the mappings from /proc and the files from its own disk.
+"""
+
+from __future__ import annotations
+
+import mmap
+import re
+import struct
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from pathlib import Path
+
+import numpy
+
+from evaluator.cage.memory import read_process_pieces
+from evaluator.sandbox import vendor_code
+
+_FUNCTION = 2  # STT_FUNC
+_TABLES = (2, 11)  # SHT_SYMTAB, SHT_DYNSYM
+_FIELDS = {"name": "<u4", "info": "u1", "other": "u1", "section": "<u2", "value": "<u8", "size": "<u8"}
+_SYMBOL = numpy.dtype(list(_FIELDS.items()))
+# Vendor libraries by their file or function: BLAS and LAPACK (MKL, OpenBLAS), oneDNN, fbgemm, XNNPACK.
+_LIBRARY = re.compile(
+    r"openblas|mkl_(blas|lapack|dft|jit|sparse|xblas)|[sdcz]gemm|[sdcz]gemv|cblas_|dnnl|mkldnn|fbgemm|xnn_|lapack|libblas",
+    re.IGNORECASE,
+)
+
+_INTERPRETER = re.compile(r"(lib)?python3(\.\d+)?")
+_COMPARED = 16  # bytes of code
+_COPIED = re.compile(rf"{_LIBRARY.pattern}|libtorch", re.IGNORECASE)
+
+
+@dataclass(frozen=True, slots=True)
+class Range:
+    """One executable range of a process: file offsets start at `offset`."""
+
+    low: int
+    high: int
+    offset: int
+    path: str
+
+
+def executable_ranges(pid: int) -> list[Range]:
+    """Every executable mapping of a process; none when it is gone."""
+    try:
+        lines = Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines()
+    except OSError:
+        return []
+    found = []
+    for line in lines:
+        fields = line.split(maxsplit=5)
+        if "x" in fields[1]:
+            low, _, high = fields[0].partition("-")
+            path = fields[5] if len(fields) == 6 else ""
+            found.append(Range(int(low, 16), int(high, 16), int(fields[2], 16), path))
+    return found
+
+
+def places(pid: int, addresses: Iterable[tuple[int, int]]) -> dict[str, int]:
+    """How many of the addresses, each with its process, lie in which place: "libtorch_cpu.so: mkl_blas_sgemm",
+    "candidate's own library". A copy of a vendor library that `pid` or any of them has mapped counts as seen twice,
+    wherever the addresses are. A helper is a process of its own, with mappings of its own."""
+    found = list(addresses)
+    ranges = {one: executable_ranges(one) for one in {pid, *(where for where, _ in found)}}
+    counts: dict[str, int] = {}
+    for one, mapped in ranges.items():
+        own = ((r.low, r.high, r.offset, r.path) for r in mapped if _is_own(r.path))
+        counts |= {f"a copy of {Path(path).name}": 2 for path in vendor_code.loaded(one, own) if _COPIED.search(path)}
+    for where, address in found:
+        place = _place(where, ranges[where], address)
+        counts[place] = counts.get(place, 0) + 1
+    return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
+
+
+def in_interpreter(pid: int, addresses: Sequence[int]) -> int:
+    """How many of a process's addresses lie in Python's own code, which is as it is in its file."""
+    ranges = [r for r in executable_ranges(pid) if _INTERPRETER.match(Path(r.path).name) and not _is_own(r.path)]
+    found = [(r, address) for address in addresses for r in ranges if r.low <= address < r.high]
+    return sum(_is_as_in_file(pid, r, address) for r, address in found)
+
+
+def _is_as_in_file(pid: int, mapped: Range, address: int) -> bool:
+    width = min(_COMPARED, mapped.high - address)
+    try:
+        with Path(mapped.path).open("rb") as file:
+            file.seek(address - mapped.low + mapped.offset)
+            return file.read(width) == read_process_pieces(pid, [address], width)
+    except OSError:
+        return False
+
+
+def is_library(place: str) -> bool:
+    """Whether a place is a vendor library's; who copies one has no other use for it."""
+    return _LIBRARY.search(place) is not None or place.startswith("a copy of libtorch")
+
+
+def _place(pid: int, ranges: Iterable[Range], address: int) -> str:
+    found = next((r for r in ranges if r.low <= address < r.high), None)
+    if found is None:
+        return "unknown"
+    name = Path(found.path).name
+    if not found.path or found.path.startswith("[anon"):
+        return "generated code"
+    if _is_own(found.path):
+        vendor = vendor_code.original(pid, found.low, found.high, found.offset)
+        if vendor is None:
+            return "the candidate's own library"
+        symbol = _symbol(vendor, address - found.low + found.offset)
+        return f"a copy of {Path(vendor).name}: {symbol}" if symbol else f"a copy of {Path(vendor).name}"
+    symbol = _symbol(found.path, address - found.low + found.offset)
+    return f"{name}: {symbol}" if symbol else name
+
+
+def _is_own(path: str) -> bool:
+    """Whether a file is the Candidate's, by where it lies."""
+    return path.startswith(("/tmp/", "/job/", "/dev/shm/")) or path.endswith("(deleted)")
+
+
+def _symbol(path: str, offset: int) -> str | None:
+    table = _table(path)
+    return None if table is None else table.at(offset)
+
+
+class _Table:
+    """Functions of one ELF file, by their offset in it."""
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        with Path(path).open("rb") as file, mmap.mmap(file.fileno(), 0, prot=mmap.PROT_READ) as data:
+            self._read(data)
+
+    def _read(self, data: mmap.mmap) -> None:
+        if data[:6] != b"\x7fELF\x02\x01":
+            raise ValueError("not a 64-bit little-endian ELF file")
+        self._loads = _segments(data)
+        sections = _sections(data)
+        kind, _, start, size, link = max((s for s in sections if s[0] in _TABLES), key=lambda s: (s[0] == 2, s[3]))
+        del kind
+        self._strings = sections[link][2]
+        symbols = numpy.frombuffer(data[start : start + size], dtype=_SYMBOL)
+        symbols = symbols[(symbols["info"] & 15 == _FUNCTION) & (symbols["value"] != 0)]
+        order = numpy.argsort(symbols["value"], kind="stable")
+        self._values, self._names = symbols["value"][order], symbols["name"][order]
+
+    def at(self, offset: int) -> str | None:
+        address = next((a + offset - o for o, a, length in self._loads if o <= offset < o + length), None)
+        if address is None:
+            return None
+        index = int(numpy.searchsorted(self._values, address, side="right")) - 1
+        if index < 0:
+            return None
+        with Path(self._path).open("rb") as file:
+            file.seek(self._strings + int(self._names[index]))
+            return file.read(120).partition(b"\0")[0].decode("ascii", "replace")
+
+
+def _segments(data: mmap.mmap) -> list[tuple[int, int, int]]:
+    (start,) = struct.unpack_from("<Q", data, 32)
+    size, count = struct.unpack_from("<HH", data, 54)
+    found = []
+    for index in range(count):
+        kind, _, offset, address, _, length = struct.unpack_from("<IIQQQQ", data, start + index * size)
+        if kind == 1:
+            found.append((offset, address, length))
+    return found
+
+
+def _sections(data: mmap.mmap) -> list[tuple[int, int, int, int, int]]:
+    (start,) = struct.unpack_from("<Q", data, 40)
+    size, count = struct.unpack_from("<HH", data, 58)
+    found = []
+    for index in range(count):
+        _, kind, _, address, offset, length, link = struct.unpack_from("<IIQQQQI", data, start + index * size)
+        found.append((kind, address, offset, length, link))
+    return found
+
+
+@lru_cache(maxsize=8)
+def _table(path: str) -> _Table | None:
+    try:
+        return _Table(path)
+    except (OSError, ValueError, struct.error, IndexError):
+        return None
+
+
+def shares(counts: Mapping[str, int]) -> dict[str, float]:
+    """Counts as shares of their sum, those that matter."""
+    total = sum(counts.values())
+    return {place: round(count / total, 3) for place, count in list(counts.items())[:20]} if total else {}

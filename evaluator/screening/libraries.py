@@ -1,0 +1,79 @@
+"""What really ran, and whether the Problem allows it.
+
+Three sources, none of them what the Candidate's text calls: the operations that torch's dispatcher saw in one call and,
+on a GPU, the kernels that the driver's profiling interface saw (claims of the child's, but they name what does not
+hide), and where the judge itself found the child at random moments of rounds like the timed ones (on a CPU; which
+function of which file, from the kernel's mappings and the files' own tables).
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Mapping
+
+from evaluator.errors import Rejection
+from evaluator.sandbox.symbols import is_library
+from evaluator.types import LibraryPolicy, Problem, Stage, Verdict
+
+# Operations of aten that are a library's work, not a combination of loops: what a kernel is asked for in its place.
+_OPERATIONS = frozenset(
+    """
+    mm addmm bmm baddbmm addbmm mv addmv addr dot vdot ger outer inner matmul linear einsum tensordot bilinear
+    _trilinear thnn_conv2d mkldnn_linear _fft_r2c _fft_c2c
+    convolution _convolution conv1d conv2d conv3d convolution_overrideable mkldnn_convolution cudnn_convolution
+    conv_transpose1d conv_transpose2d conv_transpose3d slow_conv2d_forward _slow_conv2d_forward
+    _softmax softmax _log_softmax log_softmax native_layer_norm layer_norm _fused_rms_norm rms_norm native_group_norm
+    group_norm native_batch_norm _native_batch_norm_legit _batch_norm_with_update batch_norm cudnn_batch_norm
+    nll_loss_forward nll_loss2d_forward cross_entropy_loss sort topk kthvalue median cumsum cumprod logcumsumexp cummax
+    _scaled_dot_product_flash_attention _scaled_dot_product_flash_attention_for_cpu scaled_dot_product_attention
+    _scaled_dot_product_efficient_attention _scaled_dot_product_cudnn_attention _scaled_dot_product_attention_math
+    _weight_int8pack_mm _weight_int4pack_mm _int_mm _scaled_mm _grouped_mm _scaled_grouped_mm _embedding_bag
+    _embedding_bag_forward_only embedding_bag lstm gru rnn_tanh rnn_relu _thnn_fused_lstm_cell mkldnn_rnn_layer
+    max_pool2d_with_indices max_pool3d_with_indices avg_pool2d avg_pool3d linalg_multi_dot linalg_qr linalg_svd
+    _linalg_svd linalg_eigh _linalg_eigh linalg_cholesky_ex linalg_lu_factor_ex linalg_solve_triangular
+    _sparse_mm _sparse_addmm _sparse_sparse_matmul sparse_sampled_addmm hspmm sspaddmm linalg_matrix_exp _cdist_forward
+    _fft_c2r histc bincount unique_dim _unique2
+    """.split()  # noqa: SIM905  a list of a hundred strings is not better to read
+)
+# Kernels of cuBLAS, cuDNN, cuFFT, cuSPARSE and cuSOLVER, as far as they can be told by their names.
+_KERNELS = re.compile(
+    r"cublas|cudnn|cusparse|cusolver|cufft|cutlass_?\d|xmma_|nvjet_|magma_\w*gemm|gemv2[TN]_|gemvNSP_|gemvx::|gemmSN_|gemmk1_"
+    r"|gemm_kernel1x1|splitKreduce|(volta|turing|ampere|maxwell|hopper|sm\d\d)_\w*(gemm|gemv|conv|fft|scudnn)"
+    r"|implicit_convolve_|(vector|regular|multi_bluestein)_fft"
+)
+_BOUNDS = re.compile(r"__launch_bounds__\s*\([^)]*\)")
+_WRITTEN = re.compile(r"__global__[^;{]*?\b(\w+)\s*\(|^\s*def\s+(\w+)", re.MULTILINE)
+_LEAST_SEEN = 2  # an honest kernel is never found there; once may be an address that a table does not tell apart
+
+
+def named(operations: Iterable[str]) -> list[str]:
+    """Those of torch's operations that are a library's."""
+    found = {name for name in operations if name.rpartition(".")[2] in _OPERATIONS}
+    return sorted(name.replace("aten.", "aten::") for name in found)
+
+
+def kernels(launched: Iterable[str], source: str) -> list[str]:
+    """Those of the kernels that ran which are a vendor library's. What a Candidate has written itself may be called
+    anything."""
+    own = {name for pair in _WRITTEN.findall(_BOUNDS.sub(" ", source)) for name in pair if name}
+    return sorted({name for name in launched if _KERNELS.search(name) and _plain_name(name) not in own})
+
+
+def _plain_name(kernel: str) -> str:
+    """The function's own name in one as a demangler gives it: "void space::name<float>(float*)"."""
+    words = re.split(r"[<(]", kernel, maxsplit=1)[0].replace("::", " ").split()
+    return words[-1] if words else ""
+
+
+def seen(places: Mapping[str, int]) -> list[str]:
+    """The places that are a vendor library's, if the child was found in them more than once."""
+    found = {place: count for place, count in places.items() if is_library(place)}
+    return sorted(found) if sum(found.values()) >= _LEAST_SEEN else []
+
+
+def check(problem: Problem, libraries: Iterable[str], stage: Stage) -> None:
+    """Raises Rejection where the Problem forbids what ran."""
+    found = sorted(set(libraries))
+    if found and problem.allow_library is LibraryPolicy.FORBIDDEN:
+        reason = f"the problem forbids library calls; it ran {', '.join(found)[:300]}"
+        raise Rejection(Verdict.POLICY_VIOLATION, stage, reason, check="library", libraries=found[:50])

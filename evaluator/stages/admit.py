@@ -1,0 +1,269 @@
+"""May a Problem be worked on? Its reference is tried in a cage, and null solutions must fail."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+import torch
+
+from evaluator.child.protocol.layout import LayoutError
+from evaluator.child.reference.float64 import widened
+from evaluator.comparison.expected import FIXED_SHAPES, SHAPES_DEPEND, TELLS_NOTHING, Expected
+from evaluator.comparison.layout_checks import check_apart
+from evaluator.comparison.target import Target
+from evaluator.comparison.tolerances import Limit, rule_for
+from evaluator.devices.rates import matmul_gflops
+from evaluator.errors import ChildError, ChildFault, ChildTimeout, EvaluatorError, Rejection
+from evaluator.inputs.sizes import sizes_to_check
+from evaluator.oracle.oracle import Oracle
+from evaluator.stages import memory_shortage
+from evaluator.stages.judge import Judge, secret_generator
+from evaluator.stages.stage_clock import Clockwork
+from evaluator.subject import Arguments, Subject
+from evaluator.types import Admission, Domain, Problem, Stage, Verdict, Workload, WorkloadFacts
+
+_TRIES = 2
+_OTHERS = "the answer to other inputs of the recipe's"
+_NEAR = 10.0
+_CALL_S, _COUNT_S = 30.0, 60.0
+
+
+class _Refused(EvaluatorError):
+    """The Problem is refused; the text is the reason, with what to do."""
+
+    def __init__(self, reason: str, **evidence: Any) -> None:
+        super().__init__(reason)
+        self.evidence = evidence
+
+
+def admit(judge: Judge, problem: Problem) -> Admission:
+    """Try the reference on every Workload of this device kind. Never raises for anything that the reference does."""
+    clock = Clockwork()
+    facts: list[WorkloadFacts] = []
+    verdict, reason, evidence = Verdict.PASSED, "", {}
+    try:
+        with clock.during(Stage.CORRECTNESS):
+            evidence = memory_shortage.enough(judge, lambda: _admit(judge, problem, facts))
+        reason = f"the reference runs on {len(facts)} workloads, and no null solution passes"
+    except _Refused as found:
+        verdict, reason, evidence = Verdict.INVALID_REFERENCE, str(found), found.evidence
+    except ChildFault as fault:
+        verdict, reason = Verdict.INVALID_REFERENCE, _advice(fault)
+        evidence = {"error": str(fault)[:2000], "output": fault.output[-2000:]}
+        if isinstance(fault, ChildError):
+            evidence["trace"] = fault.trace
+    except LayoutError as error:
+        verdict, reason = Verdict.INVALID_REFERENCE, f"the reference returns something that cannot be read: {error}"
+    except EvaluatorError as error:
+        verdict, reason = Verdict.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:1000]
+    return Admission(
+        problem_hash=problem.hash,
+        verdict=verdict,
+        reason=reason,
+        evidence=evidence,
+        facts=tuple(facts) if verdict is Verdict.PASSED else (),
+        device=judge.device,
+        environment=judge.environment,
+        isolation=judge.room.isolation,
+        duration_s=clock.duration_s,
+    )
+
+
+def _admit(judge: Judge, problem: Problem, facts: list[WorkloadFacts]) -> dict[str, Any]:
+    workloads = problem.workloads_for(judge.backend.kind)
+    if not workloads:
+        kind = judge.backend.kind
+        raise _Refused(f'no workload applies to {kind}: add one without "device", or with "device": "{kind}"')
+    if all(w.held_out for w in workloads):
+        raise _Refused("every workload is held out: at least one must be shown and timed")
+    facts.clear()
+    judge.kept_cases.clear()  # memory that a reference may need
+    generator = secret_generator()
+    evidence: dict[str, Any] = {"null_solutions": {}, "oracle": "float64", "uninformative": []}
+    with judge.shared(), judge.room.reference(problem) as reference:
+        for workload in workloads:
+            try:
+                facts.append(_try_workload(judge, problem, workload, reference, generator, evidence))
+            except torch.OutOfMemoryError:
+                if not judge.room.believing:
+                    raise
+                raise _Refused(
+                    f"workload {workload.name} needs too much memory: what is right is worked out in float64, several"
+                    f" times over, and {judge.device.name} has no room for that. Make the workload smaller"
+                ) from None
+        _check_shown(problem, workloads, facts)
+        varied = [s for s in sizes_to_check(problem, workloads) if not s.adversarial]
+    evidence["varied_sizes"] = [s.label for s in varied]
+    return evidence
+
+
+def _check_shown(problem: Problem, workloads: Sequence[Workload], facts: Sequence[WorkloadFacts]) -> None:
+    """In a `declared` domain nobody can write a kernel for dtypes that only a held-out Workload has."""
+    if problem.domain is not Domain.DECLARED:
+        return
+    hidden = {workload.name for workload in workloads if workload.held_out}
+    shown = {_dtypes(fact) for fact in facts if fact.workload not in hidden}
+    for fact in facts:
+        if fact.workload in hidden and _dtypes(fact) not in shown:
+            raise _Refused(
+                f"held-out workload {fact.workload!r} has inputs of dtypes ({', '.join(_dtypes(fact))}) that no shown"
+                ' workload has: give it their dtypes (or its own "device"), or show one like it'
+            )
+
+
+def _dtypes(fact: WorkloadFacts) -> tuple[str, ...]:
+    return tuple(text.partition(" ")[0] for text in fact.inputs)
+
+
+def _try_workload(
+    judge: Judge,
+    problem: Problem,
+    workload: Workload,
+    reference: Subject,
+    generator: torch.Generator,
+    evidence: dict[str, Any],
+) -> WorkloadFacts:
+    oracle = Oracle(problem, reference, workload.sizes, generator)
+    made = [oracle.inputs() for _ in range(_TRIES)]
+    if not made[0].tensors:
+        raise _Refused(f"get_inputs() returns no tensor on workload {workload.name}: a kernel needs tensors to work on")
+    expected = oracle.expect(made[0].tree, [m.tensors for m in made])
+    if not oracle.lifts:
+        evidence["oracle"] = oracle.precision
+    if not expected[0].targets:
+        raise _Refused("forward returns no tensor: return what the kernel has to compute")
+    _check_shapes(expected, workload)
+    _check_fresh(reference, made[0].tree, [m.tensors for m in made], workload)
+    _check_repeatable(oracle, made[0].tree, made[0].tensors, expected[0], workload)
+    if not all(e.complete for e in expected):
+        raise _Refused(f"on workload {workload.name} {TELLS_NOTHING}")
+    _check_nulls(workload, made[0].tensors, expected, evidence)
+    return _facts(judge, workload, oracle, made[0], expected[0])
+
+
+def _check_shapes(expected: Sequence[Expected], workload: Workload) -> None:
+    """A kernel is told the shapes of its outputs by those of its inputs."""
+    first, second = (one.shapes for one in expected)
+    if first != second:
+        raise _Refused(f"on workload {workload.name} {SHAPES_DEPEND} ({first} and {second}): {FIXED_SHAPES}")
+    if expected[0].structure != expected[1].structure:
+        raise _Refused(
+            f"on workload {workload.name} forward returns something besides tensors that depends on the inputs' values "
+            f"({expected[0].structure[:100]} and {expected[1].structure[:100]}): return it as a tensor"
+        )
+
+
+def _check_fresh(reference: Subject, tree: Any, calls: Sequence[Sequence[torch.Tensor]], workload: Workload) -> None:
+    """What a call returned must still be there after the next."""
+    reply = reference.run(tree, calls, slot="apart", timeout_s=_CALL_S)
+    try:
+        check_apart(reply.replies)
+    except Rejection:
+        raise _Refused(
+            f"on workload {workload.name} two calls return the same memory, a buffer of the module's, for example: "
+            "return a copy of it (clone())"
+        ) from None
+    finally:
+        reference.finish(reply)
+    reference.drop("apart")
+
+
+def _check_repeatable(
+    oracle: Oracle, tree: Any, tensors: Sequence[torch.Tensor], expected: Expected, workload: Workload
+) -> None:
+    """Equal inputs twice more: the answers may part by a few roundings, no further, whatever the oracle says."""
+    again = oracle.again(tree, tensors)
+    for _, outputs in again:
+        for first, actual in zip(expected.targets, outputs, strict=True):
+            before = Target(first.reference if first.integral else widened(first.reference), None)
+            rule = rule_for(actual.dtype)
+            near = Limit(_NEAR * rule.norm_floor, _NEAR * rule.element_floor)
+            if first.reference.shape != actual.shape or before.judge(actual, near) is not None:
+                raise _Refused(
+                    f"the reference gives different answers to equal inputs on workload {workload.name}: remove "
+                    "randomness (dropout, random numbers) and state that a call leaves behind anywhere but in buffers"
+                )
+
+
+def _check_nulls(
+    workload: Workload, tensors: Sequence[torch.Tensor], expected: Sequence[Expected], evidence: dict[str, Any]
+) -> None:
+    tried, (right, other) = evidence["null_solutions"], expected
+    for name, outputs in null_solutions(right.targets, tensors, other.targets):
+        wrong = any(
+            target.judge(actual, limit) is not None
+            for target, limit, actual in zip(right.targets, right.limits, outputs, strict=True)
+        )
+        if not wrong:
+            deep = ". A deep network may need TRAIN = True" if name == _OTHERS else ""
+            raise _Refused(
+                f"a null solution passes on workload {workload.name}: {name}. The outputs carry too little of the "
+                "inputs to tell a right kernel from a wrong one: change the inputs (are they random?) or the "
+                f"outputs{deep}",
+                null_solution=name,
+                workload=workload.name,
+            )
+        tried[name] = tried.get(name, 0) + 1
+
+
+def null_solutions(
+    targets: Sequence[Target], inputs: Sequence[torch.Tensor], others: Sequence[Target]
+) -> Iterator[tuple[str, list[torch.Tensor]]]:
+    """Answers that take no work: zeros, ones, the mean of the right answer, what is right for other inputs of the
+    recipe's (`others`), a copy of an input."""
+    like = [target.reference for target in targets]
+    yield "zeros", [torch.zeros_like(t) for t in like]
+    yield "ones", [torch.ones_like(t) for t in like]
+    if any(t.numel() > 1 for t in like):  # the mean of a single number is that
+        yield (
+            "the mean everywhere",
+            [_mean(t) if t.numel() > 1 else o.reference for t, o in zip(like, others, strict=True)],
+        )
+    yield _OTHERS, [other.reference for other in others]
+    for index, tensor in enumerate(inputs):
+        if all(tensor.shape == t.shape for t in like):
+            yield f"a copy of input {index}", [tensor.to(t.dtype) for t in like]
+
+
+def _mean(tensor: torch.Tensor) -> torch.Tensor:
+    if tensor.numel() == 0:
+        return tensor.clone()
+    if tensor.dtype is torch.bool or not (tensor.is_floating_point() or tensor.is_complex()):
+        return torch.full_like(tensor, tensor.flatten().mode().values.item())
+    return torch.full_like(tensor, tensor.mean().item())
+
+
+def _facts(judge: Judge, workload: Workload, oracle: Oracle, made: Arguments, expected: Expected) -> WorkloadFacts:
+    outputs = [target.reference for target in expected.targets]
+    read = (*made.tensors, *oracle.parameters.values())
+    moved = sum(t.numel() * t.element_size() for t in (*read, *outputs))
+    rate = judge.backend.copy_rate_gbs()
+    kind = next((t.dtype for t in read if t.is_floating_point()), None)
+    return WorkloadFacts(
+        workload=workload.name,
+        inputs=tuple(_describe(t) for t in made.tensors),
+        outputs=tuple(_describe(t) for t in outputs),
+        bytes_moved=moved,
+        flops=oracle.subject.flops(made.tree, made.tensors, timeout_s=_COUNT_S),
+        floor_us=None if rate is None else moved / (rate * 1000),
+        matmul_gflops=None if kind is None else matmul_gflops(judge.backend.torch_device, kind),
+    )
+
+
+def _describe(tensor: torch.Tensor) -> str:
+    dense = "" if tensor.is_contiguous() else f" stride {list(tensor.stride())}"
+    return f"{str(tensor.dtype).removeprefix('torch.')} {list(tensor.shape)}{dense}"
+
+
+def _advice(fault: ChildFault) -> str:
+    """What went wrong with the reference, and what to do."""
+    if isinstance(fault, ChildTimeout):
+        return f"the reference does not finish: {fault}. Make the workload smaller, or end the loop"
+    if isinstance(fault, ChildError):
+        if fault.oom:
+            return f"the reference needs too much memory: {fault}. Make the workload smaller"
+        return f"the reference raises {fault.kind}: {fault.message[:500]}. Run it once by hand and correct it"
+    if getattr(fault, "oom", False):
+        return "the reference needs too much memory. Make the workload smaller"
+    return f"the reference's process {fault}. Run it once by hand and correct it"

@@ -1,0 +1,67 @@
+"""Timing every Baseline of a Problem once: eager, and what torch.compile makes of it."""
+
+from __future__ import annotations
+
+import time
+
+from evaluator.child.protocol.layout import LayoutError
+from evaluator.errors import ChildFault, EvaluatorError
+from evaluator.oracle.oracle import Oracle
+from evaluator.stages.judge import Judge, secret_generator
+from evaluator.timing.bench import Bench, Rules
+from evaluator.timing.contender import ComparatorFailed
+from evaluator.types import BaselineReport, BaselineTime, Problem
+
+_RULES = Rules(least_pairs=5, most_pairs=8, narrow=0.02)
+
+
+def baseline(judge: Judge, problem: Problem) -> BaselineReport:
+    """Time every mode on every shown Workload of this device kind, side by side.
+
+    A mode that does not work is skipped with its reason. Raises EvaluatorError when not even eager can be timed.
+    """
+    return judge.enduring(problem, lambda: _baseline(judge, problem))
+
+
+def _baseline(judge: Judge, problem: Problem) -> BaselineReport:
+    start = time.perf_counter()
+    times: list[BaselineTime] = []
+    skipped: dict[str, str] = {}
+    generator = secret_generator()
+    with judge.room.reference(problem) as reference:
+        for workload in problem.workloads_for(judge.backend.kind):
+            if workload.held_out:
+                continue
+            oracle = Oracle(problem, reference, workload.sizes, generator)
+            contenders = []
+            for mode in judge.room.modes():
+                try:
+                    contenders.append(judge.room.contender(problem, workload, mode, oracle))
+                except (ChildFault, LayoutError) as fault:
+                    skipped[mode] = f"{workload.name}: {fault}"[:500]
+            times += _time(judge, workload.name, Bench(judge.room, workload, oracle, contenders), skipped)
+    if not any(t.mode == "eager" for t in times):
+        raise EvaluatorError(f"the eager baseline cannot be timed: {skipped.get('eager', 'no workload is shown')}")
+    return BaselineReport(
+        problem_hash=problem.hash,
+        device=judge.device,
+        environment=judge.environment,
+        times=tuple(times),
+        skipped=skipped,
+        duration_s=round(time.perf_counter() - start, 3),
+    )
+
+
+def _time(judge: Judge, workload: str, bench: Bench, skipped: dict[str, str]) -> list[BaselineTime]:
+    """Times of all that work; one that fails or is wrong (torch.compile has had such days) is left out."""
+    try:
+        with judge.alone():
+            while True:
+                try:
+                    bench.run(_RULES)
+                    return [bench.baseline_time(c.name) for c in bench.contenders]
+                except ComparatorFailed as failure:
+                    skipped[failure.name] = str(failure)[:500]
+                    bench.leave_out(failure.name)
+    finally:
+        bench.close()

@@ -1,0 +1,1 @@
+"""Time calls on the judge's clock."""

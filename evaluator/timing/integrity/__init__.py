@@ -1,0 +1,1 @@
+"""Checks that timed calls did the work that they were timed for."""

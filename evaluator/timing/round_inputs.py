@@ -1,0 +1,176 @@
+"""What timed calls of one Workload are given: contents that nobody has seen, as its recipe makes them.
+
+Floating tensors are mixed from a few draws of the recipe, at the speed of a few copies, and keep what all draws have in
+common (`evaluator.inputs.structure`). Integers and masks mean something that nobody knows here (bounds, labels, lengths): each
+call has those of a draw of its own, as far as drawing takes no longer than a moment a round. Where the reference does
+not take mixtures (of matrices that must have an inverse, say), everything is drawn.
+"""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import torch
+
+from evaluator.child.protocol import chain
+from evaluator.inputs import mixtures, structure, values
+from evaluator.oracle import constants
+from evaluator.oracle.oracle import Oracle
+
+Thing = TypeVar("Thing")
+_POOL = 3
+_TWINS = 0.1  # the share of calls whose inputs differ in one element only from those of the call before
+DRAWING_S = 0.04  # for the draws of a round; further calls have those of others
+_SCALES = (0.5, 1.0)
+
+
+class Inputs:
+    """Makes the inputs of calls that an Oracle's reference takes. Raises ChildFault where its process ends."""
+
+    def __init__(self, oracle: Oracle) -> None:
+        self._oracle, self._generator = oracle, oracle.generator
+        start = time.perf_counter()
+        made = [oracle.inputs() for _ in range(_POOL)]
+        self._draw_s = (time.perf_counter() - start) / _POOL
+        self.tree, self._first = made[0].tree, [arguments.tensors for arguments in made]
+        self.bases = mixtures.bases(self._first, self._generator)
+        first = self.bases[0]
+        varies = [not values.same_bits(a, b) for a, b in zip(first, self.bases[1], strict=True)]
+        self._mixes = [vary and tensor.is_floating_point() for vary, tensor in zip(varies, first, strict=True)]
+        self._drawn = [index for index, vary in enumerate(varies) if vary and not self._mixes[index]]
+        self._structures = structure.of(self._first)
+        self._others = constants.of(oracle, self.tree, self.bases)
+        self._coins = mixtures.coins(first, self._mixes, self._generator)
+        self._between = mixtures.continuous(first)
+        self._scales = False  # draws, where nothing can be mixed
+        self.recurs = False  # whether calls of a round had integers that others had: drawing takes long
+        self._left_out = oracle.subject.left_out
+        hardy = values.UNUSUAL not in self._left_out
+        self.mixed = hardy and self._takes([self._mixture()])
+        first_drawn = [self._first[0][index] for index in self._drawn]
+        exchanges = hardy and bool(self._drawn)
+        self._exchanges = exchanges and self._takes([self._with_draw(self._exchanged(first_drawn))])
+        if not self.mixed:
+            self._drawn = [index for index, vary in enumerate(varies) if vary]
+            self._scales = hardy and self._takes([self._scaled(self._first[0], _SCALES[0])])
+
+    def calls(
+        self, count: int, kinds: Mapping[int, values.ValueSet], drawing_s: float = DRAWING_S
+    ) -> tuple[list[values.Tensors], list[values.ValueSet | None]]:
+        """Inputs of so many calls, those at some places changed by a value set; and which was whose. Now and then a
+        call's inputs differ in one element only from those before. No longer is drawn than `drawing_s`."""
+        generator, draws = self._generator, self._draws(count, drawing_s)
+        calls: list[values.Tensors] = []
+        odd: list[values.ValueSet | None] = []
+        for index, pick in enumerate(torch.rand(count, generator=generator).tolist()):
+            if calls and pick < _TWINS and index not in kinds and self.mixed:
+                twin = values.twin(calls[-1], self._mixes, generator, slightly=pick < _TWINS / 2)
+                calls.append(self._others.nearly(structure.restored(twin, self._structures), generator))
+                odd.append(odd[-1])
+                continue
+            made = self._with_draw(self._drawn_for(index, draws))
+            calls.append(self.changed(made, kinds[index]) if index in kinds else made)
+            odd.append(kinds.get(index))
+        return calls, odd
+
+    def changed(self, tensors: values.Tensors, kind: values.ValueSet) -> values.Tensors:
+        """A call's inputs with the values of a set, as far as their structure allows it."""
+        return structure.changed(tensors, kind, self._structures, self._generator)
+
+    def kinds(self, wanted: Sequence[values.ValueSet]) -> list[values.ValueSet]:
+        """Those value sets that the reference takes."""
+        if not self.mixed:
+            return []
+        made, wanted = self._mixture(), values.survived(wanted, self._left_out)
+        changed = [self.changed(made, kind) for kind in wanted]
+        if self._takes(changed):
+            return list(wanted)
+        return [kind for kind, tensors in zip(wanted, changed, strict=True) if self._takes([tensors])]
+
+    def link(self, inputs: values.Tensors, output: int, output_elements: int) -> chain.Link | None:
+        """New coefficients for all random floating inputs, the largest ones where there are very many, or for the
+        largest integer one where there is none; None where nothing can be chained."""
+        free = [index for index in range(len(inputs)) if self.mixed and self._linkable(index, inputs[index])]
+        free.sort(key=lambda i: -inputs[i].numel() * inputs[i].element_size())
+        able = _apart([i for i in free if self._mixes[i]], inputs)[: chain.MOST_INPUTS]
+        able = able or [i for i in free if inputs[i].dtype is not torch.bool][:1]
+        if not able:
+            return None
+        zeros = {index: self._structures[index].zeros for index in able}
+        return chain.make_link(inputs, sorted(able), output, output_elements, self._generator, zeros)
+
+    def shuffled(self, things: Sequence[Thing]) -> list[Thing]:
+        """In an order that nobody can guess."""
+        return values.shuffled(things, self._generator)
+
+    # ------------------------------------------------------------ inside
+
+    def _linkable(self, index: int, tensor: torch.Tensor) -> bool:
+        has = self._structures[index]
+        free = not has.symmetric and not has.in_order
+        many = tensor.numel() - (int(has.zeros.sum()) if has.zeros is not None else 0) > 1
+        return (self._mixes[index] or index in self._drawn) and free and many and chain.dense(tensor)
+
+    def _mixture(self) -> values.Tensors:
+        mixed = mixtures.mixed(self.bases, self._coins, self._between, self._mixes, self._generator)
+        return structure.restored(mixed, self._structures)
+
+    def _with_draw(self, drawn: Sequence[torch.Tensor]) -> values.Tensors:
+        """A mixture with what a draw has of its own; a whole draw where nothing is mixed."""
+        whole = list(self._mixture() if self.mixed else self.bases[0])
+        for index, tensor in zip(self._drawn, drawn, strict=False):
+            whole[index] = tensor
+        if not self._scales:
+            return tuple(whole)
+        low, high = _SCALES
+        return self._scaled(tuple(whole), low + (high - low) * float(torch.rand((), generator=self._generator)))
+
+    def _scaled(self, tensors: values.Tensors, factor: float) -> values.Tensors:
+        pairs = zip(tensors, self._mixes, strict=True)
+        return tuple(values.clone(t).mul_(factor) if mixes else t for t, mixes in pairs)
+
+    def _drawn_for(self, index: int, draws: Sequence[list[torch.Tensor]]) -> list[torch.Tensor]:
+        """A call's own draw. Where there are fewer than calls one comes again, with two of its integers exchanged, lest
+        answers be kept by what they were asked for."""
+        if index < len(draws) or not draws:
+            return draws[index] if draws else []
+        again = draws[index % len(draws)]
+        return self._exchanged(again) if self._exchanges else again
+
+    def _exchanged(self, drawn: list[torch.Tensor]) -> list[torch.Tensor]:
+        return [constants.exchanged(tensor, self._generator) for tensor in drawn]
+
+    def drawn_within(self, drawing_s: float) -> int:
+        """So many calls of a round may be drawn in that time."""
+        return int(min(drawing_s / max(self._draw_s, 1e-6), 1e9))
+
+    def _draws(self, count: int, drawing_s: float) -> list[list[torch.Tensor]]:
+        """Draws for so many calls, or for as many as there is time for; the first ones again where there is none."""
+        if not self._drawn:
+            return []
+        many = min(count, self.drawn_within(drawing_s))
+        self.recurs |= many < count
+        if not many:
+            return [[tensors[index] for index in self._drawn] for tensors in self.shuffled(self._first)]
+        start = time.perf_counter()
+        found = self._oracle.draws(many, self._drawn)
+        self._draw_s = (time.perf_counter() - start) / many
+        return found
+
+    def _takes(self, calls: Sequence[values.Tensors]) -> bool:
+        return self._oracle.tried(self.tree, calls) is not None
+
+
+def _apart(indices: Sequence[int], inputs: values.Tensors) -> list[int]:
+    """Those of the inputs whose memory none before them shares."""
+    ends: list[tuple[int, int]] = []
+    found = []
+    for index in indices:
+        start = inputs[index].data_ptr()
+        end = start + inputs[index].numel() * inputs[index].element_size()
+        if all(end <= other or start >= its_end for other, its_end in ends):
+            ends.append((start, end))
+            found.append(index)
+    return found

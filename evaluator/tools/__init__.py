@@ -1,0 +1,1 @@
+"""Run NVIDIA's command line tools on a Candidate."""

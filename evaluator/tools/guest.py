@@ -1,0 +1,153 @@
+"""A Candidate ready to run beneath a tool: its file, what it compiled, and inputs that the judge made for it.
+
+The tool's cage cannot map the judge's memory as other children do: what a tool watches are allocations, and these must
+be the Candidate's own, each of its tensor's size. So values travel as a file.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import json
+import math
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any
+
+import torch
+
+from evaluator.child.protocol.layout import LayoutError, TensorSpec
+from evaluator.devices import cuda_children
+from evaluator.errors import ChildFault, Rejection
+from evaluator.inputs.sizes import varied_sizes
+from evaluator.oracle.oracle import Oracle
+from evaluator.oracle.state import match_names
+from evaluator.tools import tool
+from evaluator.types import Candidate, DeviceKind, Problem, Workload
+
+if TYPE_CHECKING:
+    from evaluator.stages.judge import Judge
+    from evaluator.subject import Arguments, Subject
+
+CANDIDATE_FILE = "candidate.py"
+_VALUES_BYTES = 96 << 20
+_VARIED = 3
+
+
+@dataclass(slots=True)
+class Guest:
+    """`sets` are calls to make: sizes, arguments and parameters; `built` is what it compiled before."""
+
+    problem: Problem
+    candidate: Candidate
+    kind: DeviceKind
+    environment: Mapping[str, str]
+    built: Mapping[str, bytes]
+    sets: list[dict[str, Any]] = field(default_factory=list)
+    _values: bytearray = field(default_factory=bytearray)
+
+    @classmethod
+    def of(cls, judge: Judge, problem: Problem, candidate: Candidate) -> Guest:
+        """Without any calls yet. A child of this judge has run the Candidate already."""
+        return cls(problem, candidate, judge.backend.kind, _environment(judge), judge.built_files(candidate))
+
+    def add(self, label: str, oracle: Oracle, subject: Subject) -> None:
+        """One more call, on what `oracle` makes. Raises ChildFault, LayoutError, Rejection; TooLarge."""
+        names = subject.construct("ModelNew", oracle.init, train=self.problem.train, seed=7)
+        state = oracle.state_for(match_names(oracle.names, names))
+        inputs = oracle.inputs()
+        before = len(self._values)
+        try:
+            construct = {**self._arguments(oracle.init), "train": self.problem.train, "seed": 7, "beside": False}
+            held = {"names": list(state), "grant": self._grant(list(state.values()))}
+            one = {"label": label, "construct": construct, "state": held, "call": self._arguments(inputs)}
+        except TooLarge:
+            del self._values[before:]
+            raise
+        self.sets.append(one)
+
+    def run(
+        self,
+        command: Sequence[str],
+        *,
+        limit_s: float,
+        environment: Mapping[str, str],
+        few: bool = False,
+        warm_up: int = 0,
+        marked: bool = False,
+    ) -> tool.Ran:
+        """Make the calls beneath a tool: of the first sizes alone where `few` are wanted, each after `warm_up` others.
+
+        With `marked` a profiler that waits for it is told when the call that counts begins and ends.
+        """
+        plan = {
+            "device": str(self.kind),
+            "sets": self.sets[:1] if few else self.sets,
+            "warm_up": warm_up,
+            "range": marked,
+            "line_info": self.kind is DeviceKind.CUDA,
+        }
+        files = {
+            **self.built,
+            CANDIDATE_FILE: self.candidate.source.encode("utf-8", "surrogatepass"),
+            "plan.json": json.dumps(plan).encode(),
+            "values.bin": bytes(self._values),
+        }
+        return tool.run(
+            self.kind, command, guest="guest", files=files, environment=self.environment, limit_s=limit_s,
+            guest_environment=environment,
+        )  # fmt: skip
+
+    def _arguments(self, arguments: Arguments) -> dict[str, Any]:
+        return {"tree": arguments.tree, "grant": self._grant(arguments.tensors)}
+
+    def _grant(self, tensors: Sequence[torch.Tensor]) -> dict[str, Any]:
+        return {"calls": [[self._kept(tensor) for tensor in tensors]]}
+
+    def _kept(self, tensor: torch.Tensor) -> dict[str, Any]:
+        """Where a tensor's bytes are in the file; random values serve where floating-point ones are too many."""
+        overlapping = any(step == 0 and size > 1 for size, step in zip(tensor.shape, tensor.stride(), strict=True))
+        tensor = tensor.detach().contiguous() if overlapping else tensor.detach()
+        spec = TensorSpec.of(tensor)
+        at = len(self._values)
+        if at + spec.span_bytes > _VALUES_BYTES:
+            if not tensor.is_floating_point():
+                raise TooLarge(f"its inputs have more than {_VALUES_BYTES >> 20} MiB")
+            return {"layout": spec.to_json(), "at": None}
+        copy = torch.zeros(spec.span_bytes, dtype=torch.uint8)
+        spec.view(copy).copy_(tensor)
+        self._values += ctypes.string_at(copy.data_ptr(), copy.numel()) if copy.numel() else b""
+        return {"layout": spec.to_json(), "at": at}
+
+
+class TooLarge(Exception):
+    """Inputs that are no floating-point numbers and too large for a file."""
+
+
+def small_calls(
+    judge: Judge,
+    problem: Problem,
+    candidate: Candidate,
+    subject: Subject,
+    reference: Subject,
+    generator: torch.Generator,
+    workloads: Sequence[Workload],
+) -> tuple[Guest | None, str]:
+    """A guest with calls of the smallest shown Workload, then of a few sizes near it (of those that the contract holds
+    a Candidate to); or None and why there is none. Sizes that the reference refuses are left out."""
+    shown = [workload for workload in workloads if not workload.held_out]
+    if not shown:
+        return None, "every workload is held out"
+    smallest = min(shown, key=lambda w: math.prod(v for v in w.sizes.values() if type(v) is int and v > 0))
+    wanted = [(smallest.name, smallest.sizes)]
+    wanted += [(sizes.label, sizes.sizes) for sizes in varied_sizes(problem, workloads)][:_VARIED]
+    guest, why = Guest.of(judge, problem, candidate), ""
+    for label, sizes in wanted:
+        try:
+            guest.add(label, Oracle(problem, reference, sizes, generator), subject)
+        except (ChildFault, LayoutError, Rejection, TooLarge) as fault:
+            why = why or f"no inputs on {label}: {fault}"
+    return (guest, "") if guest.sets else (None, why[:500])
+
+
+def _environment(judge: Judge) -> Mapping[str, str]:
+    return cuda_children.environment(judge.device.uuid) if judge.backend.kind is DeviceKind.CUDA else {}

@@ -1,0 +1,228 @@
+"""A Candidate under compute-sanitizer: memcheck, then racecheck, in cages of their own, on few and small inputs.
+
+What ordinary judging cannot see: an access beyond an allocation that lands in memory which nobody looks at, and a race
+that went well so far. Honest kernels must never be refused here, so only what a tool is sure of counts, and only inside
+kernels that the Candidate wrote; whatever else happens is told as "not run" with its reason.
+"""
+
+from __future__ import annotations
+
+import re
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from evaluator.clean import clean_text
+from evaluator.errors import Rejection
+from evaluator.languages.triton import kernel_names
+from evaluator.tools import sanitizer_log, tool
+from evaluator.tools.guest import CANDIDATE_FILE, Guest
+from evaluator.tools.sanitizer_log import Record
+from evaluator.types import Candidate, DeviceKind, Stage, Verdict
+
+DEVICES = (DeviceKind.CUDA,)
+_CUDA_KERNEL = re.compile(r"\b__global__\b[^;{}()]*?\b(\w+)\s*\(")
+_ATTRIBUTE = re.compile(r"\b__(?:launch_bounds|cluster_dims|maxnreg|block_size)__\s*\([^()]*\)")
+_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
+# How threads can agree without a barrier that racecheck follows; a race that it reports there may be none.
+_UNFOLLOWED = re.compile(
+    r"\basm\b|\bcuda::|__threadfence|\bvolatile\b|\batomicCAS|\batomicExch|\batomic_ref\b|__pipeline_|memcpy_async"
+    r"|mbarrier|\bthis_cluster\b|\bcluster_group\b|__nanosleep"
+)
+_LIBRARIES = "regex=cublas|cutlass|cudnn|at::native|^void at::|cub::"
+_COMMON = (
+    "--target-processes", "application-only", "--print-limit", "50", "--show-backtrace", "device",
+)  # fmt: skip
+_OPTIONS = {
+    "memcheck": ("--tool", "memcheck", "--report-api-errors", "no", "--padding", "4096", *_COMMON),
+    "racecheck": (
+        "--tool", "racecheck", "--racecheck-report", "analysis", "--kernel-name-exclude", _LIBRARIES, *_COMMON,
+    ),
+}  # fmt: skip
+_EACH_ALONE = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}  # every tensor an allocation, whose end memcheck knows
+_SHOWN_FINDINGS = 4
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Outcome:
+    """What one tool said. `status` is "clean", "found" or "not run"; `why` explains the last. `records` are what counts
+    against the Candidate, `others` how many findings do not; `at` says on what the last call was made."""
+
+    tool: str
+    status: str
+    why: str = ""
+    records: tuple[Record, ...] = ()
+    others: int = 0
+    at: str = ""
+    calls: int = 0
+    duration_s: float = 0.0
+
+    def evidence(self) -> dict[str, Any]:
+        """For an Evaluation: what was looked at, or why nothing was."""
+        told: dict[str, Any] = {"status": self.status, "seconds": round(self.duration_s, 1)}
+        if self.why:
+            told["why"] = clean_text(self.why, 500)
+        if self.calls:
+            told["calls"] = self.calls
+        if self.others:
+            told["not_counted"] = self.others
+        return told
+
+
+@dataclass(slots=True)
+class Known:
+    """What earlier runs on this machine taught: why a tool does not work here, and who was found clean."""
+
+    broken: dict[str, str] = field(default_factory=dict)
+    clean: dict[tuple[str, str, str], Outcome] = field(default_factory=dict)  # Problem, Candidate, tool
+
+
+def check(guest: Guest, known: Known) -> dict[str, Any]:
+    """Run both tools, side by side; evidence for the Evaluation. Raises Rejection for what counts."""
+    with ThreadPoolExecutor(len(_OPTIONS)) as runners:
+        outcomes = list(runners.map(lambda name: _outcome(name, guest, known), _OPTIONS))
+    for outcome in outcomes:
+        if outcome.status == "found":
+            raise rejection(outcome, guest.candidate)
+    return {outcome.tool: outcome.evidence() for outcome in outcomes}
+
+
+def not_run(why: str) -> dict[str, Any]:
+    """The evidence where neither tool was run."""
+    return {name: Outcome(tool=name, status="not run", why=why).evidence() for name in _OPTIONS}
+
+
+def unavailable(candidate: Candidate, known: Known) -> str:
+    """Why no tool can or need be run at all; "" where one can."""
+    _, why = tool.SANITIZER.find()
+    return why or known.broken.get(tool.SANITIZER.name, "") or _needless("memcheck", candidate)
+
+
+def rejection(outcome: Outcome, candidate: Candidate) -> Rejection:
+    """The Verdict on what a tool found, with what a repair needs: the access, the kernel, the line, who did it."""
+    first = outcome.records[0]
+    kernel = first.places[-1].base if outcome.tool == "memcheck" else first.places[0].base
+    line = next((p.line for p in first.places if p.file == CANDIDATE_FILE and p.line), None)
+    where = f" at line {line}" if line else ""
+    who = f", by thread {first.thread} of block {first.block}" if first.thread else ""
+    told = "; ".join(first.details[:2]).replace("; and ", " and ")
+    reason = f"compute-sanitizer's {outcome.tool}: {first.what} in kernel {kernel}{where}{who}"
+    return Rejection(
+        Verdict.RUNTIME_ERROR,
+        Stage.CONFIRM,
+        clean_text(f"{reason}{f' ({told})' if told else ''}", 900),
+        check=outcome.tool,
+        kernel=kernel,
+        line=line,
+        inputs=outcome.at or None,
+        findings=[_told(record) for record in outcome.records[:_SHOWN_FINDINGS]],
+        count=len(outcome.records),
+        advice=_ADVICE[outcome.tool],
+    )
+
+
+_ADVICE = {
+    "memcheck": "keep every access inside its tensor: guard the last, partial block and vector accesses at a row's end",
+    "racecheck": "__syncthreads() belongs between writes of shared memory and other threads' uses, before reuse too",
+}
+
+
+def _told(record: Record) -> dict[str, Any]:
+    places = [f"{p.name}{f' at {p.file}:{p.line}' if p.file else ''}" for p in record.places[:4]]
+    found = {"what": record.what, "where": places, "details": list(record.details[:4])}
+    return {**found, **({"thread": record.thread, "block": record.block} if record.thread else {})}
+
+
+def _outcome(name: str, guest: Guest, known: Known) -> Outcome:
+    key = (guest.problem.hash, guest.candidate.hash, name)
+    if key in known.clean:
+        return replace(known.clean[key], why="as it was found before", duration_s=0.0)
+    outcome = _run(name, guest, known)
+    if outcome.status == "clean":
+        known.clean[key] = outcome
+        while len(known.clean) > 256:
+            known.clean.pop(next(iter(known.clean)))
+    return outcome
+
+
+def _run(name: str, guest: Guest, known: Known) -> Outcome:
+    program, _ = tool.SANITIZER.find()
+    why = unavailable(guest.candidate, known) or _needless(name, guest.candidate)
+    if program is None or why:
+        return Outcome(tool=name, status="not run", why=why)
+    limit_s = tool.SANITIZER.seconds()
+    for environment in (_EACH_ALONE, {}):  # a CUDA graph of the Candidate's own needs torch's allocator
+        ran = guest.run([program, *_OPTIONS[name]], limit_s=limit_s, environment=environment, few=name == "racecheck")
+        outcome = read(name, ran, guest.candidate)
+        missing = sanitizer_log.unsupported(ran.log + ran.output)
+        if missing:
+            known.broken[tool.SANITIZER.name] = missing
+        if outcome.status != "not run" or not ran.error or missing:
+            break
+    return outcome
+
+
+def _needless(name: str, candidate: Candidate) -> str:
+    """Why a tool has nothing to look at; "" where it has."""
+    if not kernels_of_its_own(candidate.source):
+        return "it writes no kernels of its own"
+    if name == "racecheck" and not cuda_kernels(candidate.source):
+        return "it writes no CUDA C++ kernels; what a compiler puts into shared memory it guards itself"
+    return ""
+
+
+def read(name: str, ran: tool.Ran, candidate: Candidate) -> Outcome:
+    """What one run says about a Candidate."""
+    outcome = Outcome(
+        tool=name, status="not run", at=str(ran.words.get("at", ""))[:200], calls=_count(ran.words.get("did")),
+        duration_s=ran.duration_s,
+    )  # fmt: skip
+    if ran.failed:
+        return replace(outcome, why=ran.failed)
+    records = sanitizer_log.memory_errors(ran.log) if name == "memcheck" else sanitizer_log.races(ran.log)
+    counting = [record for record in records if _counts(name, record, candidate)]
+    outcome = replace(outcome, others=len(records) - len(counting))
+    if counting:
+        return replace(outcome, status="found", records=tuple(counting))
+    missing = sanitizer_log.unsupported(ran.log + ran.output)
+    if missing:
+        return replace(outcome, why=missing)
+    if ran.exit is None:
+        return replace(outcome, why=f"not done within {ran.duration_s:.0f} s ({tool.SANITIZER.limit_variable})")
+    if not ran.done:
+        why = (
+            ran.error
+            or f"the tool ended with status {ran.exit}: {tool.last_line(ran.log) or tool.last_line(ran.output)}"
+        )
+        return replace(outcome, why=f"the calls were not made: {why}")
+    if not sanitizer_log.complete(ran.log):
+        return replace(
+            outcome, why=f"no summary in the tool's log, which ends: {tool.last_line(ran.log) or 'it is empty'}"
+        )
+    return replace(outcome, status="clean")
+
+
+def _counts(name: str, record: Record, candidate: Candidate) -> bool:
+    """Whether a finding is the Candidate's own beyond doubt."""
+    if not record.error or not record.places:
+        return False
+    written, tritons = cuda_kernels(candidate.source), kernel_names(candidate.source)
+    if name == "racecheck":
+        followed = not _UNFOLLOWED.search(_COMMENT.sub(" ", candidate.source))
+        at = record.places[0]
+        return followed and at.base not in tritons and (at.base in written or at.file == CANDIDATE_FILE)
+    return any(place.base in written | tritons or place.file == CANDIDATE_FILE for place in record.places)
+
+
+def cuda_kernels(source: str) -> frozenset[str]:
+    """Names of the CUDA C++ kernels that are written out in a Candidate."""
+    return frozenset(_CUDA_KERNEL.findall(_ATTRIBUTE.sub(" ", _COMMENT.sub(" ", source))))
+
+
+def kernels_of_its_own(source: str) -> bool:
+    """Whether a Candidate writes kernels: Triton's, CUDA C++, or through a module that compiles them."""
+    return bool(cuda_kernels(source) or kernel_names(source)) or "load_cuda" in source or "cpp_extension" in source
+
+
+def _count(value: object) -> int:
+    return value if type(value) is int and 0 <= value < 1000 else 0
