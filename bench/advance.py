@@ -24,7 +24,7 @@ from sqlalchemy import Engine, text
 from db.engine import make_engine, migrate, write_session
 from db.queues import JobKind
 from db.transitions.advance import advance
-from db.work import BuildWork, ProposalResult, ProposeWork
+from db.views.work import BuildWork, ProposalResult, ProposeWork
 from evaluator.types import BuildReport, Candidate, Evaluation, content_hash
 from evolution.types import Budget, RunConfig
 from tests.db.world import World, candidate_result

@@ -32,8 +32,8 @@ from sqlalchemy import Engine
 
 from bench import machine
 from bench.seed.__main__ import create
-from bench.service import REDIS_URL, percentile, say
-from bench.service_process import ROOT, Running, serving
+from bench.service.bench import REDIS_URL, percentile, say
+from bench.service.process import ROOT, Running, serving
 from db.engine import make_engine, migrate, read_session
 from db.repositories import runs
 

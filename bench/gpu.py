@@ -83,7 +83,7 @@ STEPS = (
     Step("kernelbench", ("bench.kernelbench", _CHECKOUT, "--sample", "60", *_CUDA), usual_s=60, limit_s=900),
     Step("adversarial", (*_PYTEST, *_TWO, "--shard", _SHARD, _ADVERSARIAL), usual_s=100, limit_s=900, shards=4),
     *map(_landscape, DEEP_PROBLEMS),
-    Step("judge_gpu", ("bench.judge_gpu",), usual_s=120, limit_s=400),
+    Step("judge_gpu", ("bench.judge.gpu",), usual_s=120, limit_s=400),
     Step("synthesis", _SYNTHESIS, usual_s=300, limit_s=540),
     Step("soak_cpu", ("bench.soak", *_CPU), usual_s=60, limit_s=3600, cpu=True),
     Step("aa_cpu", ("bench.judge", "aa", *_CPU), usual_s=60, limit_s=3600, cpu=True, shards=4),

@@ -23,7 +23,7 @@ from sqlalchemy import select
 from db.engine import make_engine, write_session
 from db.recording import export_run, read_recording
 from db.replay import replayed, tell
-from db.tables import RunRow
+from db.tables.core import RunRow
 
 ROOT = Path(__file__).resolve().parents[1]
 RECORDED = ROOT / "tests" / "workers" / "recorded"

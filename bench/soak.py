@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import machine
-from bench.judge import CUDA_KERNEL, KERNEL, PROBLEM, eager_only
+from bench.judge.bench import CUDA_KERNEL, KERNEL, PROBLEM, eager_only
 from evaluator.cage import freezer
 from evaluator.devices.base import DeviceBackend
 from evaluator.languages import detect

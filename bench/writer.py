@@ -17,10 +17,10 @@ import time
 from sqlalchemy import Engine, select
 
 from db.engine import make_engine, write_session
-from db.tables import RunRow
-from db.transitions.locks import lock_run
-from db.transitions.orders import order_advance
-from db.work import ProposalResult, ProposeWork
+from db.tables.core import RunRow
+from db.transitions.work.locks import lock_run
+from db.transitions.work.orders import order_advance
+from db.views.work import ProposalResult, ProposeWork
 from evaluator.problem import read_problem
 from evaluator.schema import to_json
 from evolution.types import Budget, RunConfig, RunStatus

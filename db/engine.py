@@ -18,8 +18,8 @@ from sqlalchemy.engine.interfaces import DBAPIConnection
 from sqlalchemy.orm import Session
 from sqlalchemy.pool import ConnectionPoolEntry
 
-from db import counters
 from db.errors import SchemaMismatch
+from db.tables import counters
 
 BUSY_TIMEOUT_S = 10.0
 CONNECT_TIMEOUT_S = 5
@@ -77,7 +77,7 @@ def read_session(engine: Engine) -> Iterator[Session]:
 def write_session(engine: Engine) -> Iterator[Session]:
     """One write transaction: commits at the end, rolls back on an error. Keep model calls and processes out of it.
 
-    What was counted within it (`db.counters`) is written last.
+    What was counted within it (`db.tables.counters`) is written last.
     """
     with Session(engine.execution_options(writes=True)) as s, s.begin():
         yield s

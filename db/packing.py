@@ -8,7 +8,7 @@ import struct
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from db.tables import SampleRow
+from db.tables.core import SampleRow
 from evaluator.schema import from_json, to_json
 from evaluator.types import BaselineReport, BaselineTime, Evaluation, Measurement
 

@@ -21,7 +21,7 @@ from db.clock import iso
 from db.errors import DbError
 from db.packing import load_evaluations
 from db.repositories import events, problems, proposals, runs
-from db.tables import AdmissionRow, BaselineRow, CandidateRow, EvaluationRow, ProposalRow, RunRow
+from db.tables.core import AdmissionRow, BaselineRow, CandidateRow, EvaluationRow, ProposalRow, RunRow
 from evaluator.schema import to_json
 from evaluator.types import SCHEMA_VERSION
 

@@ -21,20 +21,20 @@ from sqlalchemy.orm import Session
 from db.clock import now
 from db.engine import make_engine, migrate, write_session
 from db.ids import new_id
-from db.queue_tables import JobRow
 from db.queues import JobKind
 from db.recording import BadRecording, Recording, read_recording
 from db.repositories import runs
-from db.tables import CandidateRow, EvaluationRow, EventRow, ProposalRow
-from db.transitions import settle
+from db.tables.core import CandidateRow, EvaluationRow, EventRow, ProposalRow
+from db.tables.queue import JobRow
 from db.transitions.advance import advance
 from db.transitions.extend import extend_run
-from db.transitions.locks import lock_run
-from db.transitions.orders import order_advance
 from db.transitions.problems import create_problem
 from db.transitions.runs import cancel_run, create_run, pause_run, resume_run
-from db.views import Job
-from db.work import ProposalResult
+from db.transitions.work import settle
+from db.transitions.work.locks import lock_run
+from db.transitions.work.orders import order_advance
+from db.views.rows import Job
+from db.views.work import ProposalResult
 from evaluator.schema import from_json
 from evaluator.types import Admission, BaselineReport, BuildReport, DeviceKind, Evaluation, Language, Problem
 from evolution.types import Budget, ProposalOutcome, Run, RunConfig

@@ -9,7 +9,7 @@ from __future__ import annotations
 from sqlalchemy import ColumnElement, or_, select
 from sqlalchemy.orm import aliased
 
-from db.tables import CandidateRow, ChampionRow, ProblemRow, RunRow
+from db.tables.core import CandidateRow, ChampionRow, ProblemRow, RunRow
 
 
 def problem_visible(project_id: str) -> ColumnElement[bool]:

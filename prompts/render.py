@@ -39,7 +39,7 @@ _PARTS = (
 )
 _OF_ALL_THAT_PASS = frozenset({"checked_calls", "oracle", "skipped", "worst_error_share"})
 _BINDING = re.compile(r"libpython|python3|libtorch_python|_ctypes|libffi|_multiarray|.*cpython-|ld-linux")
-# A good implementation's error in norm is multiplied and added to, then that of an element: `evaluator.comparison.tolerances`.
+# A good implementation's error in norm is multiplied and added to, then that of an element: `comparison.tolerances`.
 TOLERANCES: Mapping[str, tuple[float, float, float, float]] = {
     "float64": (4, 3e-15, 8, 3e-14),
     "float32": (4, 3e-7, 16, 1e-6),

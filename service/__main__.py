@@ -7,13 +7,13 @@ import sys
 from pathlib import Path
 
 from db.engine import make_engine, migrate, read_session
-from db.repositories import keys
+from db.repositories.access import keys
 from runtime.errors import SettingsError
 from runtime.logs import configure_logging
 from runtime.settings import Settings, load_settings
 from service import commands as commands_for_operators
 from service.errors import StartupError
-from service.exposure import check_exposure
+from service.identity.exposure import check_exposure
 
 # The application takes seconds to import, so only what needs it does: an operator's command answers at once.
 

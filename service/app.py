@@ -13,16 +13,18 @@ from sqlalchemy import Engine
 from starlette.middleware import Middleware
 
 from db.engine import make_engine, read_session
-from db.repositories import events, keys
-from db.views import EventView
+from db.repositories import events
+from db.repositories.access import keys
+from db.views.rows import EventView
 from runtime.nudge import nudge
 from runtime.settings import Settings
-from service import handlers, openapi
-from service.authentication import Authenticator
+from service import openapi
 from service.context import Context
-from service.exposure import is_keyless
-from service.known_parameters import known_parameters
-from service.limits import Buckets
+from service.http import handlers
+from service.http.known_parameters import known_parameters
+from service.http.limits import Buckets
+from service.identity.authentication import Authenticator
+from service.identity.exposure import is_keyless
 from service.metrics import MeasureRequests, Metrics
 from service.middleware.access import LOOPBACK_HOSTS, AccessControl, host_name
 from service.middleware.authenticate import GUESSES, Authenticate, Limits

@@ -13,10 +13,10 @@ from sqlalchemy import Engine
 
 from db.engine import read_session, write_session
 from db.errors import NotFound
-from db.repositories import keys, projects
-from db.transitions.audit import record
-from db.transitions.keys import create_key, revoke_key
-from service.principal import DEFAULT_PROJECT, Scope
+from db.repositories.access import keys, projects
+from db.transitions.access.audit import record
+from db.transitions.access.keys import create_key, revoke_key
+from service.identity.principal import DEFAULT_PROJECT, Scope
 
 
 def add_keys(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:

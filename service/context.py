@@ -10,7 +10,7 @@ from fastapi import Depends, Request
 from sqlalchemy import Engine
 
 from runtime.settings import Settings
-from service.authentication import Authenticator
+from service.identity.authentication import Authenticator
 from service.metrics import Metrics
 from service.middleware.authenticate import Limits
 from service.streams.hub import EventHub

@@ -11,9 +11,9 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import SQLAlchemyError
 from sqlalchemy.pool import QueuePool
 
-from db.counters import BUCKETS_S, Labels
 from db.engine import read_session
-from db.repositories.operations import Operations, picture
+from db.repositories.work.operations import Operations, picture
+from db.tables.counters import BUCKETS_S, Labels
 
 _COUNTERS = (
     ("evaluations", "Evaluations settled, by how they ended.", ("kind", "stage", "verdict")),

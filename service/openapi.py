@@ -11,10 +11,10 @@ from fastapi.encoders import jsonable_encoder
 from fastapi.openapi.utils import get_openapi
 from pydantic import TypeAdapter
 
-from service.authentication import SECURE_COOKIE
 from service.examples import add_examples
+from service.http.problem_details import ProblemDetails
+from service.identity.authentication import SECURE_COOKIE
 from service.middleware.authenticate import OPEN_PATHS
-from service.problem_details import ProblemDetails
 
 COMMITTED = Path(__file__).parent / "openapi.json"
 VERSION = "1.0.0"

@@ -8,12 +8,12 @@ from sqlalchemy.orm import Session
 
 from db.repositories import problems
 from db.transitions.problems import create_problem
-from db.views import ProblemView
+from db.views.rows import ProblemView
 from evaluator.errors import ProblemError
 from evaluator.problem import describe_problem, read_problem
 from evaluator.types import DeviceKind, Problem
-from service.answering import checked_id
 from service.errors import Unprocessable
+from service.http.answering import checked_id
 from service.schemas.requests import ProblemRequest
 
 

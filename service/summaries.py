@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable, Mapping, Sequence
 from statistics import geometric_mean, median
 
-from db.views import LeaderboardEntry
+from db.views.rows import LeaderboardEntry
 from service.schemas.answers import SummaryAnswer
 
 GROUPS = ("everything", "device", "device_name", "language", "proposer", "model", "family", "problem")

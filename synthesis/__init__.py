@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from synthesis.draft import Draft
 from synthesis.errors import SynthesisError, TraceError, Unsupported
-from synthesis.graph import Graph, read_reply
+from synthesis.graph.aten import Graph, read_reply
 from synthesis.strategies import propose
 from synthesis.tuning import vary
 

@@ -14,8 +14,8 @@ from evaluator.errors import ProblemError
 from evaluator.problem import read_problem
 from evaluator.sandbox.pool import ChildPool
 from evaluator.types import DeviceKind
-from synthesis.capture import capture
 from synthesis.errors import TraceError, Unsupported
+from synthesis.graph.capture import capture
 from synthesis.strategies import propose, sequence
 
 

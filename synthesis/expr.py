@@ -10,8 +10,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
-from synthesis.nodes import FLOATS, Node
-from synthesis.sizes import Affine
+from synthesis.graph.nodes import FLOATS, Node
+from synthesis.graph.sizes import Affine
 
 INNER = "j"
 COSTLY = frozenset(

@@ -8,9 +8,9 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from synthesis.errors import Unsupported
-from synthesis.nodes import HEADS, VARYING, Formula, Node, Program
+from synthesis.graph.nodes import HEADS, VARYING, Formula, Node, Program
+from synthesis.graph.sizes import Size
 from synthesis.plan import Planner
-from synthesis.sizes import Size
 
 NICE = {
     "aten.linear.default": "F.linear",

@@ -6,8 +6,8 @@ from collections.abc import Callable, Sequence
 
 from synthesis.errors import Unsupported
 from synthesis.expr import INNER, Expr, Table, kind_of
-from synthesis.nodes import HEADS, Node
-from synthesis.sizes import Affine, Size, product
+from synthesis.graph.nodes import HEADS, Node
+from synthesis.graph.sizes import Affine, Size, product
 
 Index = tuple[Affine, ...]
 

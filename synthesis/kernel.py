@@ -8,8 +8,8 @@ from typing import Any
 
 from synthesis.errors import Unsupported
 from synthesis.expr import INNER, Expr, Table
-from synthesis.nodes import Formula, Node
-from synthesis.sizes import Affine, Size
+from synthesis.graph.nodes import Formula, Node
+from synthesis.graph.sizes import Affine, Size
 
 
 @dataclass(slots=True)

@@ -10,10 +10,10 @@ from dataclasses import dataclass
 
 from synthesis.errors import Unsupported
 from synthesis.expr import INNER, Table
+from synthesis.graph.nodes import FLOATS, HEADS, Node, Program
+from synthesis.graph.sizes import Affine
 from synthesis.index import Cut, Evaluator, Index, Space, linear
 from synthesis.kernel import Kernel, Store, collapse
-from synthesis.nodes import FLOATS, HEADS, Node, Program
-from synthesis.sizes import Affine
 
 MAX_ROUNDS = 60
 LIBRARY = ("library", "item")

@@ -6,15 +6,15 @@ from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from evaluator.types import DeviceKind, Language
-from synthesis.cpp_module import write_module as write_cpp
+from synthesis.cpp.module import write_module as write_cpp
 from synthesis.draft import Draft
 from synthesis.errors import Unsupported
-from synthesis.graph import Graph
+from synthesis.graph.aten import Graph
+from synthesis.graph.program import GIVEN_UP, read_program
 from synthesis.kernel import Kernel
 from synthesis.plan import make_plan
-from synthesis.program import GIVEN_UP, read_program
-from synthesis.triton_module import LONGEST_HELD
-from synthesis.triton_module import write_module as write_triton
+from synthesis.triton.module import LONGEST_HELD
+from synthesis.triton.module import write_module as write_triton
 from synthesis.tuning import Configuration, configure, neighbours, read_tunables, scattered
 
 Write = Callable[[Mapping[str, Graph], frozenset[str]], str]

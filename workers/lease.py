@@ -11,8 +11,8 @@ from sqlalchemy import Engine
 from sqlalchemy.exc import OperationalError
 
 from db.engine import write_session
-from db.transitions.jobs import heartbeat
-from db.views import Job
+from db.transitions.work.jobs import heartbeat
+from db.views.rows import Job
 from runtime.logs import get_logger
 
 log = get_logger(__name__)

@@ -13,13 +13,13 @@ from sqlalchemy.orm import Session
 
 from db.engine import read_session, write_session
 from db.queues import JobKind, Nudge
-from db.repositories.jobs import payload
-from db.transitions import devices
-from db.transitions.jobs import claim
-from db.transitions.settle import fail_job
-from db.transitions.shares import account
-from db.views import Job
-from db.work import WorkItem
+from db.repositories.work.jobs import payload
+from db.transitions.work import devices
+from db.transitions.work.jobs import claim
+from db.transitions.work.settle import fail_job
+from db.transitions.work.shares import account
+from db.views.rows import Job
+from db.views.work import WorkItem
 from evaluator.schema import SchemaError, from_json
 from evaluator.types import Device, DeviceKind, Environment
 from runtime.logs import get_logger

@@ -7,7 +7,7 @@ import threading
 from sqlalchemy.exc import SQLAlchemyError
 
 from db.engine import write_session
-from db.transitions.workers import beat, leave
+from db.transitions.work.workers import beat, leave
 from runtime.logs import get_logger
 from runtime.queues import CPU, CUDA, device_kind
 from workers.context import Context

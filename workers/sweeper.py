@@ -10,8 +10,8 @@ from datetime import UTC, datetime, timedelta
 from sqlalchemy.exc import OperationalError
 
 from db.engine import write_session
-from db.transitions.jobs import sweep
-from db.transitions.retention import drop_samples, gather_statistics
+from db.transitions.work.jobs import sweep
+from db.transitions.work.retention import drop_samples, gather_statistics
 from runtime.logs import configure_logging, get_logger
 from runtime.settings import settings
 from workers.context import Context

@@ -18,7 +18,7 @@ import time
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 
-from db.work import Delivery, WebhookWork
+from db.views.work import Delivery, WebhookWork
 from runtime.addresses import Target, is_listed, is_public, read_url
 from workers.errors import Refused
 

@@ -17,7 +17,7 @@ from pathlib import Path
 
 from evaluator.types import Candidate, DeviceKind, Language
 from evolution.tunables import Scalar, apply_configuration, family_of, read_tunables
-from synthesis.graph import Graph
+from synthesis.graph.aten import Graph
 from synthesis.strategies import sequence
 
 MOST_CONFIGURATIONS = 24

@@ -28,7 +28,7 @@ from bench.seed.plan import SCALES, RunPlan, Scale, plan
 from bench.seed.rows import AGE_DAYS, CANDIDATE, DAY_MS, MILESTONE, RUN, SAMPLE, TEXT, World, stamp
 from bench.seed.sources import EXPRESSIONS, reference
 from db.engine import make_engine, migrate, read_session
-from db.tables import RunRow
+from db.tables.core import RunRow
 from evaluator.schema import to_json
 from evaluator.screening.family import family_of
 from evaluator.types import Problem, Workload

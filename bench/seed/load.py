@@ -14,7 +14,7 @@ from typing import Any
 import psycopg
 from sqlalchemy import Column, Engine, Table
 
-from db.base import Base
+from db.tables.base import Base
 
 Row = Sequence[Any]
 

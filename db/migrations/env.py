@@ -4,12 +4,7 @@ from __future__ import annotations
 
 from alembic import context
 
-import db.counters
-import db.history
-import db.hooks
-import db.tables
-import db.texts  # noqa: F401
-from db.base import Base
+from db.tables.base import Base
 
 connection = context.config.attributes["connection"]
 context.configure(

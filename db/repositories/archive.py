@@ -6,8 +6,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.repositories.candidates import LISTED, view
-from db.tables import CandidateRow
-from db.views import CandidateView
+from db.tables.core import CandidateRow
+from db.views.rows import CandidateView
 
 MOST_ELITES = 200
 

@@ -10,9 +10,9 @@ from sqlalchemy.orm import Session
 
 from db.packing import load_baseline
 from db.repositories import memory
-from db.tables import AdmissionRow, BaselineRow, CandidateRow, EvaluationRow, ProblemRow, ProposalRow, RunRow
-from db.texts import load_text
-from db.work import Approach, Lesson, ParentView, ProposeWork
+from db.tables.core import AdmissionRow, BaselineRow, CandidateRow, EvaluationRow, ProblemRow, ProposalRow, RunRow
+from db.tables.texts import load_text
+from db.views.work import Approach, Lesson, ParentView, ProposeWork
 from evaluator.schema import from_json
 from evaluator.types import Admission, DeviceKind, Evaluation, Language, Problem, Ratio, Stage, Verdict
 from evolution.arms import is_free

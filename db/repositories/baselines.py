@@ -6,7 +6,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.packing import load_baseline
-from db.tables import BaselineRow
+from db.tables.core import BaselineRow
 from evaluator.types import BaselineReport, DeviceKind
 
 

@@ -11,8 +11,8 @@ from sqlalchemy.orm import Session
 
 from db.clock import iso
 from db.errors import NotFound
-from db.tables import CandidateRow
-from db.views import CandidateView
+from db.tables.core import CandidateRow
+from db.views.rows import CandidateView
 from db.visible import candidate_visible
 from evaluator.types import Candidate, Interval, Language, Ratio, Stage, Verdict
 

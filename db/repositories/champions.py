@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from db.tables import ChampionRow
+from db.tables.core import ChampionRow
 from evaluator.types import DeviceKind
 
 

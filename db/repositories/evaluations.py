@@ -8,8 +8,8 @@ from sqlalchemy.orm import Session, defer
 from db.clock import iso
 from db.errors import NotFound
 from db.packing import load_evaluations, unpack
-from db.tables import CandidateRow, EvaluationRow, RunRow, SampleRow
-from db.views import EvaluationRecord, EvaluationView, Samples
+from db.tables.core import CandidateRow, EvaluationRow, RunRow, SampleRow
+from db.views.rows import EvaluationRecord, EvaluationView, Samples
 from db.visible import candidate_visible
 from evaluator.types import DeviceKind, Evaluation, Stage, Verdict
 

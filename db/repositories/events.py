@@ -8,8 +8,8 @@ from sqlalchemy import and_, or_, select
 from sqlalchemy.orm import Session
 
 from db.clock import iso
-from db.tables import EventRow, RunRow
-from db.views import EventView
+from db.tables.core import EventRow, RunRow
+from db.views.rows import EventView
 
 _AT_ONCE = 300
 

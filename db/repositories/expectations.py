@@ -9,8 +9,8 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.repositories.runs import wall_s
-from db.tables import RunRow
-from db.views import Expectation
+from db.tables.core import RunRow
+from db.views.rows import Expectation
 from evaluator.types import DeviceKind
 
 LOOKED_AT = 200

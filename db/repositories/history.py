@@ -8,9 +8,9 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.clock import iso
-from db.history import MilestoneRow, TallyRow
-from db.tables import ArmStat, ChampionRow
-from db.views import ArmView, ChampionView, Milestone, Tally
+from db.tables.core import ArmStat, ChampionRow
+from db.tables.history import MilestoneRow, TallyRow
+from db.views.rows import ArmView, ChampionView, Milestone, Tally
 from evaluator.schema import from_json
 from evaluator.types import Interval, Ratio, Stage, Verdict
 

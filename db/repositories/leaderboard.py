@@ -10,8 +10,8 @@ from sqlalchemy import Select, and_, func, or_, select
 from sqlalchemy.orm import Session
 
 from db.clock import iso
-from db.tables import CandidateRow, ChampionRow, ProblemRow
-from db.views import LeaderboardEntry
+from db.tables.core import CandidateRow, ChampionRow, ProblemRow
+from db.views.rows import LeaderboardEntry
 from db.visible import problem_visible
 from evaluator.schema import from_json
 from evaluator.screening.family import Family

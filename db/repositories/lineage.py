@@ -8,8 +8,8 @@ from sqlalchemy import Row, select
 from sqlalchemy.orm import Session
 
 from db.repositories.candidates import LISTED, view
-from db.tables import CandidateRow
-from db.views import CandidateView
+from db.tables.core import CandidateRow
+from db.views.rows import CandidateView
 
 MOST_GENERATIONS = 60
 MOST_NODES = 400

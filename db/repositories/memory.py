@@ -5,9 +5,9 @@ from __future__ import annotations
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from db.lesson_tables import LessonRow
-from db.tables import BaselineRow, CandidateRow, ChampionRow, ProblemRow, RunRow
-from db.work import Precedent, Remembered
+from db.tables.core import BaselineRow, CandidateRow, ChampionRow, ProblemRow, RunRow
+from db.tables.lessons import LessonRow
+from db.views.work import Precedent, Remembered
 from evaluator.schema import from_json
 from evaluator.types import Language
 from evolution.fingerprint import fingerprint, likeness

@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 
 from db.clock import iso
 from db.errors import NotFound
-from db.tables import AdmissionRow, ProblemRow
-from db.views import ProblemView
+from db.tables.core import AdmissionRow, ProblemRow
+from db.views.rows import ProblemView
 from evaluator.schema import from_json
 from evaluator.screening.family import Family
 from evaluator.types import Admission, DeviceKind, Problem, WorkloadFacts

@@ -7,8 +7,8 @@ from sqlalchemy.orm import Session, defer
 
 from db.clock import iso
 from db.errors import NotFound
-from db.tables import CandidateRow, ProposalRow, RunRow
-from db.texts import load_text
+from db.tables.core import CandidateRow, ProposalRow, RunRow
+from db.tables.texts import load_text
 from evolution.types import Arm, Operator, Proposal, ProposalOutcome
 
 

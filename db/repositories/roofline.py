@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy.orm import Session
 
 from db.bounded import Bounded
-from db.tables import AdmissionRow, ChampionRow, EvaluationRow, ProblemRow, RunRow
+from db.tables.core import AdmissionRow, ChampionRow, EvaluationRow, ProblemRow, RunRow
 from evaluator.schema import from_json
 from evaluator.types import Admission, Evaluation, Problem
 from evolution.roofline import attained

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 
 from db.clock import iso, now
 from db.errors import NotFound
-from db.tables import ProblemRow, RunRow
+from db.tables.core import ProblemRow, RunRow
 from evaluator.schema import from_json
 from evaluator.types import DeviceKind
 from evolution.types import Budget, EndReason, Run, RunConfig, RunKind, RunStatus, Spend

@@ -14,7 +14,7 @@ from db.clock import now
 from db.packing import load_baseline
 from db.repositories import champions, roofline, runs
 from db.repositories.shares import shares
-from db.tables import ArmStat, BaselineRow, CandidateRow, EvaluationRow, ProposalRow, RunRow
+from db.tables.core import ArmStat, BaselineRow, CandidateRow, EvaluationRow, ProposalRow, RunRow
 from evaluator.schema import from_json
 from evaluator.types import DeviceKind, Language, Verdict
 from evolution.search import MOST_FAMILIES

@@ -9,8 +9,8 @@ from sqlalchemy.orm import Session
 
 from db.bounded import Bounded
 from db.packing import load_baseline
-from db.ratio_tables import WorkloadRatioRow
-from db.tables import BaselineRow, CandidateRow, ProblemRow, RunRow
+from db.tables.core import BaselineRow, CandidateRow, ProblemRow, RunRow
+from db.tables.ratios import WorkloadRatioRow
 from evaluator.schema import from_json
 from evaluator.types import BaselineReport, DeviceKind, Problem
 from evolution.state import Rated, Share

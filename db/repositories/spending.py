@@ -5,8 +5,8 @@ from __future__ import annotations
 from sqlalchemy import func, select
 from sqlalchemy.orm import Session
 
-from db.tables import ArmStat, RunRow
-from db.views import SpendRow
+from db.tables.core import ArmStat, RunRow
+from db.views.rows import SpendRow
 
 MOST = 1000
 

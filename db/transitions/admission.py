@@ -6,15 +6,15 @@ from sqlalchemy.orm import Session
 
 from db.clock import now
 from db.packing import store_baseline
-from db.queue_tables import JobRow
 from db.queues import Nudge
-from db.tables import AdmissionRow, BaselineRow, RunRow
+from db.tables.core import AdmissionRow, BaselineRow, RunRow
+from db.tables.queue import JobRow
+from db.transitions.access.projects import charge
 from db.transitions.begin import seek_baseline, start
 from db.transitions.events import emit
-from db.transitions.locks import lock_problem, lock_runs, take
-from db.transitions.orders import end_run, finish_job, held_s, retry_job
-from db.transitions.projects import charge
-from db.views import Job
+from db.transitions.work.locks import lock_problem, lock_runs, take
+from db.transitions.work.orders import end_run, finish_job, held_s, retry_job
+from db.views.rows import Job
 from evaluator.schema import to_json
 from evaluator.types import Admission, BaselineReport, Verdict
 from evolution.types import EndReason, RunStatus

@@ -11,13 +11,13 @@ from sqlalchemy.orm import Session
 from db.clock import one_moment
 from db.queues import JobKind, Nudge
 from db.repositories import search
-from db.tables import CandidateRow, RunRow
+from db.tables.core import CandidateRow, RunRow
 from db.transitions.events import emit
 from db.transitions.judging import order_confirm
-from db.transitions.locks import lock_run, take
-from db.transitions.orders import end_run, finish_job, order_job
 from db.transitions.proposing import open_proposal
-from db.views import Job
+from db.transitions.work.locks import lock_run, take
+from db.transitions.work.orders import end_run, finish_job, order_job
+from db.views.rows import Job
 from evaluator.types import DeviceKind, content_hash
 from evolution.decisions import describe, named
 from evolution.search import decide

@@ -10,12 +10,12 @@ from sqlalchemy.orm import Session
 
 from db.clock import now
 from db.ids import new_id
-from db.queue_tables import DeviceRow
 from db.queues import JobKind, Nudge
 from db.repositories import champions
-from db.tables import AdmissionRow, BaselineRow, EvaluationRow, RunRow
+from db.tables.core import AdmissionRow, BaselineRow, EvaluationRow, RunRow
+from db.tables.queue import DeviceRow
 from db.transitions.events import emit
-from db.transitions.orders import order_advance, order_job
+from db.transitions.work.orders import order_advance, order_job
 from evaluator.schema import from_json
 from evaluator.types import SCHEMA_VERSION, DeviceKind
 from evolution.types import Budget, RunKind, RunStatus

@@ -8,7 +8,7 @@ from sqlalchemy import update
 from sqlalchemy.orm import Session
 
 from db.clock import now
-from db.tables import EventRow, RunRow
+from db.tables.core import EventRow, RunRow
 
 
 def emit(s: Session, run_id: str, kind: str, /, **data: Any) -> int:

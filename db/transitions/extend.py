@@ -12,12 +12,12 @@ from db.clock import now
 from db.errors import Conflict
 from db.queues import JobKind, Nudge
 from db.repositories import champions, runs
-from db.tables import ArmStat, CandidateRow, EvaluationRow, RunRow
+from db.tables.core import ArmStat, CandidateRow, EvaluationRow, RunRow
+from db.transitions.access.projects import check_quota
 from db.transitions.events import emit
 from db.transitions.judging import add_evaluation
-from db.transitions.locks import lock_run
-from db.transitions.orders import order_advance, order_job
-from db.transitions.projects import check_quota
+from db.transitions.work.locks import lock_run
+from db.transitions.work.orders import order_advance, order_job
 from evaluator.schema import from_json, to_json
 from evaluator.types import DeviceKind
 from evolution.types import Budget, EndReason, Run, RunConfig, RunKind, RunStatus

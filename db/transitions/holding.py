@@ -6,11 +6,11 @@ from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
 from db.clock import now
-from db.tables import ArmStat, ProposalRow, RunRow
-from db.transitions.locks import lock_run, take
-from db.transitions.projects import usd_left_of
-from db.views import Job
-from db.work import Call
+from db.tables.core import ArmStat, ProposalRow, RunRow
+from db.transitions.access.projects import usd_left_of
+from db.transitions.work.locks import lock_run, take
+from db.views.rows import Job
+from db.views.work import Call
 from evaluator.schema import from_json
 from evolution.types import Budget, RunStatus
 

@@ -9,10 +9,10 @@ from db.clock import now
 from db.errors import Conflict, NotFound
 from db.queues import Nudge
 from db.repositories import proposals, runs
-from db.tables import CandidateRow, RunRow
-from db.transitions.locks import lock_run
+from db.tables.core import CandidateRow, RunRow
 from db.transitions.proposing import open_proposal, store_proposal
-from db.work import ProposalResult
+from db.transitions.work.locks import lock_run
+from db.views.work import ProposalResult
 from evaluator.schema import from_json
 from evaluator.types import Candidate
 from evolution.arms import EXTERNAL

@@ -10,20 +10,20 @@ from sqlalchemy.orm import Session
 from db.clock import now
 from db.ids import new_id
 from db.packing import clean, store_evaluation
-from db.queue_tables import JobRow
 from db.queues import JobKind, Nudge
 from db.repositories import champions
-from db.tables import CandidateRow, ChampionRow, EvaluationRow, RunRow
+from db.tables.core import CandidateRow, ChampionRow, EvaluationRow, RunRow
+from db.tables.queue import JobRow
+from db.transitions.access.projects import charge
 from db.transitions.admission import ATTEMPTS
-from db.transitions.archive import IMPROVEMENT, refresh_best, refresh_elite
-from db.transitions.arms import stat_of
 from db.transitions.events import emit
-from db.transitions.history import count_evaluation, note_best, note_champion, note_use
-from db.transitions.locks import lock_problem, lock_run, take
-from db.transitions.orders import end_run, finish_job, order_advance, order_job, retry_job
-from db.transitions.projects import charge
-from db.transitions.ratios import drop_ratios, keep_ratios
-from db.views import Job
+from db.transitions.records.archive import IMPROVEMENT, refresh_best, refresh_elite
+from db.transitions.records.arms import stat_of
+from db.transitions.records.history import count_evaluation, note_best, note_champion, note_use
+from db.transitions.records.ratios import drop_ratios, keep_ratios
+from db.transitions.work.locks import lock_problem, lock_run, take
+from db.transitions.work.orders import end_run, finish_job, order_advance, order_job, retry_job
+from db.views.rows import Job
 from evaluator.schema import to_json
 from evaluator.types import SCHEMA_VERSION, DeviceKind, Evaluation, Verdict
 from evolution.bandit import confirmed_reward, judged_reward

@@ -5,11 +5,11 @@ from __future__ import annotations
 from sqlalchemy.orm import Session
 
 from db.clock import now
-from db.queue_tables import JobRow
 from db.queues import JobKind
 from db.repositories import runs
-from db.tables import EvaluationRow, RunRow
-from db.transitions.orders import finish_job
+from db.tables.core import EvaluationRow, RunRow
+from db.tables.queue import JobRow
+from db.transitions.work.orders import finish_job
 from evaluator.schema import from_json
 from evolution.types import Budget
 

@@ -9,9 +9,9 @@ from db.clock import now
 from db.errors import Conflict, NotFound
 from db.ids import new_id
 from db.repositories import problems
-from db.tables import ProblemRow, Project, RunRow
-from db.transitions.locks import lock_problem
-from db.views import ProblemView
+from db.tables.core import ProblemRow, Project, RunRow
+from db.transitions.work.locks import lock_problem
+from db.views.rows import ProblemView
 from evaluator.schema import to_json
 from evaluator.screening.family import family_of
 from evaluator.types import SCHEMA_VERSION, Problem

@@ -5,23 +5,23 @@ from __future__ import annotations
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from db import counters
 from db.clock import now
 from db.ids import new_id
 from db.packing import clean
-from db.queue_tables import JobRow
 from db.queues import JobKind, Nudge
-from db.tables import CandidateRow, EvaluationRow, ProposalRow, RunRow
-from db.texts import keep_text
-from db.transitions.arms import arm_stat, stat_of
+from db.tables import counters
+from db.tables.core import CandidateRow, EvaluationRow, ProposalRow, RunRow
+from db.tables.queue import JobRow
+from db.tables.texts import keep_text
+from db.transitions.access.projects import charge
 from db.transitions.events import emit
 from db.transitions.holding import release
 from db.transitions.judging import add_evaluation, retry_internal, store_verdict
-from db.transitions.locks import lock_run, take
-from db.transitions.orders import finish_job, order_advance, order_job, retry_job
-from db.transitions.projects import charge
-from db.views import Job
-from db.work import ProposalResult
+from db.transitions.records.arms import arm_stat, stat_of
+from db.transitions.work.locks import lock_run, take
+from db.transitions.work.orders import finish_job, order_advance, order_job, retry_job
+from db.views.rows import Job
+from db.views.work import ProposalResult
 from evaluator.schema import to_json
 from evaluator.types import BuildReport, Candidate, DeviceKind, Verdict
 from evolution.niche import niche_of

@@ -8,16 +8,16 @@ from sqlalchemy.orm import Session
 from db.clock import now
 from db.errors import Conflict
 from db.ids import new_id
-from db.queue_tables import JobRow
 from db.queues import Nudge
 from db.repositories import runs
-from db.tables import RunRow
+from db.tables.core import RunRow
+from db.tables.queue import JobRow
+from db.transitions.access.projects import check_quota, check_spending
 from db.transitions.begin import seek_admission
 from db.transitions.events import emit
-from db.transitions.locks import lock_problem, lock_run
-from db.transitions.orders import end_run, order_advance
-from db.transitions.projects import check_quota, check_spending
 from db.transitions.seeds import check_seeds
+from db.transitions.work.locks import lock_problem, lock_run
+from db.transitions.work.orders import end_run, order_advance
 from evaluator.schema import to_json
 from evaluator.types import DeviceKind
 from evolution.types import Budget, EndReason, Run, RunConfig, RunStatus

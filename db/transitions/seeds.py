@@ -8,7 +8,7 @@ from sqlalchemy import select
 from sqlalchemy.orm import Session
 
 from db.errors import Conflict, NotFound
-from db.tables import CandidateRow, RunRow
+from db.tables.core import CandidateRow, RunRow
 from evaluator.types import Verdict
 
 MOST_INHERITED = 16

@@ -12,14 +12,14 @@ from db.clock import now
 from db.ids import new_id
 from db.queues import Nudge
 from db.repositories import evaluations
-from db.tables import EvaluationRow, RunRow
+from db.tables.core import EvaluationRow, RunRow
+from db.transitions.access.projects import check_quota
 from db.transitions.begin import seek_admission
 from db.transitions.events import emit
-from db.transitions.locks import lock_problem
-from db.transitions.projects import check_quota
 from db.transitions.proposing import open_proposal, store_proposal
-from db.views import EvaluationRecord
-from db.work import ProposalResult
+from db.transitions.work.locks import lock_problem
+from db.views.rows import EvaluationRecord
+from db.views.work import ProposalResult
 from evaluator.schema import to_json
 from evaluator.types import Candidate, DeviceKind
 from evolution.arms import EXTERNAL

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
-from evaluator.child.cuda.cubin import resource_usage
+from evaluator.child.gpu.cubin import resource_usage
 from evaluator.child.loading import execute
 from evaluator.child.protocol.framing import Operation
 

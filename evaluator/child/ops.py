@@ -7,14 +7,14 @@ from typing import Any
 
 from evaluator.child import build_ops
 from evaluator.child.cpu_ops import CpuRounds
-from evaluator.child.cuda.ops import CudaRounds
+from evaluator.child.gpu.ops import CudaRounds
 from evaluator.child.profile_ops import Profiler
 from evaluator.child.protocol import job_files
 from evaluator.child.protocol.framing import Operation
 from evaluator.child.reference.observe import Observer
 from evaluator.child.reference.ties import Picker
 from evaluator.child.session import Session
-from evaluator.child.triton import offline
+from evaluator.child.triton_build import offline
 
 _session = Session()  # of this child: it is forked or spawned with nothing in it, and serves one module
 

@@ -39,7 +39,7 @@ from evaluator.child.results import (
     twinned,
     unlike_memory,
 )
-from evaluator.child.triton import cache
+from evaluator.child.triton_build import cache
 
 _MAX_LEAVES = 256
 _MAX_TEXT, _MAX_BITS = 1000, 1024  # of a string or a number that a call returns in place of a tensor
@@ -48,7 +48,7 @@ _KEPT_SHARE = 1 / 64  # of the device's memory that a child may keep for itself;
 _BUILT_BYTES = 2 << 20
 _NATIVE_SUFFIXES = (".so", ".cubin")
 _TRITON_SUFFIXES = (".cubin", ".json", ".so")
-_DEVICES = {"cpu": ("evaluator.child.cpu_device", "CpuDevice"), "cuda": ("evaluator.child.cuda.device", "CudaDevice")}
+_DEVICES = {"cpu": ("evaluator.child.cpu_device", "CpuDevice"), "cuda": ("evaluator.child.gpu.device", "CudaDevice")}
 
 
 class Unusable(Exception):

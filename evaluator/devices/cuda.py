@@ -25,8 +25,8 @@ import torch
 
 from evaluator.cage.policy import CagePolicy
 from evaluator.child import warpwright_native
-from evaluator.child.cuda import chain
-from evaluator.child.cuda.device import reserved_bytes
+from evaluator.child.gpu import chain
+from evaluator.child.gpu.device import reserved_bytes
 from evaluator.child.protocol import cuda_driver
 from evaluator.child.protocol.chain import Link
 from evaluator.child.protocol.cuda_driver import Driver, DriverError
@@ -54,8 +54,8 @@ from evaluator.types import Clock, Device, DeviceKind, Environment
 
 _RELEASE_S = 20.0
 _PROBE_ELEMENTS = 1 << 20
-_TRITON = ("evaluator.child.triton.warm",) if importlib.util.find_spec("triton") else ()
-_PRELOAD = ("torch", "evaluator.child.ops", "evaluator.child.cuda.device", *_TRITON)
+_TRITON = ("evaluator.child.triton_build.warm",) if importlib.util.find_spec("triton") else ()
+_PRELOAD = ("torch", "evaluator.child.ops", "evaluator.child.gpu.device", *_TRITON)
 _FREE_SHARE = 1 / 4  # of the GPU's memory; where less is free, the judge keeps nothing that torch has freed
 _HOARD_SHARE = 1 / 8  # of the GPU's memory that the judge keeps of what torch has freed; children need the rest
 

@@ -1,7 +1,7 @@
 """What timed calls of one Workload are given: contents that nobody has seen, as its recipe makes them.
 
 Floating tensors are mixed from a few draws of the recipe, at the speed of a few copies, and keep what all draws have in
-common (`evaluator.inputs.structure`). Integers and masks mean something that nobody knows here (bounds, labels, lengths): each
+common (`inputs.structure`). Integers and masks mean something that nobody knows here (bounds, labels, lengths): each
 call has those of a draw of its own, as far as drawing takes no longer than a moment a round. Where the reference does
 not take mixtures (of matrices that must have an inverse, say), everything is drawn.
 """

@@ -14,13 +14,13 @@ from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
 from db.tokens import prefix_of
-from service.addresses import Network, address_of, block_of, is_forwarded
-from service.authentication import Authenticator
 from service.errors import ServiceError, Unauthorized
-from service.handlers import refusal
-from service.limits import Buckets
+from service.http.addresses import Network, address_of, block_of, is_forwarded
+from service.http.handlers import refusal
+from service.http.limits import Buckets
+from service.identity.authentication import Authenticator
+from service.identity.principal import LOCAL, VIEWER, Principal
 from service.pages.rendering import wants_page
-from service.principal import LOCAL, VIEWER, Principal
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/login"})
 OPEN_PREFIX = "/static/"

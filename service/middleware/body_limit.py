@@ -7,7 +7,7 @@ import asyncio
 from starlette.datastructures import Headers
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
-from service import problem_details
+from service.http import problem_details
 
 # The rest of the body is not read, so the connection cannot be used again.
 CLOSE = {"Connection": "close"}

@@ -6,7 +6,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from db import origin
 from runtime.logs import get_logger
-from service import problem_details
+from service.http import problem_details
 
 log = get_logger(__name__)
 

@@ -10,9 +10,9 @@ from starlette.requests import Request
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.errors import Forbidden
-from service.handlers import refusal
+from service.http.handlers import refusal
+from service.identity.principal import Principal
 from service.middleware.access import SAFE_METHODS
-from service.principal import Principal
 
 FORM = "application/x-www-form-urlencoded"
 

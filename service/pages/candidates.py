@@ -11,18 +11,18 @@ from starlette.responses import Response
 
 from db.engine import read_session
 from db.repositories import candidates, evaluations, history, lineage, problems, proposals, runs
-from db.views import CandidateView, ChampionView
+from db.views.rows import CandidateView, ChampionView
 from evaluator.schema import to_json
 from evaluator.types import Evaluation
-from service.answering import CandidateId, checked_id, refusals
 from service.context import Ctx
 from service.errors import NotFound
+from service.http.answering import CandidateId, checked_id, refusals
+from service.identity.principal import Principal, Reads
+from service.pages.charts.times import rooflines, strips, workload_times
 from service.pages.diffs import diff
 from service.pages.gates import report
 from service.pages.highlighting import highlight
 from service.pages.rendering import page
-from service.pages.times_chart import rooflines, strips, workload_times
-from service.principal import Principal, Reads
 from service.routers.downloads import collect, send, speaking
 
 router = APIRouter()

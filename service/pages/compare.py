@@ -11,14 +11,14 @@ from starlette.responses import Response
 
 from db.engine import read_session
 from db.repositories import candidates, evaluations, history, problems, runs
-from db.views import CandidateView, ChampionView
+from db.views.rows import CandidateView, ChampionView
 from evaluator.types import Evaluation, Measurement, Ratio
 from evolution.types import Run
-from service.answering import checked_id, refusals
 from service.context import Ctx
+from service.http.answering import checked_id, refusals
+from service.identity.principal import Reads
 from service.pages.diffs import diff
 from service.pages.rendering import page
-from service.principal import Reads
 from service.routers.downloads import speaking
 
 router = APIRouter()

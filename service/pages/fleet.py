@@ -11,11 +11,11 @@ from fastapi import APIRouter
 from starlette.responses import Response
 
 from db.engine import read_session
-from db.repositories import devices, fleet, queue
-from db.views import DeviceHour, DeviceView
+from db.repositories.work import devices, fleet, queue
+from db.views.rows import DeviceHour, DeviceView
 from service.context import Ctx
+from service.identity.principal import Reads
 from service.pages.rendering import page
-from service.principal import Reads
 
 router = APIRouter()
 

@@ -11,7 +11,7 @@ from pydantic import ValidationError
 
 from evaluator.types import Problem, Workload
 from service.errors import Unprocessable
-from service.problem_details import field_errors
+from service.http.problem_details import field_errors
 from service.schemas.requests import ExtendRequest, ProblemRequest, RunRequest
 
 Line = Annotated[str, Form(max_length=200)]

@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from db.views import EvaluationView
+from db.views.rows import EvaluationView
 from evaluator.types import Evaluation, Stage, Verdict
 
 

@@ -13,14 +13,14 @@ from starlette.responses import Response
 from db.engine import read_session
 from db.repositories import leaderboard, runs
 from db.repositories.leaderboard import Filter, Sort
-from db.views import LeaderboardEntry
+from db.views.rows import LeaderboardEntry
 from evaluator.screening.family import Family
 from evaluator.types import Language
 from service.context import Ctx
+from service.exports.spreadsheets import MOST_ROWS, leaderboard_csv
+from service.http.paging import Cursor, decode_cursor, encode_cursor
+from service.identity.principal import Reads
 from service.pages.rendering import page
-from service.paging import Cursor, decode_cursor, encode_cursor
-from service.principal import Reads
-from service.spreadsheets import MOST_ROWS, leaderboard_csv
 from service.summaries import summed_up
 
 router = APIRouter()

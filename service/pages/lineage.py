@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from sqlalchemy.orm import Session
 
 from db.repositories import archive, candidates, lineage
-from db.views import CandidateView
+from db.views.rows import CandidateView
 from evolution.types import Run
 
 ROOTS_OF = 40

@@ -8,13 +8,13 @@ from urllib.parse import urlsplit
 from fastapi import APIRouter, Form, Query, Request
 from starlette.responses import RedirectResponse, Response
 
-from service.addresses import block_of
-from service.authentication import COOKIE, SECURE_COOKIE
 from service.context import Ctx
 from service.errors import Forbidden, TooManyRequests, Unauthorized
+from service.http.addresses import block_of
+from service.identity.authentication import COOKIE, SECURE_COOKIE
+from service.identity.principal import Reads
 from service.middleware.authenticate import guard_guesses, note_guess
 from service.pages.rendering import page
-from service.principal import Reads
 
 router = APIRouter()
 

@@ -8,11 +8,11 @@ from starlette.responses import Response
 from db.engine import read_session
 from db.repositories import baselines, history, leaderboard, problems, runs
 from evaluator.types import BaselineReport, BaselineTime, DeviceKind
-from service.answering import ProblemId, refusals
 from service.context import Ctx
+from service.http.answering import ProblemId, refusals
+from service.identity.principal import Reads
 from service.pages.highlighting import highlight
 from service.pages.rendering import page
-from service.principal import Reads
 
 router = APIRouter()
 

@@ -10,9 +10,10 @@ from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
-from service.pages import charts, formatting
+from service.identity.principal import VIEWER, Principal
+from service.pages import formatting
+from service.pages.charts import lines
 from service.pages.static import asset
-from service.principal import VIEWER, Principal
 
 _PROGRAMS = ("/api/", "/healthz", "/readyz", "/metrics", "/static/")
 
@@ -38,8 +39,8 @@ _templates.filters.update(
 _templates.globals.update(
     asset=asset,
     plural=formatting.plural,
-    interval_bar=charts.interval_bar,
-    sparkline=charts.sparkline,
+    interval_bar=lines.interval_bar,
+    sparkline=lines.sparkline,
     navigation=NAVIGATION,
     seconds=formatting.duration_s,
     usd=formatting.usd,

@@ -9,21 +9,22 @@ from sqlalchemy.orm import Session
 from starlette.responses import RedirectResponse, Response
 
 from db.engine import read_session
-from db.repositories import archive, candidates, history, memory, problems, queue, runs
-from db.views import ChampionView, Milestone, ProblemView
+from db.repositories import archive, candidates, history, memory, problems, runs
+from db.repositories.work import queue
+from db.views.rows import ChampionView, Milestone, ProblemView
 from evaluator.types import Verdict
 from evolution.types import EndReason, Run, RunStatus
-from service.answering import RunId, answer, refusals
 from service.context import Ctx
+from service.http.answering import RunId, answer, refusals
+from service.http.paging import Cursor, decode_cursor, encode_cursor
+from service.identity.principal import Principal, Reads, Submits
 from service.pages import lineage
-from service.pages.archive_map import archive_map
-from service.pages.charts import staircase, value_range
+from service.pages.charts.archive_map import archive_map
+from service.pages.charts.funnel import funnel
+from service.pages.charts.gauges import gauges
+from service.pages.charts.lines import staircase, value_range
 from service.pages.forms import extend_request
-from service.pages.funnel import funnel
-from service.pages.gauges import gauges
 from service.pages.rendering import page
-from service.paging import Cursor, decode_cursor, encode_cursor
-from service.principal import Principal, Reads, Submits
 from service.routers import runs as run_routes
 from service.routers import steering
 

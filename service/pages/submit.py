@@ -9,16 +9,17 @@ from fastapi import APIRouter, Depends, Query, Request
 from starlette.responses import RedirectResponse, Response
 
 from db.engine import read_session
-from db.repositories import devices, expectations, problems
-from db.views import Expectation
+from db.repositories import expectations, problems
+from db.repositories.work import devices
+from db.views.rows import Expectation
 from evaluator.types import DeviceKind, Domain, Problem
-from service.answering import checked_id, refusals
 from service.context import Context, Ctx
 from service.errors import ServiceError, Unprocessable
+from service.http.answering import checked_id, refusals
+from service.identity.principal import Principal, Submits
 from service.pages import forms
 from service.pages.forms import RunForm
 from service.pages.rendering import page
-from service.principal import Principal, Submits
 from service.reading import read_request
 from service.routers import runs as run_routes
 

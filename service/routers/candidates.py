@@ -9,13 +9,13 @@ from starlette.responses import Response
 
 from db.engine import read_session
 from db.repositories import candidates, runs
-from db.views import CandidateView
+from db.views.rows import CandidateView
 from evaluator.types import Language, Verdict
-from service.answering import CandidateId, RunId, answer, errors, refusals
-from service.caching import not_modified
 from service.context import Ctx
-from service.paging import Cursor, Limit, decode_cursor, encode_cursor
-from service.principal import Reads
+from service.http.answering import CandidateId, RunId, answer, errors, refusals
+from service.http.caching import not_modified
+from service.http.paging import Cursor, Limit, decode_cursor, encode_cursor
+from service.identity.principal import Reads
 from service.schemas.answers import CandidatePage
 
 router = APIRouter(tags=["candidates"])

@@ -18,11 +18,11 @@ from db.engine import read_session
 from db.recording import export_run
 from db.repositories import candidates, evaluations, leaderboard, problems, runs
 from evaluator.types import DeviceKind, Evaluation, Stage, Verdict
-from service.answering import ProblemId, RunId, errors, refusals
 from service.context import Ctx
 from service.errors import Conflict, NotFound, TooManyRequests
 from service.exports.python_file import Export, build, file_name
-from service.principal import Principal, Reads
+from service.http.answering import ProblemId, RunId, errors, refusals
+from service.identity.principal import Principal, Reads
 
 router = APIRouter(tags=["downloads"])
 

@@ -11,13 +11,13 @@ from starlette.responses import Response
 from db.engine import read_session
 from db.repositories import candidates, evaluations, runs
 from db.transitions.submit import submit_candidate
-from db.views import EvaluationRecord
+from db.views.rows import EvaluationRecord
 from evaluator.types import Verdict
-from service.answering import CandidateId, EvaluationId, RunId, answer, errors, refusals, write_errors
 from service.context import Ctx
-from service.idempotency import Done, IdempotencyKey, perform
-from service.paging import Cursor, Limit, decode_cursor, encode_cursor
-from service.principal import Reads, Submits
+from service.http.answering import CandidateId, EvaluationId, RunId, answer, errors, refusals, write_errors
+from service.http.idempotency import Done, IdempotencyKey, perform
+from service.http.paging import Cursor, Limit, decode_cursor, encode_cursor
+from service.identity.principal import Reads, Submits
 from service.reading import ChosenProblem
 from service.schemas.answers import EvaluationPage, SamplesPage
 from service.schemas.requests import EvaluationRequest

@@ -13,11 +13,11 @@ from starlette.responses import Response
 from db.engine import read_session
 from db.repositories import events, runs
 from evolution.types import Run
-from service.answering import RunId, answer, errors, refusals
 from service.context import Context, Ctx
 from service.errors import BadRequest
-from service.paging import Limit
-from service.principal import Principal, Reads
+from service.http.answering import RunId, answer, errors, refusals
+from service.http.paging import Limit
+from service.identity.principal import Principal, Reads
 from service.schemas.answers import EventPage
 from service.streams.follow import follow
 

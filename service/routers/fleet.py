@@ -8,10 +8,11 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from db.engine import read_session
-from db.repositories import devices, fleet, queue, spending
-from service.answering import answer, errors
+from db.repositories import spending
+from db.repositories.work import devices, fleet, queue
 from service.context import Ctx
-from service.principal import Reads
+from service.http.answering import answer, errors
+from service.identity.principal import Reads
 from service.schemas.answers import DevicePage, ModelAnswer, ModelPage, QueuePage, SpendPage, WorkerPage
 
 router = APIRouter()

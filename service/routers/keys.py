@@ -8,16 +8,16 @@ from typing import Annotated
 from fastapi import APIRouter, Query, Request
 from starlette.responses import Response
 
-from db.access_views import ApiKeyView
 from db.engine import read_session, write_session
-from db.repositories import audit, keys
-from db.transitions.keys import create_key, revoke_key
-from service.answering import KeyId, answer, errors, refusals
-from service.auditing import note
+from db.repositories.access import audit, keys
+from db.transitions.access.keys import create_key, revoke_key
+from db.views.access import ApiKeyView
 from service.context import Ctx
 from service.errors import Forbidden, NotFound
-from service.paging import Cursor, Limit, decode_cursor, encode_cursor
-from service.principal import Manages, Principal, Reads
+from service.http.answering import KeyId, answer, errors, refusals
+from service.http.paging import Cursor, Limit, decode_cursor, encode_cursor
+from service.identity.auditing import note
+from service.identity.principal import Manages, Principal, Reads
 from service.schemas.access import PROJECT_ID, ApiKeyPage, ApiKeyRequest, AuditPage, NewApiKey, WhoAmI
 
 router = APIRouter(tags=["access"])

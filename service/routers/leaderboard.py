@@ -12,13 +12,13 @@ from db.repositories import history, leaderboard, problems
 from db.repositories.leaderboard import Filter, Sort
 from evaluator.screening.family import Family
 from evaluator.types import DeviceKind, Language
-from service.answering import ProblemId, answer, errors, refusals
 from service.context import Ctx
-from service.paging import Cursor, Limit, Search, decode_cursor, encode_cursor
-from service.principal import Reads
+from service.exports.spreadsheets import MOST_ROWS, leaderboard_csv
+from service.http.answering import ProblemId, answer, errors, refusals
+from service.http.paging import Cursor, Limit, Search, decode_cursor, encode_cursor
+from service.identity.principal import Reads
 from service.schemas.answers import ChampionPage, LeaderboardPage, SummaryPage
 from service.schemas.fields import ProblemRef
-from service.spreadsheets import MOST_ROWS, leaderboard_csv
 from service.summaries import GROUPS, summed_up
 
 router = APIRouter(tags=["leaderboard"])

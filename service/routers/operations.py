@@ -14,10 +14,10 @@ from starlette.responses import Response
 
 import db.engine
 from db.errors import DbError
-from service.answering import answer, errors
 from service.context import Context, Ctx
+from service.http.answering import answer, errors
+from service.identity.principal import Operates
 from service.metrics import CONTENT_TYPE
-from service.principal import Operates
 from service.schemas.answers import Health
 
 router = APIRouter(tags=["operations"])

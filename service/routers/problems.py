@@ -12,12 +12,12 @@ from db.engine import read_session
 from db.repositories import problems
 from db.transitions.problems import create_problem
 from evaluator.screening.family import Family
-from service.answering import ProblemId, answer, errors, refusals, write_errors
-from service.caching import not_modified
 from service.context import Ctx
-from service.idempotency import Done, IdempotencyKey, perform
-from service.paging import Cursor, Limit, Search, decode_cursor, encode_cursor
-from service.principal import Reads, Submits
+from service.http.answering import ProblemId, answer, errors, refusals, write_errors
+from service.http.caching import not_modified
+from service.http.idempotency import Done, IdempotencyKey, perform
+from service.http.paging import Cursor, Limit, Search, decode_cursor, encode_cursor
+from service.identity.principal import Reads, Submits
 from service.reading import read_request
 from service.schemas.answers import ProblemAnswer, ProblemPage
 from service.schemas.requests import ProblemRequest

@@ -7,16 +7,16 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from db.engine import read_session, write_session
-from db.repositories import projects
+from db.repositories.access import projects
+from db.transitions.access.projects import archive_project, change_project, create_project
 from db.transitions.problems import publish_problem
-from db.transitions.projects import archive_project, change_project, create_project
-from service.answering import ProblemId, ProjectId, answer, errors, refusals, write_errors
-from service.auditing import note
 from service.context import Ctx
 from service.errors import NotFound
-from service.idempotency import Done, IdempotencyKey, perform
-from service.paging import Cursor, Limit, decode_cursor, encode_cursor
-from service.principal import Manages, Operates, Principal, Reads
+from service.http.answering import ProblemId, ProjectId, answer, errors, refusals, write_errors
+from service.http.idempotency import Done, IdempotencyKey, perform
+from service.http.paging import Cursor, Limit, decode_cursor, encode_cursor
+from service.identity.auditing import note
+from service.identity.principal import Manages, Operates, Principal, Reads
 from service.schemas.access import (
     ProjectAnswer,
     ProjectChangeRequest,

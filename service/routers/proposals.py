@@ -8,10 +8,10 @@ from starlette.responses import Response
 from db.engine import read_session
 from db.repositories import proposals, runs
 from evolution.types import Proposal
-from service.answering import ProposalId, RunId, answer, errors, refusals
 from service.context import Ctx
-from service.paging import Cursor, Limit, decode_cursor, encode_cursor
-from service.principal import Reads
+from service.http.answering import ProposalId, RunId, answer, errors, refusals
+from service.http.paging import Cursor, Limit, decode_cursor, encode_cursor
+from service.identity.principal import Reads
 from service.schemas.answers import ProposalPage, ProposalSummary
 
 router = APIRouter(tags=["proposals"])

@@ -9,19 +9,20 @@ from sqlalchemy.orm import Session
 from starlette.responses import Response
 
 from db.engine import read_session
-from db.repositories import runs, webhooks
+from db.repositories import runs
+from db.repositories.work import webhooks
 from db.transitions.runs import cancel_run, create_run, pause_run, resume_run
-from db.transitions.webhooks import set_webhook
-from db.views import WebhookView
+from db.transitions.work.webhooks import set_webhook
+from db.views.rows import WebhookView
 from evaluator.types import DeviceKind
 from evolution.types import Run, RunConfig, RunKind, RunStatus
 from runtime.addresses import is_listed, is_public, literal, read_url
-from service.answering import RunId, answer, errors, refusals, write_errors
 from service.context import Context, Ctx
 from service.errors import Unprocessable
-from service.idempotency import Done, IdempotencyKey, perform
-from service.paging import Cursor, Limit, Search, decode_cursor, encode_cursor
-from service.principal import Principal, Reads, Submits
+from service.http.answering import RunId, answer, errors, refusals, write_errors
+from service.http.idempotency import Done, IdempotencyKey, perform
+from service.http.paging import Cursor, Limit, Search, decode_cursor, encode_cursor
+from service.identity.principal import Principal, Reads, Submits
 from service.reading import ChosenProblem
 from service.schemas.answers import RunPage
 from service.schemas.fields import ProblemRef

@@ -8,10 +8,11 @@ from fastapi import APIRouter, Query
 from starlette.responses import Response
 
 from db.engine import read_session
-from db.repositories import archive, candidates, history, lineage, queue, runs
-from service.answering import CandidateId, RunId, answer, errors, refusals
+from db.repositories import archive, candidates, history, lineage, runs
+from db.repositories.work import queue
 from service.context import Context, Ctx
-from service.principal import Principal, Reads
+from service.http.answering import CandidateId, RunId, answer, errors, refusals
+from service.identity.principal import Principal, Reads
 from service.schemas.answers import ArmPage, CandidatePage, JobPage, LineageAnswer, MilestonePage, TallyPage
 
 router = APIRouter()

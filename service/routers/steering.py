@@ -10,10 +10,10 @@ from db.transitions.extend import extend_run
 from db.transitions.fork import fork_run
 from db.transitions.inject import inject_candidate
 from evolution.types import Proposal, Run
-from service.answering import RunId, write_errors
 from service.context import Ctx
-from service.idempotency import Done, IdempotencyKey, perform
-from service.principal import Submits
+from service.http.answering import RunId, write_errors
+from service.http.idempotency import Done, IdempotencyKey, perform
+from service.identity.principal import Submits
 from service.routers.runs import check_proposers
 from service.schemas.requests import ExtendRequest, ForkRequest, InjectRequest
 

@@ -7,8 +7,8 @@ from typing import Annotated
 
 from pydantic import Field
 
-from db.access_views import ApiKeyView, AuditView, ProjectView, Quota, Usage
-from service.principal import Scope
+from db.views.access import ApiKeyView, AuditView, ProjectView, Quota, Usage
+from service.identity.principal import Scope
 from service.schemas.fields import WHOLE, Name, Strict
 
 PROJECT_ID = r"^[a-z0-9_]{1,40}$"

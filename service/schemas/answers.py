@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from db.views import (
+from db.views.rows import (
     ArmView,
     CandidateView,
     ChampionView,

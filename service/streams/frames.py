@@ -8,7 +8,7 @@ from datetime import UTC, datetime
 
 from fastapi.sse import format_sse_event
 
-from db.views import EventView
+from db.views.rows import EventView
 from evaluator.schema import to_json
 
 

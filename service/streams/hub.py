@@ -14,7 +14,7 @@ from contextlib import contextmanager
 import anyio
 import anyio.to_thread
 
-from db.views import EventView
+from db.views.rows import EventView
 from runtime.logs import get_logger
 from service.streams.frames import Frame, age_s, encode
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from synthesis.graph import Call
+from synthesis.graph.aten import Call
 
 Calls = tuple[Call, ...]
 RULES: dict[str, Callable[..., Any]] = {}

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from synthesis.decompose import Decomposer
 from synthesis.errors import Unsupported
-from synthesis.nodes import FLOATS, Node
+from synthesis.graph.decompose import Decomposer
+from synthesis.graph.nodes import FLOATS, Node
 from synthesis.rules.book import Calls, rule
 
 

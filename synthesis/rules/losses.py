@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from synthesis.decompose import Decomposer
 from synthesis.errors import Unsupported
-from synthesis.nodes import Node
+from synthesis.graph.decompose import Decomposer
+from synthesis.graph.nodes import Node
 from synthesis.rules.book import Calls, rule
 from synthesis.rules.views import take
 

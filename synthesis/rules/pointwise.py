@@ -5,12 +5,12 @@ from __future__ import annotations
 import math
 from typing import Any
 
-from synthesis.build import Operand
-from synthesis.decompose import Decomposer
 from synthesis.errors import Unsupported
-from synthesis.nodes import FLOATS, Node
+from synthesis.graph.build import Operand
+from synthesis.graph.decompose import Decomposer
+from synthesis.graph.nodes import FLOATS, Node
+from synthesis.graph.sizes import Size
 from synthesis.rules.book import RULES, Calls, rule
-from synthesis.sizes import Size
 
 
 def _unary(aten: str, fn: str) -> None:

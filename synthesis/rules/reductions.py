@@ -4,9 +4,9 @@ from __future__ import annotations
 
 from typing import Any
 
-from synthesis.decompose import MISSING, Decomposer
 from synthesis.errors import Unsupported
-from synthesis.nodes import Node
+from synthesis.graph.decompose import MISSING, Decomposer
+from synthesis.graph.nodes import Node
 from synthesis.rules.book import Calls, rule
 
 

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from bench.rate import KERNELBENCH, OURS, summary
-from bench.rate_files import File, files
-from bench.rate_judges import Work, together
+from bench.rate.bench import KERNELBENCH, OURS, summary
+from bench.rate.files import File, files
+from bench.rate.judges import Work, together
 
 
 def test_fifty_files_of_each_kind_a_third_of_them_wrong() -> None:

@@ -8,8 +8,8 @@ from pathlib import Path
 import pytest
 from sqlalchemy import Engine, text
 
-from db.base import Base
 from db.engine import make_engine, migrate
+from db.tables.base import Base
 from tests.support import postgres, stacks
 
 

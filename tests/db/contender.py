@@ -13,9 +13,9 @@ from sqlalchemy import Engine
 
 from db.engine import make_engine, write_session
 from db.queues import JobKind
-from db.transitions import jobs
 from db.transitions.events import emit
-from db.transitions.locks import lock_run
+from db.transitions.work import jobs
+from db.transitions.work.locks import lock_run
 
 COUNTED, TOLD = 100, 50
 

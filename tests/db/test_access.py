@@ -8,13 +8,13 @@ import pytest
 from sqlalchemy import Engine, select, text
 from sqlalchemy.exc import DatabaseError
 
-from db.access_tables import ApiKeyRow, SessionRow
 from db.engine import read_session, write_session
 from db.errors import NotFound
-from db.repositories import audit, keys
+from db.repositories.access import audit, keys
+from db.tables.access import ApiKeyRow, SessionRow
 from db.tokens import digest, new_key, prefix_of
-from db.transitions.audit import record
-from db.transitions.keys import create_key, end_session, open_session, revoke_key, touch_key
+from db.transitions.access.audit import record
+from db.transitions.access.keys import create_key, end_session, open_session, revoke_key, touch_key
 
 HOUR = timedelta(hours=1)
 

@@ -10,8 +10,8 @@ from sqlalchemy import Connection, Engine, inspect, text
 from db.engine import make_engine, migrate, read_session
 from db.queues import JobKind
 from db.repositories import archive, candidates
-from db.views import CandidateView
-from db.work import ConfirmWork, ProposalResult, ProposeWork
+from db.views.rows import CandidateView
+from db.views.work import ConfirmWork, ProposalResult, ProposeWork
 from evaluator.types import Candidate, Evaluation, Stage, Verdict
 from evolution.types import Budget, RunConfig
 from tests.db.world import World, candidate_result, passed

@@ -11,13 +11,13 @@ from sqlalchemy import Engine, event
 from db.engine import read_session, write_session
 from db.queues import JobKind
 from db.repositories import candidates, proposals
-from db.tables import ProposalRow
-from db.transitions import jobs, settle
+from db.tables.core import ProposalRow
 from db.transitions import runs as run_writes
 from db.transitions.extend import extend_run
 from db.transitions.holding import hold
-from db.views import Job
-from db.work import Call, ProposalResult
+from db.transitions.work import jobs, settle
+from db.views.rows import Job
+from db.views.work import Call, ProposalResult
 from evolution.types import Budget, EndReason, ProposalOutcome, RunConfig, RunStatus
 from tests.db.world import World, candidate_result, from_list, problem
 

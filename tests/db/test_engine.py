@@ -15,15 +15,15 @@ from sqlalchemy import Engine, text
 from sqlalchemy.exc import IntegrityError
 
 from db.__main__ import main
-from db.base import Base
 from db.engine import check, make_engine, migrate, read_session, write_session
 from db.errors import Conflict, NotFound, SchemaMismatch
 from db.ids import new_id
 from db.packing import clean, pack, unpack
 from db.repositories import candidates, problems, proposals, runs
-from db.transitions import devices
+from db.tables.base import Base
 from db.transitions import problems as problem_writes
 from db.transitions import runs as run_writes
+from db.transitions.work import devices
 from evaluator.types import DeviceKind
 from evolution.types import Budget, RunConfig
 from tests.db.world import DEVICE, ENVIRONMENT, World, problem

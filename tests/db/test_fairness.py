@@ -14,16 +14,16 @@ import pytest
 from sqlalchemy import Engine, event, insert
 from sqlalchemy.orm import Session
 
-from db.access_views import Quota
 from db.engine import read_session, write_session
 from db.ids import new_id
-from db.queue_tables import JobRow
 from db.queues import BUILD, CONTROL, PROPOSE, JobKind
 from db.repositories import candidates
-from db.tables import Project
-from db.transitions.projects import change_project, charge
-from db.transitions.shares import KEEP_S, account
-from db.views import Job
+from db.tables.core import Project
+from db.tables.queue import JobRow
+from db.transitions.access.projects import change_project, charge
+from db.transitions.work.shares import KEEP_S, account
+from db.views.access import Quota
+from db.views.rows import Job
 from evolution.types import Budget, RunConfig
 from tests.db.world import World, from_list, problem
 

@@ -6,7 +6,7 @@ from sqlalchemy import Engine, func, select
 
 from db.engine import read_session
 from db.repositories import history
-from db.tables import EvaluationRow
+from db.tables.core import EvaluationRow
 from tests.db.world import World, from_list
 
 

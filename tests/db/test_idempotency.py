@@ -12,9 +12,9 @@ from sqlalchemy import Engine, func, select
 from starlette.testclient import TestClient
 
 from db.engine import read_session, write_session
-from db.tables import ProblemRow, RunRow
-from db.transitions import idempotency
-from db.views import StoredAnswer
+from db.tables.core import ProblemRow, RunRow
+from db.transitions.access import idempotency
+from db.views.rows import StoredAnswer
 from runtime.settings import Settings
 from service.app import create_app
 

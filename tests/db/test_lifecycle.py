@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from db.engine import read_session, write_session
 from db.queues import JobKind
 from db.repositories import candidates, evaluations, events, leaderboard, proposals, roofline
-from db.transitions import settle
+from db.transitions.work import settle
 from evaluator.types import Evaluation, Stage, Verdict, Workload, WorkloadFacts
 from evolution.types import Budget, EndReason, ProposalOutcome, RunConfig, RunStatus
 from tests.db.world import SAMPLES, World, admission, from_list

@@ -12,12 +12,12 @@ from sqlalchemy import Engine, func, select
 
 from db.engine import read_session, write_session
 from db.errors import Conflict
-from db.queue_tables import JobRow
 from db.repositories import events, runs
-from db.tables import CandidateRow, EvaluationRow, ProposalRow, RunRow
-from db.transitions import jobs, settle
+from db.tables.core import CandidateRow, EvaluationRow, ProposalRow, RunRow
+from db.tables.queue import JobRow
 from db.transitions import runs as run_writes
-from db.views import Job
+from db.transitions.work import jobs, settle
+from db.views.rows import Job
 from evolution.types import Budget, RunConfig, RunStatus
 from tests.db.world import World, from_list, problem
 

@@ -8,9 +8,9 @@ from db.clock import now
 from db.engine import write_session
 from db.queues import JobKind
 from db.repositories import events, memory
-from db.repositories.jobs import payload
-from db.tables import ProblemRow, Project
-from db.work import ConfirmWork, Precedent, ProposeWork, Remembered
+from db.repositories.work.jobs import payload
+from db.tables.core import ProblemRow, Project
+from db.views.work import ConfirmWork, Precedent, ProposeWork, Remembered
 from evaluator.types import Candidate, Evaluation, Stage
 from evolution.fingerprint import fingerprint, likeness
 from evolution.tunables import read_tunables

@@ -6,12 +6,12 @@ from sqlalchemy import Engine, text
 
 from bench.seed.__main__ import seed
 from bench.seed.plan import Scale
-from bench.service_plans import plan, recording
+from bench.service.plans import plan, recording
 from db.engine import read_session, write_session
-from db.repositories import fleet, queue
-from db.repositories.operations import picture
-from db.transitions import retention
-from db.transitions.jobs import sweep
+from db.repositories.work import fleet, queue
+from db.repositories.work.operations import picture
+from db.transitions.work import retention
+from db.transitions.work.jobs import sweep
 
 SMALL = Scale(candidates=2000, runs=10, problems=8, projects=3, largest_run=1500, largest_project=1600)
 

@@ -8,14 +8,14 @@ import pytest
 from sqlalchemy import Engine, select
 
 from db.engine import read_session, write_session
-from db.queue_tables import JobRow
 from db.queues import JobKind
 from db.repositories import candidates, events, proposals
-from db.repositories import jobs as job_reads
-from db.tables import EvaluationRow, Project
-from db.transitions import jobs, settle
+from db.repositories.work import jobs as job_reads
+from db.tables.core import EvaluationRow, Project
+from db.tables.queue import JobRow
 from db.transitions.advance import advance
-from db.views import Job
+from db.transitions.work import jobs, settle
+from db.views.rows import Job
 from evaluator.types import BuildReport, DeviceKind, Verdict
 from evolution.types import Budget, EndReason, ProposalOutcome, RunConfig, RunStatus
 from tests.db.world import ALL, World, candidate_result, failed, from_list, problem

@@ -22,7 +22,7 @@ from db.recording import BadRecording, export_run, read_recording
 from db.replay import Replayed, main, replay
 from db.repositories import candidates, runs
 from db.transitions.extend import extend_run
-from db.work import ProposalResult, ProposeWork
+from db.views.work import ProposalResult, ProposeWork
 from evolution.types import Budget, ProposalOutcome, RunConfig
 from tests.db.world import World, candidate_result
 

@@ -14,8 +14,8 @@ from bench.seed.plan import Scale
 from db.engine import read_session, write_session
 from db.ids import first_id, new_id
 from db.repositories import candidates, evaluations
-from db.tables import BaselineRow, EvaluationRow, SampleRow
-from db.transitions import retention
+from db.tables.core import BaselineRow, EvaluationRow, SampleRow
+from db.transitions.work import retention
 from tests.db.world import SAMPLES, World, from_list
 
 pytestmark = pytest.mark.both_stacks

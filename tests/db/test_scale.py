@@ -12,11 +12,11 @@ from sqlalchemy import Engine, event, insert, text
 
 from db.engine import read_session, write_session
 from db.ids import new_id
-from db.queue_tables import JobRow
 from db.queues import JobKind
 from db.repositories import candidates
-from db.tables import CandidateRow, EventRow, ProposalRow, RunRow
-from db.views import Job
+from db.tables.core import CandidateRow, EventRow, ProposalRow, RunRow
+from db.tables.queue import JobRow
+from db.views.rows import Job
 from evaluator.types import content_hash
 from evolution.tunables import key_of
 from evolution.types import Budget, RunConfig
@@ -151,7 +151,7 @@ def work_done(world: World, job: Job) -> tuple[Job, dict[str, float]]:
 
 
 def world_report(item: object) -> object:
-    from db.work import BuildWork
+    from db.views.work import BuildWork
     from evaluator.types import BuildReport
 
     assert isinstance(item, BuildWork)

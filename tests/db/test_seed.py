@@ -10,11 +10,11 @@ from sqlalchemy import Engine, func, select
 from bench.seed.__main__ import seed
 from bench.seed.load import SeedError
 from bench.seed.plan import SCALES, Scale, plan, zipf
-from db.base import Base
 from db.engine import check, read_session
 from db.repositories import candidates, evaluations, events, history, leaderboard, problems, proposals, runs
-from db.tables import CandidateRow, EvaluationRow, RunRow
-from db.views import CandidateView
+from db.tables.base import Base
+from db.tables.core import CandidateRow, EvaluationRow, RunRow
+from db.views.rows import CandidateView
 from evaluator.types import Stage, Verdict
 
 TINY = Scale(candidates=400, runs=20, problems=12, projects=3, largest_run=150, largest_project=250)

@@ -7,10 +7,10 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Engine, select
 
 from db.engine import read_session
-from db.ratio_tables import WorkloadRatioRow
 from db.repositories import shares
-from db.tables import CandidateRow, ProposalRow, RunRow
-from db.work import ProposalResult, ProposeWork
+from db.tables.core import CandidateRow, ProposalRow, RunRow
+from db.tables.ratios import WorkloadRatioRow
+from db.views.work import ProposalResult, ProposeWork
 from evaluator.types import Candidate, Evaluation, Interval, Problem, Ratio, Workload
 from evolution.types import Budget, Run, RunConfig
 from tests.db.world import EXHAUSTED, World, candidate_result, passed

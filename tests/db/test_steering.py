@@ -11,7 +11,7 @@ from db.engine import read_session, write_session
 from db.errors import Conflict, NotFound
 from db.queues import JobKind
 from db.repositories import candidates, events, proposals
-from db.tables import ProposalRow
+from db.tables.core import ProposalRow
 from db.transitions import runs as run_writes
 from db.transitions.extend import extend_run
 from db.transitions.fork import fork_run
@@ -111,7 +111,7 @@ def test_what_was_dropped_at_the_end_is_judged_after_an_extension(engine: Engine
     world.work(job)
     with write_session(engine) as s:
         s.info["now"] = lambda: datetime.now(UTC) + timedelta(seconds=61)
-        from db.transitions import jobs
+        from db.transitions.work import jobs
 
         jobs.sweep(s)
         advance_job = jobs.claim(s, ["control"], "w", 60.0)

@@ -9,16 +9,18 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from sqlalchemy import Engine
 
-from db.access_views import Quota
 from db.engine import read_session, write_session
 from db.errors import Conflict, NotFound, QuotaExceeded
 from db.queues import JobKind
-from db.repositories import candidates, leaderboard, problems, projects
-from db.transitions import jobs, runs
+from db.repositories import candidates, leaderboard, problems
+from db.repositories.access import projects
+from db.transitions import runs
+from db.transitions.access.projects import change_project, charge, create_project
 from db.transitions.holding import hold
 from db.transitions.problems import create_problem, publish_problem
-from db.transitions.projects import change_project, charge, create_project
-from db.work import Call
+from db.transitions.work import jobs
+from db.views.access import Quota
+from db.views.work import Call
 from evaluator.types import DeviceKind
 from evolution.types import Budget, RunConfig, RunStatus
 from tests.db.world import World, candidate_result, from_list, problem

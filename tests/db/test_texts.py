@@ -8,8 +8,8 @@ from sqlalchemy import Engine, func, select
 
 from db.engine import read_session, write_session
 from db.repositories import proposals
-from db.texts import TextRow, keep_text, load_text
-from db.work import ProposeWork
+from db.tables.texts import TextRow, keep_text, load_text
+from db.views.work import ProposeWork
 from evolution.types import Budget
 from tests.db.world import World, candidate_result
 

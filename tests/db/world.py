@@ -8,14 +8,15 @@ from dataclasses import dataclass, field
 from sqlalchemy import Engine, select
 
 from db.engine import read_session, write_session
-from db.queue_tables import JobRow
 from db.queues import BUILD, CONTROL, PROPOSE, JobKind
-from db.repositories import jobs as job_reads
 from db.repositories import runs as run_reads
-from db.transitions import jobs, problems, runs, settle
+from db.repositories.work import jobs as job_reads
+from db.tables.queue import JobRow
+from db.transitions import problems, runs
 from db.transitions.advance import advance
-from db.views import Job
-from db.work import BuildWork, ConfirmWork, JudgeWork, ProposalResult, ProposeWork
+from db.transitions.work import jobs, settle
+from db.views.rows import Job
+from db.views.work import BuildWork, ConfirmWork, JudgeWork, ProposalResult, ProposeWork
 from evaluator.types import (
     Admission,
     BaselineReport,

@@ -16,8 +16,8 @@ ROOT = Path(__file__).parents[2]
 # A child that maps a block, doubles it inside a captured graph, and claims the outputs.
 CHILD = """
 import json, sys, torch
-from evaluator.child.cuda.calls import CudaCalls
-from evaluator.child.cuda.device import CudaDevice
+from evaluator.child.gpu.calls import CudaCalls
+from evaluator.child.gpu.device import CudaDevice
 device = CudaDevice()
 mapped = device.open(json.loads(sys.stdin.readline()), [])
 calls = CudaCalls(lambda index: mapped.calls[index][0] * 2, len(mapped.calls))
@@ -86,7 +86,7 @@ def test_a_handle_that_nobody_gave_is_a_false_claim(driver):
 def test_claims_of_views_name_the_allocation(driver):
     import torch
 
-    from evaluator.child.cuda.device import CudaDevice
+    from evaluator.child.gpu.device import CudaDevice
 
     part = torch.zeros(1000, 1000, device="cuda")[10:20, 5:].mT
     said = CudaDevice().claim(part)

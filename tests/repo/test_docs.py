@@ -10,13 +10,13 @@ from pathlib import Path
 
 import pytest
 
-from db.access_views import Quota
+from db.views.access import Quota
 from evaluator.languages import detect
 from evaluator.problem import read_problem
 from evaluator.types import Language, Verdict
 from runtime.settings import Settings
 from service.__main__ import main
-from service.principal import Scope
+from service.identity.principal import Scope
 from warpwright.errors import ExitCode
 
 ROOT = Path(__file__).parents[2]

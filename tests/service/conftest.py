@@ -10,8 +10,8 @@ from fastapi import FastAPI
 from sqlalchemy import Engine, Table
 from starlette.testclient import TestClient
 
-from db.base import Base
 from db.engine import make_engine, read_session, write_session
+from db.tables.base import Base
 from evaluator.problem import read_problem
 from runtime.nudge import nudge
 from runtime.settings import Settings

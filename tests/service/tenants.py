@@ -15,10 +15,10 @@ from starlette.routing import Mount, Route
 
 from db.engine import read_session, write_session
 from db.repositories import candidates, evaluations, proposals
-from db.transitions.keys import create_key
-from db.transitions.projects import create_project
-from db.transitions.webhooks import set_webhook
-from db.work import ProposalResult, ProposeWork
+from db.transitions.access.keys import create_key
+from db.transitions.access.projects import create_project
+from db.transitions.work.webhooks import set_webhook
+from db.views.work import ProposalResult, ProposeWork
 from evaluator.problem import read_problem
 from tests.db.world import EXHAUSTED, World, candidate_result
 from tests.service.conftest import PROBLEM

@@ -13,12 +13,12 @@ from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
 from db.engine import read_session, write_session
-from db.repositories import audit, keys
-from db.tables import Project
-from db.transitions.keys import create_key, open_session, revoke_key
+from db.repositories.access import audit, keys
+from db.tables.core import Project
+from db.transitions.access.keys import create_key, open_session, revoke_key
 from runtime.settings import Settings
 from service.app import create_app
-from service.limits import Buckets
+from service.http.limits import Buckets
 from service.middleware.authenticate import Limits
 from tests.db.world import World
 from tests.service.conftest import BASE_URL, PROBLEM

@@ -11,7 +11,7 @@ from sqlalchemy import Engine
 
 from db.engine import write_session
 from db.repositories import evaluations, proposals
-from db.transitions.keys import create_key
+from db.transitions.access.keys import create_key
 from evaluator.problem import read_problem
 from runtime.settings import Settings
 from service.app import create_app

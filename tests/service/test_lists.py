@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from db.engine import write_session
 from db.queues import JobKind
-from db.transitions.workers import beat
+from db.transitions.work.workers import beat
 from tests.db.world import World
 from tests.service.conftest import PROBLEM
 from tests.service.test_refusals import refused

@@ -21,10 +21,10 @@ from sqlalchemy.orm import Session
 from starlette.testclient import TestClient
 
 import db.engine
-from db.counters import count
 from db.engine import read_session, write_session
-from db.queue_tables import JobRow
-from db.repositories import operations as picture_of
+from db.repositories.work import operations as picture_of
+from db.tables.counters import count
+from db.tables.queue import JobRow
 from runtime.logs import configure_logging
 from runtime.queues import TASK_WORK
 from runtime.settings import Settings

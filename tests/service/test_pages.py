@@ -11,18 +11,18 @@ from sqlalchemy import Engine
 from starlette.testclient import TestClient
 
 from db.queues import JobKind
-from db.views import Milestone
-from db.work import ProposalResult, ProposeWork
+from db.views.rows import Milestone
+from db.views.work import ProposalResult, ProposeWork
 from evaluator.problem import read_problem
 from evaluator.types import Interval, Ratio
 from evolution.types import Run
+from service.http.paging import encode_cursor
 from service.pages import candidates as candidate_pages
 from service.pages import formatting
 from service.pages import runs as run_pages
-from service.pages.charts import interval_bar, sparkline, staircase
+from service.pages.charts.lines import interval_bar, sparkline, staircase
 from service.pages.diffs import diff
 from service.pages.static import ASSETS
-from service.paging import encode_cursor
 from tests.db.world import EXHAUSTED, World, candidate_result
 from tests.service.conftest import PROBLEM
 

@@ -9,9 +9,10 @@ from sqlalchemy import Engine
 from starlette.testclient import TestClient
 
 from db.engine import read_session, write_session
-from db.repositories import fleet, problems, runs
-from db.transitions.devices import register
-from db.transitions.workers import beat
+from db.repositories import problems, runs
+from db.repositories.work import fleet
+from db.transitions.work.devices import register
+from db.transitions.work.workers import beat
 from evaluator.problem import read_problem
 from evaluator.types import DeviceKind
 from service.pages.forms import RunForm, with_workloads
@@ -86,7 +87,7 @@ def test_workloads_that_were_unticked_are_left_out_of_the_problem(client: TestCl
 
 
 def test_an_estimate_says_what_ends_the_run(engine: Engine) -> None:
-    from db.views import Expectation
+    from db.views.rows import Expectation
 
     known = Expectation(runs=3, device_s=(4, 5, 8), wall_s=(5, 10, 20), usd=(0.0, 0.1, 0.2), confirm_s=50.0)
     by_time = estimate_of(RunForm(candidates="40", minutes="2.5", device="cpu"), known)

@@ -10,8 +10,8 @@ from fastapi import APIRouter, FastAPI
 from fastapi.routing import APIRoute
 from starlette.routing import Mount, Route
 
+from service.identity.principal import Scope, scope_of
 from service.middleware.authenticate import OPEN_PATHS
-from service.principal import Scope, scope_of
 
 
 def _calls(dependant: Any) -> Iterator[Callable[..., object] | None]:

@@ -10,7 +10,7 @@ from sqlalchemy import Engine
 from starlette.testclient import TestClient
 
 from db.engine import write_session
-from db.transitions.projects import charge
+from db.transitions.access.projects import charge
 from runtime.settings import Settings
 from service.app import create_app
 from tests.service.conftest import BASE_URL, PROBLEM

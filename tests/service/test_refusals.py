@@ -14,7 +14,7 @@ from structlog.testing import capture_logs
 
 from runtime.settings import Settings
 from service.app import create_app
-from service.paging import decode_cursor, encode_cursor
+from service.http.paging import decode_cursor, encode_cursor
 from tests.db.world import World
 from tests.service.conftest import BASE_URL, PROBLEM
 

@@ -10,9 +10,9 @@ from starlette.testclient import TestClient
 
 from db.engine import read_session, write_session
 from db.queues import JobKind
-from db.repositories.jobs import payload
-from db.transitions.webhooks import settle_webhook
-from db.work import Delivery, WebhookWork
+from db.repositories.work.jobs import payload
+from db.transitions.work.webhooks import settle_webhook
+from db.views.work import Delivery, WebhookWork
 from evaluator.types import Verdict
 from tests.db.world import World
 from tests.service.conftest import PROBLEM

@@ -14,7 +14,7 @@ from sqlalchemy import Engine, event
 
 from db.engine import read_session
 from db.repositories import events, runs
-from db.views import EventView
+from db.views.rows import EventView
 from service.streams.follow import follow
 from service.streams.frames import encode
 from service.streams.hub import PAGE, QUEUE, EventHub, Feed

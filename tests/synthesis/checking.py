@@ -15,8 +15,8 @@ from typing import Any
 
 import torch
 
-from synthesis import trace
-from synthesis.graph import Graph, read_reply
+from synthesis.graph import trace
+from synthesis.graph.aten import Graph, read_reply
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "evaluator" / "child"))

@@ -16,9 +16,9 @@ from evaluator.sandbox.pool import ChildPool
 from evaluator.types import DeviceKind
 from synthesis import __main__ as command
 from synthesis.__main__ import main
-from synthesis.capture import capture
 from synthesis.errors import TraceError, Unsupported
-from synthesis.graph import read_reply
+from synthesis.graph.aten import read_reply
+from synthesis.graph.capture import capture
 from synthesis.strategies import propose
 from tests.synthesis.checking import ROOT, problem
 

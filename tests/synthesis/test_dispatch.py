@@ -16,7 +16,7 @@ from evaluator.screening.plain import is_plain
 from evaluator.screening.screen import screen
 from evaluator.types import Candidate, DeviceKind, LibraryPolicy, Problem, WorkloadFacts
 from synthesis import propose
-from synthesis.dispatch import REFERENCE, write_dispatch
+from synthesis.dispatch.source import REFERENCE, write_dispatch
 from synthesis.errors import Unsupported
 from synthesis.tuning import configure, read_tunables
 from tests.synthesis.checking import graphs, sizes_of

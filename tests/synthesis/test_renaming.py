@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.problem import decode_source
+from synthesis.dispatch.renaming import code, prefixed
 from synthesis.errors import Unsupported
-from synthesis.renaming import code, prefixed
 
 ROOT = Path(__file__).resolve().parents[2]
 HONEST = sorted((ROOT / "tests" / "adversarial" / "honest").glob("*.py"))

@@ -13,7 +13,7 @@ from db.engine import read_session, write_session
 from db.repositories import candidates, runs
 from db.transitions import problems
 from db.transitions import runs as run_writes
-from db.views import CandidateView
+from db.views.rows import CandidateView
 from evaluator.types import DeviceKind, Problem, Workload
 from evolution.types import Budget, Run, RunConfig
 from runtime.settings import Settings

@@ -12,7 +12,7 @@ from pathlib import Path
 import pytest
 
 from db.engine import write_session
-from db.transitions.jobs import sweep
+from db.transitions.work.jobs import sweep
 from evaluator.types import Verdict
 from tests.support import fake_judge
 from tests.support.stacks import Stack

@@ -14,8 +14,9 @@ from sqlalchemy import text
 
 from db.engine import read_session, write_session
 from db.origin import originating
-from db.repositories import devices
-from db.transitions import jobs, runs
+from db.repositories.work import devices
+from db.transitions import runs
+from db.transitions.work import jobs
 from evaluator.types import DeviceKind, Verdict
 from evolution.types import EndReason, RunStatus
 from runtime.logs import configure_logging

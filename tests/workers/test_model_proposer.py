@@ -7,7 +7,7 @@ from typing import Any
 
 import pytest
 
-from db.work import Call, ProposalResult
+from db.views.work import Call, ProposalResult
 from evaluator.types import Language
 from evolution.types import Arm, Operator, ProposalOutcome
 from runtime.models import ModelEndpoint

@@ -10,8 +10,8 @@ import pytest
 from sqlalchemy.exc import OperationalError
 
 from db.engine import read_session, write_session
-from db.repositories import fleet
-from db.transitions.workers import beat
+from db.repositories.work import fleet
+from db.transitions.work.workers import beat
 from evaluator.devices import cuda_facts
 from evaluator.types import DeviceKind
 from tests.workers.conftest import Shop

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from db.work import ParentView
+from db.views.work import ParentView
 from evaluator.types import Language
 from evolution.types import Operator, ProposalOutcome
 from runtime.settings import Settings, settings

@@ -18,7 +18,7 @@ from db.engine import make_engine, migrate, read_session
 from db.recording import Recording, read_recording
 from db.replay import replay
 from db.repositories.asking import propose_work
-from db.tables import CandidateRow, ProposalRow
+from db.tables.core import CandidateRow, ProposalRow
 from evaluator.languages import detect
 from evaluator.schema import from_json
 from evaluator.types import Candidate, Evaluation, Language, Verdict

@@ -15,9 +15,9 @@ from typing import Any
 import pytest
 
 from db.engine import read_session, write_session
-from db.repositories import webhooks
-from db.transitions.webhooks import set_webhook
-from db.work import WebhookWork
+from db.repositories.work import webhooks
+from db.transitions.work.webhooks import set_webhook
+from db.views.work import WebhookWork
 from runtime.addresses import is_public, read_url
 from tests.workers.conftest import Shop, drain
 from workers.errors import Refused

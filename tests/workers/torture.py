@@ -13,7 +13,7 @@ from sqlalchemy import Engine, select
 
 from db.engine import read_session
 from db.queues import BUILD, CONTROL, PROPOSE
-from db.tables import ProposalRow
+from db.tables.core import ProposalRow
 from evaluator.types import BuildReport
 from evolution.types import Budget, ProposalOutcome, Run, RunConfig
 from runtime.models import ModelEndpoint

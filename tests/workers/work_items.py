@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Any
 
-from db.work import ProposeWork
+from db.views.work import ProposeWork
 from evaluator.types import DeviceKind, Problem, Workload
 from evolution.types import Arm, Operator
 

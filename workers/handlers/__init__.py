@@ -6,7 +6,7 @@ from collections.abc import Callable, Mapping
 from typing import Any
 
 from db.queues import JobKind
-from db.views import Job
+from db.views.rows import Job
 from workers.context import Context
 from workers.handlers import admit, advance, baseline, build, confirm, judge, propose, webhook
 from workers.handlers.base import Settle

@@ -6,7 +6,7 @@ from sqlalchemy.orm import Session
 
 from db.queues import Nudge
 from db.transitions.advance import advance
-from db.views import Job
+from db.views.rows import Job
 from workers.context import Context
 from workers.handlers.base import Settle
 

@@ -7,9 +7,9 @@ from functools import partial
 from sqlalchemy.orm import Session
 
 from db.queues import Nudge
-from db.transitions.settle import settle_baseline
-from db.views import Job
-from db.work import BaselineWork
+from db.transitions.work.settle import settle_baseline
+from db.views.rows import Job
+from db.views.work import BaselineWork
 from evaluator.types import BaselineReport
 from workers.context import Context
 from workers.handlers.base import Settle, ask_judge

@@ -7,9 +7,9 @@ from functools import partial
 from sqlalchemy.orm import Session
 
 from db.queues import Nudge
-from db.transitions.settle import settle_build
-from db.views import Job
-from db.work import BuildWork
+from db.transitions.work.settle import settle_build
+from db.views.rows import Job
+from db.views.work import BuildWork
 from evaluator.types import BuildReport
 from workers.context import Context
 from workers.handlers.base import Settle, ask_judge

@@ -7,9 +7,9 @@ from functools import partial
 from sqlalchemy.orm import Session
 
 from db.queues import Nudge
-from db.transitions.settle import settle_judge
-from db.views import Job
-from db.work import JudgeWork
+from db.transitions.work.settle import settle_judge
+from db.views.rows import Job
+from db.views.work import JudgeWork
 from evaluator.types import Evaluation
 from workers.context import Context
 from workers.handlers.base import Settle, ask_judge

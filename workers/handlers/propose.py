@@ -8,9 +8,9 @@ from db.engine import read_session, write_session
 from db.queues import Nudge
 from db.repositories import proposals
 from db.transitions.holding import hold
-from db.transitions.settle import settle_proposal
-from db.views import Job
-from db.work import Call, ProposeWork
+from db.transitions.work.settle import settle_proposal
+from db.views.rows import Job
+from db.views.work import Call, ProposeWork
 from evolution.types import ProposalOutcome
 from workers.context import Context
 from workers.handlers.base import Settle

@@ -7,9 +7,9 @@ from functools import partial
 from sqlalchemy.orm import Session
 
 from db.queues import Nudge
-from db.transitions.settle import settle_webhook
-from db.views import Job
-from db.work import Delivery, WebhookWork
+from db.transitions.work.settle import settle_webhook
+from db.views.rows import Job
+from db.views.work import Delivery, WebhookWork
 from workers.context import Context
 from workers.errors import StepFailed
 from workers.handlers.base import Settle

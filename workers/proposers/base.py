@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
 
-from db.work import Call, ProposalResult, ProposeWork
+from db.views.work import Call, ProposalResult, ProposeWork
 from evaluator.languages import detect
 from evolution.types import ProposalOutcome
 

@@ -7,7 +7,7 @@ from collections.abc import Callable
 from dataclasses import replace
 from functools import cached_property
 
-from db.work import Call, ProposalResult, ProposeWork
+from db.views.work import Call, ProposalResult, ProposeWork
 from evolution.arms import DISPATCH
 from evolution.types import Operator, ProposalOutcome
 from runtime.settings import Settings

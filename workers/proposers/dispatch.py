@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-from db.work import ProposalResult
+from db.views.work import ProposalResult
 from evolution.types import ProposalOutcome
 from synthesis import Unsupported
-from synthesis.dispatch import REFERENCE, write_dispatch
+from synthesis.dispatch.source import REFERENCE, write_dispatch
 from workers.proposers.base import Request, candidate, none
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import random
 from dataclasses import dataclass, field, replace
 
-from db.work import Approach, Call, ParentView, ProposalResult, ProposeWork
+from db.views.work import Approach, Call, ParentView, ProposalResult, ProposeWork
 from evaluator.types import content_hash
 from evolution.lessons import describe
 from evolution.types import ProposalOutcome

@@ -6,7 +6,7 @@ import json
 from pathlib import Path
 from typing import Any
 
-from db.work import ProposalResult
+from db.views.work import ProposalResult
 from evolution.types import ProposalOutcome
 from prompts import ReplyError, read_reply
 from workers.proposers.base import Request, candidate, none

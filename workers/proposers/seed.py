@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from db.work import ProposalResult
+from db.views.work import ProposalResult
 from evolution.types import ProposalOutcome
 from prompts import ReplyError
 from prompts.reply import checked

@@ -6,13 +6,13 @@ import threading
 from collections import OrderedDict
 from collections.abc import Mapping
 
-from db.work import ProposalResult
+from db.views.work import ProposalResult
 from evaluator.errors import CageError
 from evaluator.sandbox.pool import ChildPool
 from evaluator.types import DeviceKind, Problem
 from evolution.types import ProposalOutcome
 from synthesis import Graph, TraceError, Unsupported, propose
-from synthesis.capture import capture
+from synthesis.graph.capture import capture
 from workers.errors import StepFailed
 from workers.proposers.base import Deadline, Request, candidate, none
 

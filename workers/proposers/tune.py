@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from db.work import ProposalResult
+from db.views.work import ProposalResult
 from evolution.tunables import TunablesError, apply_configuration
 from evolution.types import ProposalOutcome
 from workers.proposers.base import Request, candidate, none

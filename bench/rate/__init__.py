@@ -1,0 +1,1 @@
+"""Kernels judged a minute, beside KernelBench's own evaluation."""

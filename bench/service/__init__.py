@@ -1,0 +1,1 @@
+"""Every page and list of the service on a large database."""

@@ -1,0 +1,1 @@
+"""Reads of keys, projects and the audit log."""

@@ -1,0 +1,1 @@
+"""Reads of the queue, the devices and the installation."""

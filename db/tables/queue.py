@@ -1,0 +1,103 @@
+"""The tables of the queue: jobs, shares (its fairness), devices."""
+
+from __future__ import annotations
+
+from datetime import datetime
+from typing import Any
+
+from sqlalchemy import Double, ForeignKey, Index, Text, UniqueConstraint, text
+from sqlalchemy.orm import Mapped, mapped_column
+
+from db.tables.base import Base, Hash, Id, Word
+
+_ALIVE = "state IN ('ready', 'held', 'claimed')"
+ALIVE = text(f"jobs.{_ALIVE}")
+"""A Job that is not over. Said in these words, it is looked up in an index of such Jobs alone: nearly all are over,
+which statistics of their states cannot tell SQLite."""
+
+
+class JobRow(Base):
+    """The queue. `state` is ready, held (its Run is paused), claimed, done or dead. `lease` names the present claim.
+
+    `request_id` is the request that set it off, for the logs; `charged_s` the estimate that its project was charged,
+    until it ends and what it took is known.
+    """
+
+    __tablename__ = "jobs"
+    __table_args__ = (
+        UniqueConstraint("subject_id", "kind", "ordinal"),
+        Index(None, "queue", "state", "project_id", "id"),
+        Index(
+            "ix_jobs_alive", "state", "queue", "created_at", sqlite_where=text(_ALIVE), postgresql_where=text(_ALIVE)
+        ),
+        Index(None, "state", "lease_until"),
+        Index(None, "run_id", "state"),
+        Index(
+            "uq_jobs_ready_advance",
+            "subject_id",
+            unique=True,
+            sqlite_where=text("kind = 'advance' AND state IN ('ready', 'held')"),
+            postgresql_where=text("kind = 'advance' AND state IN ('ready', 'held')"),
+        ),
+        Index(
+            "ix_jobs_ready_confirm",
+            "queue",
+            "project_id",
+            "id",
+            sqlite_where=text("kind = 'confirm' AND state = 'ready'"),
+            postgresql_where=text("kind = 'confirm' AND state = 'ready'"),
+        ),
+    )
+
+    id: Mapped[Id] = mapped_column(primary_key=True)
+    kind: Mapped[Word]
+    queue: Mapped[Word]
+    run_id: Mapped[Id | None] = mapped_column(ForeignKey("runs.id"))
+    subject_id: Mapped[Id]
+    ordinal: Mapped[int]
+    project_id: Mapped[Id] = mapped_column(ForeignKey("projects.id"))
+    state: Mapped[Word]
+    attempts: Mapped[int] = mapped_column(default=0)
+    lease: Mapped[Id | None]
+    lease_until: Mapped[datetime | None]
+    worker: Mapped[str | None] = mapped_column(Text)
+    error: Mapped[str] = mapped_column(Text, default="")
+    request_id: Mapped[Id | None]
+    nudged_at: Mapped[datetime]
+    created_at: Mapped[datetime]
+    claimed_at: Mapped[datetime | None]
+    done_at: Mapped[datetime | None]
+    charged_s: Mapped[float | None] = mapped_column(Double)
+
+
+class ShareRow(Base):
+    """A project's place in a queue: virtual start and finish of its last service, in seconds over its weight.
+
+    `cost_s` is what its Jobs took of late. `kept_by` is a worker that stays free for its first Candidate till then.
+    """
+
+    __tablename__ = "shares"
+
+    queue: Mapped[Word] = mapped_column(primary_key=True)
+    project_id: Mapped[Id] = mapped_column(ForeignKey("projects.id"), primary_key=True)
+    start: Mapped[float] = mapped_column(Double, default=0.0)
+    finish: Mapped[float] = mapped_column(Double, default=0.0)
+    cost_s: Mapped[float] = mapped_column(Double, default=1.0, server_default="1")
+    kept_by: Mapped[str | None] = mapped_column(Text)
+    kept_until: Mapped[datetime | None]
+
+
+class DeviceRow(Base):
+    """A device that a worker serves, with the environment that it serves it in."""
+
+    __tablename__ = "devices"
+
+    uuid: Mapped[str] = mapped_column(Text, primary_key=True)
+    kind: Mapped[Word] = mapped_column(index=True)
+    name: Mapped[str] = mapped_column(Text)
+    queue: Mapped[Word]
+    facts: Mapped[dict[str, Any]]
+    environment: Mapped[dict[str, Any]]
+    environment_key: Mapped[Hash]
+    isolation: Mapped[list[str]]
+    seen_at: Mapped[datetime]

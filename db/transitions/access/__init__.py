@@ -1,0 +1,1 @@
+"""Writes of keys, projects, stored answers and the audit log."""

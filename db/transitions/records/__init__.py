@@ -1,0 +1,1 @@
+"""Keep what pages and decisions read: the archive, tallies, ratios, lessons."""

@@ -1,0 +1,33 @@
+"""Keeping what the judging of a Candidate said of each Workload."""
+
+from __future__ import annotations
+
+from sqlalchemy import delete
+from sqlalchemy.orm import Session
+
+from db.tables.core import CandidateRow
+from db.tables.ratios import WorkloadRatioRow
+from evaluator.types import Evaluation
+from evolution.arms import DISPATCH
+
+
+def keep_ratios(s: Session, candidate: CandidateRow, evaluation: Evaluation) -> None:
+    """Keep a Candidate's speedups over the fastest Baseline; it has none yet."""
+    s.add_all(
+        WorkloadRatioRow(
+            candidate_id=candidate.id,
+            workload=ratio.workload,
+            run_id=candidate.run_id,
+            combined=candidate.proposer == DISPATCH,
+            speedup=ratio.value,
+            low=ratio.interval.low,
+            high=ratio.interval.high,
+        )
+        for ratio in evaluation.speedups
+        if ratio.against == "fastest" and ratio.workload is not None
+    )
+
+
+def drop_ratios(s: Session, candidate: CandidateRow) -> None:
+    """Forget what a Candidate that failed its confirmation seemed to be worth."""
+    s.execute(delete(WorkloadRatioRow).where(WorkloadRatioRow.candidate_id == candidate.id))

@@ -1,0 +1,1 @@
+"""Writes of the queue, of workers and devices, and of webhooks."""

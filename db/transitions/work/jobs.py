@@ -1,0 +1,211 @@
+"""The queue: claim, heartbeat, sweep."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from datetime import timedelta
+from typing import Any
+
+from sqlalchemy import ScalarSelect, func, select, union, update
+from sqlalchemy.engine import CursorResult
+from sqlalchemy.orm import Session
+
+from db.clock import now
+from db.ids import new_id
+from db.queues import BUILD, BUILD_CUDA, CONTROL, PROPOSE, JobKind, Nudge
+from db.tables.core import AdmissionRow, BaselineRow, RunRow
+from db.tables.queue import ALIVE, JobRow
+from db.transitions.access.projects import spent
+from db.transitions.admission import ATTEMPTS
+from db.transitions.begin import progress
+from db.transitions.overdrawn import drop_unbegun, overdrawn
+from db.transitions.runs import pause_run
+from db.transitions.work.failures import BROKEN_OFF, cancelled, drop, give_up
+from db.transitions.work.locks import lock_problems, lock_run, lock_runs
+from db.transitions.work.orders import order_advance, retry_job
+from db.transitions.work.shares import keeps_free, serve, turns
+from db.views.rows import Job
+from evolution.types import RunStatus
+
+RENUDGE_S = 5.0
+_SWEEP_LOCK = 7_713_002
+_SWEEP_BATCH = 200
+
+
+def claim(s: Session, queues: Sequence[str], worker: str, lease_s: float) -> Job | None:
+    """Take the next ready Job of these queues for `lease_s` seconds; None where there is none for this worker now.
+
+    Fair over projects (see `shares`); within one, confirmations first (a Run's budget keeps time for them, and what
+    follows is measured against their outcome), then the oldest. One conditional UPDATE, so that two workers never get
+    the same Job. Commit before working on it. What its Run's budget does not pay for any more is dropped here, before
+    it costs anything; what its project's quota does not pay for waits.
+    """
+    for queue in queues:
+        if (row := _claim(s, queue, worker, lease_s)) is not None:
+            break
+    else:
+        return None
+    if row.kind == JobKind.ADMIT:
+        for run in lock_runs(s, RunRow.admission_id == row.subject_id, RunRow.status == RunStatus.QUEUED):
+            progress(s, run, RunStatus.ADMITTING)
+    serve(s, row.id, row.queue, row.project_id)
+    return Job(
+        id=row.id,
+        kind=row.kind,
+        queue=row.queue,
+        run_id=row.run_id,
+        subject_id=row.subject_id,
+        project_id=row.project_id,
+        attempt=row.attempts,
+        lease=row.lease or "",
+        request_id=row.request_id,
+    )
+
+
+def _claim(s: Session, queue: str, worker: str, lease_s: float) -> Any:
+    """The row claimed of one queue, or None: projects in their turn, until one has a Job that nobody else takes."""
+    for project_id in turns(s, queue):
+        if queue not in (CONTROL, PROPOSE, BUILD, BUILD_CUDA) and keeps_free(s, queue, project_id, worker):
+            return None
+        while (row := _take_next(s, queue, project_id, worker, lease_s)) is not None:
+            limit = overdrawn(s, row.run_id, row.kind)
+            if limit is None:
+                return row
+            drop_unbegun(s, row.id, limit)
+    return None
+
+
+def _take_next(s: Session, queue: str, project_id: str, worker: str, lease_s: float) -> Any:
+    moment = now(s)
+    for pick in _picks(s, queue, project_id):
+        row = s.execute(
+            update(JobRow)
+            .where(JobRow.id == pick, JobRow.state == "ready")
+            .values(
+                state="claimed",
+                attempts=JobRow.attempts + 1,
+                lease=new_id("lease"),
+                lease_until=moment + timedelta(seconds=lease_s),
+                worker=worker,
+                claimed_at=moment,
+            )
+            .returning(
+                JobRow.id, JobRow.kind, JobRow.queue, JobRow.run_id, JobRow.subject_id, JobRow.project_id,
+                JobRow.attempts, JobRow.lease, JobRow.request_id,
+            )
+            .execution_options(synchronize_session=False)
+        ).one_or_none()  # fmt: skip
+        if row is not None:
+            return row
+    return None
+
+
+def _picks(s: Session, queue: str, project_id: str) -> list[ScalarSelect[str]]:
+    """A project's oldest ready confirmation, then its oldest ready Job: an index finds each, however many are ready."""
+    ready = select(JobRow.id).where(JobRow.queue == queue, JobRow.state == "ready", JobRow.project_id == project_id)
+    first = [ready.where(JobRow.kind == JobKind.CONFIRM), ready]
+    picks = [query.order_by(JobRow.id).limit(1) for query in first]
+    if s.get_bind().dialect.name == "postgresql":
+        picks = [query.with_for_update(skip_locked=True) for query in picks]
+    return [query.scalar_subquery() for query in picks]
+
+
+def heartbeat(s: Session, job: Job, lease_s: float) -> bool:
+    """Extend the lease to `lease_s` seconds from now. False: it was lost, or the Run cancelled: stop working on it.
+
+    A Proposal of a cancelled Run is kept to its end, since its answer may have been paid for.
+    """
+    run_cancelled = select(RunRow.id).where(RunRow.id == JobRow.run_id, RunRow.status == RunStatus.CANCELLED).exists()
+    changed = s.execute(
+        update(JobRow)
+        .where(JobRow.id == job.id, JobRow.lease == job.lease, JobRow.state == "claimed")
+        .where(JobRow.kind.not_in(BROKEN_OFF) | ~run_cancelled)
+        .values(lease_until=now(s) + timedelta(seconds=lease_s))
+        .execution_options(synchronize_session=False)
+    )
+    assert isinstance(changed, CursorResult)
+    return changed.rowcount == 1
+
+
+def sweep(s: Session) -> list[Nudge]:
+    """Re-drive expired leases, re-nudge what is ready and unclaimed for 5 s, wake Runs that need a look.
+
+    An expired Job is ready again, or dead after its third attempt. A Run needs a look when its wall budget has ended,
+    or when it is running and no Job of it is left (a crash of ours). Runs of
+    projects that a quota stops are paused. Call it every few seconds, from anywhere.
+    """
+    if s.get_bind().dialect.name == "postgresql" and not s.scalar(select(func.pg_try_advisory_xact_lock(_SWEEP_LOCK))):
+        return []
+    nudges = _expired(s) + _wake(s)
+    _hold_spent(s)
+    moment = now(s)
+    stale = s.scalars(
+        update(JobRow)
+        .where(ALIVE, JobRow.state == "ready", JobRow.nudged_at < moment - timedelta(seconds=RENUDGE_S))
+        .values(nudged_at=moment)
+        .returning(JobRow.queue)
+        .execution_options(synchronize_session=False)
+    )
+    return sorted({*nudges, *stale})
+
+
+def _expired(s: Session) -> list[Nudge]:
+    rows = s.scalars(
+        select(JobRow)
+        .where(ALIVE, JobRow.state == "claimed", JobRow.lease_until < now(s))
+        .order_by(JobRow.run_id, JobRow.id)
+        .limit(_SWEEP_BATCH)
+        .with_for_update(skip_locked=True)
+        .execution_options(populate_existing=True)
+    ).all()
+    _lock_subjects(s, rows)
+    nudges: list[Nudge] = []
+    for row in rows:
+        if cancelled(s, row):
+            drop(s, row)
+            continue
+        message = f"worker {row.worker} went silent on attempt {row.attempts}"
+        ended = row.run_id is not None and RunStatus(lock_run(s, row.run_id).status).ended
+        again = row.attempts < ATTEMPTS and not ended
+        nudges += retry_job(s, row, message) if again else give_up(s, row, message)
+    return nudges
+
+
+def _lock_subjects(s: Session, rows: Sequence[JobRow]) -> None:
+    """Hold the Problems, then the Runs, of locked Jobs: what is done to one of them may need both."""
+    if not rows:
+        return
+    runs = {row.run_id for row in rows if row.run_id is not None}
+    subjects = [row.subject_id for row in rows if row.run_id is None]
+    problems = union(
+        select(RunRow.problem_id).where(RunRow.id.in_(runs)),
+        select(AdmissionRow.problem_id).where(AdmissionRow.id.in_(subjects)),
+        select(BaselineRow.problem_id).where(BaselineRow.id.in_(subjects)),
+    )
+    lock_problems(s, s.scalars(problems).all())
+    lock_runs(s, RunRow.id.in_(runs))
+
+
+def _hold_spent(s: Session) -> None:
+    """Pause the Runs of projects that have used up what they may: their Jobs are held, and the reason can be read."""
+    going = (RunStatus.QUEUED, RunStatus.ADMITTING, RunStatus.RUNNING)
+    query = select(RunRow.id).where(RunRow.status.in_(going), RunRow.project_id.in_(spent(s)))
+    for run_id in s.scalars(query.order_by(RunRow.id)).all():
+        pause_run(
+            s,
+            run_id,
+            why="Paused: the project was closed, or has used up its quota of this month. Resume it once there is room.",
+        )
+
+
+def _wake(s: Session) -> list[Nudge]:
+    busy = select(JobRow.id).where(JobRow.run_id == RunRow.id, JobRow.state.in_(("ready", "claimed"))).exists()
+    ids = s.scalars(
+        select(RunRow.id)
+        .where(RunRow.status == RunStatus.RUNNING, (RunRow.deadline_at < now(s)) | ~busy)
+        .order_by(RunRow.id)
+    ).all()
+    nudges: list[Nudge] = []
+    for run_id in ids:
+        nudges += order_advance(s, lock_run(s, run_id))
+    return nudges

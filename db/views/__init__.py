@@ -1,0 +1,1 @@
+"""What repositories return and workers exchange: frozen dataclasses."""

@@ -1,0 +1,282 @@
+"""What a worker is handed for a claimed Job, and what it hands back: frozen dataclasses, complete and self-contained.
+
+`db.repositories.work.jobs.payload(s, job)` makes one of these inside a short read transaction; the worker then works
+without the database and settles through `db.transitions.work.settle` in another transaction.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any
+
+from evaluator.types import (
+    BaselineReport,
+    BuildReport,
+    Candidate,
+    DeviceKind,
+    Language,
+    Measurement,
+    Problem,
+    Ratio,
+    Stage,
+    Verdict,
+    WorkloadFacts,
+)
+from evolution.lessons import Learned
+from evolution.types import Arm, ProposalOutcome
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdmitWork:
+    """Try the reference: `evaluator serve` op `admit`."""
+
+    problem: Problem
+    device_kind: DeviceKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BaselineWork:
+    """Time every Baseline of an admitted Problem: op `baseline`."""
+
+    problem: Problem
+    device_kind: DeviceKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BuildWork:
+    """Screen and compile a Candidate without a device: op `build`."""
+
+    evaluation_id: str
+    candidate_id: str
+    problem: Problem
+    candidate: Candidate
+    device_kind: DeviceKind
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgeWork:
+    """Judge a Candidate against the fastest Baseline: op `judge`. `build` is what the build stage found, if it ran."""
+
+    evaluation_id: str
+    candidate_id: str
+    problem: Problem
+    candidate: Candidate
+    device_kind: DeviceKind
+    baseline: BaselineReport | None
+    build: BuildReport | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ConfirmWork:
+    """Confirm a Candidate against the Champion that stood when this was ordered (None: there was none)."""
+
+    evaluation_id: str
+    candidate_id: str
+    problem: Problem
+    candidate: Candidate
+    device_kind: DeviceKind
+    baseline: BaselineReport | None
+    champion_id: str | None
+    champion: Candidate | None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Call:
+    """A model call about to be made: the most tokens that it can take, and their prices.
+
+    `spent_*` is what earlier calls of the same Proposal came to.
+    """
+
+    input_tokens: int
+    output_tokens: int
+    least_output_tokens: int
+    usd_per_input: float = 0.0
+    usd_per_output: float = 0.0
+    spent_tokens: int = 0
+    spent_usd: float = 0.0
+
+    def usd(self, output_tokens: int) -> float:
+        """What it costs with so many tokens of reply."""
+        return self.input_tokens * self.usd_per_input + output_tokens * self.usd_per_output
+
+    def affordable(self, tokens_left: int | None, usd_left: float | None) -> int:
+        """The tokens of reply that what is left pays for (None: no limit), 0 where that is too few to be of use."""
+        most = self.output_tokens
+        if tokens_left is not None:
+            most = min(most, tokens_left - self.spent_tokens - self.input_tokens)
+        if usd_left is not None:
+            rest = usd_left - self.spent_usd - self.usd(0)
+            most = 0 if rest < 0 else min(most, int(rest / self.usd_per_output)) if self.usd_per_output else most
+        return most if most >= self.least_output_tokens else 0
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ParentView:
+    """A parent as a Proposer sees it: source, what the judge said about it, and how fast it is.
+
+    `measurements` and `ratios` are of one judging, its newest, so they agree with each other; the times in a Baseline
+    report are of another session. `relatives` are the other configurations of its Tunables that were judged.
+    """
+
+    candidate_id: str
+    source: str
+    language: Language
+    verdict: Verdict | None
+    stage: Stage | None
+    reason: str
+    evidence: Mapping[str, Any] = field(default_factory=dict)
+    resources: Mapping[str, Any] = field(default_factory=dict)
+    measurements: tuple[Measurement, ...] = ()
+    ratios: tuple[Ratio, ...] = ()
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+    relatives: tuple[Approach, ...] = ()
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Lesson:
+    """One way in which earlier Candidates of this Run failed; `count` is how many did (same verdict and reason)."""
+
+    verdict: Verdict
+    stage: Stage
+    reason: str
+    language: Language
+    candidate_id: str
+    count: int = 1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Approach:
+    """A Candidate of the Run: the first words of the reply that it came of, and what became of it.
+
+    `verdict` is None while it is being judged.
+
+    `measurements` and `ratios` (against "fastest") are of its newest judging; there are none unless it PASSED.
+    """
+
+    number: int
+    language: Language
+    niche: str
+    verdict: Verdict | None
+    stage: Stage
+    reason: str
+    said: str = ""
+    speedup: float | None = None
+    measurements: tuple[Measurement, ...] = ()
+    ratios: tuple[Ratio, ...] = ()
+    configuration: Mapping[str, Any] = field(default_factory=dict)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Remembered:
+    """The Champion of a similar Problem, found by an earlier Run."""
+
+    problem: str
+    speedup: float
+    language: Language
+    source: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Precedent:
+    """A lesson that an earlier Run on such a device learned on a similar Problem, or on this one.
+
+    `sizes` are those of its Workload, empty where it holds over all of them.
+    """
+
+    problem: str
+    sizes: Mapping[str, Any]
+    lesson: Learned
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposeWork:
+    """Make one Candidate.
+
+    `arm` says who is asked and what for. `arm_number` counts this arm's Proposals in this Run from 0, so an arm that
+    enumerates designs (the synthesiser, a replay) answers with design `arm_number` and EXHAUSTED beyond its last.
+    `hint` is what the search adds: {"configuration": {...}} for TUNE (apply it to `parents[0].source` with
+    `evolution.tunables.apply_configuration`). `given` is a source to take as it is (arm.proposer == "seed").
+    `tried` holds the source hashes (`Candidate.hash`) and build signatures of this Run's newest Candidates.
+    `calls` is how many times this Proposal has been begun, this time included: above 1, an earlier answer was lost.
+    `varied` are the nearby sizes that every Candidate is checked on too ("rows=31"). `approaches` are earlier answers
+    of this Run, failures included: the fastest and the newest, fastest first.
+    `problem` is whole; a Proposer's prompt must leave out held-out Workloads.
+    """
+
+    proposal_id: str
+    run_id: str
+    number: int
+    arm: Arm
+    arm_number: int
+    island: int
+    run_seed: int
+    problem: Problem
+    device_kind: DeviceKind
+    device_name: str
+    device_facts: Mapping[str, Any]
+    facts: tuple[WorkloadFacts, ...]
+    baseline: BaselineReport | None
+    parents: tuple[ParentView, ...]
+    lessons: tuple[Lesson, ...]
+    tried: tuple[str, ...]
+    varied: tuple[str, ...] = ()
+    approaches: tuple[Approach, ...] = ()
+    remembered: Remembered | None = None
+    precedents: tuple[Precedent, ...] = ()
+    hint: Mapping[str, Any] = field(default_factory=dict)
+    given: str | None = None
+    calls: int = 1
+    tokens_left: int | None = None
+    usd_left: float | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WebhookWork:
+    """Tell `url` that a Run has ended: `body` as it is, signed with `secret`."""
+
+    run_id: str
+    url: str
+    secret: str = field(repr=False)
+    delivery_id: str
+    body: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Delivery:
+    """What became of telling: `status` is the last answer's, `error` one line for a person where nobody took it."""
+
+    delivered: bool
+    attempts: int
+    status: int | None = None
+    error: str = ""
+
+
+WorkItem = AdmitWork | BaselineWork | BuildWork | JudgeWork | ConfirmWork | ProposeWork | WebhookWork
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ProposalResult:
+    """What a Proposer answered. `source` and `language` are given exactly when `outcome` is CANDIDATE.
+
+    `model` is what the endpoint says answered; `detail` is one line for a person (why malformed, which error).
+    `usd` and the token counts are what this Proposal cost in all, lost calls included where known.
+    """
+
+    outcome: ProposalOutcome
+    source: str | None = None
+    language: Language | None = None
+    prompt: str = ""
+    prompt_template: str = ""
+    reply: str = ""
+    detail: str = ""
+    model: str = ""
+    input_tokens: int = 0
+    output_tokens: int = 0
+    usd: float = 0.0
+    duration_s: float = 0.0
+
+    def __post_init__(self) -> None:
+        given = self.source is not None and self.language is not None
+        if given != (self.outcome is ProposalOutcome.CANDIDATE):
+            raise ValueError("a ProposalResult has a source and a language exactly when its outcome is CANDIDATE")

@@ -1,0 +1,94 @@
+"""What a caged child can be asked to do on a GPU besides what every device offers: prepare timed calls, run a round."""
+
+from __future__ import annotations
+
+import base64
+import copy
+import gc
+from typing import TYPE_CHECKING, Any, cast
+
+import torch
+from torch.utils._pytree import tree_map
+
+from evaluator.child.gpu import chain
+from evaluator.child.gpu.calls import CudaCalls
+from evaluator.child.protocol.framing import Operation
+from evaluator.child.protocol.layout import read_tree
+from evaluator.child.results import Null
+from evaluator.child.session import Session
+
+if TYPE_CHECKING:
+    from evaluator.child.gpu.device import CudaMapped  # needs a driver
+
+
+class CudaRounds:
+    """The timed calls of the session's model."""
+
+    def __init__(self, session: Session) -> None:
+        self._session = session
+        self._calls: CudaCalls | None = None
+
+    def operations(self) -> dict[str, Operation]:
+        return {"cuda_prepare": self.prepare, "cuda_round": self.run, "cuda_release": self.release}
+
+    def prepare(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Map the inputs of all calls ("grant"; "tree" says how arguments are made of them), warm up, capture.
+
+        Call k uses copy k of "instances" copies of the module, so that large weights are not found in the L2 again.
+        With "graph" false nothing is captured. Gives {"captured", "why_not", "instances" (fewer where the module
+        cannot be copied), "outputs": what each call returned}; captured outputs stay in place. With "link" the chain's
+        steps stand before the calls, captured like them; "step" is their kernels in base64, or "".
+        """
+        self._calls = None
+        session, tree = self._session, request["tree"]
+        mapped = cast("CudaMapped", session._open(request, fds))
+        models = _copies(session.call, request["instances"])
+
+        def call(index: int) -> Any:
+            tensors = mapped.calls[index]
+            with torch.no_grad():
+                made = models[index % len(models)](*read_tree(tree, tensors.__getitem__))
+            # Outputs of their own for every call, so that the null Candidate's snapshot costs what any other's does.
+            return tree_map(torch.empty_like, made) if isinstance(session.model, Null) else made
+
+        link = mapped.link(request["link"])
+        if request["step"]:
+            chain.use(base64.b64decode(request["step"]))
+
+        steps = None if link is None else chain.Steps(link, mapped.calls)
+        self._calls = CudaCalls(call, len(mapped.calls), graph=request["graph"], steps=steps)
+        return {
+            "captured": self._calls.captured,
+            "why_not": self._calls.why_not,
+            "instances": len(models),
+            "outputs": self._said(),
+        }
+
+    def run(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """All calls "replays" times. Gives {"captured", "device_us"} and, for plain calls, {"outputs"} as prepare."""
+        del fds
+        assert self._calls is not None  # the judge prepares first
+        device_us = self._calls.run(request["replays"])
+        self._session._device().finish()
+        reply = {"captured": self._calls.captured, "device_us": device_us}
+        return reply if self._calls.captured else {**reply, "outputs": self._said()}
+
+    def release(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Give up the graph, its outputs and the inputs."""
+        del request, fds
+        self._calls = None
+        gc.collect()
+        torch.cuda.empty_cache()
+        return {}
+
+    def _said(self) -> list[Any]:
+        assert self._calls is not None
+        return [self._session._output(output) for output in self._calls.outputs]
+
+
+def _copies(model: Any, count: int) -> list[Any]:
+    """The model and copies of it, or the model alone where it cannot be copied (it holds a handle, for example)."""
+    try:
+        return [model, *(copy.deepcopy(model) for _ in range(count - 1))]
+    except Exception:  # noqa: BLE001  a Candidate's own __deepcopy__ may raise anything
+        return [model]

@@ -1,0 +1,170 @@
+"""Compile a Triton Candidate without a GPU: its `forward` runs on meta tensors and every launch becomes a compilation.
+
+Runs in the caged child. A stand-in driver names the target; `JITFunction.run` compiles and records, and never launches,
+so nothing is computed and control flow that reads tensor values fails (then the real device must tell).
+Source of method: Triton's own warm-up path (`JITFunction.warmup`), which needs no device when the driver is replaced.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Iterator, Mapping
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, field
+from types import SimpleNamespace
+from typing import Any
+from unittest import mock
+
+import torch
+
+from evaluator.child.protocol.framing import Operation
+from evaluator.child.protocol.layout import TensorSpec, read_tree
+from evaluator.child.triton_build import cache
+
+_AUTOTUNE_CONFIGS = 8  # of each autotuned kernel; the rest would only cost time
+
+# What a Hopper part answers; used by launch heuristics (persistent grids ask for the number of SMs).
+_PROPERTIES = {
+    "max_shared_mem": 232448,
+    "max_num_regs": 65536,
+    "multiprocessor_count": 132,
+    "warpSize": 32,
+    "sm_clock_rate": 1980000,
+    "mem_clock_rate": 3201000,
+    "mem_bus_width": 6144,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Launch:
+    """One kernel that would run: its name, grid, warps, shared bytes, cubin and a hash of the compiled code."""
+
+    name: str
+    grid: tuple[int, ...]
+    num_warps: int
+    num_stages: int
+    shared_bytes: int
+    code_hash: str
+    cubin: bytes = field(repr=False)
+
+
+class _OfflineDriver:
+    """Answers what Triton and candidates ask of the active driver; compiles for `target`, launches nothing."""
+
+    def __init__(self, target: Any) -> None:
+        self._target = target
+        self.utils = SimpleNamespace(get_device_properties=lambda device: dict(_PROPERTIES))
+
+    def get_current_target(self) -> Any:
+        return self._target
+
+    def get_current_device(self) -> int:
+        return 0
+
+    def set_current_device(self, device: int) -> None:
+        del device
+
+    def get_current_stream(self, device: int) -> int:
+        del device
+        return 0
+
+    def get_active_torch_device(self) -> torch.device:
+        return torch.device("meta")
+
+    def get_benchmarker(self) -> Callable[..., Any]:
+        return lambda call, **options: [1.0, 1.0, 1.0]
+
+
+@contextmanager
+def recording(capability: int = 90) -> Iterator[list[Launch]]:
+    """Within it, Triton launches are compiled for compute capability `capability` and appended to the list.
+
+    Compilation errors pass through unchanged (triton.compiler.errors.CompilationError and friends). The stand-in driver
+    stays for the life of the process: such a child never launches anything.
+    """
+    import triton  # noqa: PLC0415  only a child that judges Triton loads it
+    from triton.backends.compiler import GPUTarget  # noqa: PLC0415
+    from triton.runtime.autotuner import Autotuner  # noqa: PLC0415
+    from triton.runtime.jit import JITFunction  # noqa: PLC0415
+
+    launches: list[Launch] = []
+    compile_only = JITFunction.run
+
+    def run(self: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
+        kernel = compile_only(self, *args, grid=grid, warmup=True, **options)
+        if kernel is not None and not warmup:
+            launches.append(_launch(self, kernel, grid, args, options))
+            _compile_launcher(kernel)
+        return kernel
+
+    def autotune(self: Any, *args: Any, **options: Any) -> Any:
+        configs = self.configs[:_AUTOTUNE_CONFIGS]
+        for config in configs[1:]:
+            self.fn.run(*args, **{**options, "warmup": True}, **config.all_kwargs())
+        return self.fn.run(*args, **options, **configs[0].all_kwargs())
+
+    patches = (mock.patch.object(JITFunction, "run", run), mock.patch.object(Autotuner, "run", autotune))
+    triton.runtime.driver.set_active(_OfflineDriver(GPUTarget("cuda", capability, 32)))
+    with patches[0], patches[1]:
+        yield launches
+
+
+def _launch(function: Any, kernel: Any, grid: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Launch:
+    if callable(grid):
+        names = dict(zip(function.arg_names, args, strict=False))
+        grid = grid({**names, **{key: value for key, value in options.items() if key in function.arg_names}})
+    metadata = kernel.metadata
+    return Launch(
+        name=str(metadata.name),
+        grid=tuple(int(size) for size in grid),
+        num_warps=int(metadata.num_warps),
+        num_stages=int(getattr(metadata, "num_stages", 0)),
+        shared_bytes=int(metadata.shared),
+        code_hash=str(kernel.hash),
+        cubin=bytes(kernel.asm["cubin"]),
+    )
+
+
+def _compile_launcher(kernel: Any) -> None:
+    """Up to 3.6 Triton compiles a C module for every signature, when a kernel is first launched; from 3.7 on none."""
+    from triton.backends.nvidia import driver  # noqa: PLC0415
+
+    if hasattr(driver, "make_launcher"):
+        with suppress(Exception):  # no C compiler or no libcuda here: it is compiled where it is launched
+            driver.CudaLauncher(kernel.src, kernel.metadata)
+
+
+def triton_runtime(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+    """Have Triton compile what it needs on an NVIDIA GPU whatever is launched; it lies in its cache then."""
+    del request, fds
+    from triton.backends.nvidia.driver import CudaUtils  # noqa: PLC0415
+
+    CudaUtils()
+    return {}
+
+
+def compile_ahead(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+    """Compile what the imported Candidate launches for each of "shapes" (see `Session.shapes`), for compute capability
+    "capability", into Triton's cache. Gives {"compiled": kernels, "failed": why it stopped for some shapes}."""
+    del fds
+    cache.hand_down()
+    module, failed = sys.modules["candidate"], ""
+    with recording(request["capability"]) as launches:
+        for shapes in request["shapes"]:
+            try:
+                with torch.no_grad(), torch.device("meta"):
+                    model = module.ModelNew(*_made(shapes["init"])).to("meta").eval()
+                    model(*_made(shapes["inputs"]))
+            except Exception as error:  # noqa: BLE001  code that needs values, or is wrong: the device will tell
+                failed = f"{type(error).__name__}: {error}"[:500]
+    return {"compiled": len(launches), "failed": failed}
+
+
+def _made(shapes: Mapping[str, Any]) -> list[Any]:
+    specs = [TensorSpec.from_json(layout) for layout in shapes["layouts"]]
+    made = [torch.empty_strided(s.shape, s.stride, dtype=s.torch_dtype, device="meta") for s in specs]
+    value = read_tree(shapes["tree"], made.__getitem__)
+    return list(value)
+
+
+OPS: dict[str, Operation] = {"triton_runtime": triton_runtime, "triton_ahead": compile_ahead}

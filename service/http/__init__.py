@@ -1,0 +1,1 @@
+"""HTTP itself: answers, errors, caching, cursors, limits."""

@@ -1,0 +1,87 @@
+"""From exceptions to answers: problem documents for programs, a page for people who look at pages."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Mapping
+from typing import Any
+
+from fastapi import FastAPI, Request
+from fastapi.exceptions import RequestValidationError
+from sqlalchemy.exc import OperationalError
+from starlette.exceptions import HTTPException
+from starlette.responses import Response
+
+from service.errors import ServiceError
+from service.http import problem_details
+from service.pages.rendering import error_page, wants_page
+
+
+def install(app: FastAPI) -> None:
+    """Register every handler; what is left over is the boundary's."""
+    app.add_exception_handler(ServiceError, _ours)
+    app.add_exception_handler(RequestValidationError, _invalid)
+    app.add_exception_handler(HTTPException, _plain)
+    app.add_exception_handler(OperationalError, _database)
+
+
+def _respond(request: Request, members: dict[str, Any], headers: Mapping[str, str] | None = None) -> Response:
+    if wants_page(request):
+        return error_page(request, members)
+    return problem_details.response(members, headers)
+
+
+def _ours(request: Request, error: Exception) -> Response:
+    assert isinstance(error, ServiceError)
+    return refusal(request, error)
+
+
+def refusal(request: Request, error: ServiceError) -> Response:
+    """The answer to a request that is refused."""
+    members = problem_details.document(error.status, error.slug, error.title, error.detail, **error.extra)
+    return _respond(request, members, error.headers)
+
+
+def _invalid(request: Request, error: Exception) -> Response:
+    assert isinstance(error, RequestValidationError)
+    fields = problem_details.field_errors(error.errors())
+    members = problem_details.document(
+        422,
+        "invalid-request",
+        "The request does not fit what is taken here",
+        "The fields named in `errors` are missing, unknown or wrong.",
+        errors=fields,
+    )
+    return _respond(request, members)
+
+
+_DETAILS = {
+    400: "The body is not the JSON that its headers say it is.",
+    404: "There is nothing at this address.",
+    405: "This address does not take this method.",
+}
+
+
+def _plain(request: Request, error: Exception) -> Response:
+    assert isinstance(error, HTTPException)
+    detail = _DETAILS.get(error.status_code, str(error.detail))
+    headers = dict(error.headers or {})
+    if error.status_code == 405 and (methods := _methods(request)):
+        headers["Allow"] = ", ".join(methods)
+    return _respond(request, problem_details.for_status(error.status_code, detail), headers)
+
+
+def _methods(request: Request) -> list[str]:
+    """Every method that this address takes; the router knows only of the first route that fits."""
+    for template, operations in request.app.openapi()["paths"].items():
+        if re.fullmatch(re.sub(r"\\{[^}]*\\}", "[^/]+", re.escape(template)), request.url.path):
+            return sorted(method.upper() for method in operations)
+    return []
+
+
+def _database(request: Request, error: Exception) -> Response:
+    """The database is away or busy beyond patience: nothing was stored, and trying again is right."""
+    members = problem_details.document(
+        503, "unavailable", "Not available at the moment", "The database did not answer in time; try again shortly."
+    )
+    return _respond(request, members, {"Retry-After": "2"})

@@ -1,0 +1,1 @@
+"""Authentication, scopes and the audit line."""

@@ -1,0 +1,27 @@
+"""What a request did, for the audit log: one line, in the transaction that did it."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from fastapi import Request
+from sqlalchemy.orm import Session
+
+from db.transitions.access.audit import record
+from service.identity.principal import Principal
+
+
+def note(
+    session: Session, who: Principal, request: Request, subject: str, *, project_id: str | None = None, **detail: Any
+) -> None:
+    """Append who did this operation to `subject` (an id), and from where."""
+    route = request.scope.get("route")
+    record(
+        session,
+        getattr(route, "operation_id", None) or getattr(route, "name", None) or request.method,
+        project_id=project_id or who.project_id,
+        actor=who.actor,
+        subject=subject,
+        address=who.address,
+        detail=detail,
+    )

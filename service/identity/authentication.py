@@ -1,0 +1,132 @@
+"""From a bearer key or a session's cookie to a Principal. Nothing is remembered: a revoked key is refused at once."""
+
+from __future__ import annotations
+
+import hashlib
+import hmac
+import logging
+from collections.abc import Mapping
+from datetime import UTC, datetime, timedelta
+
+from sqlalchemy import Engine
+from sqlalchemy.exc import OperationalError
+
+from db.engine import read_session, write_session
+from db.repositories.access import keys
+from db.tokens import digest, prefix_of, same
+from db.transitions.access.audit import record
+from db.transitions.access.keys import USED_EVERY, end_session, open_session, touch_key
+from db.views.access import Grant
+from service.errors import Unauthorized
+from service.identity.principal import BOOTSTRAP, LOCAL, Principal, Scope
+
+log = logging.getLogger("warpwright.service")
+
+COOKIE = "warpwright_session"
+SECURE_COOKIE = "__Host-warpwright"
+"""Over https: the prefix makes browsers refuse it from a subdomain or a plain connection."""
+
+
+class Authenticator:
+    """Makes Principals. `bootstrap` is the key of the settings; `keyless` lets in whoever shows nothing at all."""
+
+    def __init__(self, engine: Engine, *, bootstrap: str | None, keyless: bool, session_lifetime: timedelta) -> None:
+        self._engine = engine
+        self._bootstrap = digest(bootstrap) if bootstrap else None
+        self.keyless = keyless
+        self.session_lifetime = session_lifetime
+
+    def of_request(self, authorization: str | None, cookies: Mapping[str, str], *, forwarded: bool) -> Principal | None:
+        """Who asks, or None where nobody says who they are and everybody has to. Raises Unauthorized for a bad key.
+
+        `forwarded`: a proxy passed this on, so it comes from elsewhere, however local the connection is.
+        """
+        if authorization is not None:
+            scheme, _, key = authorization.partition(" ")
+            if scheme.lower() != "bearer":
+                raise _wrong_key()
+            return self.of_key(key.strip())[0]
+        secret = cookies.get(SECURE_COOKIE) or cookies.get(COOKIE)
+        if secret and (found := self.of_cookie(secret)) is not None:
+            return found
+        return LOCAL if self.keyless and not forwarded else None
+
+    def of_key(self, key: str) -> tuple[Principal, str | None]:
+        """Whose key this is, and its id (None for the one of the settings). Raises Unauthorized."""
+        if self._bootstrap is not None and same(digest(key), self._bootstrap):
+            return BOOTSTRAP, None
+        with read_session(self._engine) as s:
+            grant = keys.grant_of_key(s, key) if prefix_of(key) else None
+        if grant is None:
+            raise _wrong_key()
+        self._note_use(grant)
+        return _principal(grant), grant.key_id
+
+    def of_cookie(self, secret: str) -> Principal | None:
+        """Whose session this is, or None for one that is forged or over."""
+        with read_session(self._engine) as s:
+            grant = keys.grant_of_session(s, secret, bound_to=self._bootstrap or "")
+        return None if grant is None else _principal(grant, csrf_token=csrf_token_of(secret))
+
+    def sign_in(self, key: str, *, address: str) -> str:
+        """Exchange a key for a session; returns the cookie's secret. Raises Unauthorized."""
+        who, key_id = self.of_key(key)
+        with write_session(self._engine) as s:
+            session_id, secret = open_session(
+                s,
+                who.project_id,
+                key_id=key_id,
+                scope=who.scope,
+                actor=who.actor,
+                lifetime=self.session_lifetime,
+                address=address,
+                bound_to="" if key_id else self._bootstrap or "",
+            )
+            record(s, "sign_in", project_id=who.project_id, actor=who.actor, subject=session_id, address=address)
+        return secret
+
+    def sign_out(self, who: Principal) -> None:
+        """End the session of a Principal that came with a cookie."""
+        if who.csrf_token is None or who.credential is None:
+            return
+        with write_session(self._engine) as s:
+            end_session(s, who.credential)
+            record(
+                s,
+                "sign_out",
+                project_id=who.project_id,
+                actor=who.actor,
+                subject=who.credential,
+                address=who.address,
+            )
+
+    def _note_use(self, grant: Grant) -> None:
+        if grant.key_id is None or (grant.used_at is not None and datetime.now(UTC) - grant.used_at < USED_EVERY):
+            return
+        try:
+            with write_session(self._engine) as s:
+                touch_key(s, grant.key_id)
+        except OperationalError:
+            log.warning("the use of a key was not noted: the database is busy")
+
+
+def csrf_token_of(secret: str) -> str:
+    """The token that unsafe requests of a session bring: derived, so that nothing more has to be kept."""
+    return hmac.new(secret.encode("utf-8", "surrogateescape"), b"csrf", hashlib.sha256).hexdigest()
+
+
+def _principal(grant: Grant, *, csrf_token: str | None = None) -> Principal:
+    return Principal(
+        project_id=grant.project_id,
+        scope=Scope(grant.scope),
+        actor=grant.actor,
+        credential=grant.credential,
+        csrf_token=csrf_token,
+    )
+
+
+def _wrong_key() -> Unauthorized:
+    return Unauthorized(
+        "This API key is unknown, has expired or was revoked. Send one that holds: Authorization: Bearer KEY.",
+        headers={"WWW-Authenticate": "Bearer"},
+    )

@@ -1,0 +1,1 @@
+"""Write kernels as C++ for the CPU."""

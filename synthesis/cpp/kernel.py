@@ -1,0 +1,164 @@
+"""Writing a kernel as C++ for one CPU thread: passes over a row that stays in the cache."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from synthesis.cpp.cat import find_breaks
+from synthesis.cpp.row import TYPES, Slot, Writer
+from synthesis.cpp.sweep import Pass, plain, write_sweep
+from synthesis.errors import Unsupported
+from synthesis.expr import INNER, Expr
+from synthesis.graph.nodes import Node
+from synthesis.kernel import Kernel, Store
+
+
+@dataclass(slots=True)
+class CppKernel:
+    """The text of one kernel and what its caller must pass: tensors to read, tensors to write, sizes."""
+
+    name: str
+    text: str
+    pieces: set[str]
+    reads: list[Node]
+    writes: list[Node]
+    sizes: list[str]
+    kept: bool
+
+
+def _boundary(expr: Expr, phase: int, found: dict[int, Expr]) -> None:
+    """The outermost values of earlier passes that computing `expr` in pass `phase` uses."""
+    if not expr.full or expr.op in ("load", "iota", "const"):
+        return
+    if expr.phase < phase:
+        found[expr.number] = expr
+        return
+    for arg in expr.args:
+        _boundary(arg, phase, found)
+
+
+def _needs(kernel: Kernel, phase: int) -> tuple[list[Expr], list[Store]]:
+    """The reductions and the full stores of a pass."""
+    reductions = [e for e in kernel.exprs() if e.op == "reduce" and e.args[0].phase == phase]
+    return reductions, [s for s in kernel.stores if s.full and s.value.phase == phase]
+
+
+def _assign_slots(w: Writer) -> None:
+    """Decide which values of earlier passes are kept rather than computed again."""
+    kernel = w.kernel
+    stored = {s.value.number: s for s in kernel.stores if s.full and plain(s)}
+    free = [s for s in kernel.stores if s.full and plain(s)]
+    scratch = 0
+    for phase in range(1, kernel.passes):
+        reductions, stores = _needs(kernel, phase)
+        found: dict[int, Expr] = {}
+        for value in [r.args[0] for r in reductions] + [s.value for s in stores]:
+            _boundary(value, phase, found)
+        for number, expr in found.items():
+            if number in w.slots or expr.type != "f" or expr.op == "cat":
+                continue
+            if number in stored:
+                w.slots[number] = Slot(f"{stored[number].node.name}_row", stored[number].node.name, -1)
+            elif w.keep and expr.costly:
+                later = next(
+                    (
+                        s
+                        for s in free
+                        if s.value.phase > expr.phase and s.value.phase >= phase and s.value.number not in w.slots
+                    ),
+                    None,
+                )
+                if later is not None:
+                    free.remove(later)
+                w.slots[number] = Slot(w.fresh(f"{expr.hint}_kept"), later.node.name if later else None, scratch)
+                scratch += 1
+
+
+def write_kernel(kernel: Kernel, *, keep: bool) -> CppKernel:
+    """The C++ of a kernel. `keep`: costly values wanted by a later pass are kept. Raises Unsupported."""
+    for node in [*kernel.loads(), *(s.node for s in kernel.stores)]:
+        if node.dtype not in TYPES:
+            raise Unsupported(f"{node.dtype} in C++")
+    w = Writer(kernel, keep)
+    w.used |= (
+        {n.name for n in kernel.loads()}
+        | {s.node.name for s in kernel.stores}
+        | {"n", "j", "m", "u", *kernel.symbols()}
+    )
+    w.used |= {v for v, _ in kernel.outer}
+    outputs = [s.node for s in kernel.stores]
+    w.used |= {f"{o.name}_row" for o in outputs}
+    _assign_slots(w)
+    w.put(f"const int64_t n = {kernel.length.text('/')};")
+    scratches = [s for s in w.slots.values() if s.index >= 0]
+    if scratches:
+        w.pieces.add("scratch")
+        w.put(f"float* const memory = scratch({len(scratches)} * (n + 64));")
+    depth = 0
+    for variable, extent in kernel.outer:
+        w.put(f"for (int64_t {variable} = 0; {variable} < {extent.text('/')}; ++{variable}) {{")
+        w.indent += "  "
+        depth += 1
+    for store in kernel.stores:
+        if store.full:
+            kind = TYPES[store.node.dtype]
+            w.put(f"{kind}* const {store.node.name}_row = {store.node.name} + {store.offset.without(INNER).text('/')};")
+    for slot in scratches:
+        own = f"memory + {slot.index} * (n + 64)"
+        w.put(f"float* const {slot.pointer} = {f'KEEP_IN_OUTPUT ? {slot.output}_row : {own}' if slot.output else own};")
+    for phase in range(kernel.passes):
+        _write_pass(w, phase)
+    for store in kernel.stores:
+        if not store.full:
+            w.put(f"{store.node.name}[{store.offset.text('/')}] = {TYPES[store.node.dtype]}({w.row(store.value)});")
+    for _ in range(depth):
+        w.indent = w.indent[:-2]
+        w.put("}")
+    if any(plain(s) for s in kernel.stores):
+        w.put("stores_done();")
+    parameters = [f"const {TYPES[n.dtype]}* {n.name}" for n in kernel.loads()]
+    parameters += [f"{TYPES[o.dtype]}* {o.name}" for o in outputs]
+    parameters += [f"int64_t {s}" for s in kernel.symbols()]
+    head = f'extern "C" void {kernel.name}({", ".join(parameters)}) {{'
+    text = "\n".join([head, *("  " + line for line in w.lines), "}"])
+    return CppKernel(kernel.name, text, w.pieces, kernel.loads(), outputs, kernel.symbols(), bool(scratches))
+
+
+def _write_pass(w: Writer, phase: int) -> None:
+    kernel = w.kernel
+    reductions, stores = _needs(kernel, phase)
+    kept = [e for e in kernel.exprs() if e.number in w.slots and e.phase == phase and w.slots[e.number].index >= 0]
+    if not reductions and not stores:
+        return
+    over = Pass(phase, reductions, stores, kept)
+    cut = any(_uses_cat(value, w, phase) for value in over.values)
+    over.breaks = find_breaks(kernel, kernel.exprs()) if cut else [kernel.one - 1, kernel.length]
+    for segment in over.segments:
+        for value in over.values:
+            w.prepare(value, set(), phase, segment, over.breaks)
+    for reduction in reductions:
+        _write_accumulator(w, reduction)
+    for segment in over.segments:
+        write_sweep(w, over, segment)
+    for reduction in reductions:
+        if reduction.data != "sum":
+            name = w.names[reduction.number]
+            w.put(f"const double {name} = {name}_part.fold();")
+
+
+def _write_accumulator(w: Writer, reduction: Expr) -> None:
+    name = w.names[reduction.number] = w.fresh(reduction.hint)
+    if reduction.data == "sum":
+        w.pieces.add("Sum")
+        w.put(f"Sum {name}_part;")
+        w.put(f"double {name} = 0;")
+    else:
+        w.pieces.add("Max")
+        sign, nans = -1 if reduction.data == "min" else 1, "false" if reduction.data == "peak" else "true"
+        w.put(f"Extremum<{sign}, {nans}> {name}_part;")
+
+
+def _uses_cat(expr: Expr, w: Writer, phase: int) -> bool:
+    if not expr.full or (expr.number in w.slots and expr.phase < phase):
+        return False
+    return expr.op == "cat" or any(_uses_cat(a, w, phase) for a in expr.args)

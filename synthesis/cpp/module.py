@@ -1,0 +1,115 @@
+"""A whole C++ Candidate: kernels, how they are called, and ModelNew."""
+
+from __future__ import annotations
+
+import textwrap
+from collections.abc import Mapping
+
+from synthesis.cpp.kernel import CppKernel, write_kernel
+from synthesis.cpp.prelude import prelude
+from synthesis.graph.nodes import Node, Program
+from synthesis.host import Host
+from synthesis.kernel import Kernel
+from synthesis.plan import Plan, Planner
+from synthesis.reference import model_parts
+
+TUNABLES: dict[str, list[int]] = {
+    "VECTOR": [8, 16, 4],
+    "UNROLL": [4, 1, 2, 8],
+    "STREAM_STORES": [0, 1],
+    "PREFETCH": [0, 512, 2048, 8192],
+}
+
+
+def write_module(plan: Plan, planner: Planner, *, keep: bool, title: str) -> str:
+    """The source of a C++ Candidate, at the first value of each Tunable. Raises Unsupported."""
+    program = plan.program
+    host = Host(program, planner)
+    kernels: list[CppKernel] = []
+    calls: set[int] = set()
+    for step in plan.steps:
+        if isinstance(step, Kernel):
+            kernels.append(write_kernel(step, keep=keep))
+            _call_kernel(host, kernels[-1])
+        else:
+            calls.add(id(step))
+            host.call(step)
+    host.results()
+    tunables = dict(TUNABLES)
+    if any(k.kept for k in kernels):
+        tunables["KEEP_IN_OUTPUT"] = [0, 1]
+    config = {name: values[0] for name, values in tunables.items()}
+    return _render(program, plan, host, kernels, tunables, config, title)
+
+
+def _call_kernel(host: Host, kernel: CppKernel) -> None:
+    arguments = [f"{host.contiguous(node)}.data_ptr()" for node in kernel.reads]
+    arguments += [f"{host.allocate(node, None)}.data_ptr()" for node in kernel.writes]
+    arguments += kernel.sizes
+    host.used_symbols |= set(kernel.sizes)
+    host.lines.append(f"_{kernel.name}({', '.join(arguments)})")
+
+
+def header(program: Program, plan: Plan, title: str) -> str:
+    """The comment on top: the strategy, and what is fused and what is not."""
+    fused = list(dict.fromkeys(program.fused))
+    calls = [
+        s.fn.removeprefix("aten.").split(".")[0] for s in plan.steps if isinstance(s, Node) and s.kind == "library"
+    ]
+    lines = [title, f"Fused: {', '.join(fused) or 'nothing'}."]
+    if calls:
+        lines.append(f"Library calls: {', '.join(calls)}.")
+    return "\n".join(f"# {part}" for line in lines for part in textwrap.wrap(line, 118))
+
+
+def model_class(program: Program, host: Host) -> tuple[str, list[str]]:
+    """(class ModelNew, statements above it that its constructor needs)."""
+    body, needed = model_parts(program.source)
+    sizes = host.size_lines(host.used_symbols)
+    dense = [
+        line for line in host.lines if line.endswith(".contiguous()") and line.split(" = ")[0] in program.arguments
+    ]
+    rest = [line for line in host.lines if line not in dense]
+    forward = [f"def forward(self, {', '.join(program.arguments)}):"] if program.arguments else ["def forward(self):"]
+    forward += [f"    {line}" for line in [*dense, *sizes, *rest]]
+    parts = [body, "\n".join(forward)] if body else ["\n".join(forward)]
+    return "class ModelNew(nn.Module):\n" + textwrap.indent("\n\n".join(parts), "    "), needed
+
+
+def _render(
+    program: Program,
+    plan: Plan,
+    host: Host,
+    kernels: list[CppKernel],
+    tunables: Mapping[str, list[int]],
+    config: Mapping[str, int],
+    title: str,
+) -> str:
+    model, needed = model_class(program, host)
+    pieces = set().union(*(k.pieces for k in kernels)) - {"algorithm"} if kernels else set()
+    source = "#include <algorithm>\n" + prelude(pieces) + "\n\n" + "\n\n".join(k.text for k in kernels)
+    head = [
+        header(program, plan, title),
+        "import ctypes",
+        "",
+        "import torch",
+        "import torch.nn.functional as F",
+        "from torch import nn",
+    ]
+    head += ["", "from warpwright_native import load_cpp", "", *needed]
+    if "F." not in model:
+        head.remove("import torch.nn.functional as F")
+    bindings = []
+    for kernel in kernels:
+        pointers = len(kernel.reads) + len(kernel.writes)
+        bindings.append(f"_{kernel.name} = _library.{kernel.name}")
+        bindings.append(
+            f"_{kernel.name}.argtypes = [ctypes.c_void_p] * {pointers} + [ctypes.c_int64] * {len(kernel.sizes)}"
+        )
+        bindings.append(f"_{kernel.name}.restype = None")
+    text = "\n".join(head) + f"\n\nTUNABLES = {dict(tunables)!r}\nCONFIG = {dict(config)!r}\n\n"
+    text += (
+        f'SOURCE = r"""\n{source}\n"""\n\n_library = load_cpp(SOURCE, defines=CONFIG, flags=["-ffp-contract=off"])\n'
+        + "\n".join(bindings)
+    )
+    return f"{text}\n\n\n{model}\n"

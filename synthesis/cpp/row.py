@@ -1,0 +1,214 @@
+"""C++ for what a row has one of: its values in double precision, its pointers, its vectors of one value."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from synthesis.cpp.cat import part_in_segment
+from synthesis.errors import Unsupported
+from synthesis.expr import INNER, Expr
+from synthesis.graph.nodes import Formula
+from synthesis.graph.sizes import Size
+from synthesis.kernel import Kernel
+
+TYPES = {
+    "float32": "float",
+    "bool": "bool",
+    "int64": "int64_t",
+    "int32": "int32_t",
+    "uint8": "uint8_t",
+    "int8": "int8_t",
+    "int16": "int16_t",
+}
+INFIX = {
+    "add": "+",
+    "sub": "-",
+    "mul": "*",
+    "div": "/",
+    "eq": "==",
+    "ne": "!=",
+    "lt": "<",
+    "le": "<=",
+    "gt": ">",
+    "ge": ">=",
+}
+SCALAR_CALLS = {
+    name: f"std::{name}"
+    for name in [
+        "exp",
+        "log",
+        "log1p",
+        "tanh",
+        "erf",
+        "sqrt",
+        "floor",
+        "ceil",
+        "trunc",
+        "sin",
+        "cos",
+        "exp2",
+        "log2",
+        "expm1",
+        "pow",
+        "atan2",
+    ]
+} | {"abs": "std::abs", "round": "std::nearbyint"}
+
+
+@dataclass(slots=True)
+class Slot:
+    """Where a value of an earlier pass is kept: the row of an output, or scratch row number `index`."""
+
+    pointer: str
+    output: str | None
+    index: int
+
+
+@dataclass(slots=True)
+class Writer:
+    """The lines of one kernel so far, and under which names its values, vectors and pointers are found in them."""
+
+    kernel: Kernel
+    keep: bool
+    lines: list[str] = field(default_factory=list)
+    pieces: set[str] = field(default_factory=set)
+    names: dict[int, str] = field(default_factory=dict)
+    vectors: dict[int, str] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+    slots: dict[int, Slot] = field(default_factory=dict)
+    pointers: dict[int, str] = field(default_factory=dict)
+    indent: str = ""
+
+    # ---- names and text
+
+    def put(self, text: str) -> None:
+        self.lines.append(self.indent + text)
+
+    def fresh(self, hint: str) -> str:
+        name, count = hint, 1
+        while name in self.used:
+            count += 1
+            name = f"{hint}_{count}"
+        self.used.add(name)
+        return name
+
+    # ---- row values: doubles, integers and booleans, one per row
+
+    def row(self, expr: Expr) -> str:
+        if expr.number not in self.names:
+            if expr.op == "const":
+                return self.row_constant(expr)
+            text = self.row_text(expr)
+            name = self.fresh(expr.hint)
+            kind = {"f": "double", "i": "int64_t", "b": "bool"}[expr.type]
+            self.put(f"const {kind} {name} = {text};")
+            self.names[expr.number] = name
+        return self.names[expr.number]
+
+    def row_constant(self, expr: Expr) -> str:
+        value = expr.data
+        if isinstance(value, Formula):
+            size = f"double({value.size.text('/')})"
+            text = {
+                "value": size,
+                "reciprocal": f"(1.0 / {size})",
+                "sqrt": f"std::sqrt({size})",
+                "rsqrt": f"(1.0 / std::sqrt({size}))",
+            }[value.fn]
+            return f"(-{text})" if value.sign < 0 else text
+        if isinstance(value, Size):
+            return f"{'double' if expr.type == 'f' else 'int64_t'}({value.text('/')})"
+        if expr.type == "b":
+            return "true" if value else "false"
+        return literal(float(value)) if expr.type == "f" else str(int(value))
+
+    def row_text(self, expr: Expr) -> str:
+        if expr.op == "load":
+            return self.row_load(expr)
+        if expr.op == "iota":
+            return str(expr.data.text("/"))
+        if expr.op == "cat":
+            raise Unsupported("a cat of row values")
+        a = [self.row(arg) for arg in expr.args]
+        if expr.op in INFIX:
+            return f"{a[0]} {INFIX[expr.op]} {a[1]}"
+        if expr.op in SCALAR_CALLS:
+            return f"{SCALAR_CALLS[expr.op]}({', '.join(a)})"
+        if expr.op in ("maximum", "minimum"):
+            return f"({a[0]} {'>' if expr.op == 'maximum' else '<'} {a[1]} || {a[0]} != {a[0]}) ? {a[0]} : {a[1]}"
+        simple = {
+            "neg": "-{0}", "reciprocal": "1.0 / {0}", "rsqrt": "1.0 / std::sqrt({0})", "where": "{0} ? {1} : {2}",
+            "sigmoid": "1.0 / (1.0 + std::exp(-{0}))", "silu": "{0} / (1.0 + std::exp(-{0}))", "not": "!{0}",
+            "and": "{0} && {1}", "or": "{0} || {1}", "xor": "{0} != {1}", "isnan": "{0} != {0}",
+            "isinf": "std::isinf({0})",
+        }  # fmt: skip
+        if expr.op == "cast":
+            return f"{ {'f': 'double', 'i': 'int64_t', 'b': 'bool'}[expr.type] }({a[0]})".replace(" ", "", 1)
+        if expr.op not in simple:
+            raise Unsupported(f"{expr.op} of row values in C++")
+        return simple[expr.op].format(*a)
+
+    def row_load(self, expr: Expr) -> str:
+        """One element; an index that was computed is kept inside the tensor."""
+        node, offset, chosen = expr.data
+        for (variable, extent), index in zip(chosen, expr.args, strict=True):
+            if variable not in self.used:
+                self.used.add(variable)
+                self.pieces.add("algorithm")
+                place = f"std::min<int64_t>(std::max<int64_t>({self.row(index)}, 0), {extent.text('/')} - 1)"
+                self.put(f"const int64_t {variable} = {place};")
+        return f"{node.name}[{offset.text('/')}]"
+
+    # ---- vectors
+
+    def splat(self, expr: Expr) -> str:
+        """A row value in every lane, made once before the pass."""
+        if expr.number not in self.vectors:
+            value = self.row(expr)
+            name = self.fresh(f"{value if value.isidentifier() else 'c'}_v")
+            if expr.type == "f":
+                self.put(f"const V {name} = splat(float({value}));")
+            elif expr.type == "i":
+                self.put(f"const M {name} = M{{}} + int32_t({value});")
+            else:
+                self.put(f"const M {name} = splat_mask({value});")
+            self.vectors[expr.number] = name
+        return self.vectors[expr.number]
+
+    def pointer(self, expr: Expr) -> str:
+        """The start of the row that a load reads."""
+        if expr.number not in self.pointers:
+            node, offset, chosen = expr.data
+            if chosen:
+                raise Unsupported("a gather along the row in C++")
+            name = self.fresh(f"{node.name}_row")
+            self.put(f"const {TYPES[node.dtype]}* const {name} = {node.name} + {offset.without(INNER).text('/')};")
+            self.pointers[expr.number] = name
+        return self.pointers[expr.number]
+
+    def prepare(self, expr: Expr, seen: set[int], phase: int, segment: int | None, bounds: list[Size]) -> None:
+        """Emit, before the sweep, the row values and pointers that computing `expr` in it needs."""
+        if expr.number in seen:
+            return
+        seen.add(expr.number)
+        if not expr.full:
+            if not (expr.op == "const" and isinstance(expr.data, int | float)):
+                self.splat(expr)
+            return
+        if expr.number in self.slots and expr.phase < phase:
+            return
+        if expr.op == "load":
+            self.pointer(expr)
+        args = (part_in_segment(expr, segment, bounds),) if expr.op == "cat" else expr.args
+        for arg in args:
+            self.prepare(arg, seen, phase, segment, bounds)
+
+
+def literal(value: float, suffix: str = "") -> str:
+    """A number in C++."""
+    if math.isnan(value):
+        return "NAN"
+    if math.isinf(value):
+        return "INF" if value > 0 else "-INF"
+    return repr(value) + suffix

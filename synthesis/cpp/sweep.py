@@ -1,0 +1,231 @@
+"""C++ for one sweep over a segment of a row, on explicit vectors."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+from synthesis.cpp.cat import part_in_segment
+from synthesis.cpp.row import INFIX, Writer, literal
+from synthesis.errors import Unsupported
+from synthesis.expr import INNER, Expr
+from synthesis.graph.sizes import Size
+from synthesis.kernel import Store
+
+VECTOR_CALLS = {
+    name: f"v{name}"
+    for name in [
+        "exp",
+        "log",
+        "log1p",
+        "tanh",
+        "erf",
+        "sigmoid",
+        "silu",
+        "sqrt",
+        "rsqrt",
+        "abs",
+        "floor",
+        "ceil",
+        "round",
+        "trunc",
+        "sin",
+        "cos",
+        "exp2",
+        "log2",
+        "expm1",
+        "pow",
+        "atan2",
+    ]
+} | {"maximum": "vmax", "minimum": "vmin"}
+CHUNK = 8192
+
+
+@dataclass(slots=True)
+class Sweep:
+    """The body of one sweep over a segment of the row."""
+
+    writer: Writer
+    phase: int
+    segment: int | None
+    bounds: list[Size]
+    lines: list[str] = field(default_factory=list)
+    memo: dict[int, str] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+
+    def vector(self, expr: Expr, *, bare: bool = False) -> str:
+        """The name of a vector with the value; a plain constant stays a number where `bare` allows it."""
+        w = self.writer
+        if not expr.full:
+            if expr.op == "const" and isinstance(expr.data, int | float):
+                return self.constant(expr, bare)
+            return w.vectors[expr.number]
+        if expr.number not in self.memo:
+            text = self.text(expr)
+            name = self.fresh(expr.hint)
+            self.used.add(name)
+            self.lines.append(f"const {'V' if expr.type == 'f' else 'M'} {name} = {text};")
+            self.memo[expr.number] = name
+        return self.memo[expr.number]
+
+    def fresh(self, hint: str) -> str:
+        name, count = hint, 1
+        while name in self.used or name in self.writer.used:
+            count += 1
+            name = f"{hint}_{count}"
+        return name
+
+    def constant(self, expr: Expr, bare: bool) -> str:
+        if expr.type == "f":
+            text = literal(float(expr.data), "f")
+            return text if bare else f"splat({text})"
+        if expr.type == "b":
+            return f"splat_mask({'true' if expr.data else 'false'})"
+        return str(int(expr.data)) if bare else f"(M{{}} + {int(expr.data)})"
+
+    def text(self, expr: Expr) -> str:
+        w = self.writer
+        slot = w.slots.get(expr.number)
+        if slot is not None and expr.phase < self.phase:
+            return f"load(m, {slot.pointer} + j)"
+        if expr.op == "load":
+            return self.load(expr)
+        if expr.op == "cat":
+            return self.vector(part_in_segment(expr, self.segment, self.bounds))
+        if expr.op == "iota":
+            w.pieces.add("iota")
+            step = expr.data.coefficient(INNER)
+            rest = expr.data.without(INNER).text("/")
+            if not step.equals(1):
+                return f"iota(0) * int32_t({step.text('/')}) + int32_t(j * ({step.text('/')}) + {rest})"
+            return f"iota(j + {rest})"
+        if expr.op in INFIX:
+            a, b = expr.args
+            left, right = self.vector(a, bare=b.full), self.vector(b, bare=a.full)
+            return f"{left} {INFIX[expr.op]} {right}"
+        args = [self.vector(a) for a in expr.args]
+        return self.call(expr, args)
+
+    def call(self, expr: Expr, a: list[str]) -> str:
+        w = self.writer
+        if expr.op in VECTOR_CALLS:
+            if expr.type == "i":
+                raise Unsupported(f"{expr.op} of integers along a row in C++")
+            w.pieces.add(VECTOR_CALLS[expr.op])
+            return f"{VECTOR_CALLS[expr.op]}({', '.join(a)})"
+        if expr.op == "where":
+            w.pieces.add("select")
+            return f"select({', '.join(a)})"
+        if expr.op == "cast":
+            return self.cast(expr, a[0])
+        simple = {
+            "neg": "-{0}", "reciprocal": "1.0f / {0}", "not": "~{0}", "and": "{0} & {1}", "or": "{0} | {1}",
+            "xor": "{0} ^ {1}",
+            "isnan": "{0} != {0}", "isinf": "({0} == INF) | ({0} == -INF)",
+        }  # fmt: skip
+        if expr.op not in simple:
+            raise Unsupported(f"{expr.op} along a row in C++")
+        return simple[expr.op].format(*a)
+
+    def cast(self, expr: Expr, value: str) -> str:
+        source = expr.args[0].type
+        if expr.type == "b":
+            return f"{value} != 0"
+        if expr.type == "f":
+            self.writer.pieces.add("to_float")
+            return f"to_float({'-' if source == 'b' else ''}{value})"
+        self.writer.pieces.add("to_int")
+        return f"to_int({value})" if source == "f" else f"-{value}"
+
+    def load(self, expr: Expr) -> str:
+        node, offset, _ = expr.data
+        pointer, step = self.writer.pointers[expr.number], offset.coefficient(INNER)
+        if not step.equals(1):
+            self.writer.pieces.add("strided")
+            return f"strided(m, {pointer} + j * ({step.text('/')}), {step.text('/')})"
+        if node.dtype == "float32":
+            return f"{'load_ahead' if offset.without(INNER).terms else 'load'}(m, {pointer} + j)"
+        piece = "load_bool" if node.dtype == "bool" else "load_int"
+        self.writer.pieces.add(piece)
+        return f"{piece}(m, {pointer} + j)"
+
+
+def plain(store: Store) -> bool:
+    """Whether a store writes a run of floats, one beside the other."""
+    step = store.offset.coefficient(INNER)
+    return (
+        store.node.dtype == "float32"
+        and step is not None
+        and step.equals(1)
+        and store.value.type == "f"
+        and store.value.full
+    )
+
+
+@dataclass(slots=True)
+class Pass:
+    """What one pass over a row finds out: reductions, full stores, values that are kept for later passes."""
+
+    phase: int
+    reductions: list[Expr]
+    stores: list[Store]
+    kept: list[Expr]
+    breaks: list[Size] = field(default_factory=list)
+
+    @property
+    def values(self) -> list[Expr]:
+        return [r.args[0] for r in self.reductions] + [s.value for s in self.stores] + self.kept
+
+    @property
+    def segments(self) -> list[int | None]:
+        """The parts of the row that are swept one after the other; None is all of it."""
+        return list(range(len(self.breaks) - 1)) if len(self.breaks) > 2 else [None]
+
+
+def write_sweep(w: Writer, over: Pass, segment: int | None) -> None:
+    """Emit the sweep of a pass over one segment. Sums are folded into doubles every CHUNK elements."""
+    at = segment or 0
+    begin, end = over.breaks[at].text("/"), over.breaks[at + 1].text("/") if at + 2 < len(over.breaks) else "n"
+    summed = [w.names[r.number] for r in over.reductions if r.data == "sum"]
+    sweep = Sweep(w, over.phase, segment, over.breaks)
+    before = set(w.used)
+    for expr in over.kept:
+        sweep.lines.append(f"store(m, {w.slots[expr.number].pointer} + j, {sweep.vector(expr)});")
+    for store in over.stores:
+        sweep.lines.append(_store_text(w, store, sweep.vector(store.value)))
+    for reduction in over.reductions:
+        value = sweep.vector(reduction.args[0])
+        sweep.lines.append(f"{w.names[reduction.number]}_part.add(m, u, {value});")
+    w.used = before
+    last = (begin, end)
+    if summed:
+        w.put(f"for (int64_t begin = {begin}; begin < {end}; begin += {CHUNK}) {{")
+        w.put(f"  const int64_t end = std::min<int64_t>({end}, begin + {CHUNK});")
+        w.pieces.add("algorithm")
+        last = ("begin", "end")
+        w.indent += "  "
+    w.put(f"sweep({last[0]}, {last[1]}, [&](int64_t j, auto m, auto u) LAMBDA {{")
+    for line in sweep.lines:
+        w.put("  " + line)
+    w.put("});")
+    if summed:
+        for name in summed:
+            w.put(f"{name} += {name}_part.fold();")
+        w.indent = w.indent[:-2]
+        w.put("}")
+
+
+def _store_text(w: Writer, store: Store, value: str) -> str:
+    node, step = store.node, store.offset.coefficient(INNER)
+    place = f"{node.name}_row + j"
+    if step is None or not step.equals(1):
+        if node.dtype != "float32" or step is None:
+            raise Unsupported("a strided store of integers")
+        w.pieces.add("strided")
+        return f"store_strided(m, {node.name}_row + j * ({step.text('/')}), {step.text('/')}, {value});"
+    if node.dtype == "float32":
+        if store.value.number in w.slots:
+            return f"store(m, {place}, {value});"
+        return f"stream(m, {place}, {value});"
+    piece = "load_bool" if node.dtype == "bool" else "load_int"
+    w.pieces.add(piece)
+    return f"store{piece[4:]}(m, {place}, {value});"

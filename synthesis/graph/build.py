@@ -1,0 +1,159 @@
+"""Making primitive nodes: broadcasting, reductions over trailing dimensions, views. No aten here."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Sequence
+
+from synthesis.errors import Unsupported
+from synthesis.graph.nodes import FLOATS, Formula, Node
+from synthesis.graph.sizes import Size, product
+
+Operand = Node | float | int | bool | Size | Formula
+COMPARISONS = ("eq", "ne", "lt", "le", "gt", "ge", "isnan", "isinf", "not", "and", "or", "xor")
+
+
+class Builder:
+    """Makes nodes with unique names. `origin` (the aten operation at hand) is noted on each."""
+
+    def __init__(self, one: Size) -> None:
+        self.one = one
+        self.origin = ""
+        self._used: dict[str, int] = {}
+
+    def name(self, hint: str) -> str:
+        count = self._used.get(hint, 0)
+        self._used[hint] = count + 1
+        return hint if count == 0 else self.name(f"{hint}_{count}")
+
+    def constant(self, value: float | int | bool | Size | Formula) -> Node:
+        dtype = "bool" if isinstance(value, bool) else "int64" if isinstance(value, int | Size) else "float32"
+        return Node(self.name("c"), "constant", "", (), (), dtype, value)
+
+    def operand(self, value: Operand) -> Node:
+        return value if isinstance(value, Node) else self.constant(value)
+
+    def pointwise(self, fn: str, *operands: Operand, dtype: str | None = None) -> Node:
+        inputs = tuple(self.operand(o) for o in operands)
+        shape = self.broadcast([i.shape for i in inputs])
+        if dtype is None:
+            dtype = "bool" if fn in COMPARISONS else self.promoted(inputs)
+        return Node(self.name(fn), "pointwise", fn, inputs, shape, dtype, origin=self.origin)
+
+    def promoted(self, inputs: Sequence[Node]) -> str:
+        """The dtype of a result: the first floating one, else the first that is no bool."""
+        floats = [i.dtype for i in inputs if i.dtype in FLOATS and i.kind != "constant"]
+        rest = [i.dtype for i in inputs if i.dtype != "bool"]
+        if floats:
+            return floats[0] if len(set(floats)) == 1 else "float32"
+        return "float32" if "float32" in rest else (rest or ["bool"])[0]
+
+    def broadcast(self, shapes: Sequence[tuple[Size, ...]]) -> tuple[Size, ...]:
+        rank = max((len(s) for s in shapes), default=0)
+        result = [self.one] * rank
+        for shape in shapes:
+            for offset, size in enumerate(shape, rank - len(shape)):
+                if result[offset].equals(1):
+                    result[offset] = size
+                elif not size.equals(1) and size != result[offset]:
+                    raise Unsupported(f"cannot broadcast {size.text()} with {result[offset].text()}")
+        return tuple(result)
+
+    def reduce(self, fn: str, x: Node, dims: Sequence[int], *, keep: bool) -> Node:
+        """Reduce over `dims`, which must be the last ones (dimensions of size 1 aside). Raises Unsupported."""
+        wanted = {d % x.rank for d in dims} if x.rank else set()
+        first = min(wanted, default=x.rank)
+        if any(d not in wanted and not x.shape[d].equals(1) for d in range(first, x.rank)):
+            raise Unsupported("a reduction that is not over the last dimensions")
+        dtype = x.dtype if fn in ("max", "min", "peak") or x.dtype in FLOATS else "int64"
+        kept = x.shape[:first]
+        reduced = Node(self.name(fn), "reduce", fn, (x,), kept, dtype, x.rank - first, origin=self.origin)
+        shape = tuple(s for d, s in enumerate(x.shape) if d not in wanted)
+        if keep:
+            shape = tuple(self.one if d in wanted else s for d, s in enumerate(x.shape))
+        return self.reshape(reduced, shape)
+
+    def count(self, x: Node, dims: Sequence[int]) -> Size:
+        return product((x.shape[d % x.rank] for d in dims), self.one)
+
+    def mean(self, x: Node, dims: Sequence[int], *, keep: bool) -> Node:
+        total = self.reduce("sum", x, dims, keep=keep)
+        return self.pointwise("mul", total, Formula("reciprocal", self.count(x, dims)), dtype=x.dtype)
+
+    def variance(self, x: Node, dims: Sequence[int], correction: float, *, keep: bool) -> Node:
+        centred = self.pointwise("sub", x, self.mean(x, dims, keep=True))
+        total = self.reduce("sum", self.pointwise("mul", centred, centred), dims, keep=keep)
+        count: Operand = self.count(x, dims)
+        if correction:
+            count = self.pointwise("maximum", self.pointwise("sub", count, float(correction)), 0.0)
+            return self.pointwise("div", total, count, dtype=x.dtype)
+        return self.pointwise("mul", total, Formula("reciprocal", self.count(x, dims)), dtype=x.dtype)
+
+    def reshape(self, x: Node, shape: Sequence[Size]) -> Node:
+        shape = tuple(shape)
+        return x if shape == x.shape else self._view("reshape", x, shape, None)
+
+    def permute(self, x: Node, order: Sequence[int]) -> Node:
+        order = tuple(d % x.rank for d in order)
+        if order == tuple(range(x.rank)):
+            return x
+        return self._view("permute", x, tuple(x.shape[d] for d in order), order)
+
+    def expand(self, x: Node, shape: Sequence[Size]) -> Node:
+        shape = tuple(shape)
+        return x if shape == x.shape else self._view("expand", x, shape, None)
+
+    def slice(self, x: Node, dimension: int, start: Size, length: Size, step: int = 1) -> Node:
+        dimension %= x.rank
+        shape = (*x.shape[:dimension], length, *x.shape[dimension + 1 :])
+        if shape == x.shape and start.equals(0) and step == 1:
+            return x
+        return self._view("slice", x, shape, (dimension, start, step))
+
+    def cat(self, parts: Sequence[Node], dimension: int) -> Node:
+        dimension %= parts[0].rank
+        total = parts[0].shape[dimension]
+        for part in parts[1:]:
+            total = total + part.shape[dimension]
+        shape = (*parts[0].shape[:dimension], total, *parts[0].shape[dimension + 1 :])
+        return Node(self.name("cat"), "cat", "", tuple(parts), shape, parts[0].dtype, dimension, origin="cat")
+
+    def iota(self, shape: Sequence[Size], dimension: int) -> Node:
+        return Node(self.name("iota"), "iota", "", (), tuple(shape), "int64", dimension)
+
+    def _view(self, fn: str, x: Node, shape: tuple[Size, ...], data: object) -> Node:
+        return Node(self.name(fn), "view", fn, (x,), shape, x.dtype, data)
+
+    def softmax(self, x: Node, dimension: int, *, log: bool, dtype: str) -> Node:
+        peak = self.reduce("peak", x, [dimension], keep=True)
+        centred = self.pointwise("sub", x, peak)
+        powers = self.pointwise("exp", centred)
+        total = self.reduce("sum", powers, [dimension], keep=True)
+        if log:
+            return self.pointwise("sub", centred, self.pointwise("log", total), dtype=dtype)
+        return self.pointwise("mul", powers, self.pointwise("reciprocal", total), dtype=dtype)
+
+    def logsumexp(self, x: Node, dims: Sequence[int], *, keep: bool) -> Node:
+        peak = self.reduce("max", x, dims, keep=True)
+        total = self.reduce("sum", self.pointwise("exp", self.pointwise("sub", x, peak)), dims, keep=keep)
+        peak = self.reshape(peak, total.shape)
+        infinite = self.pointwise("eq", self.pointwise("abs", peak), math.inf)
+        usual = self.pointwise("add", self.pointwise("log", total), peak)
+        return self.pointwise("where", infinite, peak, usual, dtype=x.dtype)
+
+    def norm_layer(
+        self, x: Node, rank: int, weight: Node | None, bias: Node | None, eps: float, *, centre: bool, dtype: str
+    ) -> tuple[Node, Node, Node]:
+        """LayerNorm (`centre`) or RMSNorm over the last `rank` dimensions: (result, mean, reciprocal deviation)."""
+        dims = list(range(x.rank - rank, x.rank))
+        mean = self.mean(x, dims, keep=True)
+        body = self.pointwise("sub", x, mean) if centre else x
+        square = self.mean(self.pointwise("mul", body, body), dims, keep=True)
+        scale = self.pointwise("rsqrt", self.pointwise("add", square, eps))
+        result = self.pointwise("mul", body, scale)
+        if weight is not None:
+            result = self.pointwise("mul", result, weight)
+        if bias is not None:
+            result = self.pointwise("add", result, bias)
+        result.dtype = dtype
+        return result, mean, scale

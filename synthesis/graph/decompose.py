@@ -1,0 +1,226 @@
+"""From traced aten graphs to a Program of primitive nodes. What has no rule stays a library call."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+from synthesis.errors import Unsupported
+from synthesis.graph.aten import Call, Graph
+from synthesis.graph.build import Builder
+from synthesis.graph.nodes import HEADS, Node, Program
+from synthesis.graph.sizes import Size
+from synthesis.graph.unify import Unifier
+
+IDENTITIES = frozenset(
+    f"aten.{name}.default"
+    for name in ("clone", "contiguous", "alias", "detach", "detach_", "lift_fresh", "lift_fresh_copy", "positive")
+) | {"aten.to.device"}
+
+
+MISSING = object()  # a result of an operation that its rule leaves out
+
+
+class Decomposer:
+    """Turns the nodes of unified graphs into primitive ones, in order."""
+
+    def __init__(self, graphs: Sequence[Graph], rules: Mapping[str, Callable[..., Any]]) -> None:
+        self.rules = rules
+        self.unifier = Unifier(graphs)
+        self.build = Builder(self.unifier.one)
+        self.env: dict[str, Any] = {}
+        self.heads: list[Node] = []
+        self.fused: list[str] = []
+        self._viewed: set[int] = set()
+
+    def run(self) -> Program:
+        for calls in self.unifier.calls():
+            self._node(calls)
+        first = self.unifier.graphs[0]
+        outputs = [self.env[name] for name in first.outputs]
+        if not all(isinstance(o, Node) for o in outputs):
+            raise Unsupported("an output is not a tensor")
+        self._name_outputs(outputs)
+        by_target = {h.fn: h for h in self.heads}
+        return Program(
+            heads=self.heads,
+            outputs=outputs,
+            structure=first.structure,
+            keys=first.keys,
+            arguments=tuple(a.name for a in first.arguments),
+            symbols={s: (by_target[t], d) for s, (t, d) in self.unifier.symbols.items()},
+            one=self.unifier.one,
+            source=first.source,
+            fused=self.fused,
+        )
+
+    def _name_outputs(self, outputs: list[Node]) -> None:
+        """Computed outputs are called `out`, or `out0`, `out1`, ... where there are several."""
+        for number, node in enumerate(outputs):
+            while node.kind == "view":
+                node = node.inputs[0]
+            if node.kind not in (*HEADS, "library", "item"):
+                node.name = self.build.name("out" if len(outputs) == 1 else f"out{number}")
+
+    def _node(self, calls: tuple[Call, ...]) -> None:
+        call = calls[0]
+        if call.op in HEADS:
+            kind: Any = call.op
+            dtype = self._dtype(calls, 0)
+            head = Node(
+                self.build.name(call.target.replace(".", "_")),
+                kind,
+                call.target,
+                (),
+                self.unifier.shape(calls),
+                dtype,
+            )
+            self.heads.append(head)
+            self.env[call.name] = head
+        elif call.op == "constant":
+            self.env[call.name] = self._constant(calls)
+        elif call.op == "getitem":
+            self.env[call.name] = self._item(calls)
+        elif not call.op.startswith("aten._assert"):
+            self._call(calls)
+
+    def _constant(self, calls: tuple[Call, ...]) -> Node:
+        data = calls[0].data
+        if data is None or len(data) != 1 or any(c.data != data for c in calls):
+            raise Unsupported("a constant tensor made in forward")
+        value = float(data[0]["float"]) if isinstance(data[0], Mapping) else data[0]
+        return self.build.reshape(self.build.constant(value), self.unifier.shape(calls))
+
+    def _item(self, calls: tuple[Call, ...]) -> Any:
+        source, index = self._argument([c.args[0] for c in calls]), int(calls[0].args[1])
+        if isinstance(source, list):
+            return source[index]
+        return Node(
+            self.build.name(calls[0].name),
+            "item",
+            "",
+            (source,),
+            self.unifier.shape(calls),
+            self._dtype(calls, 0),
+            index,
+        )
+
+    def _call(self, calls: tuple[Call, ...]) -> None:
+        call = calls[0]
+        args = [self._argument([c.args[i] for c in calls]) for i in range(len(call.args))]
+        kwargs = {k: self._argument([c.kwargs[k] for c in calls]) for k in call.kwargs}
+        self.build.origin = call.op.split(".")[1]
+        mutates = self.build.origin.endswith("_") and not self.build.origin.endswith("__") and call.op not in IDENTITIES
+        if mutates:
+            self._check_mutation(args)
+        result = self._apply(calls, args, kwargs, mutates)
+        self.env[call.name] = result
+        if mutates:
+            for name, value in list(self.env.items()):
+                if value is args[0]:
+                    self.env[name] = result
+
+    def _check_mutation(self, args: list[Any]) -> None:
+        target = args[0]
+        if (
+            not isinstance(target, Node)
+            or target.kind in (*HEADS, "view", "constant", "item")
+            or id(target) in self._viewed
+        ):
+            raise Unsupported("a tensor that is changed in place and seen elsewhere")
+
+    def _apply(self, calls: tuple[Call, ...], args: list[Any], kwargs: dict[str, Any], mutates: bool) -> Any:
+        call = calls[0]
+        if call.op in IDENTITIES:
+            return args[0]
+        operation = call.op.split(".")[1].removesuffix("_") if mutates else call.op.split(".")[1]
+        rule = self.rules.get(operation)
+        if rule is not None:
+            try:
+                result = rule(self, calls, *args, **kwargs)
+            except (Unsupported, TypeError) as problem:
+                if mutates:
+                    raise Unsupported(f"{call.op}: {problem}") from problem
+            else:
+                self._note(result, args, call)
+                return result
+        if mutates:
+            raise Unsupported(f"{call.op} changes a tensor in place")
+        return self._library(calls, args, kwargs)
+
+    def _note(self, result: Any, args: list[Any], call: Call) -> None:
+        """Remember what was fused (for the header), name the result after its node, and note views of `args[0]`."""
+        if isinstance(result, Node) and result.kind == "view" and args and isinstance(args[0], Node):
+            self._viewed.add(id(args[0]))
+        if isinstance(result, list):
+            self._viewed |= {id(a) for a in args if isinstance(a, Node)}
+        elif result.kind != "view" and result.kind not in HEADS:
+            self.fused.append(call.op.split(".")[1].removesuffix("_"))
+            if result.kind == "pointwise":
+                result.name = self.build.name(call.name)
+
+    def _library(self, calls: tuple[Call, ...], args: list[Any], kwargs: dict[str, Any]) -> Node:
+        call = calls[0]
+        inputs: list[Node] = []
+        _collect([args, kwargs], inputs)
+        several = len(call.values) != 1
+        shape = () if several else self.unifier.shape(calls)
+        dtype = "" if several else self._dtype(calls, 0)
+        name = self.build.name(call.name)
+        return Node(name, "library", call.op, tuple(inputs), shape, dtype, (args, kwargs), origin=self.build.origin)
+
+    def _dtype(self, calls: tuple[Call, ...], item: int) -> str:
+        found = {c.values[item].dtype for c in calls if c.values[item] is not None}  # type: ignore[union-attr]
+        if "float64" in found or any(d.startswith("complex") for d in found):
+            raise Unsupported("float64 and complex tensors")
+        if len(found) == 1:
+            return found.pop()
+        if found <= {"float32", "float16", "bfloat16"}:
+            return "mixed" if "float32" in found else "halves"
+        raise Unsupported(f"dtypes that differ between workloads: {sorted(found)}")
+
+    def _argument(self, values: list[Any]) -> Any:
+        first = values[0]
+        if isinstance(first, list):
+            if any(len(v) != len(first) for v in values):
+                raise Unsupported("an argument list whose length differs between workloads")
+            return [self._argument(list(column)) for column in zip(*values, strict=True)]
+        if isinstance(first, Mapping):
+            if "ref" in first:
+                value = self.env[first["ref"]]
+                if value is MISSING:
+                    raise Unsupported("a result that the rule does not compute")
+                return value
+            if "float" in first:
+                return float(first["float"])
+            if "dtype" in first and len({v["dtype"] for v in values}) > 1:
+                return {"dtype": "varies"}
+            return first
+        return self.unifier.scalar(values)
+
+    # ---- what rules use
+
+    def dtype(self, calls: tuple[Call, ...], item: int = 0) -> str:
+        return self._dtype(calls, item)
+
+    def shape(self, calls: tuple[Call, ...], item: int = 0) -> tuple[Size, ...]:
+        return self.unifier.shape(calls, item)
+
+    def start(self, calls: tuple[Call, ...], argument: int, extent: Size) -> Size:
+        """An index argument made non-negative and not larger than `extent`, per workload."""
+        raw = [c.args[argument] if len(c.args) > argument else 0 for c in calls]
+        values = [0 if v is None else v for v in raw]
+        return self.unifier.size(
+            tuple(min(max(v + n if v < 0 else v, 0), n) for v, n in zip(values, extent.values, strict=True))
+        )
+
+
+def _collect(value: Any, into: list[Node]) -> None:
+    if isinstance(value, Node):
+        into.append(value)
+    elif isinstance(value, list | tuple):
+        for item in value:
+            _collect(item, into)
+    elif isinstance(value, dict):
+        for item in value.values():
+            _collect(item, into)

@@ -1,0 +1,85 @@
+"""Primitive nodes: what composite aten operations are taken apart into, with sizes that hold for every workload."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any, Literal
+
+from synthesis.graph.sizes import Size
+
+Kind = Literal[
+    "input",
+    "parameter",
+    "buffer",
+    "constant",
+    "pointwise",
+    "reduce",
+    "view",
+    "cat",
+    "gather",
+    "iota",
+    "library",
+    "item",
+]
+HEADS = ("input", "parameter", "buffer")
+FLOATS = ("float32", "float16", "bfloat16", "halves", "mixed")
+VARYING = ("halves", "mixed")  # differs between workloads; halves: but always has 16 bits
+INTEGERS = ("int64", "int32", "int16", "int8", "uint8")
+
+
+@dataclass(eq=False, slots=True)
+class Node:
+    """One tensor of the program.
+
+    - input, parameter, buffer: `fn` is its name or path.
+    - constant: `data` is a number, or a Formula over sizes; shape ().
+    - pointwise: `fn` of `inputs`, broadcast.
+    - reduce: `fn` ("sum", "max", "min", "peak") over the last `data` dimensions of its input, which it drops.
+      ("peak" is a maximum that may ignore NaN: for where NaN spreads on another way.)
+    - view: `fn` "permute" (data: order), "expand", "slice" (data: dimension, start, step), "reshape".
+    - cat: along dimension `data`.
+    - gather: `inputs[0]` at index `inputs[1]` along dimension `data`.
+    - iota: the index along dimension `data` of its own shape.
+    - library: aten overload `fn` with `data` = (args, kwargs) holding Nodes, Sizes and plain values.
+    - item: number `data` of the list that `inputs[0]`, a library node, returns.
+    """
+
+    name: str
+    kind: Kind
+    fn: str
+    inputs: tuple[Node, ...]
+    shape: tuple[Size, ...]
+    dtype: str
+    data: Any = None
+    origin: str = field(default="")
+
+    @property
+    def rank(self) -> int:
+        return len(self.shape)
+
+
+@dataclass(frozen=True, slots=True)
+class Formula:
+    """A number that depends on a size: `fn` is "value", "reciprocal", "sqrt" or "rsqrt"; `sign` is 1 or -1."""
+
+    fn: str
+    size: Size
+    sign: int = 1
+
+
+@dataclass(slots=True)
+class Program:
+    """A reference for all its workloads: primitive nodes, sizes, and how forward is called.
+
+    `symbols` maps a size's name to (head node, dimension), where it can be read at run time.
+    """
+
+    heads: list[Node]
+    outputs: list[Node]
+    structure: str
+    keys: tuple[str, ...]
+    arguments: tuple[str, ...]
+    symbols: dict[str, tuple[Node, int]]
+    one: Size
+    source: str
+    fused: list[str] = field(default_factory=list)

@@ -1,0 +1,150 @@
+"""Several traced graphs of one reference made into one, whose sizes hold for all of them.
+
+Dimensions that agree on every workload are the same size. Sizes of inputs and parameters become symbols, named
+after the workload's own size of that value where there is one; every other size is expressed in them.
+"""
+
+from __future__ import annotations
+
+import keyword
+import math
+from collections.abc import Iterator, Sequence
+from typing import Any
+
+from synthesis.errors import Unsupported
+from synthesis.graph.aten import Call, Graph
+from synthesis.graph.nodes import HEADS, Formula
+from synthesis.graph.sizes import Size
+
+# Names that generated kernels and their callers use themselves.
+_RESERVED = frozenset({
+    "n", "row", "row_count", "self", "torch", "triton", "tl", "nn", "F", "grid", "device", "j", "o0", "o1",
+    "o2", "o3", "m", "u", "V", "M", "W", "begin", "end", "memory", "zero", "inside", "row_inside",
+    "column_inside", "program", "blocks", "place", "start", "block", "larger", "shift", "total", "float", "int",
+    "double", "bool",
+})  # fmt: skip
+
+
+class Unifier:
+    """Merges graphs. `symbols` maps each symbol to (target of the head, dimension)."""
+
+    def __init__(self, graphs: Sequence[Graph]) -> None:
+        if not graphs:
+            raise Unsupported("no graph to work from")
+        self.graphs = graphs
+        first = graphs[0]
+        shape = [(n.name, n.op, n.target) for n in first.nodes]
+        for other in graphs[1:]:
+            if [(n.name, n.op, n.target) for n in other.nodes] != shape or other.outputs != first.outputs:
+                raise Unsupported(f"the reference takes another path on workload {other.workload}")
+        self.symbols: dict[str, tuple[str, int]] = {}
+        self._known: dict[tuple[int, ...], Size] = {}
+        self.one = Size((1,) * len(graphs), 1)
+        for kind in ("input", "parameter", "buffer"):
+            for calls in self.calls():
+                if calls[0].op == kind:
+                    self._add_symbols(calls)
+        self._base = [s for s in self._known.values() if not s.equals(1)]
+
+    def calls(self) -> Iterator[tuple[Call, ...]]:
+        """The same node in every graph."""
+        return zip(*(g.nodes for g in self.graphs), strict=True)
+
+    def shape(self, calls: Sequence[Call], item: int = 0) -> tuple[Size, ...]:
+        """The sizes of what a node returns. Raises Unsupported where the rank differs between workloads."""
+        shapes = []
+        for call in calls:
+            value = call.values[item]
+            if value is None:
+                raise Unsupported(f"{call.op} returns something that is not a tensor")
+            shapes.append(value.shape)
+        if len({len(s) for s in shapes}) != 1:
+            raise Unsupported("the number of dimensions differs between workloads")
+        return tuple(self.size(tuple(vector)) for vector in zip(*shapes, strict=True))
+
+    def size(self, vector: tuple[int, ...]) -> Size:
+        """A Size for these values. Raises Unsupported where no simple expression fits."""
+        if vector not in self._known:
+            self._known[vector] = self._derive(vector)
+        return self._known[vector]
+
+    def scalar(self, values: Sequence[Any]) -> Any:
+        """One plain value for all workloads, else a Size (integers) or a Formula (floats)."""
+        first = values[0]
+        if all(type(v) is type(first) and v == first for v in values):
+            return first
+        if all(isinstance(v, int) and not isinstance(v, bool) for v in values):
+            return self.size(tuple(values))
+        if all(isinstance(v, int | float) for v in values):
+            return self._formula([float(v) for v in values])
+        raise Unsupported(f"an argument differs between workloads: {first!r}")
+
+    def _formula(self, values: Sequence[float]) -> Formula:
+        functions = {"rsqrt": lambda n: n**-0.5, "reciprocal": lambda n: 1 / n, "sqrt": math.sqrt, "value": float}
+        for size in list(self._known.values()):
+            for name, function in functions.items():
+                for sign in (1, -1):
+                    if all(
+                        math.isclose(v, sign * function(n), rel_tol=1e-12)
+                        for v, n in zip(values, size.values, strict=True)
+                    ):
+                        return Formula(name, size, sign)
+        raise Unsupported(f"a constant that depends on the workload: {values}")
+
+    def _add_symbols(self, calls: Sequence[Call]) -> None:
+        values = [c.values[0] for c in calls]
+        shapes = [v.shape for v in values if v is not None]
+        if len({len(s) for s in shapes}) != 1:
+            raise Unsupported("the number of dimensions differs between workloads")
+        for dimension, vector in enumerate(zip(*shapes, strict=True)):
+            if vector in self._known or vector == self.one.values:
+                continue
+            name = self._name(vector, calls[0].target, dimension)
+            self.symbols[name] = (calls[0].target, dimension)
+            self._known[vector] = Size(vector, name)
+
+    def _name(self, vector: tuple[int, ...], target: str, dimension: int) -> str:
+        taken = {c.target for c in self.graphs[0].nodes} | set(self.symbols) | _RESERVED
+        for key in self.graphs[0].sizes:
+            if tuple(g.sizes.get(key) for g in self.graphs) == vector and key.isidentifier():
+                name = key.lower()
+                if name not in taken and not keyword.iskeyword(name):
+                    return name
+        return f"{target.replace('.', '_')}_{dimension}"
+
+    def _derive(self, vector: tuple[int, ...]) -> Size:
+        literal = Size(vector, vector[0])
+        constant = len(set(vector)) == 1
+        if constant and (len(vector) > 1 or vector[0] <= 8):
+            return literal
+        for size in self._derived():
+            if size.values == vector:
+                return size
+        if constant:
+            return literal
+        raise Unsupported(f"a size that is not understood: {vector}")
+
+    def _derived(self) -> Iterator[Size]:
+        base = self._base
+        for a in base:
+            for number in (2, 3, 4):
+                if all(v % number == 0 for v in a.values):
+                    yield a // number
+                yield a * number
+        for a in base:
+            for b in base:
+                yield a * b
+                if a.divisible(b):
+                    yield a // b
+                yield a + b
+                if b.less(a):
+                    yield a - b
+        for a in base:
+            yield from (a + 1, a - 1)
+        for a in base:
+            for b in base:
+                yield from (a * b * c for c in base)
+
+
+def is_head(call: Call) -> bool:
+    return call.op in HEADS

@@ -1,0 +1,1 @@
+"""Write kernels in Triton."""

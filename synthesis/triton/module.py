@@ -1,0 +1,138 @@
+"""A whole Triton Candidate: kernels, how they are launched, and ModelNew."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+from synthesis.cpp.module import header, model_class
+from synthesis.graph.nodes import Program
+from synthesis.host import Host
+from synthesis.kernel import Kernel
+from synthesis.plan import Plan, Planner
+from synthesis.triton.kernel import TritonKernel, write_kernel
+from synthesis.triton.prelude import prelude
+
+# The first values are those that did best on average over the kernels recorded on an H200 (bench/search/landscapes).
+# TILE: least elements of a program that holds whole rows. ELEMENTS: of a thread. MAX_ROW: longest row that is held in
+# registers. BLOCK, STAGES: of rows that are streamed, and of tiles.
+HELD: dict[str, list[Any]] = {"TILE": [2048, 1024, 512, 4096], "ELEMENTS": [32, 16, 8, 64]}
+STREAMED: dict[str, list[Any]] = {
+    "BLOCK": [4096, 1024, 2048, 8192],
+    "ELEMENTS": [16, 8, 32, 64],
+    "STAGES": [1, 2, 3, 4],
+}
+EITHER: dict[str, list[Any]] = {  # rows that are held where they are short enough, and streamed where not
+    "TILE": [1024, 2048, 512, 4096],
+    "ELEMENTS": [16, 32, 8, 64],
+    "MAX_ROW": [16384, 8192, 32768],
+}
+TILED: dict[str, list[Any]] = {
+    "BLOCK": [1024, 512, 2048, 4096, 8192],
+    "ELEMENTS": [8, 16, 4, 32],
+    "REGISTERS": [0, 32, 64],  # at most so many a thread, 0: as many as the compiler likes
+}
+EVICT, EVICT_OF_TILES = ["", "evict_first", "evict_last"], ["evict_first", "", "evict_last"]
+
+INDEX = '''
+def _index(arguments):
+    """The type of positions: 32 bits where every tensor is small enough."""
+    large = any(isinstance(a, torch.Tensor) and a.numel() >= 2**31 for a in arguments)
+    return tl.int64 if large else tl.int32
+'''
+LAUNCH = {
+    "held": '''
+def _held(kernel, rows, n, *arguments):
+    """Whole rows in the registers of one program; short rows several at a time."""
+    block = triton.next_power_of_2(n)
+    together = min(max(1, CONFIG["TILE"] // block), triton.next_power_of_2(rows))
+    warps = max(1, min(32, together * block // (32 * CONFIG["ELEMENTS"])))
+    grid = (triton.cdiv(rows, together),)
+    options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}
+    kernel[grid](*arguments, ROWS=together, BLOCK=block, **options)
+''',
+    "streamed": '''
+def _streamed(kernel, rows, n, *arguments):
+    """One row a program, block after block."""
+    block = min(CONFIG["BLOCK"], triton.next_power_of_2(n))
+    warps = max(1, min(32, block // (32 * CONFIG["ELEMENTS"])))
+    options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}
+    kernel[(rows,)](*arguments, ROWS=1, BLOCK=block, num_stages=CONFIG["STAGES"], **options)
+''',
+    "tiled": '''
+def _tiled(kernel, rows, n, *arguments):
+    """BLOCK elements a program: part of a row, or several short rows."""
+    block = min(CONFIG["BLOCK"], triton.next_power_of_2(n))
+    together = min(max(1, CONFIG["BLOCK"] // block), triton.next_power_of_2(rows))
+    warps = max(1, min(32, together * block // (32 * CONFIG["ELEMENTS"])))
+    grid = (triton.cdiv(rows, together) * triton.cdiv(n, block),)
+    options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}
+    if CONFIG["REGISTERS"]:
+        options["maxnreg"] = CONFIG["REGISTERS"]
+    kernel[grid](*arguments, ROWS=together, BLOCK=block, **options)
+''',
+}
+LONGEST_HELD = 32768
+
+
+def write_module(plan: Plan, planner: Planner, *, modes: Sequence[str], title: str) -> str:
+    """The source of a Triton Candidate at the first value of each Tunable. Raises Unsupported.
+
+    `modes` says how rows with reductions are gone over: ("held",), ("streamed",), or both: held up to MAX_ROW.
+    """
+    program = plan.program
+    host = Host(program, planner)
+    kernels: list[TritonKernel] = []
+    for step in plan.steps:
+        if isinstance(step, Kernel):
+            kernels += _launch(host, step, modes)
+        else:
+            host.call(step)
+    host.results()
+    return _render(program, plan, host, kernels, title)
+
+
+def _launch(host: Host, kernel: Kernel, modes: Sequence[str]) -> list[TritonKernel]:
+    exact = any(s.node.dtype in ("float32", "mixed") for s in kernel.stores)
+    reduces = any(e.op == "reduce" for e in kernel.exprs())
+    written = [write_kernel(kernel, mode, exact=exact) for mode in (modes if reduces else ["tiled"])]
+    first = written[0]
+    arguments = [host.contiguous(node) for node in first.reads]
+    arguments += [host.allocate(node, host.device()) for node in first.writes]
+    arguments += first.sizes
+    host.used_symbols |= set(first.sizes)
+    rows, length = host.size(first.rows), host.size(first.length)
+    calls = [f"_{w.mode}({w.name}, {rows}, {length}, {', '.join(arguments)})" for w in written]
+    if len(calls) == 2:
+        host.lines += [f'if {length} <= CONFIG["MAX_ROW"]:', f"    {calls[0]}", "else:", f"    {calls[1]}"]
+    else:
+        host.lines += calls
+    return written
+
+
+def _tunables(kernels: Sequence[TritonKernel]) -> dict[str, list[Any]]:
+    modes = {k.mode for k in kernels}
+    found: dict[str, list[Any]] = {}
+    for mode, values in (("held", HELD), ("streamed", STREAMED), ("tiled", TILED)):
+        if mode in modes:
+            found |= {name: list(v) for name, v in values.items() if name not in found}
+    if {"held", "streamed"} <= modes:
+        found |= {name: list(v) for name, v in EITHER.items()}
+    return found | {"EVICT": list(EVICT_OF_TILES if modes == {"tiled"} else EVICT)}
+
+
+def _render(program: Program, plan: Plan, host: Host, kernels: list[TritonKernel], title: str) -> str:
+    model, needed = model_class(program, host)
+    tunables = _tunables(kernels)
+    config: Mapping[str, Any] = {name: values[0] for name, values in tunables.items()}
+    imports = ["import torch", *(["import torch.nn.functional as F"] if "F." in model else [])]
+    imports += ["import triton", "import triton.language as tl", "from torch import nn", *needed]
+    parts = [header(program, plan, title), *imports, "", f"TUNABLES = {tunables!r}", f"CONFIG = {config!r}", "", ""]
+    text = "\n".join(parts) + "\n" + prelude(set().union(*(k.pieces for k in kernels)) if kernels else set())
+    text += "\n\n\n".join(k.text for k in kernels) + "\n\n"
+    text += (
+        INDEX
+        + "\n"
+        + "\n".join(LAUNCH[mode] for mode in ("held", "streamed", "tiled") if any(k.mode == mode for k in kernels))
+    )
+    return f"{text}\n\n{model}\n"

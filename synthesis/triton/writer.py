@@ -1,0 +1,227 @@
+"""Triton for the values of a kernel: one per row, or a block of each row."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+
+from synthesis.errors import Unsupported
+from synthesis.expr import INNER, Expr
+from synthesis.graph.nodes import Formula
+from synthesis.graph.sizes import Affine, Size
+from synthesis.kernel import Kernel
+
+INFIX = {
+    "add": "+", "sub": "-", "mul": "*", "eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=",
+    "and": "&", "or": "|", "xor": "^",
+}  # fmt: skip
+EXACT = {
+    "exp": "_exp",
+    "log": "_log",
+    "log1p": "_log1p",
+    "tanh": "_tanh",
+    "sigmoid": "_sigmoid",
+    "silu": "_silu",
+    "expm1": "_expm1",
+}
+QUICK = {
+    **EXACT,
+    "exp": "tl.exp",
+    "log": "tl.log",
+    "tanh": "_quick_tanh",
+    "sigmoid": "tl.sigmoid",
+    "silu": "_quick_silu",
+}
+CALLS = {
+    "abs": "tl.abs",
+    "erf": "tl.erf",
+    "sin": "tl.sin",
+    "cos": "tl.cos",
+    "floor": "tl.floor",
+    "ceil": "tl.ceil",
+    "exp2": "tl.exp2",
+    "log2": "tl.log2",
+}
+TEXT = {
+    "neg": "-{0}",
+    "reciprocal": "1.0 / {0}",
+    "where": "tl.where({0}, {1}, {2})",
+    "not": "{0} == 0",
+    "isnan": "{0} != {0}",
+    "isinf": "tl.abs({0}) == float('inf')",
+    "trunc": "tl.where({0} < 0, tl.ceil({0}), tl.floor({0}))",
+    "sqrt": "tl.sqrt({0})",
+    "rsqrt": "1.0 / tl.sqrt({0})",
+}
+IDENTITY = {"sum": "0.0", "max": "float('-inf')", "peak": "float('-inf')", "min": "float('inf')"}
+
+
+@dataclass(slots=True)
+class Writer:
+    """The lines of one kernel so far, and under which names its values are found in them."""
+
+    kernel: Kernel
+    mode: str
+    exact: bool
+    lines: list[str] = field(default_factory=list)
+    pieces: set[str] = field(default_factory=set)
+    rows: dict[int, str] = field(default_factory=dict)
+    columns: dict[tuple[int, str], str] = field(default_factory=dict)
+    used: set[str] = field(default_factory=set)
+    indent: str = "    "
+    online: dict[int, Expr] = field(default_factory=dict)
+
+    def put(self, text: str) -> None:
+        self.lines.append(self.indent + text)
+
+    def fresh(self, hint: str) -> str:
+        name, count = hint, 1
+        while name in self.used:
+            count += 1
+            name = f"{hint}_{count}"
+        self.used.add(name)
+        return name
+
+    def assign(self, hint: str, text: str) -> str:
+        name = self.fresh(hint)
+        self.put(f"{name} = {text}")
+        return name
+
+    # ---- values
+
+    def value(self, expr: Expr, guard: str = "") -> str:
+        """The name of a value: one per row ([ROWS, 1]) or a block ([ROWS, BLOCK]). `guard` masks its loads further."""
+        if expr.op == "const":
+            return self.constant(expr)
+        memo = self.columns if expr.full else None
+        key = (expr.number, guard)
+        if memo is None and expr.number in self.rows:
+            return self.rows[expr.number]
+        if memo is not None and key in memo:
+            return memo[key]
+        name = self.assign(expr.hint, self.text(expr, guard))
+        if memo is None:
+            self.rows[expr.number] = name
+        else:
+            memo[key] = name
+        return name
+
+    def constant(self, expr: Expr) -> str:
+        value = expr.data
+        if isinstance(value, Formula):
+            size = f"({value.size.text()})"
+            text = {
+                "value": f"{size} * 1.0",
+                "reciprocal": f"1.0 / {size}",
+                "sqrt": f"tl.sqrt(zero + {size})",
+                "rsqrt": f"1.0 / tl.sqrt(zero + {size})",
+            }[value.fn]
+            return f"(-({text}))" if value.sign < 0 else f"({text})"
+        if isinstance(value, Size):
+            return f"({value.text()}" + (" * 1.0)" if expr.type == "f" else ")")
+        if expr.type == "b":
+            return "(zero == 0.0)" if value else "(zero != 0.0)"
+        return _number(float(value)) if expr.type == "f" else str(int(value))
+
+    def text(self, expr: Expr, guard: str) -> str:
+        if expr.op == "load":
+            return self.load(expr, guard)
+        if expr.op == "iota":
+            return str(expr.data.text())
+        if expr.op == "cat":
+            return self.cat(expr, guard)
+        if expr.op == "reduce":
+            return self.reduce(expr)
+        a = [self.value(arg, guard) for arg in expr.args]
+        if all(arg.op == "const" for arg in expr.args):
+            a[0] = f"({a[0]} + zero)"
+        if expr.op == "cast":
+            return (
+                f"{a[0]} != 0"
+                if expr.type == "b"
+                else f"({a[0]}).to({'tl.float32' if expr.type == 'f' else 'tl.int64'})"
+            )
+        if expr.op in INFIX:
+            return f"{a[0]} {INFIX[expr.op]} {a[1]}"
+        if expr.op == "div":
+            return f"tl.div_rn({a[0]}, {a[1]} + zero)" if self.exact and expr.full else f"{a[0]} / {a[1]}"
+        calls = EXACT if self.exact else QUICK
+        if expr.op in calls:
+            if calls[expr.op].startswith("_"):
+                self.pieces.add(calls[expr.op])
+            return f"{calls[expr.op]}({a[0]})"
+        if expr.op in CALLS:
+            return f"{CALLS[expr.op]}({a[0]})"
+        if expr.op in ("maximum", "minimum"):
+            if expr.type == "i":
+                return f"tl.{expr.op}({a[0]}, {a[1]})"
+            self.pieces.add("_max" if expr.op == "maximum" else "_min")
+            return f"{'_max' if expr.op == 'maximum' else '_min'}({a[0]}, {a[1]})"
+        if expr.op not in TEXT:
+            raise Unsupported(f"{expr.op} in Triton")
+        return TEXT[expr.op].format(*a)
+
+    def load(self, expr: Expr, guard: str) -> str:
+        node, offset, chosen = expr.data
+        for (variable, extent), index in zip(chosen, expr.args, strict=True):
+            if variable not in self.used:
+                self.used.add(variable)
+                self.put(f"{variable} = tl.minimum(tl.maximum({self.value(index)}, 0), {extent.text()} - 1)")
+        by_row = any(v != INNER for v, _ in offset.terms)
+        mask = ("inside" if by_row else "column_inside") if expr.full else "row_inside"
+        place = place_of(offset) if by_row or expr.full else f"{place_of(offset)} + row * 0"
+        hint = ", eviction_policy=EVICT" if expr.full and offset.without(INNER).terms else ""
+        text = f"tl.load({node.name}_ptr + {place}, mask={mask}{f' & {guard}' if guard else ''}, other=0{hint})"
+        if expr.type == "f":
+            return f"{text}.to(tl.float32)"
+        return f"{text} != 0" if expr.type == "b" else f"{text}.to(tl.int64)"
+
+    def cat(self, expr: Expr, guard: str) -> str:
+        position, bounds = expr.data
+        place = self.assign("place", position.text())
+        limits = [f"({place} < {b.text()})" for b in bounds[1:-1]]
+        parts = []
+        for number, part in enumerate(expr.args):
+            conditions = [f"({place} >= {bounds[number].text()})"] if number else []
+            conditions += [limits[number]] if number < len(limits) else []
+            own = " & ".join([*([guard] if guard else []), *conditions])
+            parts.append(self.value(part, own))
+        text = parts[-1]
+        for limit, name in zip(reversed(limits), reversed(parts[:-1]), strict=True):
+            text = f"tl.where({limit}, {name}, {text})"
+        return text
+
+    # ---- reductions
+
+    def reduce(self, expr: Expr) -> str:
+        """A reduction of a whole row that is held in registers."""
+        if self.mode != "held":
+            raise Unsupported("a reduction that is not ready")
+        return self.across(expr, f"tl.where(inside, {self.value(expr.args[0])}, {IDENTITY[expr.data]})")
+
+    def across(self, expr: Expr, block: str) -> str:
+        if expr.data in ("max", "min"):
+            self.pieces.add(f"_{expr.data}")
+            return f"tl.reduce({block}, 1, _{expr.data}, keep_dims=True)"
+        return f"tl.{'max' if expr.data == 'peak' else 'sum'}({block}, axis=1, keep_dims=True)"
+
+    def phase(self, expr: Expr) -> int:
+        """As `Expr.phase`, but a softmax's peak and total are found in one pass."""
+        if expr.op == "reduce":
+            pair = self.online.get(expr.number)
+            return self.phase(pair.args[0] if pair is not None else expr.args[0]) + 1
+        return max((self.phase(a) for a in expr.args), default=0)
+
+
+def place_of(offset: Affine) -> str:
+    """An offset with what depends on the row first, so that it is computed once per row."""
+    inner = offset.coefficient(INNER)
+    rest = offset.without(INNER)
+    if inner is None:
+        return f"({rest.text()})" if len(rest.terms) + (not rest.const.equals(0)) > 1 else rest.text()
+    column = INNER if inner.equals(1) else f"{INNER} * ({inner.text()})"
+    return f"({rest.text()}) + {column}" if rest.terms or not rest.const.equals(0) else column
+
+
+def _number(value: float) -> str:
+    return repr(value) if math.isfinite(value) else f"float('{value}')"
