@@ -116,15 +116,15 @@ def _place(pid: int, ranges: Iterable[Range], address: int) -> str:
 
 
 def _is_own(pid: int, path: str) -> bool:
-    """Whether a file that a process has mapped is the Candidate's, by where it lies."""
+    """Return true for a mapped file that lies where only a Candidate can put one."""
     if path.endswith("(deleted)"):
         return True
     return path.startswith(("/tmp/", "/job/", "/dev/shm/")) and not _is_our_library(pid, path)
 
 
 def _is_our_library(pid: int, path: str) -> bool:
-    """Whether a file below /tmp is one of the judge's libraries: only a child without mounts of its own sees it there.
-    In a cage a Candidate could have made a file of that name."""
+    """Return true for a library of the judge's below /tmp. Only a child without mounts of its own sees it there: in a
+    cage a Candidate could make a file of that name, so the files are compared."""
     try:
         return bwrap.shown_below_own_mounts(path) and Path(f"/proc/{pid}/root{path}").samefile(path)
     except OSError:

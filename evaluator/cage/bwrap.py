@@ -118,18 +118,18 @@ def _below(path: str, roots: Sequence[str]) -> bool:
 
 
 def links(readable: Sequence[str] = ()) -> dict[str, str]:
-    """The symbolic links in a cage's own mounts: folders that these would hide, each with where it is mounted."""
+    """Return the symbolic links to make in the cage's own mounts: hidden folders, and the place each is mounted at."""
     folders = _folders(interpreter(), readable)
     return {folder: _inside(folder) for folder in folders if _inside(folder) != folder}
 
 
 def outside(path: str) -> str:
-    """The machine's path of a file that a caged process names by `path`."""
+    """Return the machine's path of a file that a caged process names by `path`."""
     return path.removeprefix(_OUTSIDE) if _below(path, (_OUTSIDE,)) else path
 
 
 def shown_below_own_mounts(path: str) -> bool:
-    """Whether the allow-list names a path that lies where a cage has a mount of its own."""
+    """Return true for a path below one of the cage's own mounts that the allow-list names."""
     return _below(path, _OWN_MOUNTS) and _below(path, list(links()))
 
 
@@ -251,12 +251,13 @@ def _files(python: Interpreter, readable: Sequence[str] = ()) -> Iterator[str]:
 
 
 def _folders(python: Interpreter, readable: Sequence[str]) -> list[str]:
-    """What is shown besides the system's folders. A folder inside another one, or the whole of /tmp, is left out."""
+    """Return the folders to bind, without the system's, those inside another one, and the whole of /tmp."""
     found = {*python.folders, *python.site_packages, *_toolchains(), *readable} - {*_OWN_MOUNTS}
     return [path for path in sorted(found) if not _below(path, [*_SYSTEM, *(found - {path})])]
 
 
 def _linked(found: Mapping[str, str]) -> Iterator[str]:
+    # A link's parent may also be the child's home (/tmp/home), which it writes to.
     for folder, place in found.items():
         for parent in reversed(Path(folder).parents):
             if _below(str(parent), _OWN_MOUNTS) and str(parent) not in _OWN_MOUNTS:
