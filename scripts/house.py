@@ -17,6 +17,7 @@ import ast
 import io
 import json
 import re
+import signal
 import subprocess
 import sys
 import tarfile
@@ -337,4 +338,5 @@ def main(arguments: Sequence[str] | None = None) -> int:
 
 
 if __name__ == "__main__":
+    signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # for `| head`
     sys.exit(main())

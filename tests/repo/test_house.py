@@ -136,27 +136,43 @@ def test_migrations_may_be_long_and_many(house: ModuleType) -> None:
     assert broken(house, files) == []
 
 
-def test_commits_are_read_from_git(house: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+@pytest.fixture
+def repository(house: ModuleType, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    """Two commits of db/a.py, and an untracked file beside it."""
     git = ["git", "-c", "user.name=a", "-c", "user.email=a@example.org", "-C", str(tmp_path)]
     subprocess.run([*git, "init", "-q"], check=True)
     (tmp_path / "db").mkdir()
-    monkeypatch.setattr(house, "ROOT", tmp_path)
     for text, subject in ((PLAIN, "Begin"), (RELATIVE, "s" * 80)):
         (tmp_path / "db" / "a.py").write_text(text)
         subprocess.run([*git, "add", "."], check=True)
         subprocess.run([*git, "commit", "-q", "-m", subject], check=True)
     (tmp_path / "db" / "new.py").write_text(PLAIN)
+    monkeypatch.setattr(house, "ROOT", tmp_path)
+    return tmp_path
+
+
+@pytest.mark.usefixtures("repository")
+def test_trees_and_commits_are_read_from_git(house: ModuleType) -> None:
     assert house.survey_of("HEAD~1", "HEAD~1").measures["db"].lines == 15
     assert house.survey_of("HEAD", "HEAD").measures["db"].lines == 11
     after = house.survey_of(None, "HEAD~1..HEAD")
     assert after.measures["db"].modules == 2
     assert after.subjects == house.Subjects(commits=1, median=80, p95=80)
-    assert house.main(["--check", "--against", "HEAD~1"]) == 1
 
 
-def test_the_command_prints_two_columns_and_json(house: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
-    assert house.main(["--against", "HEAD", "--rev", "HEAD"]) == 0
-    assert capsys.readouterr().out.count("modules / lines") == 1 + len(house.ROOMS)
+@pytest.mark.usefixtures("repository")
+def test_the_command(house: ModuleType, capsys: pytest.CaptureFixture[str]) -> None:
+    def out() -> str:
+        return capsys.readouterr().out
+
+    assert house.main(["--against", "HEAD~1"]) == 0
+    assert "  modules / lines                           1 / 15                            2 / 26\n" in out()
     assert house.main(["--json", "--rev", "HEAD"]) == 0
-    (found,) = json.loads(capsys.readouterr().out)
+    (found,) = json.loads(out())
     assert set(found["rooms"]) == {"all", *house.ROOMS}
+    assert house.main(["--check", "--rev", "HEAD~1"]) == 0
+    assert out() == "house: every limit is kept\n"
+    assert house.main(["--check", "--against", "HEAD~1"]) == 1
+    assert f"a subject of 80 characters: {'s' * 80}\n" in out()
+    assert house.main(["--list", "db/new.py"]) == 0
+    assert out() == "\n"
