@@ -25,7 +25,7 @@ SECONDS_TO_SEARCH ?= 65
 TESTS ?= tests
 JOBS ?= 2
 
-.PHONY: help setup demo serve check test test-postgres test-gpu soak docs screenshots clean
+.PHONY: help setup demo serve check house test test-postgres test-gpu soak docs screenshots clean
 
 help:  ## this list
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## */  make \1\t/' | expand -t 20
@@ -46,6 +46,9 @@ check: setup  ## format, lint, types, import rules, the compose file (under a mi
 	$(PY) -m mypy
 	$(PY) scripts/lint_imports.py
 	$(PY) scripts/check_compose.py docker-compose.yml
+
+house:  ## how easily the code is read and found, by room; AGAINST=REV prints a commit beside it
+	@$(PYTHON) scripts/house.py $(if $(AGAINST),--against $(AGAINST))
 
 test:  ## every test that this machine can run; what it cannot run says why
 	@$(SETUP) $(if $(NO_INSTALL),,--browser)

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from db.clock import one_moment
 from db.queues import JobKind, Nudge
 from db.repositories import search
-from db.tables.core import CandidateRow, RunRow
+from db.tables.core import CandidateRow, ProposalRow, RunRow
 from db.transitions.events import emit
 from db.transitions.judging import order_confirm
 from db.transitions.proposing import open_proposal
@@ -62,10 +62,19 @@ def _decide(s: Session, run: RunRow) -> list[Nudge]:
                 nudges += _propose(s, run, decision)
             case Confirm():
                 nudges += _confirm(s, run, decision, state)
+            case Finish(reason=EndReason.NO_PROPOSER):
+                detail = _last_detail(s, run)
+                message = f"{decision.message} The last answer: {detail}" if detail else decision.message
+                end_run(s, run, RunStatus.FAILED, decision.reason, message)
             case Finish():
-                status = RunStatus.FAILED if decision.reason is EndReason.NO_PROPOSER else RunStatus.FINISHED
-                end_run(s, run, status, decision.reason, decision.message)
+                end_run(s, run, RunStatus.FINISHED, decision.reason, decision.message)
     return sorted(set(nudges))
+
+
+def _last_detail(s: Session, run: RunRow) -> str:
+    """Return what the newest settled Proposal says of its outcome."""
+    details = select(ProposalRow.detail).where(ProposalRow.run_id == run.id, ProposalRow.outcome.is_not(None))
+    return s.scalars(details.order_by(ProposalRow.number.desc()).limit(1)).first() or ""
 
 
 def _numbers(s: Session, decisions: Sequence[Decision]) -> dict[str, int]:

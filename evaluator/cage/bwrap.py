@@ -2,8 +2,9 @@
 
 Never bound: $HOME, data folders, a checkout (only `evaluator/__init__.py` and `evaluator/child/` of this one), /run,
 /var. An interpreter that lies below $HOME, or a virtual environment inside a checkout, contributes only its own
-library folders. Path configuration files (*.pth) are not read inside: Python starts with -I -S and gets its path
-from us.
+library folders. Folders below the cage's own mounts, such as /tmp, are mounted at /warp/outside, and symbolic links in
+those mounts lead there. Path configuration files (*.pth) are not read inside: Python starts with -I -S and gets its
+path from us.
 """
 
 from __future__ import annotations
@@ -28,6 +29,8 @@ _DEVICES = ("null", "zero", "full", "random", "urandom")
 _CUDA_FOLDERS = ("/sys/bus/pci", "/sys/devices", "/sys/module/nvidia", "/sys/module/nvidia_uvm")
 _PACKAGE = Path(__file__).resolve().parent.parent
 _TOOLS = "/warp/bin"
+_OWN_MOUNTS = ("/tmp", "/dev/shm", "/job")
+_OUTSIDE = "/warp/outside"  # where folders below these are mounted
 
 _BOOTSTRAP = (
     "import site, sys; sys.path[:0] = [{code!r}]; sys.path += {paths!r}; site.setquit(); "
@@ -87,11 +90,12 @@ def _site_packages() -> Iterator[str]:
     torch_home = os.path.realpath(Path(spec.origin).parent.parent)
     seen = {torch_home}
     yield torch_home
+    prefixes = [os.path.realpath(prefix) for prefix in (sys.prefix, sys.base_prefix)]
     for entry in sys.path:
         path = os.path.realpath(entry) if entry else ""
         named = Path(path).name in ("site-packages", "dist-packages")
         # A user's own ~/.local is taken only where torch itself lies there.
-        if named and path not in seen and Path(path).is_dir() and path.startswith((sys.prefix, sys.base_prefix)):
+        if named and path not in seen and Path(path).is_dir() and _below(path, prefixes):
             seen.add(path)
             yield path
 
@@ -111,6 +115,26 @@ def _base_folders() -> Iterator[str]:
 
 def _below(path: str, roots: Sequence[str]) -> bool:
     return any(path == root or path.startswith(root + "/") for root in roots)
+
+
+def links(readable: Sequence[str] = ()) -> dict[str, str]:
+    """Return the symbolic links to make in the cage's own mounts: hidden folders, and the place each is mounted at."""
+    folders = _folders(interpreter(), readable)
+    return {folder: _inside(folder) for folder in folders if _inside(folder) != folder}
+
+
+def outside(path: str) -> str:
+    """Return the machine's path of a file that a caged process names by `path`."""
+    return path.removeprefix(_OUTSIDE) if _below(path, (_OUTSIDE,)) else path
+
+
+def shown_below_own_mounts(path: str) -> bool:
+    """Return true for a path below one of the cage's own mounts that the allow-list names."""
+    return _below(path, _OWN_MOUNTS) and _below(path, list(links()))
+
+
+def _inside(path: str) -> str:
+    return _OUTSIDE + path if _below(path, _OWN_MOUNTS) else path
 
 
 def environment(
@@ -166,10 +190,10 @@ def command(
         out += ["--cap-add", capability]
     for name, value in environment(kind, python.site_packages, extra_environment).items():
         out += ["--setenv", name, value]
-    mounts = [*_files(python), *_writable(tmp_bytes), *_device_nodes(kind)]
+    mounts = [*_files(python, readable), *_writable(tmp_bytes), *_device_nodes(kind)]
     out += _open_parents(mounts)
     out += mounts
-    out += _shown(readable)
+    out += _linked(links(readable))
     out += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
     bootstrap = _BOOTSTRAP.format(code="/warp", paths=list(python.site_packages), fd=control_fd)
     return [*out, "--", python.program, "-I", "-S", "-B", "-u", "-c", bootstrap]
@@ -209,7 +233,7 @@ def _open_parents(mounts: Sequence[str]) -> Iterator[str]:
         yield from ("--perms", "0755", "--dir", parent)
 
 
-def _files(python: Interpreter) -> Iterator[str]:
+def _files(python: Interpreter, readable: Sequence[str] = ()) -> Iterator[str]:
     for path in _SYSTEM:
         if Path(path).is_symlink():
             yield from ("--symlink", str(Path(path).readlink()), path)
@@ -217,9 +241,8 @@ def _files(python: Interpreter) -> Iterator[str]:
             yield from ("--ro-bind", path, path)
     for name in _ETC:
         yield from ("--ro-bind-try", f"/etc/{name}", f"/etc/{name}")
-    for path in (*python.folders, *python.site_packages, *_toolchains()):
-        if not _below(path, ("/usr",)):
-            yield from ("--ro-bind-try", path, path)
+    for path in _folders(python, readable):
+        yield from ("--ro-bind-try", path, _inside(path))
     ninja = find_ninja()
     if ninja:
         yield from ("--ro-bind", ninja, f"{_TOOLS}/ninja")
@@ -227,13 +250,19 @@ def _files(python: Interpreter) -> Iterator[str]:
     yield from ("--ro-bind", str(_PACKAGE / "child"), "/warp/evaluator/child")
 
 
-def _shown(folders: Sequence[str]) -> Iterator[str]:
-    """Folders that are in no list above. They come last: one may lie below /tmp, which is the cage's own."""
-    for folder in folders:
-        if not _below(folder, _SYSTEM):
-            for parent in reversed(Path(folder).parents[:-1]):
-                yield from ("--perms", "0755", "--dir", str(parent))
-            yield from ("--ro-bind-try", folder, folder)
+def _folders(python: Interpreter, readable: Sequence[str]) -> list[str]:
+    """Return the folders to bind, without the system's, those inside another one, and the whole of /tmp."""
+    found = {*python.folders, *python.site_packages, *_toolchains(), *readable} - {*_OWN_MOUNTS}
+    return [path for path in sorted(found) if not _below(path, [*_SYSTEM, *(found - {path})])]
+
+
+def _linked(found: Mapping[str, str]) -> Iterator[str]:
+    # A link's parent may also be the child's home (/tmp/home), which it writes to.
+    for folder, place in found.items():
+        for parent in reversed(Path(folder).parents):
+            if _below(str(parent), _OWN_MOUNTS) and str(parent) not in _OWN_MOUNTS:
+                yield from ("--perms", "0777", "--dir", str(parent))
+        yield from ("--symlink", place, folder)
 
 
 def _toolchains() -> Iterator[str]:

@@ -68,6 +68,7 @@ class CageHost:
             "preload": list(policy.preload),
             "uid": uid,
             "supervisor_uid": self.level.supervisor_uid,
+            "links": bwrap.links(policy.readable),
         }
         loopback = policy.loopback and self.level.caged
         program = seccomp.program(unix_sockets=kind is DeviceKind.CUDA, loopback=loopback)

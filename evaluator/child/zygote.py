@@ -92,7 +92,7 @@ def _fork_server(control: socket.socket, config: Mapping[str, Any], seccomp: byt
         pid = os.fork()
         if pid == 0:
             control.close()
-            _supervise(job, fds, seccomp, nested=nested)
+            _supervise(job, fds, seccomp, config)
         if nested:
             confine.enter_namespace(own_pids, confine.CLONE_NEWPID)
         framing.close_all(fds)
@@ -105,7 +105,7 @@ def _can_nest(own_pids: int) -> bool:
         pid = os.fork()
         if pid == 0:
             try:
-                confine.own_namespaces(1 << 20)
+                confine.own_namespaces(1 << 20, {})
                 os._exit(0)
             finally:
                 os._exit(1)
@@ -139,15 +139,16 @@ def _read_all(fd: int) -> bytes:
     return os.pread(fd, size, 0)
 
 
-def _supervise(job: Mapping[str, Any], fds: list[int], seccomp: bytes, *, nested: bool) -> NoReturn:
+def _supervise(job: Mapping[str, Any], fds: list[int], seccomp: bytes, config: Mapping[str, Any]) -> NoReturn:
     """First process of the job's pid namespace: sets the stage, forks the job, reports how it ended."""
+    nested = config["nested"]
     status = socket.socket(fileno=fds[_STATUS])
     try:
         signal.signal(signal.SIGCHLD, signal.SIG_DFL)
         os.setsid()
         if nested:
             confine.die_with_parent()
-            confine.own_namespaces(job["limits"]["tmp_bytes"])
+            confine.own_namespaces(job["limits"]["tmp_bytes"], config["links"])
         else:
             signal.signal(signal.SIGTERM, _end_descendants)
             confine.die_with_parent(signal.SIGTERM)

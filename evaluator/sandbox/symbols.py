@@ -15,6 +15,7 @@ from pathlib import Path
 
 import numpy
 
+from evaluator.cage import bwrap
 from evaluator.cage.memory import read_process_pieces
 from evaluator.sandbox import vendor_code
 
@@ -67,7 +68,7 @@ def places(pid: int, addresses: Iterable[tuple[int, int]]) -> dict[str, int]:
     ranges = {one: executable_ranges(one) for one in {pid, *(where for where, _ in found)}}
     counts: dict[str, int] = {}
     for one, mapped in ranges.items():
-        own = ((r.low, r.high, r.offset, r.path) for r in mapped if _is_own(r.path))
+        own = ((r.low, r.high, r.offset, r.path) for r in mapped if _is_own(one, r.path))
         counts |= {f"a copy of {Path(path).name}": 2 for path in vendor_code.loaded(one, own) if _COPIED.search(path)}
     for where, address in found:
         place = _place(where, ranges[where], address)
@@ -77,7 +78,7 @@ def places(pid: int, addresses: Iterable[tuple[int, int]]) -> dict[str, int]:
 
 def in_interpreter(pid: int, addresses: Sequence[int]) -> int:
     """How many of a process's addresses lie in Python's own code, which is as it is in its file."""
-    ranges = [r for r in executable_ranges(pid) if _INTERPRETER.match(Path(r.path).name) and not _is_own(r.path)]
+    ranges = [r for r in executable_ranges(pid) if _INTERPRETER.match(Path(r.path).name) and not _is_own(pid, r.path)]
     found = [(r, address) for address in addresses for r in ranges if r.low <= address < r.high]
     return sum(_is_as_in_file(pid, r, address) for r, address in found)
 
@@ -85,7 +86,7 @@ def in_interpreter(pid: int, addresses: Sequence[int]) -> int:
 def _is_as_in_file(pid: int, mapped: Range, address: int) -> bool:
     width = min(_COMPARED, mapped.high - address)
     try:
-        with Path(mapped.path).open("rb") as file:
+        with Path(bwrap.outside(mapped.path)).open("rb") as file:
             file.seek(address - mapped.low + mapped.offset)
             return file.read(width) == read_process_pieces(pid, [address], width)
     except OSError:
@@ -104,7 +105,7 @@ def _place(pid: int, ranges: Iterable[Range], address: int) -> str:
     name = Path(found.path).name
     if not found.path or found.path.startswith("[anon"):
         return "generated code"
-    if _is_own(found.path):
+    if _is_own(pid, found.path):
         vendor = vendor_code.original(pid, found.low, found.high, found.offset)
         if vendor is None:
             return "the candidate's own library"
@@ -114,9 +115,20 @@ def _place(pid: int, ranges: Iterable[Range], address: int) -> str:
     return f"{name}: {symbol}" if symbol else name
 
 
-def _is_own(path: str) -> bool:
-    """Whether a file is the Candidate's, by where it lies."""
-    return path.startswith(("/tmp/", "/job/", "/dev/shm/")) or path.endswith("(deleted)")
+def _is_own(pid: int, path: str) -> bool:
+    """Return true for a mapped file that lies where only a Candidate can put one."""
+    if path.endswith("(deleted)"):
+        return True
+    return path.startswith(("/tmp/", "/job/", "/dev/shm/")) and not _is_our_library(pid, path)
+
+
+def _is_our_library(pid: int, path: str) -> bool:
+    """Return true for a library of the judge's below /tmp. Only a child without mounts of its own sees it there: in a
+    cage a Candidate could make a file of that name, so the files are compared."""
+    try:
+        return bwrap.shown_below_own_mounts(path) and Path(f"/proc/{pid}/root{path}").samefile(path)
+    except OSError:
+        return False
 
 
 def _symbol(path: str, offset: int) -> str | None:
@@ -181,7 +193,7 @@ def _sections(data: mmap.mmap) -> list[tuple[int, int, int, int, int]]:
 @lru_cache(maxsize=8)
 def _table(path: str) -> _Table | None:
     try:
-        return _Table(path)
+        return _Table(bwrap.outside(path))
     except (OSError, ValueError, struct.error, IndexError):
         return None
 

@@ -101,6 +101,9 @@ def test_a_run_without_a_proposer_says_so(engine: Engine) -> None:
     run = world.start(config=RunConfig(proposers=()))
     world.drain()
     assert world.run(run.id).end_reason is EndReason.NO_PROPOSER
+    run = world.start(config=RunConfig(in_flight=1))
+    world.drain()
+    assert world.run(run.id).message == "No proposer gave a candidate (synthesiser). The last answer: no more designs"
 
 
 def test_duplicates_cost_no_device_time(engine: Engine) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TARGETS = ("setup", "demo", "serve", "check", "test", "test-gpu", "soak", "docs", "clean")
+TARGETS = ("setup", "demo", "serve", "check", "house", "test", "test-gpu", "soak", "docs", "clean")
 
 
 def make(*arguments: str) -> str:
