@@ -199,13 +199,23 @@ _HELD = {
 }
 
 
-def limits(record: str) -> str:
-    """The largest share of a limit that an honest implementation uses, and the least that a careless one does."""
-    rows = entries(record)
-    honest = max(share for row in rows for name, share in row["shares"].items() if name != "control")
-    careless = min(row["shares"]["control"] for row in rows if "control" in row["shares"])
-    use = f"honest at most **{honest:.2f}** of the limit, careless at least {careless:.1f}"
-    return f"{len(rows)} operations and dtypes: {use}"
+def limits(record: str, operation: str) -> str:
+    """Per dtype: the largest share of the limit that an honest implementation uses, and the careless control's."""
+    parts = []
+    for row in entries(record):
+        if row["op"] == operation:
+            honest = {name: share for name, share in row["shares"].items() if name != "control"}
+            worst = max(honest, key=honest.__getitem__)
+            control = row["shares"].get("control")
+            parts.append(
+                f"{row['dtype']} **{honest[worst]:.2f}** ({worst})"
+                + (f", control {_share(control)}" if control else "")
+            )
+    return "; ".join(parts)
+
+
+def _share(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else "> 1000"
 
 
 def text(record: str) -> str:

@@ -44,7 +44,7 @@ def results_page() -> str:
     ]
     for section in sections():
         lines += [f"## {section['title']}", "", f"`{section['command']}`", "", section["about"].strip(), ""]
-        lines += ["| hardware | outcome | record |", "|---|---|---|"]
+        lines += [f"| {section.get('column', 'hardware')} | outcome | record |", "|---|---|---|"]
         lines += [
             f"| {row['hardware']} | {outcome(row)} | [record](results/{row['record']}) |" for row in section["row"]
         ]
