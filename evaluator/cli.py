@@ -83,7 +83,7 @@ def main(argv: Sequence[str] | None = None) -> int:
 
 
 def exit_status(result: Result) -> int:
-    """What the process says about a result (DESIGN section 5)."""
+    """Return the exit status of the process for a result."""
     if isinstance(result, BaselineReport):
         return 0
     if isinstance(result, BuildReport):

@@ -59,7 +59,7 @@ class Language(StrEnum):
 
 
 class Domain(StrEnum):
-    """Which inputs a Candidate must be right on (DESIGN section 4, contract point 2)."""
+    """The inputs that a Candidate must be right on."""
 
     DECLARED = "declared"
     GENERAL = "general"

@@ -3,7 +3,8 @@
     python scripts/generate_docs.py            write them
     python scripts/generate_docs.py --check    exit 1 where one differs from what would be written
 
-The typed client is written too, from the committed service/openapi.json (scripts/generate_client.py).
+The typed client is written too, from the committed service/openapi.json (scripts/generate_client.py), and so are
+bench/RESULTS.md and the README's result rows, from bench/results (bench/report).
 A test runs the check, so a command or a setting without documentation does not land.
 """
 
@@ -20,7 +21,8 @@ import typer
 ROOT = Path(__file__).resolve().parents[1]
 sys.path.insert(0, str(ROOT))
 
-from runtime.settings import settings_table  # noqa: E402  the checkout's own rooms come after the path is set
+from bench.report import pages as results  # noqa: E402  the checkout's own rooms come after the path is set
+from runtime.settings import settings_table  # noqa: E402
 from warpwright.cli import app  # noqa: E402
 
 GUIDE = ROOT / "docs" / "guide"
@@ -101,7 +103,7 @@ def main(arguments: list[str]) -> int:
     if stale:
         sys.stderr.write(f"out of date: {', '.join(stale)}; run make docs\n")
     client = subprocess.run([sys.executable, str(ROOT / "scripts" / "generate_client.py"), *arguments], check=False)
-    return int(bool(stale) or client.returncode != 0)
+    return int(bool(stale) or client.returncode != 0 or results.main(arguments) != 0)
 
 
 if __name__ == "__main__":

@@ -1,0 +1,1 @@
+"""Write bench/RESULTS.md and the README's result rows from the records in bench/results."""

@@ -1,0 +1,248 @@
+"""One function per kind of record: the outcome of a row, computed from the record's own figures."""
+
+from __future__ import annotations
+
+import statistics
+from collections import Counter
+from collections.abc import Callable, Sequence
+from typing import Any
+
+from bench.report.records import RESULTS, Entry, document, entries, ratio
+
+Outcome = Callable[..., str]
+
+
+def demo(record: str, session: int) -> str:
+    """Speedups over the fastest Baseline and eager of one noted session of `make demo`."""
+    found = document(record)["sessions"][session]
+    text = f"**{found['fastest']['ratio']:.2f}x** {_interval(found['fastest'])} the fastest baseline"
+    if "eager" in found:
+        text += f"; {found['eager']['ratio']:.2f}x {_interval(found['eager'])} eager"
+    return text + f"; {found['candidates']} candidates; {found['seconds']} s, set-up {found['setup_s']} s"
+
+
+def optimised(record: str, problem: str) -> str:
+    """The confirmed speedups of a Champion, over all Workloads and on each, and its distance from the floor."""
+    row = next(row for row in document(record)["rows"] if row["problem"] == problem)
+    by = {(s["against"], s["workload"]): s for s in row["speedups"]}
+    whole = by["fastest", None]
+    each = ", ".join(f"{w['workload']} {by['fastest', w['workload']]['value']:.2f}x" for w in row["workloads"])
+    last = row["workloads"][-1]
+    return (
+        f"**{whole['value']:.2f}x** {_interval(whole['interval'])} the fastest baseline; "
+        f"{by['eager', None]['value']:.2f}x eager; {each}; "
+        f"{_percent(last['floor_us'] / last['median_us'], 0)} of the memory roof on {last['workload']}"
+    )
+
+
+def confirmations(record: str, sessions: Sequence[str] = ()) -> str:
+    """How many intervals of equal kernels contain 1, how many were promoted, the median half-width."""
+    rows = [row for row in entries(record, sessions) if row["kind"] == "aa"]
+    inside = sum(row["low"] <= 1 <= row["high"] for row in rows)
+    width = statistics.median((row["high"] - row["low"]) / 2 for row in rows)
+    return f"**{inside} of {len(rows)}** intervals contain 1, {_promoted(rows)}; median half-width {_percent(width, 1)}"
+
+
+def power(record: str) -> str:
+    """Per step of slowing: how often the interval excluded 1, and how often the faster kernel was promoted."""
+    rows = entries(record)
+    parts = []
+    for step in sorted({row["step"] for row in rows}):
+        some = [row for row in rows if row["step"] == step]
+        apart = sum(not row["low"] <= 1 <= row["high"] for row in some)
+        parts.append(f"{step} %: {apart} of {len(some)} told apart, {_promoted(some)}")
+    return "; ".join(parts)
+
+
+def mutations(record: str) -> str:
+    """Planted bugs caught, and correct kernels rejected."""
+    rows = entries(record)
+    bugs = [row for row in rows if row["mutant"]]
+    originals = [row for row in rows if not row["mutant"]]
+    names = {row["key"].partition("|")[0] for row in originals}
+    rejected = sum(row["verdict"] != "PASSED" for row in originals)
+    caught = f"**{sum(row['verdict'] != 'PASSED' for row in bugs)} of {len(bugs)}** bugs caught; " if bugs else ""
+    kernels = f"{len(originals):,} judgements of {len(names)} correct kernels"
+    return f"{caught}**{rejected or 'none'}** of {kernels} rejected"
+
+
+def admissions(record: str) -> str:
+    """References accepted, refused, and too large for the device."""
+    counted = Counter(row["outcome"] for row in entries(record))
+    return "; ".join(f"**{number}** {outcome}" for outcome, number in sorted(counted.items()))
+
+
+def rate(record: str, session: str, kind: str | None = None) -> str:
+    """Kernels a minute beside KernelBench in one session, from its summary, else from the time of each file."""
+    rows = entries(record, [session])
+    found = [row for row in rows if "summary" in row and row.get("kind") == kind]
+    if not found:
+        return _rate_by_file(rows, kind)
+    ours, files = found[0]["ours"], found[0]["files"]
+    right = f"{ours['right_answers']} of {files} answers right"
+    if "ratio" not in found[0]:
+        return f"{ours['per_minute']:.1f} kernels a minute; {right}"
+    theirs = found[0]["kernelbench"]["per_minute"]
+    return (
+        f"{ours['per_minute']:.1f} kernels a minute, **{found[0]['ratio']:.2f}x** KernelBench's {theirs:.1f}; {right}"
+    )
+
+
+def _rate_by_file(rows: Sequence[Entry], kind: str | None) -> str:
+    ours = {row["file"]: row for row in rows if row.get("who") == "ours" and row["kind"] == kind}
+    theirs = {row["file"]: row for row in rows if row.get("who") == "kernelbench" and row["file"] in ours}
+    if ours.keys() != theirs.keys():
+        raise ValueError("both have to have judged the same files")
+    times = [sum(row["wall_s"] for row in who.values()) for who in (ours, theirs)]
+    right = sum(row["passed"] == row["right"] for row in ours.values())
+    return (
+        f"{len(ours)} files in {times[0]:.1f} s, KernelBench in {times[1]:.1f} s: **{times[1] / times[0]:.2f}x**; "
+        f"{right} of {len(ours)} answers right"
+    )
+
+
+def synthesis(record: str) -> str:
+    """The synthesiser's best draft beside torch.compile, per Workload, without a search."""
+    rows = document(record)["rows"]
+    ahead = sum(row["ratio"] >= 1 for row in rows)
+    worst = min(rows, key=lambda row: row["ratio"])
+    best = max(rows, key=lambda row: row["ratio"])
+    return (
+        f"ahead of torch.compile on **{ahead} of {len(rows)}** workloads, behind on {len(rows) - ahead}; best "
+        f"{best['ratio']:.2f}x ({best['problem']}), worst {worst['ratio']:.2f}x ({worst['problem']})"
+    )
+
+
+def compared(record: str, tuner: str) -> str:
+    """Measurements until within 5 % of the best known kernel: those of other searches over ours."""
+    table = document(record)["table"]
+    text = [f"ours {table[f'ours, tuner {tuner}']['mean_needed']:.1f}"]
+    for name in ("random", "best-of-N", "OpenEvolve", "ShinkaEvolve"):
+        found = table[f"{name}, tuner {tuner}"]
+        text.append(f"{name} {_marked(found)}")
+    return "; ".join(text)
+
+
+def ablations(record: str) -> str:
+    """Measurements without one part of the search, over those with it."""
+    table = document(record)["table"]
+    parts = {name.removeprefix("ours without "): row for name, row in table.items() if name.startswith("ours without")}
+    return "without " + "; ".join(f"{name} {_marked(row)}" for name, row in parts.items())
+
+
+def models(record: str, mixture: str) -> str:
+    """The cost of any model at random, and of models in turn, over that of the bandit."""
+    table = document(record)["table"][mixture]
+    costs = {name: table[name]["over_ours"]["cost_s"] for name in ("bandit off", "models in turn", "the best alone")}
+    return (
+        f"any model {_marked(costs['bandit off'])}; in turn {_marked(costs['models in turn'])}; "
+        f"best alone ({table['the best alone']['model']}) {ratio(costs['the best alone'])}"
+    )
+
+
+def lessons(record: str, within: str) -> str:
+    """Measurements without lessons over those with them."""
+    table = document(record)["table"]
+    alike, other = table[f"within {within}, alike"], table[f"within {within}, not alike"]
+    worse = "**slower**" if other["verdict"] == "behind" else "**no gain**"
+    return f"similar problems {ratio(alike)}, **no gain**; others {ratio(other)}, {worse}"
+
+
+def service(record: str) -> str:
+    """The slowest page or list at the 99th percentile, requests and failures."""
+    found = document(record)
+    slowest = max(row["p99_ms"] for row in found["routes"])
+    within = sum(row["p99_ms"] < 250 for row in found["routes"])
+    failed = sum(len(row["failures"]) for row in found["routes"])
+    size = found["size"]["rows"]
+    return (
+        f"**{within} of {len(found['routes'])}** routes below 250 ms (p99), slowest {slowest:.0f} ms; "
+        f"{sum(row['requests'] for row in found['routes']):,} requests, {failed or 'none'} failed; "
+        f"{size['candidates']:,} candidates, {size['runs']:,} runs"
+    )
+
+
+def followers(record: str) -> str:
+    """Event streams that stayed complete, the delay of events, failed requests, memory."""
+    found = document(record)
+    failed = len(found["requests_failed"]) or "none"
+    return (
+        f"**{found['complete']} of {found['followers']}** sequences complete; events in {found['delay_p50_s']:.2f} s "
+        f"(p99 {found['delay_p99_s']:.1f} s); {found['requests']:,} requests, {failed} failed; "
+        f"memory {found['rss_early_mib']} to {found['rss_late_mib']} MiB"
+    )
+
+
+def decisions(record: str) -> str:
+    """Processor time of a decision and size of the database, by number of Candidates."""
+    return "; ".join(
+        f"{row['candidates']:,} candidates, {row['database']}: {row['advance_cpu_ms']['p95']:.1f} ms (p95), "
+        f"{row['database_mb']:.0f} MB"
+        for row in document(record)["runs"]
+    )
+
+
+def soak(record: str, session: str) -> str:
+    """Wrong verdicts, and what the judge held after fifty kernels and at the end."""
+    found = next(row for row in entries(record, [session]) if "counted" in row)
+    first, last = found["counted"]
+    held = ", ".join(f"{name} {first[key]} and {last[key]}" for key, name in _HELD.items() if key in first)
+    return f"{last['kernels']:,} kernels, **{len(found['wrong_verdicts'])}** wrong verdicts; {held}"
+
+
+_HELD = {
+    "descriptors": "descriptors",
+    "processes": "processes",
+    "files": "files",
+    "resident_mib": "MiB",
+    "device_mib": "GPU MiB",
+}
+
+
+def limits(record: str, operation: str) -> str:
+    """Per dtype: the largest share of the limit that an honest implementation uses, and the careless control's."""
+    parts = []
+    for row in entries(record):
+        if row["op"] == operation:
+            honest = {name: share for name, share in row["shares"].items() if name != "control"}
+            worst = max(honest, key=honest.__getitem__)
+            control = row["shares"].get("control")
+            parts.append(
+                f"{row['dtype']} **{honest[worst]:.2f}** ({worst})"
+                + (f", control {_share(control)}" if control else "")
+            )
+    return "; ".join(parts)
+
+
+def _share(value: float) -> str:
+    return f"{value:.3g}" if value < 1000 else "> 1000"
+
+
+def text(record: str) -> str:
+    """The second line of a record that is a text."""
+    return (RESULTS / record).read_text(encoding="utf-8").splitlines()[1]
+
+
+def _marked(found: Entry) -> str:
+    return ratio(found) + (" **no clear difference**" if found["verdict"] == "no difference" else "")
+
+
+def _interval(found: dict[str, Any]) -> str:
+    return f"({found['low']:.2f} to {found['high']:.2f})"
+
+
+def _percent(share: float, digits: int) -> str:
+    return f"{100 * share:.{digits}f} %"
+
+
+def _promoted(rows: Sequence[Entry]) -> str:
+    return f"{sum(row['promote'] for row in rows) or 'none'} promoted"
+
+
+OUTCOMES: dict[str, Outcome] = {
+    one.__name__: one
+    for one in (
+        demo, optimised, confirmations, power, mutations, admissions, rate, synthesis, compared, ablations,
+        models, lessons, service, followers, decisions, soak, limits, text,
+    )
+}  # fmt: skip
