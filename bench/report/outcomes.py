@@ -73,7 +73,7 @@ def admissions(record: str) -> str:
 
 
 def rate(record: str, session: str, kind: str | None = None) -> str:
-    """Return kernels a minute compared with KernelBench in one session, from its summary, else from the time of each file."""
+    """Return the kernels judged a minute in one session, compared with KernelBench."""
     rows = entries(record, [session])
     found = [row for row in rows if "summary" in row and row.get("kind") == kind]
     if not found:
@@ -200,7 +200,7 @@ _HELD = {
 
 
 def limits(record: str, operation: str) -> str:
-    """Return, per dtype, the largest share of the limit that an honest implementation uses, and the careless control's."""
+    """Return, per dtype, the largest share of the limit that an honest implementation and the control use."""
     parts = []
     for row in entries(record):
         if row["op"] == operation:
