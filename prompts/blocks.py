@@ -27,7 +27,7 @@ class _Opening:
 
     def closed_by(self, line: str) -> bool:
         found = _FENCE.match(line)
-        return bool(found) and found["fence"].startswith(self.fence) and not found["info"].strip()
+        return found is not None and found["fence"].startswith(self.fence) and not found["info"].strip()
 
     def block(self, lines: list[str], *, closed: bool) -> Block:
         """Make the block, less the fence's own indentation where all its lines have it (an item of a list)."""

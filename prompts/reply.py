@@ -1,4 +1,4 @@
-"""Reading a reply: the one source in it, found among thoughts, prose, fences and edits, or a reason why there is none."""
+"""Read a reply: find the one source among thoughts, prose, fences and edits, or say why there is none."""
 
 from __future__ import annotations
 
