@@ -3,8 +3,8 @@
 Never bound: $HOME, data folders, a checkout (only `evaluator/__init__.py` and `evaluator/child/` of this one), /run,
 /var. An interpreter that lies below $HOME, or a virtual environment inside a checkout, contributes only its own
 library folders. Those below the cage's own mounts, such as /tmp, and those with a space in their path, which torch's
-builder of extensions does not quote, are mounted below /warp/outside, where symbolic links lead. Path configuration files (*.pth) are not read inside: Python starts with -I -S and gets its
-path from us.
+builder of extensions does not quote, are mounted below /warp/outside, where symbolic links lead. Path configuration
+files (*.pth) are not read inside: Python starts with -I -S and gets its path from us.
 """
 
 from __future__ import annotations

@@ -76,8 +76,8 @@ def _prctl(what: str, option: int, second: int = 0, third: int = 0) -> None:
 def own_namespaces(tmp_bytes: int, links: Mapping[str, str]) -> None:
     """New mount, host name, IPC and network namespaces; fresh /proc, /tmp, /dev/shm and /job, nobody else's.
 
-    `links` maps each symbolic link of the cage to its target; those in the old folders are made again. The caller is the
-    first process of a new pid namespace and holds CAP_SYS_ADMIN.
+    `links` maps each symbolic link of the cage to its target; those in these folders are made again. The caller is
+    the first process of a new pid namespace and holds CAP_SYS_ADMIN.
     """
     unshare(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNET)
     _mount("none", "/", "", _MS_REC | _MS_PRIVATE)
