@@ -27,8 +27,8 @@ from typing import Any
 import torch
 
 from bench import machine
-from evaluator.child.reference.float64 import Lift, lifting, widened
-from evaluator.child.reference.rounding import Shaken
+from evaluator.child.reference.float64 import Float64Mode, in_float64, widened
+from evaluator.child.reference.rounding import PerturbedMode
 from evaluator.comparison.target import Target
 from evaluator.comparison.tolerances import Limit
 from evaluator.inputs import values
@@ -230,7 +230,7 @@ def pieces() -> Iterator[tuple[Op, torch.dtype]]:
 
 
 def _shaken(op: Op, tensors: Sequence[Tensor], eps: float, *, everywhere: bool = False) -> Tensor:
-    with lifting(Shaken({}, eps, everywhere=everywhere)):
+    with in_float64(PerturbedMode({}, eps, everywhere=everywhere)):
         return op.reference(*tensors)
 
 
@@ -239,7 +239,7 @@ def limits_of(
 ) -> tuple[Target, Limit]:
     """As `evaluator.oracle.oracle` makes them."""
     own = op.reference(*tensors)
-    with lifting(Lift({})):
+    with in_float64(Float64Mode({})):
         wide = op.reference(*tensors)
         moved = op.reference(*values.nudged(tensors, generator, how))
     shaken = [_shaken(op, tensors, torch.finfo(torch.float32).eps)]

@@ -8,8 +8,8 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from evaluator.child.reference.float64 import Lift, lifting
-from evaluator.child.reference.rounding import Shaken
+from evaluator.child.reference.float64 import Float64Mode, in_float64
+from evaluator.child.reference.rounding import PerturbedMode
 from evaluator.comparison.target import Target
 from evaluator.types import Precision
 
@@ -18,12 +18,12 @@ Function = Callable[[torch.Tensor], torch.Tensor]
 
 
 def shaken(function: Function, x: torch.Tensor) -> torch.Tensor:
-    with torch.no_grad(), lifting(Shaken({}, EPS)):
+    with torch.no_grad(), in_float64(PerturbedMode({}, EPS)):
         return function(x)
 
 
 def exact(function: Function, x: torch.Tensor) -> torch.Tensor:
-    with torch.no_grad(), lifting(Lift({})):
+    with torch.no_grad(), in_float64(Float64Mode({})):
         return function(x)
 
 
@@ -143,9 +143,9 @@ def test_weights_are_rounded_where_a_product_takes_them_and_scores_are_not() -> 
     def attention(x: torch.Tensor) -> torch.Tensor:
         return torch.softmax(x @ x.T @ x, -1) @ v
 
-    with torch.no_grad(), lifting(Shaken({}, 0.0, weights="bfloat16")):
+    with torch.no_grad(), in_float64(PerturbedMode({}, 0.0, weights="bfloat16")):
         rounded = attention(scores)
-    with torch.no_grad(), lifting(Lift({})):
+    with torch.no_grad(), in_float64(Float64Mode({})):
         weights = torch.softmax(scores @ scores.T @ scores, -1)
         right = weights.bfloat16().double() @ v
     torch.testing.assert_close(rounded, right, rtol=1e-12, atol=1e-12)
@@ -158,7 +158,7 @@ def test_what_cancels_in_float64_is_off_everywhere() -> None:
         return torch.logsumexp(-x.square(), -1) - math.log(64)
 
     eps = torch.finfo(torch.float64).eps
-    with torch.no_grad(), lifting(Shaken({}, eps, everywhere=True)):
+    with torch.no_grad(), in_float64(PerturbedMode({}, eps, everywhere=True)):
         off = nearly_nothing(x)
     relative = ((off - nearly_nothing(x)) / nearly_nothing(x)).abs()
     assert 1e-9 < float(relative.max()) < 1e-5
