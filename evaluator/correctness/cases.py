@@ -105,8 +105,8 @@ class _Maker:
         except ChildError as fault:  # perhaps of values that no draw has
             if fault.spoils and not self.sizes.adversarial:
                 raise  # these sizes need not be
-            self.oracle.survive(fault)
-            taken = [(n, tensors) for n, tensors in changed if self.oracle.tried(tree, [tensors]) is not None]
+            self.oracle.leave_out_if_fatal(fault)
+            taken = [(n, tensors) for n, tensors in changed if self.oracle.try_calls(tree, [tensors]) is not None]
             self.skipped += [f"{self.sizes.shown_label}: {name}" for name, _ in changed if name not in dict(taken)]
             cases = arrange(tree, [*usual, *taken])
         return Prepared(self.oracle, cases, tree, tuple(self.skipped))
@@ -136,7 +136,7 @@ class _Maker:
             made = change(self.oracle, tree, draws)
             if made is not None:
                 named.append((name, made))
-        others = constants.of(self.oracle, tree, draws)
+        others = constants.find_constants(self.oracle, tree, draws)
         return [*named, (_OTHERS, others.changed(tensors))] if others else named
 
     def _with_drawn(self, draws: Sequence[values.Tensors], change: Change) -> values.Tensors:
@@ -219,7 +219,7 @@ class _Maker:
 def _two_exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """What a memo by a tensor's ends, its sum or its largest takes for equal."""
     real = tensor.is_floating_point() or tensor.is_complex()
-    return (values.with_two_exchanged if real else constants.exchanged)(tensor, generator)
+    return (values.with_two_exchanged if real else constants.with_two_swapped)(tensor, generator)
 
 
 def _some_exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -28,22 +28,22 @@ _ROUNDED = 1e-13  # of the largest in a row
 _GROUPS = 15  # of inputs whose NaN and infinities are replaced: all that four of them make
 
 
-def second_look(
+def allow_alternatives(
     oracle: Oracle,
     tree: Any,
     tensors: Sequence[torch.Tensor],
     expected: Expected,
     outputs: Sequence[torch.Tensor],
     *,
-    any_pick: bool = False,
+    any_tie: bool = False,
 ) -> Expected:
-    """What is expected of outputs that are not what was expected, for which there may be a good reason. With `any_pick`
+    """What is expected of outputs that are not what was expected, for which there may be a good reason. With `any_tie`
     any of many that tie is as good as another: inputs are so small that functions of them all round to the same."""
-    expected = sparing(oracle, tree, tensors, expected, outputs) or expected
-    return picking(oracle, tree, tensors, expected, outputs, any_pick=any_pick) or expected
+    expected = allow_ignored_nan(oracle, tree, tensors, expected, outputs) or expected
+    return allow_other_ties(oracle, tree, tensors, expected, outputs, any_tie=any_tie) or expected
 
 
-def sparing(
+def allow_ignored_nan(
     oracle: Oracle, tree: Any, tensors: Sequence[torch.Tensor], expected: Expected, outputs: Sequence[torch.Tensor]
 ) -> Expected | None:
     """What is expected of outputs that are finite where the reference's are NaN because of NaN or infinities among
@@ -60,7 +60,7 @@ def sparing(
     groups = _groups(tensors, odd)
     calls = [values.filled(tensors, group, share) for group in groups for share in _SHARES]
     calls.append(values.large_for_infinite(tensors))
-    found = oracle.wide_or_none(tree, calls)
+    found = oracle.try_in_float64(tree, calls)
     if found is None:
         return None
     made = iter([_wider(tensor) for tensor in some] for _, some in found)
@@ -100,20 +100,20 @@ def _groups(tensors: Sequence[torch.Tensor], odd: Sequence[int]) -> list[_Group]
     return groups
 
 
-def picking(
+def allow_other_ties(
     oracle: Oracle,
     tree: Any,
     tensors: Sequence[torch.Tensor],
     expected: Expected,
     outputs: Sequence[torch.Tensor],
     *,
-    any_pick: bool = False,
+    any_tie: bool = False,
 ) -> Expected | None:
     """What is expected of outputs that follow from other picks than the reference's among scores that rounding does
     not tell apart (`child.picks`): their own integers where these are such picks, else the runners-up, or for a row
     that others in turn give, these. Integers that are made of picks (a token and its beam) may be any where picks are
     undecided. None where the reference picks nothing."""
-    if not oracle.lifts or oracle.subject.picks is False or oracle.mutated(tree) or oracle.stateful(tree, tensors):
+    if not oracle.in_float64 or oracle.subject.picks is False or oracle.mutated(tree) or oracle.stateful(tree, tensors):
         return None
     places = [at for at, one in enumerate(outputs) if expected.targets[at].integral and one.dtype in INDICES]
     try:
@@ -123,9 +123,7 @@ def picking(
         return None
     count, free = len(_BY_ELEMENT), {at for at, of_picks in zip(places, made, strict=False) if of_picks}
     told = [
-        target.or_else(
-            actual, others[:count], others[count:], anything=at in free or (any_pick and not target.integral)
-        )
+        target.or_else(actual, others[:count], others[count:], anything=at in free or (any_tie and not target.integral))
         for at, (target, actual, *others) in enumerate(zip(expected.targets, outputs, *found, strict=True))
     ]
     return replace(expected, targets=tuple(told))

@@ -129,7 +129,7 @@ def _try_workload(
     if not made[0].tensors:
         raise _Refused(f"get_inputs() returns no tensor on workload {workload.name}: a kernel needs tensors to work on")
     expected = oracle.expect(made[0].tree, [m.tensors for m in made])
-    if not oracle.lifts:
+    if not oracle.in_float64:
         evidence["oracle"] = oracle.precision
     if not expected[0].targets:
         raise _Refused("forward returns no tensor: return what the kernel has to compute")
@@ -173,7 +173,7 @@ def _check_repeatable(
     oracle: Oracle, tree: Any, tensors: Sequence[torch.Tensor], expected: Expected, workload: Workload
 ) -> None:
     """Equal inputs twice more: the answers may part by a few roundings, no further, whatever the oracle says."""
-    again = oracle.again(tree, tensors)
+    again = oracle.repeat(tree, tensors)
     for _, outputs in again:
         for first, actual in zip(expected.targets, outputs, strict=True):
             before = Target(first.reference if first.integral else widened(first.reference), None)

@@ -41,7 +41,7 @@ class Inputs:
         self._mixes = [vary and tensor.is_floating_point() for vary, tensor in zip(varies, first, strict=True)]
         self._drawn = [index for index, vary in enumerate(varies) if vary and not self._mixes[index]]
         self._structures = structure.of(self._first)
-        self._others = constants.of(oracle, self.tree, self.bases)
+        self._others = constants.find_constants(oracle, self.tree, self.bases)
         self._coins = mixtures.coins(first, self._mixes, self._generator)
         self._between = mixtures.continuous(first)
         self._scales = False  # draws, where nothing can be mixed
@@ -67,7 +67,7 @@ class Inputs:
         for index, pick in enumerate(torch.rand(count, generator=generator).tolist()):
             if calls and pick < _TWINS and index not in kinds and self.mixed:
                 twin = values.twin(calls[-1], self._mixes, generator, slightly=pick < _TWINS / 2)
-                calls.append(self._others.nearly(structure.restored(twin, self._structures), generator))
+                calls.append(self._others.slightly_changed(structure.restored(twin, self._structures), generator))
                 odd.append(odd[-1])
                 continue
             made = self._with_draw(self._drawn_for(index, draws))
@@ -140,7 +140,7 @@ class Inputs:
         return self._exchanged(again) if self._exchanges else again
 
     def _exchanged(self, drawn: list[torch.Tensor]) -> list[torch.Tensor]:
-        return [constants.exchanged(tensor, self._generator) for tensor in drawn]
+        return [constants.with_two_swapped(tensor, self._generator) for tensor in drawn]
 
     def drawn_within(self, drawing_s: float) -> int:
         """So many calls of a round may be drawn in that time."""
@@ -160,7 +160,7 @@ class Inputs:
         return found
 
     def _takes(self, calls: Sequence[values.Tensors]) -> bool:
-        return self._oracle.tried(self.tree, calls) is not None
+        return self._oracle.try_calls(self.tree, calls) is not None
 
 
 def _apart(indices: Sequence[int], inputs: values.Tensors) -> list[int]:

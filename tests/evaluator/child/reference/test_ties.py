@@ -6,7 +6,7 @@ import pytest
 import torch
 
 from evaluator.child.reference.ties import Selection, TieTolerance
-from evaluator.oracle.nan_and_ties import picking, second_look
+from evaluator.oracle.nan_and_ties import allow_alternatives, allow_other_ties
 from evaluator.oracle.oracle import Oracle
 from evaluator.problem import read_problem
 from evaluator.stages.judge import Judge
@@ -24,7 +24,7 @@ def _judged(judge: Judge, forward: str, x: torch.Tensor, actual: list[torch.Tens
         oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(3))
         tree = oracle.inputs().tree
         (expected,) = oracle.expect(tree, [(x,)])
-        expected = second_look(oracle, tree, (x,), expected, actual)
+        expected = allow_alternatives(oracle, tree, (x,), expected, actual)
         assert reference.child.alive
     trios = zip(expected.targets, expected.limits, actual, strict=True)
     return all(target.judge(tensor, limit) is None for target, limit, tensor in trios)
@@ -128,7 +128,7 @@ def test_who_picks_nothing_is_not_asked_again(judge: Judge) -> None:
         oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(3))
         made = oracle.inputs()
         (expected,) = oracle.expect(made.tree, [made.tensors])
-        assert picking(oracle, made.tree, made.tensors, expected, [torch.zeros(3)]) is None
+        assert allow_other_ties(oracle, made.tree, made.tensors, expected, [torch.zeros(3)]) is None
         assert reference.picks is False
 
 
