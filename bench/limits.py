@@ -241,7 +241,7 @@ def limits_of(
     own = op.reference(*tensors)
     with in_float64(Float64Mode({})):
         wide = op.reference(*tensors)
-        moved = op.reference(*values.nudged(tensors, generator, how))
+        moved = op.reference(*values.perturb_last_places(tensors, generator, how))
     shaken = [_shaken(op, tensors, torch.finfo(torch.float32).eps)]
     if how.on_grid:
         shaken += [_shaken(op, tensors, eps, everywhere=True) for eps in _UP_AND_DOWN]

@@ -26,7 +26,7 @@ _SEEDS = 2
 _CASE_BYTES = 38  # of device memory per byte of a case's inputs: float64 expectations, their scales, work space
 _LATER_SETS, _HIDDEN_SETS = 5, 3
 _ROUNDING = {one.name: one.rounding for one in values.ADVERSARIAL}
-_IN_BOUNDS = frozenset(one.name for one in values.ADVERSARIAL if one.in_bounds)
+_IN_BOUNDS = frozenset(one.name for one in values.ADVERSARIAL if one.only_finite_results)
 _MOST_CANDIDATES = 16
 _FEW_ELEMENTS, _FEW_SLACK, _BESIDE_SLACK = 1024, 4.0, 2.0
 OWN = tuple(f"seed {index}" for index in range(_SEEDS))  # the names of what the recipe makes
@@ -113,18 +113,18 @@ class _Maker:
 
     def _changed(self, tree: Any, draws: Sequence[values.Tensors], *, first: bool) -> list[tuple[str, values.Tensors]]:
         """Inputs that no draw of the recipe's holds, of the structure that draws have."""
-        tensors, kept, left_out = draws[0], structure.of(draws), self.reference.left_out
+        tensors, kept, left_out = draws[0], structure.find_structures(draws), self.reference.left_out
         named: list[tuple[str, values.Tensors]] = []
         if self.sizes.adversarial:
-            twin = values.twin(tensors, [True] * len(tensors), self.generator)
+            twin = values.near_duplicate(tensors, [True] * len(tensors), self.generator)
             named.append((_EXCHANGED, structure.restored(self._with_drawn(draws, _two_exchanged), kept)))
             named.append((_MIXED, structure.restored(self._with_drawn(draws, _some_exchanged), kept)))
             named.append((_TOUCHED, structure.restored(twin, kept)))
         self.skipped += [f"{self.sizes.shown_label}: {label}" for label in left_out if label in _VALUES]
         if values.UNUSUAL in left_out:
             return named
-        sets = self._affordable(values.survived(self._sets(first=first), left_out), tensors)
-        named += [(s.name, structure.changed(tensors, s, kept, self.generator)) for s in sets]
+        sets = self._affordable(values.usable_sets(self._sets(first=first), left_out), tensors)
+        named += [(s.name, structure.apply_values(tensors, s, kept, self.generator)) for s in sets]
         if not self.sizes.adversarial:
             return named
         extremes = values.extremes(draws)
@@ -219,14 +219,14 @@ class _Maker:
 def _two_exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """What a memo by a tensor's ends, its sum or its largest takes for equal."""
     real = tensor.is_floating_point() or tensor.is_complex()
-    return (values.with_two_exchanged if real else constants.with_two_swapped)(tensor, generator)
+    return (values.with_two_swapped if real else constants.with_two_swapped)(tensor, generator)
 
 
 def _some_exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """The same, of many elements: where outputs hang on the few largest inputs, as softmax's do, two that change places
     are hardly ever seen."""
     real = tensor.is_floating_point() or tensor.is_complex()
-    return values.with_some_exchanged(tensor, generator) if real else tensor
+    return values.with_some_swapped(tensor, generator) if real else tensor
 
 
 def _roomy(expected: Expected, beside: bool) -> Expected:

@@ -20,7 +20,7 @@ from evaluator.correctness.shape_contract import Meaning
 from evaluator.correctness.state_reload import Loads, reference_at_work
 from evaluator.errors import ChildError, ChildFault, Rejection
 from evaluator.inputs import values
-from evaluator.inputs.sizes import Sizes, in_turn
+from evaluator.inputs.sizes import Sizes, sizes_for_one_module
 from evaluator.oracle.oracle import Oracle
 from evaluator.oracle.state import match_names
 from evaluator.subject import RunReply, Subject, rejection
@@ -191,7 +191,9 @@ class Checker:
         self._turned.add(sizes.hidden)
         with reference_at_work(sizes):
             workloads = self.problem.workloads_for(self.reference.backend.kind)
-            turns = in_turn(self.problem, workloads, sizes, self.reference.left_out, oracle.builds_same_module)
+            turns = sizes_for_one_module(
+                self.problem, workloads, sizes, self.reference.left_out, oracle.builds_same_module
+            )
             found = {one.label: oracle.expect_at(one) for one in turns}
         known = [(one, *made) for one in turns if (made := found[one.label]) is not None]
         known = [turn for turn in known if self._meant(turn[0], turn[-1])]

@@ -120,7 +120,7 @@ class Comparison:
         """What is wrong with outputs of which so much was `found` at first sight."""
         if found is None:
             return None
-        tiny = case.name in values.NEXT_TO_NOTHING
+        tiny = case.name in values.NEARLY_ZERO
         expected = allow_alternatives(oracle, tree, case.tensors, case.expected, outputs, any_tie=tiny)
         return found if expected is case.expected else self._finding(replace(case, expected=expected), outputs)
 
@@ -173,4 +173,8 @@ class Comparison:
 
 def unwritten(outputs: Sequence[torch.Tensor]) -> str:
     """That outputs hold what memory holds which nobody has written to; "" where they do not."""
-    return " (nobody had written there when the call returned)" if any(map(values.holds_fresh_memory, outputs)) else ""
+    return (
+        " (nobody had written there when the call returned)"
+        if any(map(values.holds_uninitialised_memory, outputs))
+        else ""
+    )

@@ -58,8 +58,8 @@ def allow_ignored_nan(
     if not odd:
         return None
     groups = _groups(tensors, odd)
-    calls = [values.filled(tensors, group, share) for group in groups for share in _SHARES]
-    calls.append(values.large_for_infinite(tensors))
+    calls = [values.replace_non_finite(tensors, group, share) for group in groups for share in _SHARES]
+    calls.append(values.replace_infinities(tensors))
     found = oracle.try_in_float64(tree, calls)
     if found is None:
         return None
@@ -79,7 +79,7 @@ def allow_ignored_nan(
     if all(target is before for target, before in zip(targets, expected.targets, strict=True)):
         return None
     # What is left beside NaN may be easier to compute than what takes their place.
-    (usual,) = oracle.expect(tree, [values.filled(tensors, dict.fromkeys(odd), _SHARES[1])])
+    (usual,) = oracle.expect(tree, [values.replace_non_finite(tensors, dict.fromkeys(odd), _SHARES[1])])
     limits = (
         own if target is before or math.isinf(there.norm) else own.widest(there)
         for target, before, own, there in zip(targets, expected.targets, expected.limits, usual.limits, strict=True)

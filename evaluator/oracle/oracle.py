@@ -132,7 +132,7 @@ class Oracle(ReferenceModel):
             if self._on_grid is None:  # the first call that anybody asks about is a draw
                 self._on_grid = values.on_grid(calls[0])
             how = [replace(one, on_grid=one.on_grid or self._on_grid) for one in how]
-        nudged = [values.nudged(c, self.generator, r) for c, r in zip(calls, how, strict=True)]
+        nudged = [values.perturb_last_places(c, self.generator, r) for c, r in zip(calls, how, strict=True)]
         own = self._run_as_is(tree, calls)
         wide, moved = self._run_groups_in_float64(tree, [calls, nudged])
         if wide is None:  # the reference is its own oracle: how far inputs' last places move it still tells something

@@ -109,7 +109,7 @@ class ReferenceModel:
 
     def swap_elements(self, name: str) -> None:
         """Two elements of what is `touchable` in each other's place: no sum over it tells."""
-        self._load_one(name, values.with_two_exchanged((self.parameters | self.buffers)[name], self.generator))
+        self._load_one(name, values.with_two_swapped((self.parameters | self.buffers)[name], self.generator))
 
     def _load_one(self, name: str, value: torch.Tensor) -> None:
         if name in self.parameters:

@@ -149,7 +149,7 @@ class Rounds:
     def _compares(self, kind: values.ValueSet) -> bool:
         """Whether there is something to compare where the chain puts usual values among those. Who picks among scores
         that all tie may pick what no way to pick has (`allow_alternatives`)."""
-        return not kind.in_bounds and not (self.oracle.subject.picks and kind.name in values.NEXT_TO_NOTHING)
+        return not kind.only_finite_results and not (self.oracle.subject.picks and kind.name in values.NEARLY_ZERO)
 
     def _one_of_all(self) -> values.ValueSet:
         self._next_odd += 1
