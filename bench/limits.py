@@ -31,7 +31,7 @@ from evaluator.child.reference.float64 import Float64Mode, in_float64, widened
 from evaluator.child.reference.rounding import PerturbedMode
 from evaluator.comparison.target import Target
 from evaluator.comparison.tolerances import Limit
-from evaluator.inputs import values
+from evaluator.inputs import perturbations, values
 from evaluator.types import Precision
 
 RESULTS = Path(__file__).parent / "results"
@@ -241,7 +241,7 @@ def limits_of(
     own = op.reference(*tensors)
     with in_float64(Float64Mode({})):
         wide = op.reference(*tensors)
-        moved = op.reference(*values.perturb_last_places(tensors, generator, how))
+        moved = op.reference(*perturbations.perturb_last_places(tensors, generator, how))
     shaken = [_shaken(op, tensors, torch.finfo(torch.float32).eps)]
     if how.on_grid:
         shaken += [_shaken(op, tensors, eps, everywhere=True) for eps in _UP_AND_DOWN]

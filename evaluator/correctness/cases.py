@@ -14,7 +14,7 @@ from evaluator.child.protocol.layout import LayoutError
 from evaluator.comparison.expected import FIXED_SHAPES, SHAPES_DEPEND, TELLS_NOTHING, Expected
 from evaluator.correctness import padding, single_inputs
 from evaluator.errors import ChildError, ChildFault, LeaveOut, Rejection
-from evaluator.inputs import layouts, structure, values
+from evaluator.inputs import layouts, perturbations, structure, values
 from evaluator.inputs.sizes import Sizes
 from evaluator.oracle import constants
 from evaluator.oracle.oracle import Oracle
@@ -116,7 +116,7 @@ class _Maker:
         tensors, kept, left_out = draws[0], structure.find_structures(draws), self.reference.left_out
         named: list[tuple[str, values.Tensors]] = []
         if self.sizes.adversarial:
-            twin = values.near_duplicate(tensors, [True] * len(tensors), self.generator)
+            twin = perturbations.near_duplicate(tensors, [True] * len(tensors), self.generator)
             named.append((_EXCHANGED, structure.restored(self._with_drawn(draws, _two_exchanged), kept)))
             named.append((_MIXED, structure.restored(self._with_drawn(draws, _some_exchanged), kept)))
             named.append((_TOUCHED, structure.restored(twin, kept)))
@@ -127,7 +127,7 @@ class _Maker:
         named += [(s.name, structure.apply_values(tensors, s, kept, self.generator)) for s in sets]
         if not self.sizes.adversarial:
             return named
-        extremes = values.extremes(draws)
+        extremes = perturbations.extremes(draws)
         if extremes is not None:
             named.append(("rows of the largest and of the smallest integers", structure.restored(extremes, kept)))
         if first and values.NOT_FINITE not in left_out:
@@ -219,14 +219,14 @@ class _Maker:
 def _two_exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """What a memo by a tensor's ends, its sum or its largest takes for equal."""
     real = tensor.is_floating_point() or tensor.is_complex()
-    return (values.with_two_swapped if real else constants.with_two_swapped)(tensor, generator)
+    return (perturbations.with_two_swapped if real else constants.with_two_swapped)(tensor, generator)
 
 
 def _some_exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """The same, of many elements: where outputs hang on the few largest inputs, as softmax's do, two that change places
     are hardly ever seen."""
     real = tensor.is_floating_point() or tensor.is_complex()
-    return values.with_some_swapped(tensor, generator) if real else tensor
+    return perturbations.with_some_swapped(tensor, generator) if real else tensor
 
 
 def _roomy(expected: Expected, beside: bool) -> Expected:

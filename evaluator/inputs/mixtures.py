@@ -6,7 +6,7 @@ from collections.abc import Sequence
 
 import torch
 
-from evaluator.inputs import values
+from evaluator.inputs import perturbations, values
 
 # Elements that are looked at, and the share of them that must differ, before a tensor counts as continuous.
 _SAMPLED_ELEMENTS, _DISTINCT_SHARE = 4096, 0.5
@@ -19,7 +19,7 @@ def mixing_bases(made: Sequence[values.Tensors], generator: torch.Generator) -> 
     the judge's own, lest every timed input be equal."""
     if any(not torch.equal(a, b) for a, b in zip(made[0], made[1], strict=True)):
         return list(made)
-    return [made[0], *(tuple(values.random_like(t, generator) for t in made[0]) for _ in made[1:])]
+    return [made[0], *(tuple(perturbations.random_like(t, generator) for t in made[0]) for _ in made[1:])]
 
 
 def random_masks(

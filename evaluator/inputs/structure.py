@@ -74,7 +74,7 @@ def _find_structure(draws: Sequence[torch.Tensor]) -> Structure:
     in_order = all(map(_is_sorted, draws))
     if not first.is_floating_point():
         return Structure(in_order=in_order)
-    return Structure(_zeros(draws), all(map(_is_symmetric, draws)), in_order)
+    return Structure(_zeros(draws), all(map(is_symmetric, draws)), in_order)
 
 
 def _zeros(draws: Sequence[torch.Tensor]) -> torch.Tensor | None:
@@ -85,7 +85,7 @@ def _zeros(draws: Sequence[torch.Tensor]) -> torch.Tensor | None:
     return always if count and by_chance <= _CHANCE_ZEROS_SHARE * count else None
 
 
-def _is_symmetric(tensor: torch.Tensor) -> bool:
+def is_symmetric(tensor: torch.Tensor) -> bool:
     """Whether the last two axes are alike, and longer than one."""
     square = tensor.ndim > 1 and tensor.shape[-1] == tensor.shape[-2] > 1
     return square and torch.equal(tensor, tensor.transpose(-1, -2))

@@ -14,7 +14,7 @@ import torch
 from evaluator.child.reference.float64 import INDICES
 from evaluator.comparison.expected import Expected
 from evaluator.errors import ChildError
-from evaluator.inputs import values
+from evaluator.inputs import perturbations, values
 from evaluator.oracle.oracle import Oracle
 
 _Group = dict[int, float | None]
@@ -58,8 +58,8 @@ def allow_ignored_nan(
     if not odd:
         return None
     groups = _groups(tensors, odd)
-    calls = [values.replace_non_finite(tensors, group, share) for group in groups for share in _SHARES]
-    calls.append(values.replace_infinities(tensors))
+    calls = [perturbations.replace_non_finite(tensors, group, share) for group in groups for share in _SHARES]
+    calls.append(perturbations.replace_infinities(tensors))
     found = oracle.try_in_float64(tree, calls)
     if found is None:
         return None
@@ -71,7 +71,7 @@ def allow_ignored_nan(
             same = torch.stack([_same(one, other) for other in rest]).all(0) & spared[place].isnan()
             spared[place] = torch.where(same, one, spared[place])
     for place, one in enumerate(next(made)):
-        grows = spared[place].isnan() & (one.abs() > values.LARGEST / _SHRUNK)
+        grows = spared[place].isnan() & (one.abs() > perturbations.LARGEST / _SHRUNK)
         spared[place] = torch.where(grows, one.sgn() * torch.inf, spared[place])
         spared[place] = torch.where(spared[place].isnan() & (one == 0), 0.0, spared[place])
     trios = zip(expected.targets, outputs, spared, strict=True)
@@ -79,7 +79,7 @@ def allow_ignored_nan(
     if all(target is before for target, before in zip(targets, expected.targets, strict=True)):
         return None
     # What is left beside NaN may be easier to compute than what takes their place.
-    (usual,) = oracle.expect(tree, [values.replace_non_finite(tensors, dict.fromkeys(odd), _SHARES[1])])
+    (usual,) = oracle.expect(tree, [perturbations.replace_non_finite(tensors, dict.fromkeys(odd), _SHARES[1])])
     limits = (
         own if target is before or math.isinf(there.norm) else own.widest(there)
         for target, before, own, there in zip(targets, expected.targets, expected.limits, usual.limits, strict=True)

@@ -16,7 +16,7 @@ from evaluator.comparison.expected import Expected
 from evaluator.comparison.target import Target
 from evaluator.comparison.tolerances import Limit
 from evaluator.errors import ChildError, LeaveOut
-from evaluator.inputs import values
+from evaluator.inputs import perturbations, values
 from evaluator.inputs.sizes import Sizes
 from evaluator.oracle.reference_model import ReferenceModel
 from evaluator.oracle.state import ParameterScaling, scaled_parameters, scaled_statistics
@@ -132,7 +132,7 @@ class Oracle(ReferenceModel):
             if self._on_grid is None:  # the first call that anybody asks about is a draw
                 self._on_grid = values.on_grid(calls[0])
             how = [replace(one, on_grid=one.on_grid or self._on_grid) for one in how]
-        nudged = [values.perturb_last_places(c, self.generator, r) for c, r in zip(calls, how, strict=True)]
+        nudged = [perturbations.perturb_last_places(c, self.generator, r) for c, r in zip(calls, how, strict=True)]
         own = self._run_as_is(tree, calls)
         wide, moved = self._run_groups_in_float64(tree, [calls, nudged])
         if wide is None:  # the reference is its own oracle: how far inputs' last places move it still tells something

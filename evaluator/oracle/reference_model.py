@@ -9,7 +9,7 @@ import torch
 
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.errors import ChildError
-from evaluator.inputs import values
+from evaluator.inputs import perturbations, values
 from evaluator.inputs.sizes import Sizes
 from evaluator.oracle.state import random_parameters, random_statistics
 from evaluator.subject import Arguments, Named, Subject
@@ -105,11 +105,11 @@ class ReferenceModel:
             (other,) = random_parameters(
                 {name: (self._initial_parameters | self._initial_buffers)[name]}, self.generator
             ).values()
-        self._load_one(name, values.with_element_of(before, other, self.generator, where))
+        self._load_one(name, perturbations.with_element_of(before, other, self.generator, where))
 
     def swap_elements(self, name: str) -> None:
         """Two elements of what is `touchable` in each other's place: no sum over it tells."""
-        self._load_one(name, values.with_two_swapped((self.parameters | self.buffers)[name], self.generator))
+        self._load_one(name, perturbations.with_two_swapped((self.parameters | self.buffers)[name], self.generator))
 
     def _load_one(self, name: str, value: torch.Tensor) -> None:
         if name in self.parameters:

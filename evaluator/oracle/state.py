@@ -8,7 +8,8 @@ from dataclasses import dataclass
 import torch
 
 from evaluator.errors import Rejection
-from evaluator.inputs.values import clone, on_device, random_like
+from evaluator.inputs.perturbations import random_like
+from evaluator.inputs.values import clone, on_device
 from evaluator.subject import Named, StateNames
 from evaluator.types import Stage, Verdict
 

@@ -15,7 +15,7 @@ from typing import TypeVar
 import torch
 
 from evaluator.child.protocol import chain
-from evaluator.inputs import mixtures, structure, values
+from evaluator.inputs import mixtures, perturbations, structure, values
 from evaluator.oracle import constants
 from evaluator.oracle.oracle import Oracle
 
@@ -66,7 +66,7 @@ class Inputs:
         odd: list[values.ValueSet | None] = []
         for index, pick in enumerate(torch.rand(count, generator=generator).tolist()):
             if calls and pick < _TWINS and index not in kinds and self.mixed:
-                twin = values.near_duplicate(calls[-1], self._mixes, generator, slightly=pick < _TWINS / 2)
+                twin = perturbations.near_duplicate(calls[-1], self._mixes, generator, slightly=pick < _TWINS / 2)
                 calls.append(self._others.slightly_changed(structure.restored(twin, self._structures), generator))
                 odd.append(odd[-1])
                 continue

@@ -6,7 +6,7 @@ import torch
 
 from evaluator.child.cpu_device import FRESH_BYTE
 from evaluator.devices.cpu_memory import CpuGrant, Staged
-from evaluator.inputs import layouts, mixtures, values
+from evaluator.inputs import layouts, mixtures, perturbations, values
 
 
 def generator() -> torch.Generator:
@@ -49,17 +49,17 @@ def test_values_that_mean_something_are_kept() -> None:
 def test_a_twin_may_differ_by_less_than_a_hundredth() -> None:
     draw = generator()
     x = torch.randn(8, 8, generator=draw)
-    (near,) = values.near_duplicate([x], [True], draw, slightly=True)
+    (near,) = perturbations.near_duplicate([x], [True], draw, slightly=True)
     changed = near != x
     assert int(changed.sum()) == 1
     assert 0 < float((near / x - 1)[changed].abs()) < 0.01
-    (far,) = values.near_duplicate([x], [True], draw)
+    (far,) = perturbations.near_duplicate([x], [True], draw)
     assert int((far != x).sum()) == 1
 
 
 def test_one_element_of_another() -> None:
     x, y = torch.zeros(5, 3).t(), torch.ones(3, 5)
-    found = values.with_element_of(x, y, generator())
+    found = perturbations.with_element_of(x, y, generator())
     assert float(found.sum()) == 1
     assert found.stride() == x.stride()
     assert float(x.sum()) == 0
@@ -99,19 +99,19 @@ def test_rows_unlike_each_other_are_all_changed_or_a_few() -> None:
 
 def test_only_data_of_few_bits_is_taken_to_its_extremes() -> None:
     pixels = [(torch.randint(0, 256, (8, 16), dtype=torch.uint8),) for _ in range(2)]
-    (made,) = values.extremes(pixels) or (torch.zeros(1),)
+    (made,) = perturbations.extremes(pixels) or (torch.zeros(1),)
     low, high = (int(getattr(torch.stack([p for (p,) in pixels]), name)()) for name in ("min", "max"))
     assert bool((made[0] == high).all())
     assert bool((made[1] == low).all())
     flags = [(torch.randint(0, 3, (8, 16), dtype=torch.uint8),)] * 2
     labels = [(torch.randint(0, 1 << 30, (8, 16)),)] * 2
-    assert values.extremes(flags) is None
-    assert values.extremes(labels) is None
+    assert perturbations.extremes(flags) is None
+    assert perturbations.extremes(labels) is None
 
 
 def test_what_lies_on_a_grid_is_not_moved() -> None:
     tensor = torch.tensor([0.5, -1.25, 0.3, 7.1])
-    (moved,) = values.perturb_last_places([tensor], generator(), values.Rounding(ulps=3, on_grid=True))
+    (moved,) = perturbations.perturb_last_places([tensor], generator(), values.Rounding(ulps=3, on_grid=True))
     assert (moved == tensor).tolist()[:2] == [True, True]
     assert values.on_grid([torch.randint(-9, 9, (50,)) / 4])
     assert not values.on_grid([torch.rand(5000) + 0.001])
@@ -149,9 +149,9 @@ def test_other_layouts_hold_the_same_values() -> None:
 
 def test_many_elements_change_places() -> None:
     for x in (torch.randn(40, 50).t(), torch.randn(40, 50)[:, ::2], torch.randn(2), torch.tensor(1.5), torch.randn(1)):
-        found = values.with_some_swapped(x, generator())
+        found = perturbations.with_some_swapped(x, generator())
         assert found.stride() == x.stride()
         assert torch.equal(found.flatten().sort().values, x.flatten().sort().values)
         if x.numel() > 99:
             assert 0.03 < float((found != x).float().mean()) < 0.07
-    assert values.with_some_swapped(torch.randn(3, 4, dtype=torch.complex64), generator()).is_complex()
+    assert perturbations.with_some_swapped(torch.randn(3, 4, dtype=torch.complex64), generator()).is_complex()
