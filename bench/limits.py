@@ -246,7 +246,7 @@ def limits_of(
     if how.on_grid:
         shaken += [_shaken(op, tensors, eps, everywhere=True) for eps in _UP_AND_DOWN]
     target = Target(widened(wide) if wide.dtype is not torch.float64 else wide, own)
-    good = [target.own_error(), *(target.errors(other) for other in (moved, *shaken))]
+    good = [target.reference_error(), *(target.errors(other) for other in (moved, *shaken))]
     norm, element = (max(errors) for errors in zip(*good, strict=True))
     return target, target.limit(norm, element, own.dtype, Precision.EXACT, None)
 
@@ -277,7 +277,7 @@ def measure(op: Op, dtype: torch.dtype, device: torch.device, seeds: int) -> dic
 
 
 def _share(target: Target, limit: Limit, actual: Tensor) -> float:
-    if not target.finite and target.judge(actual, limit) is None:
+    if not target.finite and target.compare(actual, limit) is None:
         return 0.0  # NaN and infinities where they belong
     norm, element = target.errors(actual)
     return min(1e6, max(norm / limit.norm, element / limit.element))

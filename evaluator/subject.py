@@ -12,7 +12,7 @@ import torch
 
 from evaluator.cage.policy import Limits
 from evaluator.child.protocol.layout import LayoutError
-from evaluator.comparison.claims import check_tensor, lazy, replies_of, tensor_claims
+from evaluator.comparison.claims import check_tensor, lazy_reason, replies_of, tensor_claims
 from evaluator.devices.base import DeviceBackend, Grant
 from evaluator.errors import CageError, ChildCrashed, ChildError, ChildFault, ChildMoved, ChildTimeout, Rejection
 from evaluator.languages.base import line_at_end, line_in_candidate
@@ -258,7 +258,7 @@ class Subject:
         )  # fmt: skip
         try:
             claims = [[*tensor_claims(i), *changed] for i, changed in zip(reply.replies, reply.mutated, strict=True)]
-            why = next(filter(None, (lazy(claim) for call in claims for claim in call)), "")
+            why = next(filter(None, (lazy_reason(claim) for call in claims for claim in call)), "")
             if why:
                 raise LayoutError(why)
             tensors = self.fetch_calls(claims)

@@ -11,7 +11,7 @@ from typing import Any, NoReturn
 import torch
 
 from evaluator.child.protocol.layout import LayoutError
-from evaluator.comparison.expected import FIXED_SHAPES, SHAPES_DEPEND, TELLS_NOTHING, Expected
+from evaluator.comparison.expected import FIXED_SHAPES, INACCURATE_REFERENCE, VARYING_SHAPES, Expected
 from evaluator.correctness import padding, single_inputs
 from evaluator.errors import ChildError, ChildFault, LeaveOut, Rejection
 from evaluator.inputs import layouts, perturbations, structure, values
@@ -61,7 +61,7 @@ class Prepared:
     def bytes_held(self) -> int:
         """Of device memory, by tensors."""
         inputs = [tensor for case in self.cases for tensor in case.tensors]
-        targets = [tensor for case in self.cases for target in case.expected.targets for tensor in target.held()]
+        targets = [tensor for case in self.cases for target in case.expected.targets for tensor in target.tensors()]
         stored = (tensor.untyped_storage() for tensor in (*inputs, *targets))
         return sum({storage.data_ptr(): storage.nbytes() for storage in stored}.values())
 
@@ -182,9 +182,9 @@ class _Maker:
         differ = [shapes for shapes in others if shapes != own[0].shapes]
         if differ:
             shapes = "" if self.sizes.hidden else f" ({own[0].shapes} and {differ[0]})"
-            self._unusable(f"{SHAPES_DEPEND}{shapes}: {FIXED_SHAPES}")
+            self._unusable(f"{VARYING_SHAPES}{shapes}: {FIXED_SHAPES}")
         if not any(e.complete for e in own):
-            self._unusable(TELLS_NOTHING)
+            self._unusable(INACCURATE_REFERENCE)
 
     def _unusable(self, why: str) -> NoReturn:
         raise Rejection(Verdict.INVALID_REFERENCE, Stage.CORRECTNESS, f"on {self.sizes.label} {why}")
@@ -233,7 +233,7 @@ def _roomy(expected: Expected, beside: bool) -> Expected:
     """At sizes beside the Workloads', which are many, what is wrong is far off; and a few elements are a poor sample of
     what an honest implementation is off by."""
     few = all(target.oracle.numel() < _FEW_ELEMENTS for target in expected.targets)
-    return expected.loosened(_FEW_SLACK if few else _BESIDE_SLACK) if beside else expected
+    return expected.with_slack(_FEW_SLACK if few else _BESIDE_SLACK) if beside else expected
 
 
 def _tell(name: str, expected: Expected) -> bool:

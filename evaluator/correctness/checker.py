@@ -12,7 +12,7 @@ import torch
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.comparison.claims import tensor_claims
 from evaluator.comparison.expected import Expected
-from evaluator.comparison.layout_checks import check_apart, check_reply
+from evaluator.comparison.layout_checks import check_no_reuse, check_reply
 from evaluator.correctness import buffers
 from evaluator.correctness.cases import OWN, TWINS, Case, Prepared, prepared
 from evaluator.correctness.compare_outputs import STAGE, Comparison, Report, unwritten
@@ -305,7 +305,7 @@ class Checker:
         try:
             for item in reply.replies:
                 check_reply(case.expected, item)
-            check_apart(reply.replies, _views(case))
+            check_no_reuse(reply.replies, _views(case))
             picks = torch.randperm(count, generator=self.generator).tolist() if values_known else []
             picks = picks if count * bytes_each <= _MANY_READ_BYTES else picks[:_MANY_READ]
             self._alike(oracle, tree, case, reply, picks, sizes)

@@ -75,7 +75,7 @@ def allow_ignored_nan(
         spared[place] = torch.where(grows, one.sgn() * torch.inf, spared[place])
         spared[place] = torch.where(spared[place].isnan() & (one == 0), 0.0, spared[place])
     trios = zip(expected.targets, outputs, spared, strict=True)
-    targets = tuple(target.sparing(actual, value) for target, actual, value in trios)
+    targets = tuple(target.with_finite_alternatives(actual, value) for target, actual, value in trios)
     if all(target is before for target, before in zip(targets, expected.targets, strict=True)):
         return None
     # What is left beside NaN may be easier to compute than what takes their place.
@@ -123,7 +123,9 @@ def allow_other_ties(
         return None
     count, free = len(_BY_ELEMENT), {at for at, of_picks in zip(places, made, strict=False) if of_picks}
     told = [
-        target.or_else(actual, others[:count], others[count:], anything=at in free or (any_tie and not target.integral))
+        target.nearest_of(
+            actual, others[:count], others[count:], any_number=at in free or (any_tie and not target.integral)
+        )
         for at, (target, actual, *others) in enumerate(zip(expected.targets, outputs, *found, strict=True))
     ]
     return replace(expected, targets=tuple(told))

@@ -321,7 +321,7 @@ class Oracle(ReferenceModel):
             target = Target(oracle, mine, inputs)
             limit = Limit(0.0, 0.0)
             if not target.integral:
-                good = [target.own_error(), *(target.errors_in_float64(other) for other in others)]
+                good = [target.reference_error(), *(target.errors_in_float64(other) for other in others)]
                 norm, element = (max(errors) for errors in zip(*good, strict=True))
                 limit = target.limit(norm, element, mine.dtype, self.problem.precision, self.problem.error_budget)
                 limit = Limit(math.inf, math.inf) if target.uninformative(limit) else limit

@@ -40,7 +40,7 @@ class Rounds:
         self.inputs = Inputs(oracle)
         self.tree, self._bases = self.inputs.tree, self.inputs.bases
         first, *others = oracle.expect(self.tree, self._bases)
-        self.like = first.widest(others)
+        self.like = first.with_widest_limits(others)
         self._stateful = oracle.stateful(self.tree, self._bases[0])
         self.moves_buffers = not self._stateful and oracle.changes_buffers(self.tree, self._bases[0])
         self._mutated = oracle.mutated(self.tree)

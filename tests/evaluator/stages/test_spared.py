@@ -57,7 +57,7 @@ def test_what_has_no_influence(judge: Judge, forward: str, x: list[float], actua
         tree, tensors, outputs = oracle.inputs().tree, (torch.tensor(x),), [torch.tensor(actual)]
         (expected,) = oracle.expect(tree, [tensors])
         expected = allow_ignored_nan(oracle, tree, tensors, expected, outputs) or expected
-    found = expected.targets[0].judge(outputs[0], expected.limits[0])
+    found = expected.targets[0].compare(outputs[0], expected.limits[0])
     assert (found is None) is right, found
 
 

@@ -181,7 +181,7 @@ def test_what_the_strictest_limits_refuse_among_timed_calls_is_held_to_those_of_
 
     def nothing_allowed(oracle, tree, calls, others, like):
         odd, usual = strictly(oracle, tree, calls, others, like)
-        return [one.loosened(0.0) for one in odd], usual
+        return [one.with_slack(0.0) for one in odd], usual
 
     def seen(look, call, wanted):
         widened.append(wanted.limits[0].norm)

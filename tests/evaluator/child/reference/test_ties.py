@@ -27,7 +27,7 @@ def _judged(judge: Judge, forward: str, x: torch.Tensor, actual: list[torch.Tens
         expected = allow_alternatives(oracle, tree, (x,), expected, actual)
         assert reference.child.alive
     trios = zip(expected.targets, expected.limits, actual, strict=True)
-    return all(target.judge(tensor, limit) is None for target, limit, tensor in trios)
+    return all(target.compare(tensor, limit) is None for target, limit, tensor in trios)
 
 
 def _ids(*rows: object) -> torch.Tensor:
