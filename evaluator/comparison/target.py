@@ -5,12 +5,13 @@ from __future__ import annotations
 import itertools
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
 from typing import Any
 
 import torch
 
-from evaluator.comparison import patterns, scales, tie_rows
+from evaluator.comparison import scales, tie_rows
+from evaluator.comparison.findings import Finding, element_detail, finding_at, format_number, index_of, origin_of
+from evaluator.comparison.real_values import all_finite, as_real, same_non_finite, with_dtype_of
 from evaluator.comparison.tolerances import AT_LEAST, Limit, rule_for
 from evaluator.types import Precision
 
@@ -31,15 +32,6 @@ _LINE_SHARE = 7 / 8
 _NEAR_NAN_SCALES = 4.0  # times an element's scale: where the reference has NaN it does not tell how near one can come
 
 
-@dataclass(frozen=True, slots=True)
-class Finding:
-    """What is wrong with an output. `check` names the test that fired; `detail` goes into the evidence."""
-
-    check: str
-    reason: str
-    detail: dict[str, Any]
-
-
 class Target:
     """What one output tensor should be. `oracle` is float64 (complex128) or integral; `reference` is what the
     reference returned at its own precision (None: not run, the oracle stands in for it). `inputs` are those of the
@@ -55,13 +47,13 @@ class Target:
         self._overflowing: torch.Tensor | None = None
         if self.integral:
             return
-        wide = _real(oracle)
+        wide = as_real(oracle)
         # Numbers that only the oracle's type holds are nobody's to return: the reference's own ones are right there.
         self._overflowing = None if reference is None else scales.overflowing_alone(wide, reference)
         nearly = self._overflowing is not None and bool(
             (self._overflowing & scales.differ_by_rounding(wide, self.reference)).any()
         )
-        self.finite = _all_finite(wide) and (reference is None or _all_finite(self.reference)) and not nearly
+        self.finite = all_finite(wide) and (reference is None or all_finite(self.reference)) and not nearly
         # Where the reference overflows or the oracle does, the other one stands in.
         self.values = wide if self.finite else torch.where(torch.isfinite(wide), wide, self._reference_values())
         if self._overflowing is not None:
@@ -76,7 +68,7 @@ class Target:
         reference's NaN."""
         if self.integral or self.finite or self.oracle.element_size() == 1:
             return self
-        wide, spared = _real(actual), _real(spared)
+        wide, spared = as_real(actual), as_real(spared)
         able = self._reference_values().isnan() & (
             (spared.isfinite() & wide.isfinite()) | (spared.isinf() & (wide == spared))
         )
@@ -86,26 +78,26 @@ class Target:
         able |= self._order_dependent_nan(
             wide
         )  # which is told by whole lines: they have numbers when others of theirs are spared
-        right = _with_dtype_of(self.oracle, torch.where(able, spared, _real(self.oracle)))
+        right = with_dtype_of(self.oracle, torch.where(able, spared, as_real(self.oracle)))
         if self.reference is self.oracle:
             return Target(right, None, self._inputs)
         return Target(
-            right, _with_dtype_of(self.reference, torch.where(able, spared, self._reference_values())), self._inputs
+            right, with_dtype_of(self.reference, torch.where(able, spared, self._reference_values())), self._inputs
         )
 
     def fill_nan(self, actual: torch.Tensor) -> torch.Tensor:
         """`actual` with what is right in place of its NaN."""
         if self.integral or not bool(actual.isnan().any()):
             return actual
-        real = _real(actual)
-        return _with_dtype_of(actual, torch.where(real.isnan(), self.values, real))
+        real = as_real(actual)
+        return with_dtype_of(actual, torch.where(real.isnan(), self.values, real))
 
     def copy_reference_nan(self, actual: torch.Tensor) -> torch.Tensor:
         """`actual` with NaN wherever the reference has it: where infinities meet in sums and products, who skips a
         factor of zero has a number there."""
         if self.integral or not bool(self._reference_values().isnan().any()):
             return actual
-        return _with_dtype_of(actual, _real(actual).masked_fill(self._reference_values().isnan(), torch.nan))
+        return with_dtype_of(actual, as_real(actual).masked_fill(self._reference_values().isnan(), torch.nan))
 
     def nearest_of(
         self,
@@ -162,7 +154,7 @@ class Target:
     def errors_in_float64(self, actual: torch.Tensor) -> tuple[float, float]:
         """The same of a result that was computed as the oracle was."""
         return self.errors(
-            actual if self._overflowing is None else torch.where(self._overflowing, self.values, _real(actual))
+            actual if self._overflowing is None else torch.where(self._overflowing, self.values, as_real(actual))
         )
 
     def overflows(self, wide: torch.Tensor) -> bool:
@@ -201,9 +193,9 @@ class Target:
         if self.integral:
             return self._integer_finding(actual)
         if not self.finite:
-            real = _real(actual)
+            real = as_real(actual)
             fine = (
-                _same_non_finite(real, self._reference_values())
+                same_non_finite(real, self._reference_values())
                 | self._order_dependent_nan(real)
                 | self._overflows_early(real)
             )
@@ -217,7 +209,7 @@ class Target:
         norm, element = self.errors(actual)
         if norm <= limit.norm and element <= limit.element:
             return None
-        flat = _real(actual).flatten()
+        flat = as_real(actual).flatten()
         worst = self._worst(actual)
         if not math.isfinite(float(flat[worst])):
             reason = f"{self._format(flat[worst])} where {self._format(self.values.flatten()[worst])} is right"
@@ -240,7 +232,7 @@ class Target:
         return not self.integral and not limit.norm < _UNINFORMATIVE_NORM
 
     def _reference_values(self) -> torch.Tensor:
-        return _real(self.reference)
+        return as_real(self.reference)
 
     def _scale(self) -> torch.Tensor:
         """What an element's error is measured by: its own size, or that of its row if that is larger."""
@@ -250,11 +242,9 @@ class Target:
         """The elements that say nothing of how large others are: a row of NaN with one number left is no small row."""
         if self.finite or self.oracle.is_complex():
             return self._mask_fill
-        return (
-            scales.partly_non_finite(self.values)
-            if self._mask_fill is None
-            else self._mask_fill | ~torch.isfinite(self.values)
-        )
+        if self._mask_fill is None:
+            return scales.partly_non_finite(self.values)
+        return self._mask_fill | ~torch.isfinite(self.values)
 
     def _finite_values(self) -> torch.Tensor:
         """The values, 0 where they are not finite."""
@@ -265,7 +255,7 @@ class Target:
     def _difference(self, actual: torch.Tensor) -> torch.Tensor:
         """Fresh, in float64; 0 where the target is not finite."""
         mixes = actual.dtype in (torch.float32, torch.float64)
-        difference = torch.sub(self.values, actual if mixes else _real(actual))
+        difference = torch.sub(self.values, actual if mixes else as_real(actual))
         least = (_DENORMAL_ERROR if actual.device.type == "cpu" else _SMALLEST_NORMAL).get(actual.dtype, 0.0)
         if least and float(self._floor.min()) < _NEAR_ZERO * least:
             difference.masked_fill_(difference.abs() <= least, 0.0)
@@ -294,34 +284,23 @@ class Target:
     def _finding(
         self, check: str, reason: str, detail: dict[str, Any], wrong: torch.Tensor, *pair: torch.Tensor
     ) -> Finding:
-        """With what helps to repair it: which elements are wrong, in words, and where a NaN or infinity comes from."""
-        pattern = patterns.describe(wrong.any(-1) if self.oracle.is_complex() else wrong)  # of numbers, not their parts
-        if pattern is not None:
-            reason, detail = f"{reason}; wrong: {pattern}", {**detail, "pattern": pattern}
+        """`pair` is the wrong element and the right one: of a NaN or infinity the evidence names the origin."""
         if pair and not math.isfinite(float(pair[0])):
-            detail = {**detail, "origin": self._origin(finite=math.isfinite(float(pair[1])))}
-        return Finding(check, reason, detail)
+            finite = math.isfinite(float(pair[1]))
+            detail = {**detail, "origin": origin_of(self._inputs, target_finite=self.finite, finite=finite)}
+        return finding_at(check, reason, detail, wrong, pairs=self.oracle.is_complex())
 
-    def _origin(self, *, finite: bool) -> str:
-        """Where the first value that is not finite appears: in the inputs, in the right result, or in the kernel.
-        `finite` is whether it should be."""
-        named = [(index, tensor) for index, tensor in enumerate(self._inputs) if tensor.is_floating_point()]
-        odd = [f"input {index}" for index, tensor in named if not _all_finite(tensor)]
-        if odd:
-            holds = "holds" if len(odd) == 1 else "hold"
-            told = "spread further than in the reference" if finite else "become something else in the reference"
-            return f"{' and '.join(odd)} {holds} NaN or infinities, which {told}"
-        largest = max((float(tensor.abs().max()) for _, tensor in named if tensor.numel()), default=0.0)
-        inputs = f"the inputs are finite (at most {largest:.3g} in size)"
-        if self.finite:
-            return f"the kernel alone: {inputs} and so is every element of the right result"
-        return f"{inputs}; the reference overflows elsewhere in this output, but not here"
+    def _element(self, worst: int, flat: torch.Tensor) -> dict[str, Any]:
+        return element_detail(worst, flat, self.values, self.reference.dtype)
+
+    def _format(self, value: torch.Tensor) -> str:
+        return format_number(value, self.reference.dtype)
 
     def _non_finite_finding(self, actual: torch.Tensor, fine: torch.Tensor) -> Finding | None:
         """NaN and infinities: where the reference has one, so must the output, unless it is `fine` or gives the
         oracle's value."""
         own = self._reference_values()
-        same = fine | _same_non_finite(actual, _real(self.oracle))
+        same = fine | same_non_finite(actual, as_real(self.oracle))
         wrong = ~(same | (torch.isfinite(self.values) & torch.isfinite(actual)))
         if not bool(wrong.any()):
             return None
@@ -341,7 +320,7 @@ class Target:
         own, floating = self._reference_values(), [t for t in self._inputs if t.is_floating_point() or t.is_complex()]
         if self.oracle.is_complex():
             return ~actual.isfinite() & ~own.isfinite().all(-1, keepdim=True)
-        infinite = [tensor.isinf() for tensor in floating if not _all_finite(tensor)]
+        infinite = [tensor.isinf() for tensor in floating if not all_finite(tensor)]
         if not infinite:
             return torch.zeros_like(own, dtype=torch.bool)
         if any(bool(tensor.isnan().any()) for tensor in floating):
@@ -357,11 +336,11 @@ class Target:
         """Where it is infinite and should nearly be: a product overflows before its last factor makes it smaller."""
         kind = self.reference.dtype if self.reference.is_floating_point() else torch.float64
         largest = torch.finfo(kind).max * _NEARLY_INFINITE_SHARE
-        actual = _real(actual)
+        actual = as_real(actual)
         early = actual.isinf() & (self.values.abs() > largest) & (actual.sign() == self.values.sign())
         if self._overflowing is None:
             return early
-        return early & (~self._overflowing | scales.differ_by_rounding(_real(self.oracle), self.reference))
+        return early & (~self._overflowing | scales.differ_by_rounding(as_real(self.oracle), self.reference))
 
     def _near_reference_nan(self, actual: torch.Tensor) -> torch.Tensor:
         """Where the reference lost itself in NaN, as half precision does in large scores: there is no telling which of
@@ -380,30 +359,12 @@ class Target:
         worst = int((~right).flatten().to(torch.uint8).argmax())
         got, want = actual.flatten()[worst], allowed[0].flatten()[worst]
         detail = {
-            "index": _index(worst, tuple(actual.shape)),
+            "index": index_of(worst, tuple(actual.shape)),
             "actual": self._format(got),
             "expected": self._format(want),
             "wrong_elements": int((~right).sum()),
         }
         return self._finding("equal", f"{self._format(got)} where {self._format(want)} is right", detail, ~right)
-
-    def _element(self, worst: int, flat: torch.Tensor) -> dict[str, Any]:
-        shape, part = tuple(self.values.shape), {}
-        expected = self.values.flatten()[worst]
-        if self.oracle.is_complex():
-            part, shape = {"part": ("real", "imaginary")[worst % 2]}, shape[:-1]
-        return {
-            "index": _index(worst // (1 + len(part)), shape),
-            **part,
-            "actual": self._format(flat[worst]),
-            "expected": self._format(expected),
-        }
-
-    def _format(self, value: torch.Tensor) -> str:
-        """A number, in as many digits as its type has."""
-        item = value.item()
-        digits = 17 if self.reference.dtype in (torch.float64, torch.complex128) else 9
-        return f"{item:.{digits}g}" if isinstance(item, float) else str(item)
 
 
 def _differs_by_quantisation_ties(actual: torch.Tensor, right: torch.Tensor, allowed: Sequence[torch.Tensor]) -> bool:
@@ -419,22 +380,6 @@ def _differs_by_quantisation_ties(actual: torch.Tensor, right: torch.Tensor, all
     return any(int((actual.to(torch.int16) - value.to(torch.int16))[~right].abs().max()) == 1 for value in allowed)
 
 
-def _same_non_finite(a: torch.Tensor, b: torch.Tensor) -> torch.Tensor:
-    return (torch.isnan(a) & torch.isnan(b)) | (torch.isinf(b) & (a == b))
-
-
-def _real(tensor: torch.Tensor) -> torch.Tensor:
-    """As float64; complex numbers as pairs along a last axis."""
-    if tensor.is_complex():
-        tensor = torch.view_as_real(tensor.resolve_conj())
-    return tensor.to(torch.float64)
-
-
-def _with_dtype_of(like: torch.Tensor, real: torch.Tensor) -> torch.Tensor:
-    """What `_real` gave, of the dtype of `like` again."""
-    return (torch.view_as_complex(real) if like.is_complex() else real).to(like.dtype)
-
-
 def _not_both_infinite(infinite: Sequence[torch.Tensor], shape: torch.Size) -> torch.Tensor:
     """Where no two inputs of a shape are infinite in one place, of an output of that shape; of another, nowhere if any
     two are."""
@@ -444,18 +389,3 @@ def _not_both_infinite(infinite: Sequence[torch.Tensor], shape: torch.Size) -> t
         if met is not None and bool(met.any()):
             free &= ~met if met.shape == shape else torch.zeros_like(free)
     return free
-
-
-def _all_finite(tensor: torch.Tensor) -> bool:
-    """A finite norm says so in a tenth of the time; one that is not may just have overflowed."""
-    narrow = tensor.dtype not in (torch.float32, torch.float64)
-    norm = torch.linalg.vector_norm(_real(tensor) if narrow else tensor)
-    return math.isfinite(float(norm)) or bool(torch.isfinite(tensor).all())
-
-
-def _index(flat: int, shape: tuple[int, ...]) -> list[int]:
-    index = []
-    for size in reversed(shape):
-        index.append(flat % size)
-        flat //= size
-    return index[::-1]

@@ -10,8 +10,8 @@ import torch
 from evaluator.child.protocol import chain
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.comparison.expected import Expected
+from evaluator.comparison.findings import Finding
 from evaluator.comparison.layout_checks import check_no_alias
-from evaluator.comparison.target import Finding
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.inputs import values
 from evaluator.oracle.nan_and_ties import allow_alternatives
