@@ -132,7 +132,7 @@ class Judge:
     def enduring(self, problem: Problem, work: Callable[[], Done]) -> Done:
         """Do it; again without what the reference does not survive, and again where memory ran out. Raises what `work`
         raises."""
-        return memory_shortage.enough(self, lambda: self.left_out.surviving(problem, work))
+        return memory_shortage.enough(self, lambda: self.left_out.retry_without(problem, work))
 
     def release(self) -> None:
         """End every child that is kept, and give back all memory that is kept for later."""
