@@ -7,6 +7,7 @@ import sys
 from pathlib import Path
 
 from db.engine import make_engine, migrate, read_session
+from db.errors import SchemaMismatch
 from db.repositories.access import keys
 from runtime.errors import SettingsError
 from runtime.logs import configure_logging
@@ -31,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
         return _openapi(chosen.file)
     try:
         return _keys(chosen) if chosen.command == "keys" else _serve()
-    except (SettingsError, StartupError) as error:
+    except (SchemaMismatch, SettingsError, StartupError) as error:
         print(f"warpwright: {error}", file=sys.stderr)
         return 2
 
