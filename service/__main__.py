@@ -14,7 +14,7 @@ from runtime.logs import configure_logging
 from runtime.settings import Settings, load_settings
 from service import commands as commands_for_operators
 from service.errors import StartupError
-from service.identity.exposure import check_exposure
+from service.exposure import check_exposure
 
 # The application takes seconds to import, so only what needs it does: an operator's command answers at once.
 

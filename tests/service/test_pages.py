@@ -18,11 +18,11 @@ from evaluator.types import Interval, Ratio
 from evolution.types import Run
 from service.http.paging import encode_cursor
 from service.pages import candidates as candidate_pages
-from service.pages import formatting
 from service.pages import runs as run_pages
-from service.pages.charts.lines import interval_bar, sparkline, staircase
-from service.pages.diffs import diff
-from service.pages.static import ASSETS
+from service.rendering import formatting
+from service.rendering.charts.lines import interval_bar, sparkline, staircase
+from service.rendering.diffs import diff
+from service.rendering.static import ASSETS
 from tests.db.world import EXHAUSTED, World, candidate_result
 from tests.service.conftest import PROBLEM
 
