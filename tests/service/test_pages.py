@@ -31,7 +31,7 @@ TRANSITIONS = Path(__file__).parents[2] / "db" / "transitions"
 
 def test_the_page_listens_to_every_kind_of_event() -> None:
     """An EventSource only hears the kinds that it names."""
-    text = " ".join(path.read_text(encoding="utf-8") for path in TRANSITIONS.glob("*.py"))
+    text = " ".join(path.read_text(encoding="utf-8") for path in TRANSITIONS.rglob("*.py"))
     written = set(re.findall(r'emit\(\s*s,\s*[\w.]+,\s*"([a-z_.]+)"', text))
     assert "run.ended" in written
     heard = set(re.findall(r'"([a-z]+\.[a-z_]+)"', (ASSETS / "kinds.js").read_text(encoding="utf-8")))
