@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 
 from evaluator.types import BaselineTime, Evaluation, Interval, Measurement, Ratio, WorkloadFacts
-from service.pages.charts.lines import IntervalBar, log_bar
+from service.rendering.charts.lines import IntervalBar, log_bar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,20 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
-from starlette.requests import Request
 from starlette.responses import HTMLResponse, Response
 
 from service.identity.principal import VIEWER, Principal
-from service.pages import formatting
-from service.pages.charts import lines
-from service.pages.static import asset
-
-_PROGRAMS = ("/api/", "/healthz", "/readyz", "/metrics", "/static/")
+from service.rendering import formatting
+from service.rendering.charts import lines
+from service.rendering.static import asset
 
 NAVIGATION = (("leaderboard", "/", "Leaderboard"), ("runs", "/runs", "Runs"), ("fleet", "/fleet", "Fleet"))
 
@@ -65,13 +61,3 @@ _templates.globals.update(viewer=viewer, csrf_token=csrf_token)
 def page(template: str, *, status: int = 200, **values: Any) -> Response:
     """A page, or a fragment of one."""
     return HTMLResponse(_templates.get_template(template).render(**values), status_code=status)
-
-
-def wants_page(request: Request) -> bool:
-    """Whether a person looks at this with a browser, rather than a program at the API."""
-    return not request.url.path.startswith(_PROGRAMS) and "text/html" in request.headers.get("accept", "")
-
-
-def error_page(request: Request, members: Mapping[str, Any]) -> Response:
-    """A problem document for people."""
-    return page("error.html", status=int(members["status"]), problem=members, path=request.url.path)

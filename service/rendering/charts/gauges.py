@@ -6,7 +6,7 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 from evolution.types import Run
-from service.pages import formatting
+from service.rendering import formatting
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
