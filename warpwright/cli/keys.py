@@ -6,11 +6,11 @@ from typing import Annotated
 
 import typer
 
-from warpwright import report
 from warpwright.api.words import Scope
-from warpwright.consoles import out, print_json, print_rows, say
-from warpwright.options import Data, Json, Server
-from warpwright.sessions import open_session
+from warpwright.cli import tables
+from warpwright.cli.console import out, print_json, print_rows, say
+from warpwright.cli.options import Data, Json, Server
+from warpwright.cli.sessions import open_session
 
 app = typer.Typer(help="API keys: make one, list them, revoke one. Needs a key with the scope manage or operator.")
 
@@ -46,7 +46,7 @@ def list_all(project: Project = None, server: Server = None, data: Data = None, 
     """The keys, newest first, revoked ones too; their secrets are not kept anywhere."""
     with open_session(server, data) as session:
         rows = list(session.client.each(session.client.list_keys, project_id=project))
-    print_rows(rows, report.keys, "keys", as_json=json)
+    print_rows(rows, tables.keys, "keys", as_json=json)
 
 
 @app.command()

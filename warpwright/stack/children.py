@@ -11,7 +11,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
-BOUND = Path(__file__).with_name("bound.py")
+DIE_WITH_PARENT = Path(__file__).with_name("die_with_parent.py")
 TAIL_BYTES = 3000
 
 
@@ -59,7 +59,7 @@ def start(
     `cpus` are the processors that it may use; empty means those of this process.
     """
     bond = [str(os.getpid()), str(int(signal.SIGKILL)), ",".join(map(str, sorted(cpus)))]
-    bound = [sys.executable, "-S", "-E", str(BOUND), *bond, *command]
+    bound = [sys.executable, "-S", "-E", str(DIE_WITH_PARENT), *bond, *command]
     with log.open("ab") as file:
         begins = file.tell()
         process = subprocess.Popen(

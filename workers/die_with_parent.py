@@ -1,7 +1,7 @@
-"""`python bound.py PARENT_PID PROGRAM [ARG ...]`: become PROGRAM, killed by the kernel when the parent goes away.
+"""Become PROGRAM, killed by the kernel with its parent: `python die_with_parent.py PARENT_PID PROGRAM [ARG ...]`.
 
-Run by path under `python -S -E`, so that it starts in milliseconds. The parent may have died before the request was
-made, so that is looked at once more. The bond is to the thread that started it: start it from one that stays.
+It is run by path under `python -S -E`, to start in milliseconds. The parent may have died before the request, so its
+id is checked once more. The kernel ties the process to the thread that started it: start it from one that lives on.
 """
 
 import ctypes

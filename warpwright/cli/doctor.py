@@ -12,10 +12,12 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from typing import Any
 
-from warpwright import evaluator_process, paths, stack
-from warpwright.consoles import err, out, print_json
+from warpwright import paths
+from warpwright.cli import evaluator_process
+from warpwright.cli.console import err, out, print_json
 from warpwright.errors import ExitCode, Missing
-from warpwright.valkey import find_server
+from warpwright.stack import supervisor
+from warpwright.stack.valkey import find_server
 
 TIMEOUT_S = 120.0
 
@@ -87,7 +89,7 @@ def _valkey() -> Finding:
 
 def _stack() -> Finding:
     missing = [n for n in ("fastapi", "celery", "sqlalchemy", "uvicorn") if importlib.util.find_spec(n) is None]
-    ok = stack.installed()
+    ok = supervisor.installed()
     detail = "API, workers and their packages are here" if ok else f"missing: {', '.join(missing) or 'the rooms'}"
     return Finding("embedded stack", ok, detail, fix="pip install -e '.[judge,stack]' in a checkout of Warpwright")
 

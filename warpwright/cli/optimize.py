@@ -11,17 +11,17 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from warpwright import report
 from warpwright.api import Client
 from warpwright.api.searching import Run
 from warpwright.api.words import Domain
-from warpwright.consoles import err, out, print_json, say
-from warpwright.device import kind_of
+from warpwright.cli import tables
+from warpwright.cli.console import err, out, print_json, say
+from warpwright.cli.device import kind_of
+from warpwright.cli.files import read_source, write_text
+from warpwright.cli.progress import Watch
+from warpwright.cli.sessions import Session, open_session
+from warpwright.cli.summary import Summary, gather
 from warpwright.errors import BadUsage, ExitCode, Interrupted, Refused, WarpwrightError
-from warpwright.files import read_source, write_text
-from warpwright.progress import Watch
-from warpwright.sessions import Session, open_session
-from warpwright.summary import Summary, gather
 
 DEFAULT_SECONDS = 120.0
 DEFAULT_PORT = 8000
@@ -131,7 +131,7 @@ def _show(options: Options, session: Session, summary: Summary, saved: Path | No
     else:
         address = f"http://127.0.0.1:{DEFAULT_PORT}/runs/{summary.run.id}"
         dashboard = f"{own_command()} serve{_data_option(options.data)}   then open {address}"
-    report.show_summary(out, summary, saved=saved, dashboard=dashboard)
+    tables.show_summary(out, summary, saved=saved, dashboard=dashboard)
     if not summary.proved and saved is not None:
         say("The file holds the best candidate as what it is: right, and not proved faster.")
 

@@ -10,10 +10,10 @@ from pathlib import Path
 
 from warpwright import paths
 from warpwright.api import Client
-from warpwright.consoles import say
+from warpwright.cli.console import say
 from warpwright.errors import Unreachable, WarpwrightError
-from warpwright.instance import DataFolder, Instance
-from warpwright.stack import Stack
+from warpwright.stack.data_folder import DataFolder, Instance
+from warpwright.stack.supervisor import Stack
 
 
 @dataclass(frozen=True, slots=True)

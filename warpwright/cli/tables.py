@@ -12,7 +12,7 @@ from rich.text import Text
 from warpwright.api.boards import ApiKey, LeaderboardEntry
 from warpwright.api.judging import Candidate, Ratio
 from warpwright.api.searching import Event, Run
-from warpwright.summary import Summary
+from warpwright.cli.summary import Summary
 
 
 def table(*columns: str, title: str | None = None, right: Iterable[str] = ()) -> Table:

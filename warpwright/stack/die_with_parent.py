@@ -1,10 +1,9 @@
-"""Start a program that cannot outlive the one that started it: `python bound.py PARENT SIGNAL CPUS PROGRAM [ARG ...]`.
+"""Start a program that the kernel kills with its parent: `die_with_parent.py PARENT SIGNAL CPUS PROGRAM [ARG ...]`.
 
-The kernel is asked to send SIGNAL to this process when its parent (a process id) goes away, for whatever reason; then
-PROGRAM takes this process over, on the processors CPUS (numbers with commas; empty: as it is). The parent may have died
-before the request was made, so that is looked at once more. Linux alone knows this request; elsewhere the program is
-started all the same, and the parent's own clean-up must do. Standard library only, so that it starts in milliseconds
-under `python -S -E`.
+The kernel sends SIGNAL to this process when its parent, a process id, ends for any reason. PROGRAM then replaces this
+process, on the processors CPUS (numbers with commas; empty: unchanged). The parent may have died before the request,
+so its id is checked once more. The request exists on Linux alone; elsewhere the program starts without it, and the
+parent's own clean-up must do. Standard library only, to start in milliseconds under `python -S -E`.
 """
 
 import ctypes

@@ -2,7 +2,7 @@
 
 `with Stack(folder) as stack: Client(stack.url)`. The processes are the same programs as in production
 (`python -m service`, `python -m workers QUEUE`), set up through WARPWRIGHT_* variables. One thread starts them, watches
-them, starts again what dies, and stops them; whatever happens to this process, they go with it (see `bound`).
+them, starts again what dies, and stops them; whatever happens to this process, they go with it (see `die_with_parent`).
 """
 
 from __future__ import annotations
@@ -20,12 +20,13 @@ from dataclasses import dataclass, field
 from types import TracebackType
 from typing import Self
 
-from warpwright import children, paths
+from warpwright import paths
 from warpwright.api import Client
-from warpwright.children import Child
 from warpwright.errors import Missing, StackFailed, WarpwrightError
-from warpwright.instance import DataFolder
-from warpwright.valkey import Valkey, find_server
+from warpwright.stack import children
+from warpwright.stack.children import Child
+from warpwright.stack.data_folder import DataFolder
+from warpwright.stack.valkey import Valkey, find_server
 
 READY_S = 60.0
 VALKEY_S = 10.0

@@ -10,19 +10,20 @@ from typing import Annotated, Any, Literal, NoReturn
 
 import typer
 
-from warpwright import doctor as machine
-from warpwright import evaluator_process, keys, paths, report
+from warpwright import paths
 from warpwright.api import words
-from warpwright.consoles import out, print_json, print_json_line, print_rows, say
-from warpwright.device import kind_of, read_device
+from warpwright.cli import doctor as machine
+from warpwright.cli import evaluator_process, keys, tables
+from warpwright.cli.console import out, print_json, print_json_line, print_rows, say
+from warpwright.cli.device import kind_of, read_device
+from warpwright.cli.files import write_bytes, write_text
+from warpwright.cli.optimize import DEFAULT_PORT, DEFAULT_SECONDS, Options
+from warpwright.cli.optimize import optimize as run_optimize
+from warpwright.cli.options import Data, Json, Server
+from warpwright.cli.sessions import open_session
 from warpwright.errors import BadUsage, ExitCode, Interrupted, WarpwrightError
-from warpwright.files import write_bytes, write_text
-from warpwright.instance import DataFolder
-from warpwright.optimize import DEFAULT_PORT, DEFAULT_SECONDS, Options
-from warpwright.optimize import optimize as run_optimize
-from warpwright.options import Data, Json, Server
-from warpwright.sessions import open_session
-from warpwright.stack import Stack
+from warpwright.stack.data_folder import DataFolder
+from warpwright.stack.supervisor import Stack
 
 app = typer.Typer(
     name="warpwright",
@@ -135,7 +136,7 @@ def leaderboard(server: Server = None, data: Data = None, json: Json = False) ->
     """The champion of every problem on every kind of device."""
     with open_session(server, data) as session:
         rows = list(session.client.each(session.client.list_leaderboard))
-    print_rows(rows, report.leaderboard, "champions", as_json=json)
+    print_rows(rows, tables.leaderboard, "champions", as_json=json)
 
 
 @app.command()
@@ -143,7 +144,7 @@ def runs(server: Server = None, data: Data = None, json: Json = False) -> None:
     """All runs, newest first."""
     with open_session(server, data) as session:
         rows = list(session.client.each(session.client.list_runs))
-    print_rows(rows, report.runs, "runs", as_json=json)
+    print_rows(rows, tables.runs, "runs", as_json=json)
 
 
 @app.command()
@@ -151,7 +152,7 @@ def candidates(run: RunId, server: Server = None, data: Data = None, json: Json 
     """The candidates of a run, with their verdicts and speedups."""
     with open_session(server, data) as session:
         rows = list(session.client.each(session.client.list_candidates, run))
-    print_rows(rows, report.candidates, "candidates", as_json=json)
+    print_rows(rows, tables.candidates, "candidates", as_json=json)
 
 
 @app.command()
@@ -169,7 +170,7 @@ def events(
             if json:
                 print_json_line(event)
             else:
-                out.print(report.event_line(event), markup=False)
+                out.print(tables.event_line(event), markup=False)
 
 
 @app.command()
