@@ -215,7 +215,7 @@ class Room:
         with ExitStack() as stack:
             if self.backend.kind is DeviceKind.CPU:
                 for pool in self._pools.values():
-                    stack.enter_context(pool.quiet())
+                    stack.enter_context(pool.monitor_paused())
             yield
 
     def comparator(self, problem: Problem, workload: Workload, mode: str, oracle: Oracle) -> Subject:

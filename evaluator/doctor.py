@@ -248,7 +248,7 @@ def _cgroups() -> Finding:
     kind = "v2" if Path("/sys/fs/cgroup/cgroup.controllers").exists() else "v1"
     if not Path("/sys/fs/cgroup").is_dir():
         kind = "absent"
-    place = cgroup.place()
+    place = cgroup.find_hierarchy()
     # Optional: memory is bounded by rlimits and a watchdog, processes by rlimits.
     use = "limits of each child are kept" if place else "not writable here: rlimits and a watchdog keep the limits"
     found = f"v{place.version}, {use}" if place else f"{kind}, {use}"

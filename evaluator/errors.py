@@ -12,7 +12,7 @@ EvaluatorError
     ├── ChildTimeout          no reply in time; the child has been killed
     ├── ChildCrashed          the child's process ended (signal or exit status)
     ├── ChildUnstoppable      the child's processes cannot be stopped; they have been killed
-    ├── ChildMoved            the child ran on while it was stopped; it has been killed
+    ├── ChildResumed            the child ran on while it was stopped; it has been killed
     └── ChildProtocolError    the child's reply was garbage, too large or out of turn; it has been killed
 """
 
@@ -140,7 +140,7 @@ class ChildUnstoppable(ChildFault):
     """A process of the child does not stop when it is told to."""
 
 
-class ChildMoved(ChildFault):
+class ChildResumed(ChildFault):
     """A process of the child went on running while it was stopped."""
 
 

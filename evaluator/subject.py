@@ -14,7 +14,7 @@ from evaluator.cage.policy import Limits
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.comparison.claims import check_tensor, lazy, replies_of, tensor_claims
 from evaluator.devices.base import DeviceBackend, Grant
-from evaluator.errors import CageError, ChildCrashed, ChildError, ChildFault, ChildMoved, ChildTimeout, Rejection
+from evaluator.errors import CageError, ChildCrashed, ChildError, ChildFault, ChildResumed, ChildTimeout, Rejection
 from evaluator.languages.base import line_at_end, line_in_candidate
 from evaluator.sandbox.pool import ChildPool
 from evaluator.sandbox.prestart import Spares
@@ -233,9 +233,9 @@ class Subject:
         return RunReply(replies, mutated, grant, wall_us, kept=reply.get("kept") is not False)
 
     def finish(self, reply: RunReply) -> None:
-        """Let the child go on after `run`. Raises ChildMoved when it did so by itself."""
+        """Let the child go on after `run`. Raises ChildResumed when it did so by itself."""
         try:
-            self.child.check_still()
+            self.child.check_frozen()
         finally:
             self.child.thaw()
             reply.grant.close()
@@ -397,7 +397,7 @@ def rejection(fault: ChildFault | LayoutError, stage: Stage, doing: str) -> Reje
         evidence |= {"limit_s": fault.timeout_s, "operation": fault.op, "line": line}
         where = f", when it was in line {line}" if line else ""
         return Rejection(Verdict.TIMEOUT, stage, f"{doing}: not done within {fault.timeout_s:g} s{where}", **evidence)
-    if isinstance(fault, ChildMoved):
+    if isinstance(fault, ChildResumed):
         evidence["check"] = "stopped"
         reason = f"{doing}: it ran on after it was stopped, when its outputs are read"
         return Rejection(Verdict.REWARD_HACK, stage, reason, **evidence)

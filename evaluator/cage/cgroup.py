@@ -26,7 +26,7 @@ _REMOVAL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
+class Hierarchy:
     """Where groups can be made: `folders` by controller (one folder for both in version 2)."""
 
     version: int
@@ -36,15 +36,15 @@ class Place:
 class Group:
     """One child's group."""
 
-    def __init__(self, place: Place, memory_bytes: int, processes: int) -> None:
+    def __init__(self, hierarchy: Hierarchy, memory_bytes: int, processes: int) -> None:
         name = f"warpwright-{os.getpid()}-{next(_numbers)}"
-        self._place = place
-        self._folders = {controller: folder / name for controller, folder in place.folders.items()}
+        self._hierarchy = hierarchy
+        self._folders = {controller: folder / name for controller, folder in hierarchy.folders.items()}
         try:
             for folder in set(self._folders.values()):
                 folder.mkdir()
             for controller, limit in (("memory", memory_bytes), ("pids", processes)):
-                (self._folders[controller] / _FILES[place.version][controller]).write_text(str(limit))
+                (self._folders[controller] / _FILES[hierarchy.version][controller]).write_text(str(limit))
         except OSError:
             self.remove()
             raise
@@ -58,7 +58,7 @@ class Group:
     def killed_for_memory(self) -> bool:
         """Whether the kernel ended a process of it for want of memory."""
         try:
-            text = (self._folders["memory"] / _OOM[self._place.version]).read_text()
+            text = (self._folders["memory"] / _OOM[self._hierarchy.version]).read_text()
         except OSError:
             return False
         counts = dict(line.split(maxsplit=1) for line in text.splitlines() if " " in line)
@@ -77,9 +77,9 @@ class Group:
                 os.sched_yield()
 
 
-def make(memory_bytes: int | None, processes: int) -> Group | None:
+def make_group(memory_bytes: int | None, processes: int) -> Group | None:
     """A new group with these limits, or None where none can be made."""
-    found = place()
+    found = find_hierarchy()
     if found is None or memory_bytes is None:
         return None
     try:
@@ -89,7 +89,7 @@ def make(memory_bytes: int | None, processes: int) -> Group | None:
 
 
 @cache
-def place() -> Place | None:
+def find_hierarchy() -> Hierarchy | None:
     """Where this process can make groups with limits; tried for real, once."""
     for candidate in _candidates():
         _sweep(candidate)
@@ -101,7 +101,7 @@ def place() -> Place | None:
     return None
 
 
-def _sweep(found: Place) -> None:
+def _sweep(found: Hierarchy) -> None:
     """Remove what judges left that were killed."""
     for folder in set(found.folders.values()):
         for group in folder.glob("warpwright-*-*"):
@@ -111,7 +111,7 @@ def _sweep(found: Place) -> None:
                     group.rmdir()
 
 
-def _candidates() -> Iterator[Place]:
+def _candidates() -> Iterator[Hierarchy]:
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -119,7 +119,7 @@ def _candidates() -> Iterator[Place]:
     paths = {controllers: path for _, controllers, path in (line.split(":", 2) for line in lines)}
     if "" in paths and (_ROOT / "cgroup.controllers").exists():
         folder = _ROOT / paths[""].lstrip("/")
-        yield Place(2, {"memory": folder, "pids": folder})
+        yield Hierarchy(2, {"memory": folder, "pids": folder})
     if "memory" in paths and "pids" in paths:
-        yield Place(1, {name: _ROOT / name / paths[name].lstrip("/") for name in ("memory", "pids")})
-        yield Place(1, {name: _ROOT / name for name in ("memory", "pids")})
+        yield Hierarchy(1, {name: _ROOT / name / paths[name].lstrip("/") for name in ("memory", "pids")})
+        yield Hierarchy(1, {name: _ROOT / name for name in ("memory", "pids")})

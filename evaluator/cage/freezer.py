@@ -12,7 +12,7 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-_MOVED_NS = 50_000  # of all threads together
+_TOLERATED_NS = 50_000  # of all threads together
 
 
 @dataclass(frozen=True, slots=True)
@@ -22,12 +22,12 @@ class Frozen:
     pids: tuple[int, ...]
     ran_ns: Mapping[tuple[int, str], int]
 
-    def moved(self, root: int) -> bool:
+    def has_run(self, root: int) -> bool:
         """Whether anything below `root` has run since: a stop can be undone from inside (by a timer's SIGCONT)."""
         now = _run_times(_threads_below(root))
         if now.keys() != self.ran_ns.keys():
             return True  # nobody is born or ends while all are stopped
-        return sum(ns - self.ran_ns[thread] for thread, ns in now.items()) > _MOVED_NS
+        return sum(ns - self.ran_ns[thread] for thread, ns in now.items()) > _TOLERATED_NS
 
 
 def freeze(root: int, *, timeout_s: float = 8.0) -> Frozen:
@@ -61,7 +61,7 @@ class CannotFreeze(Exception):
     """Something below a child's root does not stop."""
 
 
-def code_addresses(root: int) -> dict[tuple[int, str], int]:
+def program_counters(root: int) -> dict[tuple[int, str], int]:
     """Where in their code the threads below `root`, which are stopped, are, by process and thread: those that wait in
     the kernel left out."""
     found = {}
@@ -72,14 +72,14 @@ def code_addresses(root: int) -> dict[tuple[int, str], int]:
     return found
 
 
-def ran_and_waited_ns(pid: int) -> tuple[int, int]:
+def run_and_queue_ns(pid: int) -> tuple[int, int]:
     """How long the first thread of a process has run in its life, and how long it has waited for a core; zeros where
     the kernel does not say."""
     fields = _read(f"/proc/{pid}/task/{pid}/schedstat").split()
     return (int(fields[0]), int(fields[1])) if len(fields) > 1 else (0, 0)
 
 
-def all_waited_ns(root: int) -> int:
+def total_queue_ns(root: int) -> int:
     """The same of everything below `root`, as far as it still lives."""
     fields = (_read(f"/proc/{pid}/task/{thread}/schedstat").split() for pid, thread in _threads_below(root))
     return sum(int(numbers[1]) for numbers in fields if len(numbers) > 1)

@@ -13,7 +13,7 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from evaluator.cage import bwrap, seccomp, warden
+from evaluator.cage import bwrap, monitor, seccomp
 from evaluator.cage.level import Level
 from evaluator.cage.policy import CagePolicy, Limits
 from evaluator.errors import CageError
@@ -33,7 +33,7 @@ class CageHost:
         policy: CagePolicy,
         *,
         cpus: frozenset[int] | None,
-        watch: warden.Warden,
+        watch: monitor.Monitor,
         uid: int | None = None,
         status: socket.socket | None = None,
     ) -> None:
@@ -42,7 +42,7 @@ class CageHost:
         self._control, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         output_read, output_write = os.pipe2(os.O_CLOEXEC)
         self._watch = watch
-        self._ward = warden.Ward(output_read, warden.Capture(64 * 1024))
+        self._monitored = monitor.Monitored(output_read, monitor.Capture(64 * 1024))
         try:
             argv, environment = _command(kind, level, policy, inside.fileno())
             launch = _starter.submit(_start, argv, environment, inside.fileno(), output_write, cpus)
@@ -54,7 +54,7 @@ class CageHost:
         finally:
             inside.close()
             os.close(output_write)
-        watch.add(self._ward)
+        watch.add(self._monitored)
         try:
             self._configure(kind, policy, uid, status)
         except CageError:
@@ -110,13 +110,13 @@ class CageHost:
         self._control.close()
         self._process.kill()
         self._process.wait(10.0)
-        self._watch.remove(self._ward)
+        self._watch.remove(self._monitored)
 
     def _why(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1.0)
-        self._watch.remove(self._ward)
-        return self._ward.capture.text().strip()[-2000:] or "it printed nothing"
+        self._watch.remove(self._monitored)
+        return self._monitored.capture.text().strip()[-2000:] or "it printed nothing"
 
 
 def _bubblewrap() -> str:

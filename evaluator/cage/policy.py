@@ -19,7 +19,7 @@ class StartMode(StrEnum):
 
     FORK: from a preloaded fork server, into nested namespaces of its own (about 10 ms). Good for CUDA as well, since
     the fork server never initialises it.
-    SPAWN: one cage per child (seconds, unless a spare is kept ready); for machines without nested namespaces.
+    SPAWN: one cage per child (seconds, unless a standby is kept ready); for machines without nested namespaces.
     """
 
     FORK = "fork"
@@ -80,7 +80,7 @@ class CagePolicy:
 
     `preload` names modules imported before a child gets its job; they are ours or libraries, never a Candidate's, and
     none may start a thread or touch CUDA. `environment` is added to the fixed list of variables. With SPAWN,
-    `keep_spare` starts the next cage as soon as one is taken (on a CPU that would disturb what is being timed).
+    `keep_standby` starts the next cage as soon as one is taken (on a CPU that would disturb what is being timed).
     `output_bytes` is how much of a child's output is kept (half its head, half its tail; the rest is dropped). Below
     `minimum` no pool is made. `readable` names further folders that a cage shows (never without bubblewrap). With
     `loopback` children may use internet sockets, too, in cages started one by one, whose network is a loopback alone;
@@ -90,7 +90,7 @@ class CagePolicy:
     preload: tuple[str, ...] = ("torch", "evaluator.child.ops")
     environment: Mapping[str, str] = field(default_factory=dict)
     start: StartMode = StartMode.FORK
-    keep_spare: bool = False
+    keep_standby: bool = False
     output_bytes: int = 64 * 1024
     minimum: Minimum = field(default_factory=minimum_asked_for)
     start_timeout_s: float = 120.0

@@ -11,7 +11,7 @@ import struct
 import time
 from pathlib import Path
 
-from evaluator.cage import warden
+from evaluator.cage import monitor
 from evaluator.cage.host import CageHost
 from evaluator.cage.level import Level
 from evaluator.cage.policy import CagePolicy
@@ -29,7 +29,7 @@ def status_pair(kind: int = socket.SOCK_SEQPACKET) -> tuple[socket.socket, socke
     return ours, theirs
 
 
-class Spare:
+class StandbyCage:
     """A single cage that is importing, or waits for its job."""
 
     def __init__(
@@ -38,7 +38,7 @@ class Spare:
         level: Level,
         policy: CagePolicy,
         cpus: frozenset[int] | None,
-        watch: warden.Warden,
+        watch: monitor.Monitor,
         uid: int | None,
     ) -> None:
         self.status, inside = status_pair()
@@ -71,7 +71,7 @@ def await_child(channel: socket.socket, status: socket.socket, *, single: bool) 
             raise CageError(f"the child could not be set up: {_reason(status.recv(65536))}")
         pid, _ = _hear(channel, deadline)
     except BaseException:
-        warden.kill(pidfd)
+        monitor.kill(pidfd)
         os.close(pidfd)
         raise
     return pid, root, pidfd

@@ -19,12 +19,12 @@ from pathlib import PurePosixPath
 from types import TracebackType
 from typing import Self
 
-from evaluator.cage import cgroup, seccomp, warden
+from evaluator.cage import cgroup, monitor, seccomp
 from evaluator.cage.bare import CAGED, BareFolder
 from evaluator.cage.host import CageHost, memory_file
 from evaluator.cage.level import Level, levels
 from evaluator.cage.policy import MINIMUM_VARIABLE, CagePolicy, Limits, Minimum, StartMode
-from evaluator.cage.start import Spare, await_child, status_pair
+from evaluator.cage.start import StandbyCage, await_child, status_pair
 from evaluator.errors import CageError
 from evaluator.sandbox.process import ChildProcess
 from evaluator.schema import to_json
@@ -59,14 +59,14 @@ class ChildPool:
         self._lock = threading.Lock()
         self._children: set[ChildProcess] = set()
         self._ordinal = random.SystemRandom().randrange(1 << 20)
-        self._warden = warden.Warden()
+        self._monitor = monitor.Monitor()
         self._host: CageHost | None = None
-        self._spare: Spare | None = None
+        self._standby: StandbyCage | None = None
         self._closed = False
         try:
             self._level = self._first_level_that_works()
         except BaseException:
-            self._warden.close()
+            self._monitor.close()
             raise
 
     def __enter__(self) -> Self:
@@ -87,9 +87,9 @@ class ChildPool:
         """The least level that was asked for."""
         return self._policy.minimum
 
-    def quiet(self) -> AbstractContextManager[None]:
+    def monitor_paused(self) -> AbstractContextManager[None]:
         """While entered, children's memory is not watched, so that nothing of ours runs beside a timed round."""
-        return self._warden.quiet()
+        return self._monitor.paused()
 
     def start(
         self,
@@ -133,9 +133,9 @@ class ChildPool:
             child.close()
         if self._host is not None:
             self._host.close()
-        if self._spare is not None:
-            self._spare.close()
-        self._warden.close()
+        if self._standby is not None:
+            self._standby.close()
+        self._monitor.close()
 
     def _first_level_that_works(self) -> Level:
         failures = []
@@ -148,7 +148,7 @@ class ChildPool:
                 if level.mode is StartMode.FORK:
                     self._host = self._new_host(level)
                 else:
-                    self._spare = self._ready_spare(level)
+                    self._standby = self._ready_standby(level)
             except CageError as error:
                 failures.append(f"{level.name}: {error}")
             else:
@@ -161,7 +161,7 @@ class ChildPool:
         raise CageError(f"no cage can be built {words}: " + "; ".join(failures))
 
     def _new_host(self, level: Level) -> CageHost:
-        host = CageHost(self._kind, level, self._policy, cpus=self._cpus, watch=self._warden)
+        host = CageHost(self._kind, level, self._policy, cpus=self._cpus, watch=self._monitor)
         try:
             host.wait_ready(self._policy.start_timeout_s)
         except CageError:
@@ -169,18 +169,18 @@ class ChildPool:
             raise
         return host
 
-    def _ready_spare(self, level: Level) -> Spare:
-        spare = self._new_spare(level)
+    def _ready_standby(self, level: Level) -> StandbyCage:
+        standby = self._new_standby(level)
         try:
-            spare.host.wait_ready(self._policy.start_timeout_s)
+            standby.host.wait_ready(self._policy.start_timeout_s)
         except CageError:
-            spare.close()
+            standby.close()
             raise
-        return spare
+        return standby
 
-    def _new_spare(self, level: Level) -> Spare:
+    def _new_standby(self, level: Level) -> StandbyCage:
         self._ordinal += 1
-        return Spare(self._kind, level, self._policy, self._cpus, self._warden, level.job_uid(self._ordinal))
+        return StandbyCage(self._kind, level, self._policy, self._cpus, self._monitor, level.job_uid(self._ordinal))
 
     def _fork(self, job: _Job) -> ChildProcess:
         assert self._host is not None  # set by every FORK level
@@ -196,16 +196,16 @@ class ChildPool:
             return self._launch_bare(self._host, job, uid, status, inside)
 
     def _spawn(self, job: _Job) -> ChildProcess:
-        spare, self._spare = self._spare or self._new_spare(self._level), None
+        standby, self._standby = self._standby or self._new_standby(self._level), None
         try:
-            spare.host.wait_ready(self._policy.start_timeout_s)
-            child = self._launch(spare.host, job, uid=None, status=spare.status, inside=None)
+            standby.host.wait_ready(self._policy.start_timeout_s)
+            child = self._launch(standby.host, job, uid=None, status=standby.status, inside=None)
         except BaseException:
-            spare.close()
+            standby.close()
             raise
-        child.add_cleanup(spare.close)
-        if self._policy.keep_spare:
-            self._spare = self._new_spare(self._level)
+        child.add_cleanup(standby.close)
+        if self._policy.keep_standby:
+            self._standby = self._new_standby(self._level)
         return child
 
     def _launch_bare(
@@ -242,7 +242,7 @@ class ChildPool:
             "late": job.late,
             **(bare.message() if bare else CAGED),
         }
-        ward = warden.Ward(output_read, warden.Capture(self._policy.output_bytes))
+        monitored = monitor.Monitored(output_read, monitor.Capture(self._policy.output_bytes))
         try:
             host.send(message, [far.fileno(), (inside or far).fileno(), output_write, payload])
         finally:
@@ -251,20 +251,20 @@ class ChildPool:
                 inside.close()
             os.close(output_write)
             os.close(payload)
-            self._warden.add(ward)
+            self._monitor.add(monitored)
         try:
             pid, root, root_pidfd = await_child(channel, status, single=host.level.mode is StartMode.SPAWN)
         except BaseException:
             channel.close()
             status.close()
-            self._warden.remove(ward)
+            self._monitor.remove(monitored)
             raise
         if bare:
-            ward.kill_signal = signal.SIGTERM  # its supervisor ends what it started; no namespace does
-        ward.watch(root, root_pidfd, job.limits.resident_bytes, job.limits.processes)
+            monitored.kill_signal = signal.SIGTERM  # its supervisor ends what it started; no namespace does
+        monitored.watch(root, root_pidfd, job.limits.resident_bytes, job.limits.processes)
         group = _grouped(job.limits, root, pid)
         if group is not None:
-            ward.killed_for_memory = group.killed_for_memory
+            monitored.killed_for_memory = group.killed_for_memory
         child = ChildProcess(
             name=job.name,
             pid=pid,
@@ -272,8 +272,8 @@ class ChildPool:
             root_pidfd=root_pidfd,
             channel=channel,
             status=status,
-            ward=ward,
-            watch=self._warden,
+            monitored=monitored,
+            watch=self._monitor,
             isolation=self.isolation,
             on_close=self._forget,
         )
@@ -288,7 +288,7 @@ class ChildPool:
 def _grouped(limits: Limits, root: int, pid: int) -> cgroup.Group | None:
     """A control group for a child that has run nothing yet, with room for its temporary folders besides its memory."""
     memory = None if limits.resident_bytes is None else limits.resident_bytes + 2 * limits.tmp_bytes
-    group = cgroup.make(memory, limits.processes + _OUR_PROCESSES)
+    group = cgroup.make_group(memory, limits.processes + _OUR_PROCESSES)
     if group is None:
         return None
     try:

@@ -15,7 +15,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
-from evaluator.cage import freezer, warden
+from evaluator.cage import freezer, monitor
 from evaluator.cage.memory import read_process_memory
 from evaluator.child.protocol import framing
 from evaluator.errors import (
@@ -23,8 +23,8 @@ from evaluator.errors import (
     ChildCrashed,
     ChildError,
     ChildFault,
-    ChildMoved,
     ChildProtocolError,
+    ChildResumed,
     ChildTimeout,
     ChildUnstoppable,
     ShortOfMemory,
@@ -63,8 +63,8 @@ class ChildProcess:
         root_pidfd: int,
         channel: socket.socket,
         status: socket.socket,
-        ward: warden.Ward,
-        watch: warden.Warden,
+        monitored: monitor.Monitored,
+        watch: monitor.Monitor,
         isolation: tuple[str, ...],
         on_close: Callable[[ChildProcess], None],
     ) -> None:
@@ -76,7 +76,7 @@ class ChildProcess:
         self._root_pidfd = root_pidfd
         self._channel = channel
         self._status = status
-        self._ward = ward
+        self._monitored = monitored
         self._watch = watch
         self._on_close = on_close
         self._cleanups: list[Callable[[], None]] = []
@@ -110,7 +110,7 @@ class ChildProcess:
 
     def output(self) -> str:
         """What the child printed so far (head and tail)."""
-        return self._ward.capture.text()
+        return self._monitored.capture.text()
 
     def request(
         self,
@@ -140,7 +140,7 @@ class ChildProcess:
             raise CageError(f"{self.name}: closed")
         if self._fault is not None:
             raise self._fault
-        self.check_still()
+        self.check_frozen()
         self.thaw()
         asked = Asked(op, secrets.token_hex(8), timeout_s, time.monotonic() + timeout_s)
         data = framing.encode({"id": asked.ident, "op": op, **fields}, framing.MAX_REQUEST_BYTES)
@@ -203,10 +203,10 @@ class ChildProcess:
             reason = str(error)
             raise self._die(lambda output: ChildUnstoppable(reason, output=output)) from error
 
-    def check_still(self) -> None:
-        """Raise ChildMoved, killing it, when a frozen child has run all the same."""
-        if self._frozen is not None and self._frozen.moved(self._root):
-            raise self._die(lambda output: ChildMoved("it ran on while it was stopped", output=output))
+    def check_frozen(self) -> None:
+        """Raise ChildResumed, killing it, when a frozen child has run all the same."""
+        if self._frozen is not None and self._frozen.has_run(self._root):
+            raise self._die(lambda output: ChildResumed("it ran on while it was stopped", output=output))
 
     def thaw(self) -> None:
         """Let a frozen child run again."""
@@ -218,14 +218,14 @@ class ChildProcess:
         """Stop the child for a moment and say where in its code each of its threads was, by process and thread."""
         self.freeze()
         try:
-            return freezer.code_addresses(self._root)
+            return freezer.program_counters(self._root)
         finally:
             self.thaw()
 
-    def ran_and_waited_us(self) -> tuple[float, float]:
+    def run_and_queue_us(self) -> tuple[float, float]:
         """How long the child's main thread has run so far, and how long it has waited for its core, while it could have
         run."""
-        ran_ns, waited_ns = freezer.ran_and_waited_ns(self.pid)
+        ran_ns, waited_ns = freezer.run_and_queue_ns(self.pid)
         return ran_ns / 1000, waited_ns / 1000
 
     def read_memory(self, address: int, into: memoryview) -> None:
@@ -301,7 +301,7 @@ class ChildProcess:
     def _owed_s(self) -> float:
         """How long the child has waited for a core, as far as no limit was extended for it yet. Asked only when a limit
         has passed: nothing is spent on it otherwise."""
-        waited_s = freezer.all_waited_ns(self._root) / 1e9
+        waited_s = freezer.total_queue_ns(self._root) / 1e9
         owed_s, self._allowed_s = waited_s - self._allowed_s, max(waited_s, self._allowed_s)
         return owed_s
 
@@ -349,8 +349,8 @@ class ChildProcess:
         if not self._ends_within(_GRACE_S):
             return self._die(lambda output: ChildProtocolError("the child closed its channel", output=output))
         report = self._end_report()
-        over = self._ward.over
-        if not over and self._ward.killed_for_memory is not None and self._ward.killed_for_memory():
+        over = self._monitored.over
+        if not over and self._monitored.killed_for_memory is not None and self._monitored.killed_for_memory():
             over = "memory"
         return self._die(
             lambda output: ChildCrashed(
@@ -372,12 +372,12 @@ class ChildProcess:
         return self._fault
 
     def _kill_and_wait(self) -> None:
-        warden.kill(self._root_pidfd, self._ward.kill_signal)
+        monitor.kill(self._root_pidfd, self._monitored.kill_signal)
         gone = select.poll()
         gone.register(self._root_pidfd, select.POLLIN)
         if not gone.poll(10_000):
             raise CageError(f"{self.name}: process {self._root} does not die")
-        self._watch.remove(self._ward)  # reads the rest of what was printed
+        self._watch.remove(self._monitored)  # reads the rest of what was printed
 
 
 class _OutOfTime(Exception):

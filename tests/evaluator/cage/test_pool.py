@@ -188,9 +188,9 @@ def test_a_buffer_type_that_is_not_bytes_is_filled(probe: StartProbe) -> None:
         assert list(into) == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("keep_spare", [False, pytest.param(True, marks=pytest.mark.soak)])
-def test_one_cage_per_child_behaves_the_same(keep_spare: bool) -> None:
-    policy = replace(LIGHT, start=StartMode.SPAWN, keep_spare=keep_spare)
+@pytest.mark.parametrize("keep_standby", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_one_cage_per_child_behaves_the_same(keep_standby: bool) -> None:
+    policy = replace(LIGHT, start=StartMode.SPAWN, keep_standby=keep_standby)
     with ChildPool(DeviceKind.CPU, policy=policy) as pool:
         for _ in range(2):
             with start(pool, "one") as process:

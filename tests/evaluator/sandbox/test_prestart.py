@@ -139,7 +139,7 @@ def test_whoever_is_not_ready_stops_while_others_are_timed_and_goes_on(pool: Chi
         assert frozen is not None
         let_go(child)
         assert spares.take("candidate", {}) is None
-        assert not frozen.moved(child._root)
+        assert not frozen.has_run(child._root)
         assert spares._children == []
         spares.begin()
         taken = spares.take("candidate", {})  # which waits for it
@@ -206,7 +206,7 @@ def test_children_that_are_being_started_stop_while_another_judge_has_the_device
             assert frozen is not None
             let_go(child)
             assert slow.spares.take("candidate", {}) is None
-            assert not frozen.moved(child._root)
+            assert not frozen.has_run(child._root)
         slow.spares._work.result(20)
         taken = slow.spares.take("candidate", {})
         assert taken is child
