@@ -21,10 +21,10 @@ from evaluator.errors import ChildError, ChildFault
 from evaluator.inputs.sizes import LeftOut
 from evaluator.languages.base import LanguageAdapter
 from evaluator.oracle.oracle import Oracle
-from evaluator.sandbox.build_cache import built_by
+from evaluator.sandbox.build_cache import collect_built_files
 from evaluator.sandbox.pool import ChildPool
-from evaluator.sandbox.prestart import Spares
-from evaluator.subject import Subject, ask_to_set_up
+from evaluator.sandbox.prestart import PrestartPool
+from evaluator.subject import Subject, send_setup
 from evaluator.timing.contender import Contender
 from evaluator.types import DeviceKind, Language, Problem, Workload
 
@@ -63,7 +63,9 @@ class Room:
         self._runtime_files: Mapping[str, bytes] | None = None
         wanted = _SPARES if backend.kind is DeviceKind.CUDA else 0  # a CPU forks one in a hundredth of a second
         device = str(backend.torch_device)
-        self._spares = Spares(self.pool, lambda child: ask_to_set_up(child, device), wanted, self.turns.in_background)
+        self._spares = PrestartPool(
+            self.pool, lambda child: send_setup(child, device), wanted, self.turns.in_background
+        )
         self._ender = ThreadPoolExecutor(1, thread_name_prefix="ends-children")
         self._ending: list[Future[None]] = []
 
@@ -79,7 +81,7 @@ class Room:
             self._runtime_files = {}
             with suppress(ChildFault), self.build_pool(None).start(name="runtime") as child:
                 child.request("triton_runtime", timeout_s=_COMPILE_S)
-                self._runtime_files = built_by(child)
+                self._runtime_files = collect_built_files(child)
         return self._runtime_files
 
     def modes(self) -> tuple[str, ...]:
@@ -120,13 +122,13 @@ class Room:
         """A fresh child with the reference in it."""
         subject = self.start(self.pool(), problem.source, "reference")
         subject.left_out = self.left_out.of(problem)
-        subject.child.doubted = not self.believing
+        subject.child.may_lack_memory = not self.believing
         return subject
 
     def start(self, pool: ChildPool, source: str, kind: str, **how: Any) -> Subject:
         """As `Subject.start`, with a child that waits already if `pool` is the one that those come from."""
         spares = self._spares if pool is self._pools.get(_PLAIN) else None
-        subject = Subject.start(pool, self.backend, source, kind, spares=spares, **how)
+        subject = Subject.start(pool, self.backend, source, kind, prestarted=spares, **how)
         subject.give_way = self.turns.give_way
         return subject
 
@@ -138,7 +140,7 @@ class Room:
             self.end(subject)
             subject = None
         subject = subject or self.reference(problem)
-        subject.child.doubted = not self.believing
+        subject.child.may_lack_memory = not self.believing
         try:
             yield subject
         finally:

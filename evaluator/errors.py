@@ -3,7 +3,7 @@
 EvaluatorError
 ├── ProblemError              a Problem's source cannot be read as one; says where and what to do
 ├── Rejection                 a Candidate (or reference) is judged: ends an Evaluation with a Verdict
-├── LeaveOut                  a reference fails on what no Workload has: that has to be left out
+├── UnsupportedCase           a reference fails on what no Workload has: that has to be left out
 ├── ShortOfMemory             a GPU's memory ran out in a child of ours: others may have it
 ├── LockTimeout               the device stayed in somebody else's hands
 ├── CageError                 this machine or our own set-up failed; never the Candidate's fault
@@ -12,7 +12,7 @@ EvaluatorError
     ├── ChildTimeout          no reply in time; the child has been killed
     ├── ChildCrashed          the child's process ended (signal or exit status)
     ├── ChildUnstoppable      the child's processes cannot be stopped; they have been killed
-    ├── ChildResumed            the child ran on while it was stopped; it has been killed
+    ├── ChildResumed          the child ran on while it was stopped; it has been killed
     └── ChildProtocolError    the child's reply was garbage, too large or out of turn; it has been killed
 """
 
@@ -47,7 +47,7 @@ class Rejection(EvaluatorError):
         self.evidence = evidence
 
 
-class LeaveOut(EvaluatorError):
+class UnsupportedCase(EvaluatorError):
     """The reference does not take, or does not survive, sizes or values that no Workload has; `label` names them."""
 
     def __init__(self, label: str, why: object) -> None:
@@ -100,7 +100,7 @@ class ChildError(ChildFault):
         )
 
     @property
-    def spoils(self) -> bool:
+    def loses_device(self) -> bool:
         """Whether the child has lost its device: after a failed assertion on a GPU nothing runs there any more,
         whoever of torch and the driver says so first."""
         lost = ("CUDA_ERROR_ASSERT", "CUDA_ERROR_ILLEGAL", "CUDA_ERROR_LAUNCH_FAILED", "CUDA_ERROR_MISALIGNED")

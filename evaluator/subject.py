@@ -17,8 +17,8 @@ from evaluator.devices.base import DeviceBackend, Grant
 from evaluator.errors import CageError, ChildCrashed, ChildError, ChildFault, ChildResumed, ChildTimeout, Rejection
 from evaluator.languages.base import line_at_end, line_in_candidate
 from evaluator.sandbox.pool import ChildPool
-from evaluator.sandbox.prestart import Spares
-from evaluator.sandbox.process import Asked, ChildProcess
+from evaluator.sandbox.prestart import PrestartPool
+from evaluator.sandbox.process import ChildProcess, PendingRequest
 from evaluator.types import Stage, Verdict
 
 _CANDIDATE_FILE = "candidate.py"
@@ -97,17 +97,17 @@ class Subject:
         files: Mapping[str, bytes] | None = None,
         limits: Limits | None = None,
         load_s: float = _LOAD_S,
-        spares: Spares | None = None,
+        prestarted: PrestartPool | None = None,
     ) -> Self:
-        """A fresh child that has loaded `source`, one of `spares` if there is one. `kind` is "reference" or
+        """A fresh child that has loaded `source`, one of `prestarted` if there is one. `kind` is "reference" or
         "candidate"; raises ChildFault."""
         needs = {"reference": ["Model", "get_inputs"], "candidate": ["ModelNew"], "null": []}[kind]
         content = {_CANDIDATE_FILE: source.encode("utf-8", "surrogatepass"), **(files or {})}
-        spare = spares.take(kind, content) if spares is not None else None
-        child = spare or pool.start(name=kind, files=content, limits=limits)
+        child_ready = prestarted.take(kind, content) if prestarted is not None else None
+        child = child_ready or pool.start(name=kind, files=content, limits=limits)
         subject = cls(child, backend, kind)
         try:
-            if spare is None:
+            if child_ready is None:
                 set_up(child, str(backend.torch_device))
             if kind != "null":
                 child.request("load", timeout_s=load_s, path=_CANDIDATE_FILE, name="candidate", needs=needs)
@@ -348,15 +348,15 @@ class Subject:
             self.child.request("forget", timeout_s=_STATE_S)
 
 
-def ask_to_set_up(child: ChildProcess, device: str) -> Asked:
+def send_setup(child: ChildProcess, device: str) -> PendingRequest:
     """Have a fresh child make itself ready for a device. Raises ChildFault."""
-    return child.ask("setup", timeout_s=_SET_UP_S, device=device, threads=1)
+    return child.send_request("setup", timeout_s=_SET_UP_S, device=device, threads=1)
 
 
 def set_up(child: ChildProcess, device: str) -> None:
     """Nothing of a module runs here: what fails is ours or the machine's. Raises CageError."""
     try:
-        child.answer(ask_to_set_up(child, device))
+        child.receive_reply(send_setup(child, device))
     except ChildFault as fault:
         raise CageError(f"a fresh child does not start on {device}: {fault}. {fault.output[-500:]}") from fault
 

@@ -302,7 +302,7 @@ class _Watcher:
 
     def __call__(self) -> None:
         time.sleep(random.uniform(0.0, 0.0004))
-        look, pid = self._child.look(), self._child.pid
+        look, pid = self._child.sample_program_counters(), self._child.pid
         self._seen += [(process, address) for (process, _), address in look.items()]
         ran_us, _ = self._child.run_and_queue_us()
         if (pid, str(pid)) in look and ran_us - self._ran_us > _HAS_RUN_US:
@@ -314,9 +314,9 @@ class _Watcher:
         how many of those in the interpreter."""
         pid = self._child.pid
         return {
-            "ran": symbols.places(pid, self._seen),
+            "ran": symbols.count_places(pid, self._seen),
             "looks": len(self._main),
-            "interpreted": symbols.in_interpreter(pid, self._main),
+            "interpreted": symbols.count_in_interpreter(pid, self._main),
         }
 
 

@@ -15,7 +15,7 @@ from evaluator.comparison.claims import tensor_claims
 from evaluator.comparison.expected import Expected
 from evaluator.comparison.target import Target
 from evaluator.comparison.tolerances import Limit
-from evaluator.errors import ChildError, LeaveOut
+from evaluator.errors import ChildError, UnsupportedCase
 from evaluator.inputs import values
 from evaluator.inputs.sizes import Sizes
 from evaluator.oracle.reference_model import Loaded
@@ -77,13 +77,13 @@ class Oracle(Loaded):
 
     def elsewhere(self, sizes: Sizes) -> tuple[Any, values.Tensors, Expected] | None:
         """Inputs of other sizes for the same module, and what it returns; None where the reference does not take them.
-        Raises LeaveOut."""
+        Raises UnsupportedCase."""
         try:
             made = self.subject.recipe("get_inputs", sizes.sizes, self._seed())
             self._own(made.tree, [made.tensors])
         except ChildError as fault:
-            if fault.spoils:
-                raise LeaveOut(sizes.label, fault) from fault
+            if fault.loses_device:
+                raise UnsupportedCase(sizes.label, fault) from fault
             return None
         (expected,) = self.expect(made.tree, [made.tensors])
         return (made.tree, made.tensors, expected) if expected.informative else None
@@ -193,7 +193,7 @@ class Oracle(Loaded):
 
     def tried(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[Result] | None:
         """What calls return at the reference's own precision; None where one raises. Raises ChildFault where the
-        process ends, LeaveOut where values do that to it."""
+        process ends, UnsupportedCase where values do that to it."""
         try:
             return self._own(tree, calls)
         except ChildError as fault:
@@ -201,21 +201,21 @@ class Oracle(Loaded):
             return None
 
     def survive(self, fault: ChildError) -> None:
-        """Raises LeaveOut where what the reference was tried with has cost it its device: without values that are
-        not finite it may do, else without any that no draw holds. Where these are left out, it was a draw."""
-        if fault.spoils:
+        """Raises UnsupportedCase where what the reference was tried with has cost it its device: without values that
+        are not finite it may do, else without any that no draw holds. Where these are left out, it was a draw."""
+        if fault.loses_device:
             self._leave_out(fault)
 
     def doubt(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], fault: ChildError) -> None:
-        """Raises LeaveOut where the reference fails in one of these calls, too, in which somebody else did: it took
-        others of their kind. Where such values are left out, whoever fails on a draw has failed."""
+        """Raises UnsupportedCase where the reference fails in one of these calls, too, in which somebody else did: it
+        took others of their kind. Where such values are left out, whoever fails on a draw has failed."""
         if any(self.tried(tree, [call]) is None for call in calls):
             self._leave_out(fault)
 
     def _leave_out(self, fault: ChildError) -> None:
         more = [label for label in (values.NOT_FINITE, values.UNUSUAL) if label not in self.subject.left_out]
         if more:
-            raise LeaveOut(more[0], fault) from fault
+            raise UnsupportedCase(more[0], fault) from fault
 
     def targets(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], like: Expected) -> list[Expected]:
         """The same, each with the limits of an earlier call: one run of the reference instead of three."""

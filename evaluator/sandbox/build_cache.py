@@ -27,7 +27,7 @@ _KEPT_BYTES = 1 << 30  # in the folder; the oldest go first
 _MOST_BYTES = 32 << 20  # of one Candidate
 
 
-def built_by(child: ChildProcess) -> dict[str, bytes]:
+def collect_built_files(child: ChildProcess) -> dict[str, bytes]:
     """What a module compiled for itself so far, as its child says. Raises ChildFault."""
     found = child.request("built_files", timeout_s=20.0).get("files")
     if not isinstance(found, dict):
@@ -42,7 +42,7 @@ def built_by(child: ChildProcess) -> dict[str, bytes]:
         return {}
 
 
-class BuiltFiles:
+class BuildCache:
     """By Candidate: file content by its path in the job folder of a child. `versions` are those of this machine."""
 
     def __init__(self, versions: Environment, folder: Path | None = None) -> None:
@@ -50,7 +50,7 @@ class BuiltFiles:
         self._memory: OrderedDict[str, dict[str, bytes]] = OrderedDict()
 
     @classmethod
-    def here(cls, versions: Environment) -> BuiltFiles:
+    def from_environment(cls, versions: Environment) -> BuildCache:
         """With the folder that the environment names, made where it is missing. One that cannot be made is not used."""
         name = os.environ.get(FOLDER_VARIABLE, "")
         if name:

@@ -107,7 +107,7 @@ class ChildPool:
         checked = check_files(files or {})
         return self._start(_Job(name, checked, limits or Limits.for_device(self._kind), operations))
 
-    def start_empty(self, *, name: str) -> ChildProcess:
+    def start_without_files(self, *, name: str) -> ChildProcess:
         """A child whose files are handed over by operation "files", into a folder that stays writable for it. Raises
         CageError, also where children are not forked into namespaces of their own."""
         if not self._level.nested:
@@ -232,7 +232,7 @@ class ChildPool:
     ) -> ChildProcess:
         channel, far = status_pair(socket.SOCK_STREAM)
         output_read, output_write = os.pipe2(os.O_CLOEXEC)
-        sizes, payload = packed(job.files)
+        sizes, payload = pack_files(job.files)
         message = {
             "files": sizes,
             "limits": to_json(job.limits),
@@ -315,7 +315,7 @@ def _unfiltered() -> tuple[str, ...]:
     return (f"system calls: no filter is written for {platform.machine()}; sockets and kernel facilities are open",)
 
 
-def packed(files: Mapping[str, bytes]) -> tuple[list[tuple[str, int]], int]:
+def pack_files(files: Mapping[str, bytes]) -> tuple[list[tuple[str, int]], int]:
     """Files as `child.job_files` unpacks them: paths and sizes, and a descriptor of all contents, which the caller
     closes."""
     return [(path, len(data)) for path, data in files.items()], memory_file(b"".join(files.values()))

@@ -16,52 +16,53 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Protocol
 
 from evaluator.errors import CageError, ChildFault, LockTimeout
-from evaluator.sandbox.pool import ChildPool, check_files, packed
-from evaluator.sandbox.process import Asked, ChildProcess, milliseconds_until
+from evaluator.sandbox.pool import ChildPool, check_files, pack_files
+from evaluator.sandbox.process import ChildProcess, PendingRequest, milliseconds_until
 
-AT_ONCE = 2
+MAX_STARTING = 2
 _FILES_S = 20.0
 _BEGIN_S, _READY_S = 0.05, 30.0  # how long somebody who takes one waits for the thread, and for a child
 _LOOK_MS = 4  # how often the thread looks whether somebody else waits for the device
 
 
-class Awaited(Protocol):
+class DeviceHold(Protocol):
     """A device that is held, shared (`lock.Hold`)."""
 
     def is_awaited(self) -> bool:
         """Whether somebody waits to have it alone."""
 
 
-class _Nobodys:
+class _UncontestedHold:
     def is_awaited(self) -> bool:
         return False
 
 
-Held = Callable[[], AbstractContextManager[Awaited]]
+HoldDevice = Callable[[], AbstractContextManager[DeviceHold]]
 """Holds the device while entered."""
 
 
-def _held_already() -> AbstractContextManager[Awaited]:
-    return nullcontext(_Nobodys())
+def _already_held() -> AbstractContextManager[DeviceHold]:
+    return nullcontext(_UncontestedHold())
 
 
-class Spares:
-    """Up to `wanted` children of a pool, `at_once` of them being started; `set_up` asks a fresh one to make itself
+class PrestartPool:
+    """Up to `wanted` children of a pool, `max_starting` of them being started; `set_up` asks a fresh one to make itself
     ready (it may raise ChildFault). May be used from several threads. A machine on which children cannot be started
     ahead has none."""
 
     def __init__(
         self,
         pool: Callable[[], ChildPool],
-        set_up: Callable[[ChildProcess], Asked],
+        set_up: Callable[[ChildProcess], PendingRequest],
         wanted: int,
-        held: Held = _held_already,
-        at_once: int = AT_ONCE,
+        held: HoldDevice = _already_held,
+        max_starting: int = MAX_STARTING,
     ) -> None:
-        self._pool, self._set_up, self._wanted, self._held, self._at_once = pool, set_up, wanted, held, at_once
+        self._pool, self._set_up, self._held = pool, set_up, held
+        self._wanted, self._max_starting = wanted, max_starting
         self._changed = threading.Condition()
         self._children: list[ChildProcess] = []
-        self._rising: list[tuple[ChildProcess, Asked]] = []  # the thread's own while there is work
+        self._starting: list[tuple[ChildProcess, PendingRequest]] = []  # the thread's own while there is work
         self._running = self._closed = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="starts-children")
         self._work: Future[None] | None = None
@@ -92,7 +93,7 @@ class Spares:
         there fails again where it is told."""
         self._begin(self._held)
 
-    def _begin(self, held: Held) -> None:
+    def _begin(self, held: HoldDevice) -> None:
         if self._closed or self._at_work or len(self._children) >= self._wanted:
             return
         with suppress(BlockingIOError):
@@ -107,7 +108,7 @@ class Spares:
 
     def fill(self) -> None:
         """Start what is missing; return when it is ready. Who calls this holds the device."""
-        self._begin(_held_already)
+        self._begin(_already_held)
         if self._work is not None:
             self._work.result()
 
@@ -115,8 +116,8 @@ class Spares:
         """End those that wait."""
         self.halt()
         with self._changed:
-            children, self._children = [*self._children, *(child for child, _ in self._rising)], []
-            self._rising = []
+            children, self._children = [*self._children, *(child for child, _ in self._starting)], []
+            self._starting = []
         for child in children:
             child.close()
 
@@ -135,18 +136,18 @@ class Spares:
 
     # ------------------------------------------------------------ the thread
 
-    def _fill(self, held: Held) -> None:
+    def _fill(self, held: HoldDevice) -> None:
         with suppress(LockTimeout):
             while not self._fill_while_held(held):
                 pass  # whoever waited has it now, and is waited for
 
-    def _fill_while_held(self, held: Held) -> bool:
+    def _fill_while_held(self, held: HoldDevice) -> bool:
         """Whether nothing is left to do; else somebody waited for the device."""
         with held() as hold:
             self._run(running=True)
             try:
-                for index, (child, asked) in enumerate(self._rising):
-                    self._rising[index] = child, child.go_on(asked)
+                for index, (child, asked) in enumerate(self._starting):
+                    self._starting[index] = child, child.resume(asked)
                 return self._fill_until_halt(hold)
             finally:
                 self._run(running=False)
@@ -156,46 +157,46 @@ class Spares:
             self._running = running
             self._changed.notify_all()
 
-    def _fill_until_halt(self, hold: Awaited) -> bool:
+    def _fill_until_halt(self, hold: DeviceHold) -> bool:
         """Whether nothing is left to do, or `halt` was called; else somebody waits for the device."""
         more = True
         while True:
-            while more and len(self._rising) < min(self._at_once, self._wanted - len(self._children)):
+            while more and len(self._starting) < min(self._max_starting, self._wanted - len(self._children)):
                 if self._halted(0):
                     break
                 more = self._start()
-            if not self._rising:
+            if not self._starting:
                 return True
-            left_ms = milliseconds_until(min(asked.deadline for _, asked in self._rising))
+            left_ms = milliseconds_until(min(asked.deadline for _, asked in self._starting))
             if (halted := self._halted(min(_LOOK_MS, left_ms))) or hold.is_awaited():
                 break
             more = self._collect() and more
-        self._stop_rising()
+        self._freeze_starting()
         return halted
 
-    def _stop_rising(self) -> None:
-        for child, asked in list(self._rising):
+    def _freeze_starting(self) -> None:
+        for child, asked in list(self._starting):
             try:
                 child.freeze()
             except ChildFault:
-                self._rising.remove((child, asked))
+                self._starting.remove((child, asked))
                 child.close()
 
     def _halted(self, most_ms: int) -> bool:
         """Whether to stop. Waits until that or something else has happened, or a child's time is up."""
         poll = select.poll()
-        for sign in [self._halt, *(sign for child, _ in self._rising for sign in child.signs)]:
-            poll.register(sign, select.POLLIN)
+        for fd in [self._halt, *(fd for child, _ in self._starting for fd in child.reply_fds)]:
+            poll.register(fd, select.POLLIN)
         return any(fd == self._halt for fd, _ in poll.poll(most_ms))
 
     def _start(self) -> bool:
         """Whether a child is being started now."""
         try:
-            child = self._pool().start_empty(name="spare")
+            child = self._pool().start_without_files(name="spare")
         except CageError:
             return False
         try:
-            self._rising.append((child, self._set_up(child)))
+            self._starting.append((child, self._set_up(child)))
         except (CageError, ChildFault):
             child.close()
             return False
@@ -204,12 +205,12 @@ class Spares:
     def _collect(self) -> bool:
         """Take over who is ready; whether nobody failed."""
         well = True
-        for child, asked in list(self._rising):
-            if not child.has_answered(asked):
+        for child, asked in list(self._starting):
+            if not child.has_reply(asked):
                 continue
-            self._rising.remove((child, asked))
+            self._starting.remove((child, asked))
             try:
-                child.answer(asked)
+                child.receive_reply(asked)
             except ChildFault:
                 child.close()
                 well = False
@@ -222,7 +223,7 @@ class Spares:
 
 def _provide(child: ChildProcess, files: Mapping[str, bytes]) -> None:
     """Hand the files of a job to a child that was started without. Raises ChildFault."""
-    sizes, payload = packed(files)
+    sizes, payload = pack_files(files)
     try:
         child.request("files", timeout_s=_FILES_S, fds=[payload], files=sizes)
     finally:

@@ -38,7 +38,7 @@ _LAST_WORDS_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PendingRequest:
     """A request that was sent. `deadline` is a `time.monotonic`."""
 
     op: str
@@ -71,7 +71,7 @@ class ChildProcess:
         self.name = name
         self.pid = pid
         self.isolation = isolation
-        self.doubted = False  # where it says that memory has run out: ShortOfMemory is raised in place of ChildError
+        self.may_lack_memory = False  # raise ShortOfMemory, not ChildError, when it reports that memory ran out
         self._root = root
         self._root_pidfd = root_pidfd
         self._channel = channel
@@ -82,7 +82,7 @@ class ChildProcess:
         self._cleanups: list[Callable[[], None]] = []
         self._frozen: freezer.Frozen | None = None
         self._fault: ChildFault | None = None
-        self._spoiled = False  # whether its device serves it no more
+        self._device_lost = False  # whether its device serves it no more
         self._closed = False
         self._allowed_s = 0.0  # of the time that it has waited for a core in its life: what limits were extended by
         channel.setblocking(False)
@@ -101,7 +101,7 @@ class ChildProcess:
     @property
     def alive(self) -> bool:
         """Whether requests can still be made."""
-        return not self._closed and self._fault is None and not self._spoiled
+        return not self._closed and self._fault is None and not self._device_lost
 
     @property
     def runs(self) -> bool:
@@ -128,48 +128,48 @@ class ChildProcess:
         ChildCrashed or ChildProtocolError (the child is dead by then). Time that the child could have run, but others
         had its core, is not its own: the limit is extended by that, to four times `timeout_s` at most.
         """
-        asked = self.ask(op, timeout_s=timeout_s, fds=fds, **fields)
+        asked = self.send_request(op, timeout_s=timeout_s, fds=fds, **fields)
         with self._ending_at_faults(asked):
             while meanwhile is not None and not self._poll.poll(0) and time.monotonic() < asked.deadline:
                 self._beside(meanwhile)
-        return self.answer(asked)
+        return self.receive_reply(asked)
 
-    def ask(self, op: str, *, timeout_s: float, fds: Sequence[int] = (), **fields: Any) -> Asked:
-        """The first half of `request`: returns when all is sent. `answer` has to follow."""
+    def send_request(self, op: str, *, timeout_s: float, fds: Sequence[int] = (), **fields: Any) -> PendingRequest:
+        """The first half of `request`: returns when all is sent. `receive_reply` has to follow."""
         if self._closed:
             raise CageError(f"{self.name}: closed")
         if self._fault is not None:
             raise self._fault
         self.check_frozen()
         self.thaw()
-        asked = Asked(op, secrets.token_hex(8), timeout_s, time.monotonic() + timeout_s)
+        asked = PendingRequest(op, secrets.token_hex(8), timeout_s, time.monotonic() + timeout_s)
         data = framing.encode({"id": asked.ident, "op": op, **fields}, framing.MAX_REQUEST_BYTES)
         with self._ending_at_faults(asked):
             self._refuse_unasked_bytes()
             self._send(data, fds, asked.deadline)
         return asked
 
-    def answer(self, asked: Asked) -> dict[str, Any]:
+    def receive_reply(self, asked: PendingRequest) -> dict[str, Any]:
         """The second half of `request`."""
         with self._ending_at_faults(asked):
             return self._result(self._receive(asked.deadline, _PATIENCE * asked.timeout_s), asked.ident)
 
-    def has_answered(self, asked: Asked) -> bool:
-        """Whether `answer` would not wait: the child has begun to reply, it has ended, or its time is up."""
+    def has_reply(self, asked: PendingRequest) -> bool:
+        """Whether `receive_reply` would not wait: the child has begun to reply, it has ended, or its time is up."""
         return bool(self._poll.poll(0)) or time.monotonic() > asked.deadline
 
     @property
-    def signs(self) -> tuple[int, int]:
+    def reply_fds(self) -> tuple[int, int]:
         """Descriptors that become readable when a child that was asked replies or ends."""
         return self._channel.fileno(), self._status.fileno()
 
-    def go_on(self, asked: Asked) -> Asked:
+    def resume(self, asked: PendingRequest) -> PendingRequest:
         """Thaw a child that was frozen before it answered. Its time begins anew."""
         self.thaw()
         return replace(asked, deadline=time.monotonic() + asked.timeout_s)
 
     @contextlib.contextmanager
-    def _ending_at_faults(self, asked: Asked) -> Iterator[None]:
+    def _ending_at_faults(self, asked: PendingRequest) -> Iterator[None]:
         try:
             yield
         except _OutOfTime:
@@ -214,7 +214,7 @@ class ChildProcess:
         if frozen is not None:
             freezer.thaw(frozen.pids)
 
-    def look(self) -> dict[tuple[int, str], int]:
+    def sample_program_counters(self) -> dict[tuple[int, str], int]:
         """Stop the child for a moment and say where in its code each of its threads was, by process and thread."""
         self.freeze()
         try:
@@ -323,8 +323,8 @@ class ChildProcess:
         if isinstance(error, dict):
             kind, message, trace = (str(error.get(key, ""))[:8000] for key in ("kind", "message", "trace"))
             found = ChildError(kind, message, trace, output=self.output())
-            self._spoiled = self._spoiled or found.spoils
-            if found.oom and self.doubted:
+            self._device_lost = self._device_lost or found.loses_device
+            if found.oom and self.may_lack_memory:
                 raise ShortOfMemory(str(found)) from found
             raise found
         if not isinstance(result, dict):

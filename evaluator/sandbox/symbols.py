@@ -60,7 +60,7 @@ def executable_ranges(pid: int) -> list[Range]:
     return found
 
 
-def places(pid: int, addresses: Iterable[tuple[int, int]]) -> dict[str, int]:
+def count_places(pid: int, addresses: Iterable[tuple[int, int]]) -> dict[str, int]:
     """How many of the addresses, each with its process, lie in which place: "libtorch_cpu.so: mkl_blas_sgemm",
     "candidate's own library". A copy of a vendor library that `pid` or any of them has mapped counts as seen twice,
     wherever the addresses are. A helper is a process of its own, with mappings of its own."""
@@ -69,14 +69,16 @@ def places(pid: int, addresses: Iterable[tuple[int, int]]) -> dict[str, int]:
     counts: dict[str, int] = {}
     for one, mapped in ranges.items():
         own = ((r.low, r.high, r.offset, r.path) for r in mapped if _is_own(one, r.path))
-        counts |= {f"a copy of {Path(path).name}": 2 for path in vendor_code.loaded(one, own) if _COPIED.search(path)}
+        counts |= {
+            f"a copy of {Path(path).name}": 2 for path in vendor_code.find_copies(one, own) if _COPIED.search(path)
+        }
     for where, address in found:
         place = _place(where, ranges[where], address)
         counts[place] = counts.get(place, 0) + 1
     return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
 
 
-def in_interpreter(pid: int, addresses: Sequence[int]) -> int:
+def count_in_interpreter(pid: int, addresses: Sequence[int]) -> int:
     """How many of a process's addresses lie in Python's own code, which is as it is in its file."""
     ranges = [r for r in executable_ranges(pid) if _INTERPRETER.match(Path(r.path).name) and not _is_own(pid, r.path)]
     found = [(r, address) for address in addresses for r in ranges if r.low <= address < r.high]
@@ -106,7 +108,7 @@ def _place(pid: int, ranges: Iterable[Range], address: int) -> str:
     if not found.path or found.path.startswith("[anon"):
         return "generated code"
     if _is_own(pid, found.path):
-        vendor = vendor_code.original(pid, found.low, found.high, found.offset)
+        vendor = vendor_code.find_original(pid, found.low, found.high, found.offset)
         if vendor is None:
             return "the candidate's own library"
         symbol = _symbol(vendor, address - found.low + found.offset)

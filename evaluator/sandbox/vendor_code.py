@@ -36,20 +36,20 @@ class Code:
     mapped: int
 
 
-def original(pid: int, low: int, high: int, offset: int) -> str | None:
+def find_original(pid: int, low: int, high: int, offset: int) -> str | None:
     """The vendor library whose code a process has mapped from `low` to `high`, as it lies from `offset` on in the file;
     None where it is no vendor library's."""
     if high - low < _LEAST_BYTES:
         return None
-    same_size = (code for code in vendor_code() if (code.offset, code.mapped) == (offset, high - low))
+    same_size = (code for code in code_segments() if (code.offset, code.mapped) == (offset, high - low))
     return next((code.path for code in same_size if _is_same(pid, low, code)), None)
 
 
-def loaded(pid: int, ranges: Iterable[tuple[int, int, int, str]]) -> list[str]:
+def find_copies(pid: int, ranges: Iterable[tuple[int, int, int, str]]) -> list[str]:
     """The vendor libraries of which a process has copies mapped, from (low, high, offset, path) of each executable
     mapping: where a library lies that nobody copied, no copy is sought."""
-    known = {code.path for code in vendor_code()}
-    found = (original(pid, low, high, offset) for low, high, offset, path in ranges if path not in known)
+    known = {code.path for code in code_segments()}
+    found = (find_original(pid, low, high, offset) for low, high, offset, path in ranges if path not in known)
     return sorted({path for path in found if path is not None})
 
 
@@ -69,7 +69,7 @@ def _is_same(pid: int, low: int, code: Code) -> bool:
 
 
 @cache
-def vendor_code() -> tuple[Code, ...]:
+def code_segments() -> tuple[Code, ...]:
     """The executable segments of every vendor library that is installed here."""
     packages = Path(sysconfig.get_paths()["purelib"])
     found = [path for pattern in _PATTERNS for path in packages.glob(pattern)]

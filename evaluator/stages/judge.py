@@ -27,7 +27,7 @@ from evaluator.languages import adapter
 from evaluator.oracle.oracle import Oracle
 from evaluator.oracle.state import match_names
 from evaluator.sandbox import symbols
-from evaluator.sandbox.build_cache import BuiltFiles, built_by
+from evaluator.sandbox.build_cache import BuildCache, collect_built_files
 from evaluator.screening import launched_kernels, libraries
 from evaluator.screening.plain import is_plain
 from evaluator.screening.screen import Screened, screen
@@ -74,7 +74,7 @@ class Judge:
         self.device = backend.describe()
         self.environment = backend.environment()
         self.lost = self._suspicious = False
-        self.built = BuiltFiles.here(self.environment)
+        self.built = BuildCache.from_environment(self.environment)
         self.tools = Known()
         self.left_out = self.room.left_out
         memory_bytes = self.device.facts.get("memory_bytes")
@@ -332,7 +332,7 @@ class Judge:
     def _keep_built(self, candidate: Candidate, subject: Subject, stage: Stage) -> None:
         """Keep what a child of a Candidate has compiled, for later children of the same Candidate."""
         try:
-            self.built.put(candidate, built_by(subject.child))
+            self.built.put(candidate, collect_built_files(subject.child))
         except ChildFault as fault:
             raise rejection(fault, stage, "loading the module") from fault
 

@@ -228,8 +228,8 @@ class Rounds:
     def _blamed(
         self, contender: Contender, fault: ChildFault | LayoutError | Rejection, fresh: Fresh
     ) -> EvaluatorError:
-        """What a fault in a round is told as. Raises LeaveOut where the reference fails there, too."""
-        if isinstance(fault, ChildError) and not fault.spoils:
+        """What a fault in a round is told as. Raises UnsupportedCase where the reference fails there, too."""
+        if isinstance(fault, ChildError) and not fault.loses_device:
             self.oracle.doubt(self.tree, fresh.calls, fault)
         return self.verifier.blame(contender, fault)
 
