@@ -129,7 +129,7 @@ class Room:
         """As `Subject.start`, with a child that waits already if `pool` is the one that those come from."""
         spares = self._spares if pool is self._pools.get(_PLAIN) else None
         subject = Subject.start(pool, self.backend, source, kind, prestarted=spares, **how)
-        subject.give_way = self.turns.give_way
+        subject.yield_device = self.turns.give_way
         return subject
 
     @contextmanager
@@ -144,7 +144,7 @@ class Room:
         try:
             yield subject
         finally:
-            subject.forget()
+            subject.drop_module()
             self._references[problem.hash] = subject
             while len(self._references) > _KEPT_REFERENCES:
                 self.end(self._references.popitem(last=False)[1])

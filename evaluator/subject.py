@@ -46,7 +46,7 @@ class Lifting:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedTensor:
     """A parameter or buffer as a child describes it."""
 
     name: str
@@ -61,8 +61,8 @@ class Named:
 class StateNames:
     """Parameters and buffers in registration order."""
 
-    parameters: tuple[Named, ...]
-    buffers: tuple[Named, ...]
+    parameters: tuple[NamedTensor, ...]
+    buffers: tuple[NamedTensor, ...]
 
 
 @dataclass(frozen=True, slots=True)
@@ -81,10 +81,10 @@ class Subject:
 
     def __init__(self, child: ChildProcess, backend: DeviceBackend, kind: str) -> None:
         self.child, self.backend, self.kind = child, backend, kind
-        self.give_way: Callable[[], None] = lambda: None  # called before what takes long (`turns.Turns.give_way`)
-        self.picks: bool | None = None  # whether a reference has any of `child.lift.PICKING`; None: not seen yet
+        self.yield_device: Callable[[], None] = lambda: None  # called before what takes long (`Turns.give_way`)
+        self.selects: bool | None = None  # whether a reference has any of `child.lift.PICKING`; None: not seen yet
         self.left_out: Collection[str] = ()  # what a reference does not survive (`sizes.LeftOut`)
-        self.tables: set[str] = set()  # a reference's buffers that were not all zeros or ones when they were made
+        self.nontrivial_buffers: set[str] = set()  # of a reference: not all zeros or ones when they were made
 
     @classmethod
     def start(
@@ -132,7 +132,7 @@ class Subject:
 
     def recipe(self, function: str, sizes: Mapping[str, Any], seed: int, *, timeout_s: float = 20.0) -> Arguments:
         """What the reference's `get_inputs` or `get_init_inputs` makes under a seed."""
-        self.give_way()
+        self.yield_device()
         reply = self.child.request("recipe", timeout_s=timeout_s, function=function, sizes=dict(sizes), seed=seed)
         return Arguments(reply.get("tree"), tuple(self.backend.fetch(self.child, _list(reply.get("tensors")))))
 
@@ -140,7 +140,7 @@ class Subject:
         self, sizes: Mapping[str, Any], seeds: Sequence[int], positions: Sequence[int], *, timeout_s: float = 20.0
     ) -> list[list[torch.Tensor]]:
         """Some of the tensors that `get_inputs` makes, under each of several seeds."""
-        self.give_way()
+        self.yield_device()
         reply = self.child.request(
             "draws", timeout_s=timeout_s, sizes=dict(sizes), seeds=list(seeds), positions=list(positions)
         )
@@ -149,20 +149,22 @@ class Subject:
             raise LayoutError("get_inputs() does not return as many tensors as before")
         return found
 
-    def construct(self, kind: str, init: Arguments, *, train: bool, seed: int, beside: bool = False) -> StateNames:
+    def construct(
+        self, kind: str, init: Arguments, *, train: bool, seed: int, keep_previous: bool = False
+    ) -> StateNames:
         """Build class `kind` with `init`, and say what state it has. The module before it is kept `beside` it, for
-        `swap`, or dropped."""
-        self.give_way()
+        `swap_modules`, or dropped."""
+        self.yield_device()
         grant = self.backend.grant(init.tensors)
         try:
-            fields = {"class": kind, "tree": init.tree, "train": train, "seed": seed, "beside": beside}
+            fields = {"class": kind, "tree": init.tree, "train": train, "seed": seed, "beside": keep_previous}
             fields["grant"] = grant.fields
             reply = self.child.request("construct", timeout_s=_CONSTRUCT_S, fds=grant.fds, **fields)
         finally:
             grant.close()
         return StateNames(_named(reply.get("parameters")), _named(reply.get("buffers")))
 
-    def swap(self) -> None:
+    def swap_modules(self) -> None:
         """Go on with the module that was kept beside this one, and keep this one."""
         self.child.request("swap", timeout_s=_STATE_S)
 
@@ -181,12 +183,12 @@ class Subject:
         finally:
             grant.close()
 
-    def describe(self) -> StateNames:
+    def describe_state(self) -> StateNames:
         """The state as it is now."""
         reply = self.child.request("describe", timeout_s=_STATE_S)
         return StateNames(_named(reply.get("parameters")), _named(reply.get("buffers")))
 
-    def null(self, outputs: Any) -> None:
+    def become_null(self, outputs: Any) -> None:
         """Turn a null child into a module that returns these (claimed) outputs, made once."""
         self.child.request("null", timeout_s=_STATE_S, outputs=outputs)
 
@@ -208,8 +210,8 @@ class Subject:
         """One call per input set, untimed, all of them `repeats` times in turn; `in_place` each in the memory of the
         first; with `spoil` whoever called overwrites what all but the last returned. The child is frozen afterwards,
         its outputs kept under `slot`, or what `detach` makes of them: the caller reads what it needs and calls
-        `finish`. With `settle` it is not frozen, and keeps nothing where its device has a place for copies."""
-        self.give_way()
+        `end_run`. With `settle` it is not frozen, and keeps nothing where its device has a place for copies."""
+        self.yield_device()
         grant = self.backend.grant_calls(calls, ours=self.kind != "candidate")
         try:
             start = time.perf_counter_ns()
@@ -223,7 +225,7 @@ class Subject:
                 self.child.freeze()
             wall_us = (time.perf_counter_ns() - start) / 1000
             if lift:
-                self.picks = self.picks or reply.get("picks") is True
+                self.selects = self.selects or reply.get("picks") is True
             replies = replies_of(reply, repeats * len(calls))
             mutated = _mutated(reply.get("mutated"), repeats * len(calls), len(mutates))
             grant.mark_aliases(self.child, [claim for item in replies for claim in tensor_claims(item)])
@@ -232,7 +234,7 @@ class Subject:
             raise
         return RunReply(replies, mutated, grant, wall_us, kept=reply.get("kept") is not False)
 
-    def finish(self, reply: RunReply) -> None:
+    def end_run(self, reply: RunReply) -> None:
         """Let the child go on after `run`. Raises ChildResumed when it did so by itself."""
         try:
             self.child.check_frozen()
@@ -263,12 +265,12 @@ class Subject:
                 raise LayoutError(why)
             tensors = self.fetch_calls(claims)
         finally:
-            self.finish(reply)
+            self.end_run(reply)
         if reply.kept:
             self.drop("results")
         return list(zip(reply.replies, tensors, strict=True))
 
-    def picked(
+    def resolve_ties(
         self,
         tree: Any,
         tensors: Sequence[torch.Tensor],
@@ -280,7 +282,7 @@ class Subject:
         """What the lifted reference returns if it picks as `given` does wherever that is as good, and where nothing is
         given by each of these ways; and which of `given` are made of picks (`child.picks`). Raises ChildError where
         nothing is picked."""
-        self.give_way()
+        self.yield_device()
         grant = self.backend.grant_calls([[*tensors, *given]], ours=True)
         try:
             fields: dict[str, Any] = {"tree": tree, "grant": grant.fields, "inputs": len(tensors), "slot": "picks"}
@@ -342,7 +344,7 @@ class Subject:
     def drop(self, slot: str) -> None:
         self.child.request("drop", timeout_s=_STATE_S, slot=slot)
 
-    def forget(self) -> None:
+    def drop_module(self) -> None:
         """Drop everything that was made of the module; its memory can be used by others."""
         with contextlib.suppress(ChildFault):  # it is gone, and whoever asks next starts another
             self.child.request("forget", timeout_s=_STATE_S)
@@ -378,13 +380,13 @@ def _mutated(value: Any, calls: int, inputs: int) -> list[list[Mapping[str, Any]
     return found
 
 
-def _named(value: Any) -> tuple[Named, ...]:
+def _named(value: Any) -> tuple[NamedTensor, ...]:
     entries = _list(value)
     if any(not isinstance(e, list) or len(e) != 2 or not isinstance(e[1], dict) for e in entries):
         raise LayoutError("state that nobody wrote")
     for _, claim in entries:
         check_tensor(claim)
-    return tuple(Named(str(name), claim) for name, claim in entries)
+    return tuple(NamedTensor(str(name), claim) for name, claim in entries)
 
 
 def rejection(fault: ChildFault | LayoutError, stage: Stage, doing: str) -> Rejection:
@@ -425,6 +427,6 @@ def _verdict_of_error(fault: ChildError) -> Verdict:
         return Verdict.OUT_OF_MEMORY
     if fault.kind in ("CompileError", "CompilationError"):
         return Verdict.BUILD_ERROR
-    if fault.kind in ("Unusable", "SyntaxError", "IndentationError"):
+    if fault.kind in ("InvalidModule", "SyntaxError", "IndentationError"):
         return Verdict.INVALID_SUBMISSION
     return Verdict.RUNTIME_ERROR

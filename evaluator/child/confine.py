@@ -73,7 +73,7 @@ def _prctl(what: str, option: int, second: int = 0, third: int = 0) -> None:
     _check(_libc.prctl(option, second, third, 0, 0), what)
 
 
-def own_namespaces(tmp_bytes: int, links: Mapping[str, str]) -> None:
+def make_namespaces(tmp_bytes: int, links: Mapping[str, str]) -> None:
     """New mount, host name, IPC and network namespaces; fresh /proc, /tmp, /dev/shm and /job, nobody else's.
 
     `links` maps each symbolic link to make in the fresh folders to its target. The caller is the first process of a new

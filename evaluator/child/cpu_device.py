@@ -29,7 +29,7 @@ class CpuMapped:
         self.calls: list[list[torch.Tensor]] = []
         for index in range(int(grant.get("count", 1))):
             part = raw[index * int(grant["pitch"]) :] if index else raw
-            self.calls.append([spec.alone(part) for spec in specs])
+            self.calls.append([spec.with_own_storage(part) for spec in specs])
 
 
 def _map_private(fd: int, size: int) -> torch.Tensor:
@@ -58,7 +58,7 @@ class CpuDevice:
     def claim(self, tensor: torch.Tensor) -> dict[str, Any]:
         return {"address": tensor.data_ptr(), **TensorSpec.of(tensor).to_json()}
 
-    def settled(self, tensors: Sequence[torch.Tensor]) -> dict[int, dict[str, Any]]:
+    def lasting_copies(self, tensors: Sequence[torch.Tensor]) -> dict[int, dict[str, Any]]:
         """Nothing is gained: the judge reads a process's memory wherever it lies."""
         return {}
 
@@ -75,7 +75,7 @@ class CpuDevice:
             if mallopt is not None:
                 mallopt(_M_PERTURB, 0)
 
-    def spare(self, share: float) -> None:
+    def trim_cache(self, share: float) -> None:
         """Nothing to do: what is freed is the system's again, or small."""
 
     def finish(self) -> None:

@@ -17,7 +17,7 @@ from evaluator.child.cpu_device import map_shared
 from evaluator.child.protocol import chain
 from evaluator.child.protocol.framing import Operation
 from evaluator.child.protocol.layout import TensorSpec, read_tree
-from evaluator.child.results import own_name, tensor_leaves
+from evaluator.child.results import shadowed_name, tensor_leaves
 from evaluator.child.session import Session
 
 # int64 words of the shared page: how many calls the judge has granted, how many were made, and where the tensors lie
@@ -62,7 +62,7 @@ class CpuRounds:
         self._outputs = []
         specs = [TensorSpec.from_json(layout) for layout in request["layouts"]]
         places = [raw[index * int(request["pitch"]) :] for index in range(int(request["count"]))]
-        self._tensors = [[spec.alone(place) for spec in specs] for place in places]
+        self._tensors = [[spec.with_own_storage(place) for spec in specs] for place in places]
         self._arguments = [read_tree(request["tree"], tensors.__getitem__) for tensors in self._tensors]
         self._link = None if request["link"] is None else chain.Link.from_json(request["link"], raw)
         self._bits = []
@@ -81,7 +81,7 @@ class CpuRounds:
                     output = last if type(last) is torch.Tensor else tensor_leaves(last)[link.output]
                     chain.step_on_cpu(output, self._bits[index], link, numbers)
                 outputs.append(model(*arguments))
-        return {"outputs": _briefly(self._session, outputs)}
+        return {"outputs": _compact_claims(self._session, outputs)}
 
     def run_singly(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """One call per input set, each as soon as it is granted; outputs are kept until the next round is made."""
@@ -97,7 +97,7 @@ class CpuRounds:
                 for place, tensor in enumerate(tensors, ADDRESSES):
                     words[place] = _address(tensor)
                 words[MADE] = turn
-        return {"outputs": _briefly(self._session, outputs)}
+        return {"outputs": _compact_claims(self._session, outputs)}
 
     def release(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Give the mapping and everything in it up."""
@@ -106,12 +106,12 @@ class CpuRounds:
         return {}
 
 
-def _briefly(session: Session, outputs: list[Any]) -> list[Any]:
+def _compact_claims(session: Session, outputs: list[Any]) -> list[Any]:
     """The claims of each call; where one is a tensor laid out like the one before, only its address."""
     found: list[Any] = []
     known: tuple[Any, ...] = ()
     for value in outputs:
-        plain = type(value) is torch.Tensor and not value.is_nested and not own_name(value)
+        plain = type(value) is torch.Tensor and not value.is_nested and not shadowed_name(value)
         layout = (value.shape, value.stride(), value.dtype) if plain else ()
         found.append(value.data_ptr() if layout and layout == known else session._output(value))
         known = layout

@@ -30,7 +30,7 @@ class ChildDevice(Protocol):
     def claim(self, tensor: torch.Tensor) -> dict[str, Any]:
         """Where a tensor lies, so that the judge can read it: its layout and an "address" (CPU) or "handle" (CUDA)."""
 
-    def settled(self, tensors: Sequence[torch.Tensor]) -> dict[int, dict[str, Any]]:
+    def lasting_copies(self, tensors: Sequence[torch.Tensor]) -> dict[int, dict[str, Any]]:
         """Copies where the judge may look again and again, until this is called again: a claim for each tensor's id.
         Empty where nothing is gained by that, or there is too much for it."""
 
@@ -38,7 +38,7 @@ class ChildDevice(Protocol):
         """While entered, memory that is allocated holds what nobody expects in it, as far as that can be had; so many
         bytes at least, if the device has room for them."""
 
-    def spare(self, share: float) -> None:
+    def trim_cache(self, share: float) -> None:
         """Give freed memory back to the device where more is kept than this share of all of it."""
 
     def finish(self) -> None:

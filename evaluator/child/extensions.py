@@ -20,7 +20,7 @@ import torch
 from evaluator.child import warpwright_native
 
 
-def keep_what_is_built() -> None:
+def cache_builds() -> None:
     """From now on in this process; once is enough."""
     builder: Any = importlib.import_module("torch.utils.cpp_extension")
     build = builder._write_ninja_file_and_build_library

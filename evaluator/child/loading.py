@@ -14,7 +14,7 @@ def execute(path: Path, name: str) -> ModuleType:
     """The module `name`. Raises what the file raises."""
     sys.modules.setdefault("warpwright_native", warpwright_native)
     if b"cpp_extension" in path.read_bytes():
-        extensions.keep_what_is_built()
+        extensions.cache_builds()
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None  # a .py path always has one

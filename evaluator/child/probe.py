@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Callable
 
 from evaluator.child.protocol.cuda_driver import Driver
-from evaluator.child.protocol.words import Words, told
+from evaluator.child.protocol.progress import Progress, run_reporting
 
 # Does nothing, on any device that has a driver.
 _KERNEL = b""".version 6.0
@@ -18,13 +18,13 @@ _KERNEL = b""".version 6.0
 
 def main() -> None:
     """Launch one kernel, or say what the driver has against it."""
-    told(_launch)
+    run_reporting(_launch)
 
 
-def _launch(words: Words) -> None:
+def _launch(progress: Progress) -> None:
     driver = Driver(0)
     address = driver.allocate(1 << 20)
-    words.say(at="a launch")
+    progress.report(at="a launch")
     library = ctypes.CDLL("libcuda.so.1")
     number, pointer = ctypes.c_uint, ctypes.c_void_p
     library.cuModuleLoadData.argtypes = [pointer, ctypes.c_char_p]

@@ -31,13 +31,13 @@ from evaluator.child.reference.rounding import Shaken
 from evaluator.child.results import (
     Null,
     base_address,
-    detached,
-    parts,
-    peculiar,
-    ready_made,
+    container_items,
+    detach_outputs,
+    empty_outputs,
+    lazy_form,
+    replace_by_twins,
     tensor_leaves,
-    twinned,
-    unlike_memory,
+    unusual_type,
 )
 from evaluator.child.triton_build import cache
 
@@ -51,7 +51,7 @@ _TRITON_SUFFIXES = (".cubin", ".json", ".so")
 _DEVICES = {"cpu": ("evaluator.child.cpu_device", "CpuDevice"), "cuda": ("evaluator.child.gpu.device", "CudaDevice")}
 
 
-class Unusable(Exception):
+class InvalidModule(Exception):
     """The module lacks something that the convention asks for; the message says what."""
 
 
@@ -85,11 +85,11 @@ class Session:
     def load(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Execute the job's file at `path` as module `name`; `needs` are attributes that it must have."""
         job = Path(os.environ.get("WARP_JOB", "/job"))
-        cache.hand_down()
+        cache.restore()
         module = execute(job / request["path"], request["name"])
         missing = [need for need in request["needs"] if not hasattr(module, need)]
         if missing:
-            raise Unusable(f"the module has no {missing[0]}")
+            raise InvalidModule(f"the module has no {missing[0]}")
         self.module = module
         return {}
 
@@ -119,7 +119,7 @@ class Session:
             return {"tree": {"list": []}, "tensors": []}
         value = self._recipe_value(function, _accepted(function, request["sizes"]), request["seed"])
         if not isinstance(value, list | tuple):
-            raise Unusable(f"{request['function']}() returns a {type(value).__name__}, not a list")
+            raise InvalidModule(f"{request['function']}() returns a {type(value).__name__}, not a list")
         tensors: list[torch.Tensor] = []
         tree = write_tree(list(value), tensors)
         self.kept["recipe"] = [tensor.detach().to(self._device().torch_device) for tensor in tensors]
@@ -173,7 +173,7 @@ class Session:
         _seed(request["seed"])
         made = getattr(self.module, request["class"])(*arguments)
         if not isinstance(made, torch.nn.Module):
-            raise Unusable(f"{request['class']} is no torch.nn.Module")
+            raise InvalidModule(f"{request['class']} is no torch.nn.Module")
         self.other = self.model if request["beside"] else None
         self.model = made.to(self._device().torch_device).train(bool(request["train"]))
         self.call = self.model
@@ -213,7 +213,7 @@ class Session:
 
     def null(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Become the null Candidate: a module that returns the same ready-made outputs whatever it is given."""
-        self.call = self.model = Null(ready_made(request["outputs"], self._device().torch_device))
+        self.call = self.model = Null(empty_outputs(request["outputs"], self._device().torch_device))
         self._device().finish()
         return {}
 
@@ -256,14 +256,14 @@ class Session:
                     picks = picks or entered.picks
                 else:
                     output, after = model(*read_tree(tree, tensors.__getitem__)), tensors
-                outputs.append(detached(output) if request["detach"] else output)
+                outputs.append(detach_outputs(output) if request["detach"] else output)
                 changed.append([after[index].clone() for index in mutates])
         self._device().finish()
         settled = self._settle([outputs, changed], mapped) if request["settle"] else {}
         reply = {**self._told(outputs, changed, settled), "picks": picks}
         if settled:
             del outputs, output, changed, after
-            self._device().spare(_KEPT_SHARE)
+            self._device().trim_cache(_KEPT_SHARE)
         else:
             self.kept[request["slot"]] = [mapped, outputs, changed]
         return reply
@@ -291,12 +291,14 @@ class Session:
         if not all(map(self._is_plain, tensors)):
             return {}
         granted = {base_address(tensor) for call in mapped.calls for tensor in call}
-        return {} if any(base_address(tensor) in granted for tensor in tensors) else self._device().settled(tensors)
+        if any(base_address(tensor) in granted for tensor in tensors):
+            return {}
+        return self._device().lasting_copies(tensors)
 
     def drop(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Forget what `run` kept, so that its memory can be used again."""
         self.kept.pop(request["slot"], None)
-        self._device().spare(_KEPT_SHARE)
+        self._device().trim_cache(_KEPT_SHARE)
         return {}
 
     def forget(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -304,7 +306,7 @@ class Session:
         self.model = self.call = self.other = None
         self.parameter_twins, self.buffer_twins = {}, {}
         self.kept.clear()
-        self._device().spare(0.0)
+        self._device().trim_cache(0.0)
         return {}
 
     def renew_buffer_twins(self) -> None:
@@ -328,7 +330,8 @@ class Session:
             entered.given = frozenset([*twins, *map(id, tensors)])
         with lifting(entered), told:
             output = call(tensors)
-        return twinned(output, twins), [twins[id(t)][1] if id(t) in twins else widened(t) for t in tensors], entered
+        after = [twins[id(t)][1] if id(t) in twins else widened(t) for t in tensors]
+        return replace_by_twins(output, twins), after, entered
 
     # ------------------------------------------------------------ helpers
 
@@ -342,9 +345,9 @@ class Session:
     def _tensor(self, tensor: torch.Tensor) -> dict[str, Any]:
         if not self._is_plain(tensor):
             return {
-                "type": peculiar(tensor) or "torch.Tensor",
+                "type": unusual_type(tensor) or "torch.Tensor",
                 "device": str(tensor.device),
-                "layout": unlike_memory(tensor) or str(tensor.layout),
+                "layout": lazy_form(tensor) or str(tensor.layout),
                 "shape": [] if tensor.is_nested else [int(n) for n in tensor.shape],
                 "dtype": str(tensor.dtype).removeprefix("torch."),
             }
@@ -352,14 +355,14 @@ class Session:
 
     def _is_plain(self, tensor: torch.Tensor) -> bool:
         """Whether it is an ordinary tensor on this device."""
-        ordinary = not peculiar(tensor) and tensor.layout is torch.strided
-        return ordinary and not unlike_memory(tensor) and tensor.device == self._device().torch_device
+        ordinary = not unusual_type(tensor) and tensor.layout is torch.strided
+        return ordinary and not lazy_form(tensor) and tensor.device == self._device().torch_device
 
     def _output(self, value: Any) -> Any:
         """A claim about one call's result: nested lists, tuples and dicts of tensors, or what it is instead."""
         if isinstance(value, torch.Tensor):
             return {"tensor": self._tensor(value)}
-        kind, items = parts(value)
+        kind, items = container_items(value)
         if kind == "dict" and len(items) <= _MAX_LEAVES:
             return {"dict": [[str(key)[:80], self._output(item)] for key, item in items]}
         if kind and len(items) <= _MAX_LEAVES:

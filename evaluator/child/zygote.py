@@ -105,7 +105,7 @@ def _can_nest(own_pids: int) -> bool:
         pid = os.fork()
         if pid == 0:
             try:
-                confine.own_namespaces(1 << 20, {})
+                confine.make_namespaces(1 << 20, {})
                 os._exit(0)
             finally:
                 os._exit(1)
@@ -148,7 +148,7 @@ def _supervise(job: Mapping[str, Any], fds: list[int], seccomp: bytes, config: M
         os.setsid()
         if nested:
             confine.die_with_parent()
-            confine.own_namespaces(job["limits"]["tmp_bytes"], config["links"])
+            confine.make_namespaces(job["limits"]["tmp_bytes"], config["links"])
         else:
             signal.signal(signal.SIGTERM, _end_descendants)
             confine.die_with_parent(signal.SIGTERM)

@@ -67,7 +67,7 @@ class Oracle(Loaded):
         self, how: Stretch, tree: Any, calls: Sequence[values.Tensors]
     ) -> list[tuple[values.Tensors, Expected]]:
         far = stretched(self.parameters, how, self.generator)
-        self.load(far, stretched_statistics(self.buffers, self._made_buffers, self.subject.tables))
+        self.load(far, stretched_statistics(self.buffers, self._made_buffers, self.subject.nontrivial_buffers))
         tried = self.tried(tree, calls) or []
         able = [call for call, (_, own) in zip(calls, tried, strict=False) if all(map(values.is_finite, own))]
         found = zip(able, self.expect(tree, able), strict=True) if able else ()
@@ -307,7 +307,7 @@ class Oracle(Loaded):
         changed: tuple[int, ...],
     ) -> Expected:
         """`near` are results that an honest implementation may come as far from the right one as."""
-        self.subject.give_way()
+        self.subject.yield_device()
         targets, limits = [], []
         for mine, oracle, *others in zip(own[1], wide[1], *(tensors for _, tensors in near), strict=True):
             target = Target(oracle, mine, inputs)

@@ -12,7 +12,7 @@ from evaluator.errors import ChildError
 from evaluator.inputs import values
 from evaluator.inputs.sizes import Sizes
 from evaluator.oracle.state import random_parameters, random_statistics
-from evaluator.subject import Arguments, Named, Subject
+from evaluator.subject import Arguments, NamedTensor, Subject
 from evaluator.types import Problem
 
 
@@ -27,7 +27,7 @@ class Loaded:
         self.names = subject.construct("Model", self.init, train=problem.train, seed=self._seed())
         self._made = self._fetched(self.names.parameters)
         self._made_buffers = self._fetched(self.names.buffers)
-        self.buffers = random_statistics(self._made_buffers, subject.tables, generator)
+        self.buffers = random_statistics(self._made_buffers, subject.nontrivial_buffers, generator)
         self._drawn, self._picked = self._drawn_state()
         self._other_picks = False
         self.parameters: dict[str, torch.Tensor] = {}
@@ -43,7 +43,7 @@ class Loaded:
         self.names = subject.construct("Model", self.init, train=self.problem.train, seed=self._seed())
         self.load(dict(parameters), self.buffers)
 
-    def _fetched(self, named: Sequence[Named]) -> dict[str, torch.Tensor]:
+    def _fetched(self, named: Sequence[NamedTensor]) -> dict[str, torch.Tensor]:
         found = self.subject.backend.fetch(self.subject.child, [one.claim for one in named])
         return dict(zip([one.name for one in named], found, strict=True))
 
@@ -111,10 +111,10 @@ class Loaded:
 
     def buffers_now(self) -> dict[str, torch.Tensor]:
         """Those of the reference after its last call, by name."""
-        return self._fetched(self.subject.describe().buffers)
+        return self._fetched(self.subject.describe_state().buffers)
 
     def parameters_now(self) -> dict[str, torch.Tensor]:
-        return self._fetched(self.subject.describe().parameters)
+        return self._fetched(self.subject.describe_state().parameters)
 
     def inputs(self) -> Arguments:
         """Fresh inputs as the recipe makes them."""

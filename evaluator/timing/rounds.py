@@ -149,7 +149,7 @@ class Rounds:
     def _compares(self, kind: values.ValueSet) -> bool:
         """Whether there is something to compare where the chain puts usual values among those. Who picks among scores
         that all tie may pick what no way to pick has (`second_look`)."""
-        return not kind.in_bounds and not (self.oracle.subject.picks and kind.name in values.NEXT_TO_NOTHING)
+        return not kind.in_bounds and not (self.oracle.subject.selects and kind.name in values.NEXT_TO_NOTHING)
 
     def _one_of_all(self) -> values.ValueSet:
         self._next_odd += 1
@@ -205,7 +205,7 @@ class Rounds:
             raise self._blamed(contender, fault, fresh) from fault
 
     def prepare_null(self, fresh: Fresh, *, graph: bool) -> None:
-        self._null.null(self.like.reply)
+        self._null.become_null(self.like.reply)
         self.backend.prepare(
             self._null.child, fresh.calls,
             tree=self.tree, timeout_s=self._first_call_s, graph=graph, link=fresh.link,

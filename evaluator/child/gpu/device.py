@@ -19,7 +19,7 @@ _MOST_SHARE = 3 / 4  # of the device's memory: beside a Candidate that fills it 
 _SETTLED_SHARE = 1 / 64  # of the device's memory that copies may lie in which the judge looks at again and again
 
 
-class NotItsOwn(RuntimeError):
+class NotExportable(RuntimeError):
     """An output lies in memory that can be shown to nobody, since neither this process allocated it nor the judge."""
 
 
@@ -47,7 +47,7 @@ class CudaMapped:
         self.calls: list[list[torch.Tensor]] = []
         for index in range(int(grant.get("count", 1))):
             part = raw[index * int(grant["pitch"]) :] if index else raw
-            self.calls.append([spec.alone(part) for spec in specs])
+            self.calls.append([spec.with_own_storage(part) for spec in specs])
 
     def link(self, data: Mapping[str, Any] | None) -> Link | None:
         """The chain whose coefficients lie in this block, or None where there is none."""
@@ -87,7 +87,7 @@ class CudaDevice:
         """The tensor's layout in the allocation that it lies in, and that allocation's handle (None when empty): where
         it is an input or a view of one, the handle that was granted.
 
-        Raises NotItsOwn for memory of anybody else's.
+        Raises NotExportable for memory of anybody else's.
         """
         if tensor.numel() == 0:
             return {**TensorSpec.of(tensor).to_json(), "handle": None}
@@ -100,9 +100,10 @@ class CudaDevice:
         try:
             return self._driver.export(base)
         except DriverError as error:
-            raise NotItsOwn(f"an output lies in memory that cannot be read: return a copy of it ({error})") from error
+            reason = f"an output lies in memory that cannot be read: return a copy of it ({error})"
+            raise NotExportable(reason) from error
 
-    def settled(self, tensors: Sequence[torch.Tensor]) -> dict[int, dict[str, Any]]:
+    def lasting_copies(self, tensors: Sequence[torch.Tensor]) -> dict[int, dict[str, Any]]:
         """In one block that is never freed: a driver needs half a millisecond to show one to another process, and
         torch's allocator has a block for every large tensor."""
         filled = [tensor for tensor in tensors if tensor.numel()]
@@ -146,7 +147,7 @@ class CudaDevice:
             del made
         yield
 
-    def spare(self, share: float) -> None:
+    def trim_cache(self, share: float) -> None:
         """Giving back and asking again takes a millisecond for every block."""
         if reserved_bytes(self.torch_device)[0] > share * self._total_bytes:
             torch.cuda.empty_cache()

@@ -53,7 +53,7 @@ class CudaRounds:
 
         link = mapped.link(request["link"])
         if request["step"]:
-            chain.use(base64.b64decode(request["step"]))
+            chain.use_image(base64.b64decode(request["step"]))
 
         steps = None if link is None else chain.Steps(link, mapped.calls)
         self._calls = CudaCalls(call, len(mapped.calls), graph=request["graph"], steps=steps)

@@ -30,7 +30,7 @@ ROWS = 3 + VALUES  # of the coefficients: where, output element, addend, values
 MOST_INPUTS = 8  # that one step changes
 MIX = 0x9E3779B97F4A7C15 - (1 << 64)
 SHIFT = 24
-TURN_SHIFT = 61  # leaves the topmost bits, as many as VALUES needs
+REPLAY_SHIFT = 61  # leaves the topmost bits, as many as VALUES needs
 _FEW = 12  # positions; up to so many, Python's own numbers are quicker than NumPy's arrays
 _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _NUMPY = {
@@ -125,7 +125,7 @@ def dense(tensor: torch.Tensor) -> bool:
     return tensor.numel() > 0
 
 
-def words(tensor: torch.Tensor) -> torch.Tensor:
+def element_bits(tensor: torch.Tensor) -> torch.Tensor:
     """The bits of a tensor's elements as one row of integers, in memory's order; a view where the tensor is dense."""
     flat = tensor.detach()
     flat = flat.as_strided((tensor.numel(),), (1,)) if dense(tensor) else flat.reshape(-1)
@@ -138,19 +138,19 @@ def make_link(
     output: int,
     output_elements: int,
     generator: torch.Generator,
-    left_alone: Mapping[int, torch.Tensor | None] | None = None,
+    excluded: Mapping[int, torch.Tensor | None] | None = None,
 ) -> Link:
     """Coefficients for those of the inputs. Their tensors are dense and have two elements or more that are not
-    `left_alone`, a mask of an input's layout by its index."""
-    masks = left_alone or {}
+    `excluded`, a mask of an input's layout by its index."""
+    masks = excluded or {}
     made = [_columns(inputs[index], output_elements, generator, masks.get(index)) for index in indices]
     return Link(tuple(indices), output, tuple(columns.shape[1] for columns in made), torch.cat(made, 1))
 
 
 def _columns(
-    tensor: torch.Tensor, output_elements: int, generator: torch.Generator, left_alone: torch.Tensor | None
+    tensor: torch.Tensor, output_elements: int, generator: torch.Generator, excluded: torch.Tensor | None
 ) -> torch.Tensor:
-    able = None if left_alone is None else (words(left_alone) == 0).nonzero().flatten().cpu()
+    able = None if excluded is None else (element_bits(excluded) == 0).nonzero().flatten().cpu()
     numel = tensor.numel() if able is None else len(able)
     block = max(2, BLOCK_BYTES // tensor.element_size())
     starts = torch.arange(0, numel, block)
@@ -161,7 +161,7 @@ def _columns(
     def below(limit: int, rows: int = 1) -> torch.Tensor:
         return torch.randint(limit, (rows, count), generator=generator, device=generator.device).cpu()
 
-    bits = words(tensor)
+    bits = element_bits(tensor)
     places = starts + below(1 << 40, VALUES + 1) % sizes
     places = places if able is None else able[places]
     rows = torch.cat([places, below(output_elements), below(1 << 40)]).to(bits.device)
@@ -174,12 +174,12 @@ def step(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], link: 
     if inputs[link.inputs[0]].device.type == "cpu":
         step_on_cpu(output, target_arrays(inputs, link), link, link.numbers())
     else:
-        _step_by_torch(words(output), [words(inputs[index]) for index in link.inputs], link)
+        _step_by_torch(element_bits(output), [element_bits(inputs[index]) for index in link.inputs], link)
 
 
 def target_arrays(inputs: Sequence[torch.Tensor], link: Link) -> Any:
     """What `step_on_cpu` changes: the bits of one input as an array, or a tuple of such of several."""
-    arrays = tuple(words(inputs[index]).numpy() for index in link.inputs)
+    arrays = tuple(element_bits(inputs[index]).numpy() for index in link.inputs)
     return arrays if len(arrays) > 1 else arrays[0]
 
 
@@ -191,7 +191,7 @@ def step_on_cpu(output: torch.Tensor, target: Any, link: Link, numbers: Numbers 
     if kind is not None and output.is_contiguous():
         source = output.numpy().reshape(-1).view(kind)
     else:
-        source = words(output).numpy()
+        source = element_bits(output).numpy()
     if numbers is None:
         _step_by_numpy(source, target, link)
     elif type(target) is tuple:
@@ -236,17 +236,17 @@ def _chosen(pick: torch.Tensor, link: Link) -> torch.Tensor:
     return link.coefficients[ROWS - VALUES :].gather(0, pick.unsqueeze(0)).squeeze(0)
 
 
-def turn(turns: torch.Tensor, inputs: Sequence[torch.Tensor], link: Link) -> None:
-    """Change `inputs`, those of the first call, in place, for the replay that `turns` says, int64 and one number for
+def replay_step(counts: torch.Tensor, inputs: Sequence[torch.Tensor], link: Link) -> None:
+    """Change `inputs`, those of the first call, in place, for the replay that `counts` says, int64 and one number for
     each column, and count it up. They are left as they were granted in replay 0."""
     where, _, addend, *_ = link.coefficients.unbind()
-    pick = turns.mul(MIX).mul_(addend.mul(2).add_(1)).bitwise_right_shift_(TURN_SHIFT).bitwise_and_(VALUES - 1)
+    pick = counts.mul(MIX).mul_(addend.mul(2).add_(1)).bitwise_right_shift_(REPLAY_SHIFT).bitwise_and_(VALUES - 1)
     chosen = _chosen(pick, link)
     for index, span in zip(link.inputs, link.spans, strict=True):
-        target, places = words(inputs[index]), where[span]
+        target, places = element_bits(inputs[index]), where[span]
         kept = target.index_select(0, places)
-        target.index_copy_(0, places, torch.where(turns[span] == 0, kept, chosen[span].to(target.dtype)))
-    turns.add_(1)
+        target.index_copy_(0, places, torch.where(counts[span] == 0, kept, chosen[span].to(target.dtype)))
+    counts.add_(1)
 
 
 def derive(
@@ -262,7 +262,7 @@ def derive(
     first = calls[0]
     if replays > 1:
         first = _copied(first, link)
-        turn(torch.full_like(link.coefficients[0], replays - 1), first, link)
+        replay_step(torch.full_like(link.coefficients[0], replays - 1), first, link)
     found = [tuple(first)]
     for tensors, before in zip(calls[1:], outputs, strict=False):
         if before[link.output].numel() == 0:

@@ -18,7 +18,7 @@ import torch
 ALIGNMENT = 64
 _MAX_ELEMENTS = 1 << 40
 _MAX_TREE = 10_000
-_SPREAD, _SPREAD_BYTES = 4, 1 << 20
+_SPARSE, _SPARSE_BYTES = 4, 1 << 20
 
 
 class LayoutError(ValueError):
@@ -64,9 +64,9 @@ class TensorSpec:
         return cls(tuple(tensor.shape), tuple(tensor.stride()), dtype_name(tensor.dtype), offset)
 
     @property
-    def spread(self) -> bool:
+    def is_sparse(self) -> bool:
         """Whether the elements lie so far apart that looking at them costs much more than they are worth."""
-        return self.span_bytes > _SPREAD * self.numel * self.torch_dtype.itemsize + _SPREAD_BYTES
+        return self.span_bytes > _SPARSE * self.numel * self.torch_dtype.itemsize + _SPARSE_BYTES
 
     def to_json(self) -> dict[str, Any]:
         return {"offset": self.offset, "shape": list(self.shape), "stride": list(self.stride), "dtype": self.dtype}
@@ -91,7 +91,7 @@ class TensorSpec:
             raw[self.offset : self.offset + self.span_bytes].view(self.torch_dtype).as_strided(self.shape, self.stride)
         )
 
-    def alone(self, raw: torch.Tensor) -> torch.Tensor:
+    def with_own_storage(self, raw: torch.Tensor) -> torch.Tensor:
         """The same, in a storage that ends where it does, as tensors have it that somebody made; one that does not
         begin as allocations do is a slice of one that does."""
         self._check_fits(raw)

@@ -12,7 +12,7 @@ def folder() -> Path:
     return Path(os.environ.get("TRITON_CACHE_DIR", "/tmp/triton"))
 
 
-def hand_down() -> None:
+def restore() -> None:
     """Put what lies in the job's folder into the cache, since Triton writes there and a job's folder is read-only."""
     given = Path(os.environ.get("WARP_JOB", "/job")) / "triton"
     if given.is_dir():

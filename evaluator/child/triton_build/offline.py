@@ -147,7 +147,7 @@ def compile_ahead(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
     """Compile what the imported Candidate launches for each of "shapes" (see `Session.shapes`), for compute capability
     "capability", into Triton's cache. Gives {"compiled": kernels, "failed": why it stopped for some shapes}."""
     del fds
-    cache.hand_down()
+    cache.restore()
     module, failed = sys.modules["candidate"], ""
     with recording(request["capability"]) as launches:
         for shapes in request["shapes"]:

@@ -17,16 +17,16 @@ import torch
 
 from evaluator.child import warpwright_native
 from evaluator.child.protocol.layout import TensorSpec
-from evaluator.child.protocol.words import Words, told
+from evaluator.child.protocol.progress import Progress, run_reporting
 from evaluator.child.session import Session
 
 
 def main() -> None:
     """Do what the plan says; each step that is done is written down, and what is raised at last."""
-    told(_follow)
+    run_reporting(_follow)
 
 
-def _follow(words: Words) -> None:
+def _follow(progress: Progress) -> None:
     job = Path(os.environ.get("WARP_JOB", "/job"))
     plan = json.loads((job / "plan.json").read_text(encoding="utf-8"))
     session = Session()
@@ -35,14 +35,14 @@ def _follow(words: Words) -> None:
         _with_lines()
     session.load({"path": "candidate.py", "name": "candidate", "needs": ["ModelNew"]}, [])
     for number, one in enumerate(plan["sets"], start=1):
-        words.say(at=one["label"])
+        progress.report(at=one["label"])
         session.construct({**one["construct"], "class": "ModelNew"}, [])
         session.state(one["state"], [])
         for _ in range(plan["warm_up"]):
             _call(session, one)
         with _watched(plan["range"]):
             _call(session, one)
-        words.say(did=number)
+        progress.report(did=number)
 
 
 def _call(session: Session, one: Mapping[str, Any]) -> None:
@@ -103,10 +103,10 @@ class _OwnMemory:
         """Memory is left as it is."""
         return nullcontext()
 
-    def settled(self, tensors: Sequence[torch.Tensor]) -> dict[int, dict[str, Any]]:
+    def lasting_copies(self, tensors: Sequence[torch.Tensor]) -> dict[int, dict[str, Any]]:
         return {}
 
-    def spare(self, share: float) -> None:
+    def trim_cache(self, share: float) -> None:
         """Nothing is kept."""
 
     def finish(self) -> None:
