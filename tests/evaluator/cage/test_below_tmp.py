@@ -15,7 +15,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from evaluator.pool import ChildPool
+from evaluator.sandbox.pool import ChildPool
 
 from evaluator.cage import bwrap
 from evaluator.cage.policy import StartMode
@@ -31,7 +31,7 @@ JUDGE = """
 import json, sys
 from evaluator.cage import bwrap
 from evaluator.cage.policy import CagePolicy, StartMode
-from evaluator.pool import ChildPool
+from evaluator.sandbox.pool import ChildPool
 from evaluator.types import DeviceKind
 asked = json.loads(sys.argv[1])
 bwrap.find_bwrap = lambda: asked["bwrap"]
