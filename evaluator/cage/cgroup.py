@@ -1,7 +1,7 @@
-"""Limits that the kernel keeps for all processes of a child together: control groups, where this user may make them.
+"""Limit all processes of a child together with control groups, where this user may make them.
 
-Version 2 where the memory and pids controllers are delegated, version 1 where their folders can be written to. Without
-either the watchdog and each process's own limits remain. A group is made per child and removed with it.
+Version 2 is used if the memory and pids controllers are delegated, version 1 if their folders are writable. Otherwise
+the watchdog and each process's own limits remain. Each child gets a group, which is removed with the child.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 _ROOT = Path("/sys/fs/cgroup")
-_FILES = {  # what is written: memory limit, process limit
+_FILES = {  # by version: the files of the memory limit and of the process limit
     2: {"memory": "memory.max", "pids": "pids.max"},
     1: {"memory": "memory.limit_in_bytes", "pids": "pids.max"},
 }
@@ -27,14 +27,14 @@ _REMOVAL_S = 0.5
 
 @dataclass(frozen=True, slots=True)
 class Hierarchy:
-    """Where groups can be made: `folders` by controller (one folder for both in version 2)."""
+    """A place to make groups: `folders` by controller (one folder for both in version 2)."""
 
     version: int
     folders: Mapping[str, Path]
 
 
 class Group:
-    """One child's group."""
+    """The group of one child."""
 
     def __init__(self, hierarchy: Hierarchy, memory_bytes: int, processes: int) -> None:
         name = f"warpwright-{os.getpid()}-{next(_numbers)}"
@@ -50,13 +50,13 @@ class Group:
             raise
 
     def add(self, *pids: int) -> None:
-        """Put processes in; what they start is in it, too. Raises OSError."""
+        """Move processes into the group, and with them all that they start later. Raise OSError."""
         for folder in set(self._folders.values()):
             for pid in pids:
                 (folder / "cgroup.procs").write_text(str(pid))
 
     def killed_for_memory(self) -> bool:
-        """Whether the kernel ended a process of it for want of memory."""
+        """Return true if the kernel killed a process of the group because memory ran out."""
         try:
             text = (self._folders["memory"] / _OOM[self._hierarchy.version]).read_text()
         except OSError:
@@ -65,7 +65,7 @@ class Group:
         return int(counts.get("oom_kill", "0")) > 0
 
     def remove(self) -> None:
-        """Once its processes are gone; the kernel may need a moment to see that."""
+        """Remove the group after its processes ended. The kernel may need a moment to notice their end."""
         end = time.monotonic() + _REMOVAL_S
         for folder in set(self._folders.values()):
             while folder.exists():
@@ -78,7 +78,7 @@ class Group:
 
 
 def make_group(memory_bytes: int | None, processes: int) -> Group | None:
-    """A new group with these limits, or None where none can be made."""
+    """Return a new group with these limits, or None where none can be made."""
     found = find_hierarchy()
     if found is None or memory_bytes is None:
         return None
@@ -90,7 +90,7 @@ def make_group(memory_bytes: int | None, processes: int) -> Group | None:
 
 @cache
 def find_hierarchy() -> Hierarchy | None:
-    """Where this process can make groups with limits; tried for real, once."""
+    """Return where this process can make groups with limits. The answer is found by trying, once."""
     for candidate in _candidates():
         _sweep(candidate)
         try:
@@ -102,7 +102,7 @@ def find_hierarchy() -> Hierarchy | None:
 
 
 def _sweep(found: Hierarchy) -> None:
-    """Remove what judges left that were killed."""
+    """Remove the groups of judges that were killed."""
     for folder in set(found.folders.values()):
         for group in folder.glob("warpwright-*-*"):
             pid = group.name.split("-")[1]

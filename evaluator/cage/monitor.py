@@ -1,4 +1,4 @@
-"""One thread beside the judge that drains what children print and watches how much memory they hold.
+"""Drain the output of children and watch their memory in one thread of the judge.
 
 A child never blocks on its output and never fills a disk: everything is read, and only a head and a tail are kept.
 """
@@ -37,7 +37,7 @@ class Capture:
             del self._tail[: -self._half]
 
     def text(self) -> str:
-        """What was kept, undecodable bytes escaped, with a note where something is left out."""
+        """Return the kept text, undecodable bytes escaped, with a note where something is left out."""
         tail = self._tail[-self._half :]
         left_out = self.total_bytes - len(self._head) - len(tail)
         middle = f"\n... {left_out} bytes left out ...\n".encode() if left_out else b""
@@ -46,7 +46,7 @@ class Capture:
 
 @dataclass(slots=True)
 class Monitored:
-    """What the warden knows of one child. `root` is the first process of its namespace."""
+    """One monitored child. `root` is the first process of its namespace."""
 
     output_fd: int
     capture: Capture
@@ -55,12 +55,12 @@ class Monitored:
     resident_limit: int | None = None
     thread_limit: int = 0
     over: str = ""
-    killed_for_memory: Callable[[], bool] | None = None  # whether the kernel ended it for that
+    killed_for_memory: Callable[[], bool] | None = None  # asks whether the kernel killed it for its memory
     kill_signal: signal.Signals = signal.SIGKILL
     gone: threading.Event = field(default_factory=threading.Event)
 
     def watch(self, root: int, pidfd: int, resident_limit: int | None, thread_limit: int) -> None:
-        """Kill `pidfd`, the process `root`, once what is below it is too much; `over` then says of what."""
+        """Watch process `root`; kill it by `pidfd` when its descendants exceed a limit. `over` then names the limit."""
         self.root = root
         self.pidfd = pidfd
         self.resident_limit = resident_limit
@@ -68,7 +68,7 @@ class Monitored:
 
 
 class Monitor:
-    """The thread. It sleeps in the kernel while no child prints; it polls memory only while children live."""
+    """The thread. It sleeps in the kernel while no child prints, and polls memory only while children live."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
@@ -84,18 +84,18 @@ class Monitor:
         self._thread.start()
 
     def add(self, monitored: Monitored) -> None:
-        """Start to drain and to watch."""
+        """Start to drain and watch a child."""
         os.set_blocking(monitored.output_fd, False)
         self._tell(True, monitored)
 
     def remove(self, monitored: Monitored) -> None:
-        """Stop; what is already in the pipe is read, without waiting for its end. The descriptor is closed."""
+        """Stop watching. Read the rest of the pipe without waiting for its end, and close the descriptor."""
         self._tell(False, monitored)
         monitored.gone.wait(5.0)
 
     @contextlib.contextmanager
     def paused(self) -> Iterator[None]:
-        """Do not watch memory meanwhile. Output is still drained."""
+        """Do not watch memory while entered. Output is still drained."""
         with self._lock:
             self._pauses += 1
         try:
@@ -192,6 +192,6 @@ def _watch_use(monitored: Monitored) -> None:
 
 
 def kill(pidfd: int, number: signal.Signals = signal.SIGKILL) -> None:
-    """A signal to a process by descriptor; gone already is fine."""
+    """Send a signal to a process by descriptor; ignore a process that has ended."""
     with contextlib.suppress(ProcessLookupError):
         signal.pidfd_send_signal(pidfd, number)

@@ -1,4 +1,4 @@
-"""Starts caged children: from a preloaded fork server, or one cage each with a spare kept ready.
+"""Start caged children: from a preloaded fork server, or one cage each with a standby cage ready.
 
 with ChildPool(DeviceKind.CPU, cpus=frozenset({1})) as pool, pool.start(name="candidate") as child:
     child.request("ping", timeout_s=1.0)
@@ -31,7 +31,7 @@ from evaluator.schema import to_json
 from evaluator.types import DeviceKind
 
 _MAX_FILES_BYTES = 128 << 20
-_OUR_PROCESSES = 8  # of a child's: its supervisor, and what that starts
+_OUR_PROCESSES = 8  # of each child: its supervisor and that one's helpers
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,14 @@ class _Job:
     files: Mapping[str, bytes]
     limits: Limits
     operations: str
-    late: bool = False  # its files are handed over later
+    late: bool = False  # files are sent after the start
 
 
 class ChildPool:
-    """Starts children for one device kind; the strongest isolation that works on this machine is found at construction.
+    """Start children for one device kind, with the strongest isolation that works on this machine.
 
-    `cpus` pins the children (they cannot widen it). `isolation` says in words what is not enforced; () when whole.
-    May be used from several threads. Close it, or use it as a context manager: every child ends with it.
+    `cpus` pins the children, and they cannot widen it. `isolation` lists the protections that are missing; () if none
+    is. The pool may be used from several threads. Close it, or use it as a context manager: every child ends with it.
     """
 
     def __init__(
@@ -79,16 +79,16 @@ class ChildPool:
 
     @property
     def level(self) -> str:
-        """The name of the isolation level in use: nested, nested-user, single, single-user."""
+        """Return the name of the isolation level in use: nested, nested-user, single, single-user or bare."""
         return self._level.name
 
     @property
     def minimum(self) -> Minimum:
-        """The least level that was asked for."""
+        """Return the requested minimum isolation."""
         return self._policy.minimum
 
     def monitor_paused(self) -> AbstractContextManager[None]:
-        """While entered, children's memory is not watched, so that nothing of ours runs beside a timed round."""
+        """Do not watch children's memory while entered, so that our own threads do not disturb a timed round."""
         return self._monitor.paused()
 
     def start(
@@ -99,19 +99,21 @@ class ChildPool:
         limits: Limits | None = None,
         operations: str = "evaluator.child.ops",
     ) -> ChildProcess:
-        """A fresh child that has run nothing yet. `files` (relative path to content) appear read-only in /job.
+        """Start a child that has run nothing yet. `files` (relative path to content) appear read-only in /job.
 
-        `operations` is the module whose OPS the child serves; one that is not preloaded is looked for in /job, too.
-        Raises CageError when this machine fails us; never because of what the files hold.
+        `operations` names the module with the OPS that the child serves; if it is not preloaded, it is also looked for
+        in /job. Raise CageError when this machine fails, never because of the content of the files.
         """
         checked = check_files(files or {})
         return self._start(_Job(name, checked, limits or Limits.for_device(self._kind), operations))
 
     def start_without_files(self, *, name: str) -> ChildProcess:
-        """A child whose files are handed over by operation "files", into a folder that stays writable for it. Raises
-        CageError, also where children are not forked into namespaces of their own."""
+        """Start a child that gets its files later, by operation "files", in a folder that stays writable for it.
+
+        Raise CageError, also if children are not forked into namespaces of their own.
+        """
         if not self._level.nested:
-            raise CageError("children cannot be started ahead here")
+            raise CageError("this machine cannot start children before their files are known")
         return self._start(_Job(name, {}, Limits.for_device(self._kind), "evaluator.child.ops", late=True))
 
     def _start(self, job: _Job) -> ChildProcess:
@@ -123,7 +125,7 @@ class ChildPool:
         return child
 
     def close(self) -> None:
-        """End every child and every cage. May be called twice."""
+        """End every child and every cage. It may be called twice."""
         with self._lock:
             if self._closed:
                 return
@@ -152,13 +154,13 @@ class ChildPool:
             except CageError as error:
                 failures.append(f"{level.name}: {error}")
             else:
-                # Whoever reads that namespaces are missing wants to know why.
+                # The reason helps a reader of "namespaces are missing".
                 why = () if level.caged else tuple(failures)
                 self.isolation = level.isolation + why + _unfiltered()
                 return level
         asked = self._policy.minimum
-        words = "on this machine" if asked is Minimum.ANY else f"with the isolation that is asked for ({asked})"
-        raise CageError(f"no cage can be built {words}: " + "; ".join(failures))
+        scope = "on this machine" if asked is Minimum.ANY else f"with the requested isolation ({asked})"
+        raise CageError(f"no cage can be built {scope}: " + "; ".join(failures))
 
     def _new_host(self, level: Level) -> CageHost:
         host = CageHost(self._kind, level, self._policy, cpus=self._cpus, watch=self._monitor)
@@ -260,7 +262,7 @@ class ChildPool:
             self._monitor.remove(monitored)
             raise
         if bare:
-            monitored.kill_signal = signal.SIGTERM  # its supervisor ends what it started; no namespace does
+            monitored.kill_signal = signal.SIGTERM  # without a namespace its supervisor has to end its processes
         monitored.watch(root, root_pidfd, job.limits.resident_bytes, job.limits.processes)
         group = _grouped(job.limits, root, pid)
         if group is not None:
@@ -286,7 +288,7 @@ class ChildPool:
 
 
 def _grouped(limits: Limits, root: int, pid: int) -> cgroup.Group | None:
-    """A control group for a child that has run nothing yet, with room for its temporary folders besides its memory."""
+    """Return a control group for a child that has run nothing yet, with room for its temporary folders as well."""
     memory = None if limits.resident_bytes is None else limits.resident_bytes + 2 * limits.tmp_bytes
     group = cgroup.make_group(memory, limits.processes + _OUR_PROCESSES)
     if group is None:
@@ -300,10 +302,10 @@ def _grouped(limits: Limits, root: int, pid: int) -> cgroup.Group | None:
 
 
 def _below(minimum: Minimum, level: Level) -> str:
-    """What a level lacks of what is asked for at least; "" where it is enough."""
+    """Return what a level lacks of the requested minimum, "" if nothing."""
     if minimum is not Minimum.ANY and not level.caged:
         return (
-            f"there are no namespaces, and {MINIMUM_VARIABLE}={minimum} asks for them: install bubblewrap (see doctor)"
+            f"there are no namespaces, but {MINIMUM_VARIABLE}={minimum} requires them: install bubblewrap (see doctor)"
         )
     lacking = (*level.isolation, *_unfiltered()) if minimum is Minimum.WHOLE else ()
     return f"{MINIMUM_VARIABLE}=whole, but {lacking[0]}" if lacking else ""
@@ -312,21 +314,23 @@ def _below(minimum: Minimum, level: Level) -> str:
 def _unfiltered() -> tuple[str, ...]:
     if seccomp.program() is not None:
         return ()
-    return (f"system calls: no filter is written for {platform.machine()}; sockets and kernel facilities are open",)
+    return (f"system calls: there is no filter for {platform.machine()}; sockets and kernel facilities are open",)
 
 
 def pack_files(files: Mapping[str, bytes]) -> tuple[list[tuple[str, int]], int]:
-    """Files as `child.job_files` unpacks them: paths and sizes, and a descriptor of all contents, which the caller
-    closes."""
+    """Pack files as `protocol.job_files` unpacks them.
+
+    Return paths with sizes, and a descriptor of all contents. The caller closes the descriptor.
+    """
     return [(path, len(data)) for path, data in files.items()], memory_file(b"".join(files.values()))
 
 
 def check_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The same files. Raises ValueError where a name is no relative path, or there are too many bytes."""
+    """Return the same files. Raise ValueError for a name that is no relative path, or for too many bytes."""
     for name in files:
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name:
-            raise ValueError(f"{name!r} is no relative path")
+            raise ValueError(f"{name!r} is not a relative path")
     if sum(map(len, files.values())) > _MAX_FILES_BYTES:
-        raise ValueError(f"a job's files may hold {_MAX_FILES_BYTES} bytes in all")
+        raise ValueError(f"a job's files may have at most {_MAX_FILES_BYTES} bytes in total")
     return dict(files)

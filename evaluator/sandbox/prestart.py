@@ -1,8 +1,8 @@
-"""Children that are started before anybody needs them, since a GPU's driver takes a quarter of a second for one.
+"""Start children before they are needed, since a GPU's driver takes a quarter of a second for each.
 
-They are made beside builds and checks. While anything is timed, by this judge or by another one on the device, whoever
-is not ready is stopped, and goes on afterwards.
-They know nothing yet: source and built files come when one is taken.
+They start in parallel with builds and checks. While this judge or another one times on the device, children that are
+not ready are stopped; they continue afterwards. They know nothing yet: a child gets source and built files when it is
+taken.
 """
 
 from __future__ import annotations
@@ -21,15 +21,15 @@ from evaluator.sandbox.process import ChildProcess, PendingRequest, milliseconds
 
 MAX_STARTING = 2
 _FILES_S = 20.0
-_BEGIN_S, _READY_S = 0.05, 30.0  # how long somebody who takes one waits for the thread, and for a child
-_LOOK_MS = 4  # how often the thread looks whether somebody else waits for the device
+_BEGIN_S, _READY_S = 0.05, 30.0  # `take` waits this long for the thread to start, and for a child
+_LOOK_MS = 4  # the thread checks this often whether another process waits for the device
 
 
 class DeviceHold(Protocol):
-    """A device that is held, shared (`lock.Hold`)."""
+    """A shared hold of a device (`lock.Hold`)."""
 
     def is_awaited(self) -> bool:
-        """Whether somebody waits to have it alone."""
+        """Return true if another process waits for exclusive access."""
 
 
 class _UncontestedHold:
@@ -46,9 +46,11 @@ def _already_held() -> AbstractContextManager[DeviceHold]:
 
 
 class PrestartPool:
-    """Up to `wanted` children of a pool, `max_starting` of them being started; `set_up` asks a fresh one to make itself
-    ready (it may raise ChildFault). May be used from several threads. A machine on which children cannot be started
-    ahead has none."""
+    """Keep up to `wanted` ready children of a pool, and start `max_starting` of them at a time.
+
+    `set_up` asks a new child to make itself ready, and may raise ChildFault. The pool may be used from several threads.
+    It stays empty on a machine that cannot start children early.
+    """
 
     def __init__(
         self,
@@ -62,20 +64,20 @@ class PrestartPool:
         self._wanted, self._max_starting = wanted, max_starting
         self._changed = threading.Condition()
         self._children: list[ChildProcess] = []
-        self._starting: list[tuple[ChildProcess, PendingRequest]] = []  # the thread's own while there is work
+        self._starting: list[tuple[ChildProcess, PendingRequest]] = []  # only the thread's while it works
         self._running = self._closed = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="starts-children")
         self._work: Future[None] | None = None
         self._halt = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
     def take(self, name: str, files: Mapping[str, bytes]) -> ChildProcess | None:
-        """A child with these files in its job folder, or None where none is ready or soon will be."""
+        """Return a child with these files in its job folder, or None if none is ready or soon will be."""
         checked = check_files(files)
         while True:
             with self._changed:
                 if self._at_work:
                     self._changed.wait_for(lambda: self._children or self._running or not self._at_work, _BEGIN_S)
-                    # Whoever waits for the device's lock is not waited for: who takes a child may hold it.
+                    # Do not wait for a thread that waits for the device's lock: this caller may hold it.
                     self._changed.wait_for(lambda: self._children or not self._running, _READY_S)
                 child = self._children.pop() if self._children else None
             if child is None:
@@ -84,13 +86,15 @@ class PrestartPool:
             try:
                 _provide(child, checked)
             except (CageError, ChildFault):
-                child.close()  # it died while it waited: somebody else's doing, so the next one is tried
+                child.close()  # it died while waiting, through no fault of this job: try the next one
             else:
                 return child
 
     def begin(self) -> None:
-        """Have what is missing started beside whatever is done next, with the device held, until `halt`. Whatever fails
-        there fails again where it is told."""
+        """Start missing children in the background, while holding the device, until `halt`.
+
+        A failure there is ignored: it occurs again where it is reported.
+        """
         self._begin(self._held)
 
     def _begin(self, held: HoldDevice) -> None:
@@ -101,19 +105,19 @@ class PrestartPool:
         self._work = self._thread.submit(self._fill, held)
 
     def halt(self) -> None:
-        """Return when nothing of a child that is not ready runs any more: it goes on at the next `begin`."""
+        """Return once no unready child runs any more. They continue at the next `begin`."""
         if self._work is not None:
             os.eventfd_write(self._halt, 1)
             self._work.result()
 
     def fill(self) -> None:
-        """Start what is missing; return when it is ready. Who calls this holds the device."""
+        """Start missing children and return when they are ready. The caller holds the device."""
         self._begin(_already_held)
         if self._work is not None:
             self._work.result()
 
     def empty(self) -> None:
-        """End those that wait."""
+        """End the waiting children."""
         self.halt()
         with self._changed:
             children, self._children = [*self._children, *(child for child, _ in self._starting)], []
@@ -122,7 +126,7 @@ class PrestartPool:
             child.close()
 
     def close(self) -> None:
-        """End them, and start no more."""
+        """End the waiting children, and start no more."""
         if self._closed:
             return
         self._closed = True
@@ -139,10 +143,10 @@ class PrestartPool:
     def _fill(self, held: HoldDevice) -> None:
         with suppress(LockTimeout):
             while not self._fill_while_held(held):
-                pass  # whoever waited has it now, and is waited for
+                pass  # another process waited for the device: wait until it is done
 
     def _fill_while_held(self, held: HoldDevice) -> bool:
-        """Whether nothing is left to do; else somebody waited for the device."""
+        """Return true if nothing is left to do, false if another process waited for the device."""
         with held() as hold:
             self._run(running=True)
             try:
@@ -158,7 +162,7 @@ class PrestartPool:
             self._changed.notify_all()
 
     def _fill_until_halt(self, hold: DeviceHold) -> bool:
-        """Whether nothing is left to do, or `halt` was called; else somebody waits for the device."""
+        """Return true if nothing is left to do or `halt` was called, false if another process waits for the device."""
         more = True
         while True:
             while more and len(self._starting) < min(self._max_starting, self._wanted - len(self._children)):
@@ -183,14 +187,14 @@ class PrestartPool:
                 child.close()
 
     def _halted(self, most_ms: int) -> bool:
-        """Whether to stop. Waits until that or something else has happened, or a child's time is up."""
+        """Wait until `halt`, another event or a child's deadline; return true for `halt`."""
         poll = select.poll()
         for fd in [self._halt, *(fd for child, _ in self._starting for fd in child.reply_fds)]:
             poll.register(fd, select.POLLIN)
         return any(fd == self._halt for fd, _ in poll.poll(most_ms))
 
     def _start(self) -> bool:
-        """Whether a child is being started now."""
+        """Start one child; return true if it is on its way."""
         try:
             child = self._pool().start_without_files(name="spare")
         except CageError:
@@ -203,7 +207,7 @@ class PrestartPool:
         return True
 
     def _collect(self) -> bool:
-        """Take over who is ready; whether nobody failed."""
+        """Take over the ready children; return true if none failed."""
         well = True
         for child, asked in list(self._starting):
             if not child.has_reply(asked):
@@ -222,7 +226,7 @@ class PrestartPool:
 
 
 def _provide(child: ChildProcess, files: Mapping[str, bytes]) -> None:
-    """Hand the files of a job to a child that was started without. Raises ChildFault."""
+    """Send the files of a job to a child that was started without. Raise ChildFault."""
     sizes, payload = pack_files(files)
     try:
         child.request("files", timeout_s=_FILES_S, fds=[payload], files=sizes)
