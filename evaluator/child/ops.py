@@ -1,4 +1,4 @@
-"""What a caged child can be asked to do: `OPS` maps an operation's name to its function (contract: `wire`)."""
+"""List the operations of a caged child: `OPS` maps each name to its function (contract: `protocol.framing`)."""
 
 from __future__ import annotations
 
@@ -16,11 +16,11 @@ from evaluator.child.reference.ties import Picker
 from evaluator.child.session import Session
 from evaluator.child.triton_build import offline
 
-_session = Session()  # of this child: it is forked or spawned with nothing in it, and serves one module
+_session = Session()  # a child is forked or spawned with an empty one, and serves one module
 
 
 def ping(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-    """Answers with the child's own view of itself."""
+    """Return the child's own pid and the number of received descriptors."""
     return {"pid": os.getpid(), "fds": len(fds)}
 
 

@@ -1,4 +1,4 @@
-"""The least program that a GPU tool can look at: some device memory and one launch, through the driver alone."""
+"""Give a GPU tool the smallest program to observe: some device memory and one launch, through the driver alone."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from collections.abc import Callable
 from evaluator.child.protocol.cuda_driver import Driver
 from evaluator.child.protocol.progress import Progress, run_reporting
 
-# Does nothing, on any device that has a driver.
+# A kernel that does nothing, for any device.
 _KERNEL = b""".version 6.0
 .target sm_50
 .address_size 64
@@ -17,7 +17,7 @@ _KERNEL = b""".version 6.0
 
 
 def main() -> None:
-    """Launch one kernel, or say what the driver has against it."""
+    """Launch one kernel, or report the driver's error."""
     run_reporting(_launch)
 
 

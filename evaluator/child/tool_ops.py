@@ -1,7 +1,7 @@
-"""What a caged child can be asked to do with one of NVIDIA's tools: run `tool_target` or `probe` beneath it.
+"""Run one of NVIDIA's tools in a caged child, around `tool_target` or `probe`.
 
-The child that is asked runs nothing of a Candidate's; tool and target are processes below it and end with it. What they
-leave behind was in a Candidate's reach: claims, of limited size.
+This child itself runs none of a Candidate's code. Tool and target are processes below it and end with it. A Candidate
+could reach the files that they leave behind, so these are claims, of limited size.
 """
 
 from __future__ import annotations
@@ -23,10 +23,10 @@ _TARGET = "import sys; sys.path[:] = {path!r}; from evaluator.child.{target} imp
 
 
 def run(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-    """Run "tool" (program and options; its log goes where we say) around "target", for "limit_s" seconds at most.
+    """Run "tool" (program and options; we choose its log file) around "target", for at most "limit_s" seconds.
 
-    "environment" is added to the guest's. Gives {"exit": status, negative for a signal, None when it ran out of time;
-    "log": the tool's; "words": what the target wrote down; "output": what both printed}.
+    "environment" is added to the target's. Return {"exit": status, negative for a signal, None when it ran out of time;
+    "log": the tool's; "words": the target's progress; "output": what both printed}.
     """
     del fds
     folder = Path(os.environ.get("TMPDIR", "/tmp"), "tool")
@@ -45,14 +45,14 @@ def run(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         except subprocess.TimeoutExpired:
             code = None
         finally:
-            with contextlib.suppress(ProcessLookupError):  # whoever left the group ends with the cage
+            with contextlib.suppress(ProcessLookupError):  # a process that left the group ends with the cage
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     return {"exit": code, "log": _text(log), "words": _text(words), "output": _text(output)}
 
 
 def _text(path: Path) -> str:
-    """Head and tail of a file that a hostile process may have put there: no link, no pipe, nothing endless."""
+    """Return head and tail of a file that a hostile process may have made: follow no link, wait for no pipe."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

@@ -1,7 +1,7 @@
-"""The chain's step and its turn on a GPU: one small kernel each, so that a captured graph holds one node more per call.
+"""Run the chain's step and replay step on a GPU as one small kernel each: one more node per call in a captured graph.
 
-The judge compiles it once and gives it to its children, each of which would need a tenth of a second. Where NVRTC is
-missing, torch's operations do the same in a dozen launches.
+The judge compiles it once for its children; each of them would need a tenth of a second. Without NVRTC, torch's
+operations do the same in a dozen launches.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from evaluator.child.warpwright_native import CompileError, CompilerMissing, Cud
 
 _THREADS = 128
 _WORD = 8  # bytes of the largest
-_given: list[CudaModule] = []  # of this child: what the judge compiled
+_given: list[CudaModule] = []  # this child's copy of the kernel that the judge compiled
 _SOURCE = r"""
 struct Targets {
   void* base[INPUTS];
-  int end[INPUTS];  // of each one's columns; of none that is not there
+  int end[INPUTS];  // of each one's columns; unused entries have none
   int bytes[INPUTS];
 };
 struct Column {
-  // Values are loaded before it is known which one is wanted: a load less to wait for.
+  // Values are loaded before the choice is known: that saves waiting for one load.
   long long where, read, addend, values[VALUES];
 };
 __device__ __forceinline__ Column column(const long long* rows, int count, int j)
@@ -84,7 +84,7 @@ STEP(step_8, long long)
 
 
 class Targets(ctypes.Structure):
-    """The inputs that a step changes, each dense, as its kernel takes them."""
+    """The inputs that a step changes, each dense, in the form that its kernel takes."""
 
     _fields_ = (
         ("base", ctypes.c_void_p * chain.MOST_INPUTS),
@@ -122,13 +122,13 @@ def _compiled() -> CudaModule | None:
 
 
 def image() -> bytes | None:
-    """The step compiled for the current device; None where there is no compiler."""
+    """Return the step compiled for the current device, or None without a compiler."""
     module = _compiled()
     return None if module is None else module.image
 
 
 def use_image(compiled: bytes) -> None:
-    """Launch this, an `image`, from now on."""
+    """Launch this compiled `image` from now on."""
     if not _given:
         _given.append(CudaModule(compiled, "given"))
 
@@ -138,18 +138,18 @@ def _module() -> CudaModule | None:
 
 
 class Steps:
-    """What stands before the calls of a round: a turn before the first, a step before every other."""
+    """The steps of a round: a replay step before the first call, a step before every other."""
 
     def __init__(self, link: chain.Link, calls: Sequence[Sequence[torch.Tensor]]) -> None:
         self._link, self._calls = link, calls
         self._counts = torch.zeros_like(link.coefficients[0])
 
     def begin(self) -> None:
-        """A round begins, whose first replay has the inputs that were granted."""
+        """Begin a round. Its first replay has the granted inputs."""
         self._counts.zero_()
 
     def before(self, index: int, last: Sequence[torch.Tensor]) -> None:
-        """Change the inputs of call `index` by the tensors that the call before returned."""
+        """Change the inputs of call `index` by the tensors that the previous call returned."""
         inputs, link = self._calls[index], self._link
         source = self._counts if index == 0 else chain.element_bits(last[link.output])
         kernel = _kernel("replay_step" if index == 0 else f"step_{source.element_size()}")

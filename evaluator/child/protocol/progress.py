@@ -1,4 +1,4 @@
-"""What a program beneath a tool writes down while it runs, for whoever started the tool."""
+"""Report a program's progress below a tool, to the process that started the tool."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ PROGRESS_VARIABLE = "WARP_WORDS"
 
 
 class Progress:
-    """A file that always holds the last thing said: whoever reads it may come after a crash."""
+    """A file that always holds the latest report, so it can be read after a crash."""
 
     def __init__(self, path: Path) -> None:
         self._path = path
@@ -26,7 +26,7 @@ class Progress:
 
 
 def run_reporting(do: Callable[[Progress], None]) -> None:
-    """Run `do`; at its end "done" is said, or the "error" that it raised."""
+    """Run `do`. Report "done" at its end, or the "error" that it raised."""
     progress = Progress(Path(os.environ[PROGRESS_VARIABLE]))
     try:
         do(progress)

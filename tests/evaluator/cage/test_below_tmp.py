@@ -36,7 +36,7 @@ from evaluator.types import DeviceKind
 asked = json.loads(sys.argv[1])
 bwrap.find_bwrap = lambda: asked["bwrap"]
 policy = CagePolicy(
-    preload=("evaluator.child.wire",), environment=asked["environment"], start=StartMode(asked["start"])
+    preload=("evaluator.child.protocol.framing",), environment=asked["environment"], start=StartMode(asked["start"])
 )
 with ChildPool(DeviceKind.CPU, policy=policy) as pool, pool.start(
     name="probe", files={"probe.py": asked["probe"].encode()}, operations="probe"
