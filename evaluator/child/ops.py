@@ -11,6 +11,7 @@ from evaluator.child.gpu.ops import CudaRounds
 from evaluator.child.profile_ops import Profiler
 from evaluator.child.protocol import job_files
 from evaluator.child.protocol.framing import Operation
+from evaluator.child.recipes import Recipes
 from evaluator.child.reference.observe import Observer
 from evaluator.child.reference.ties import Picker
 from evaluator.child.session import Session
@@ -30,9 +31,6 @@ OPS: dict[str, Operation] = {
     "setup": _session.setup,
     "load": _session.load,
     "built_files": _session.built_files,
-    "recipe": _session.recipe,
-    "draws": _session.draws,
-    "shapes": _session.shapes,
     "construct": _session.construct,
     "swap": _session.swap,
     "compile": _session.compile,
@@ -44,6 +42,7 @@ OPS: dict[str, Operation] = {
     "forget": _session.forget,
     **build_ops.OPS,
     **offline.OPS,
+    **Recipes(_session).operations(),
     **Observer(_session).operations(),
     **Picker(_session).operations(),
     **Profiler(_session).operations(),

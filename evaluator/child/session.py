@@ -11,7 +11,6 @@ import base64
 import contextlib
 import functools
 import importlib
-import inspect
 import math
 import os
 import random
@@ -24,7 +23,7 @@ import torch
 
 from evaluator.child.device import ChildDevice, Mapped
 from evaluator.child.loading import execute
-from evaluator.child.protocol.layout import LayoutError, TensorSpec, read_tree, write_tree
+from evaluator.child.protocol.layout import LayoutError, read_tree
 from evaluator.child.reference.dtypes import Dtypes
 from evaluator.child.reference.float64 import Lift, LiftMode, Twins, lifting, widened
 from evaluator.child.reference.rounding import Shaken
@@ -112,62 +111,6 @@ class Session:
                 found |= {f"{place}/{path.name}": base64.b64encode(path.read_bytes()).decode() for path in files}
         return {"files": found}
 
-    # ------------------------------------------------------------ recipes of the reference
-
-    def recipe(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Call get_inputs or get_init_inputs with the sizes that its signature names, under a seed."""
-        function = getattr(self.module, request["function"], None)
-        if function is None:
-            return {"tree": {"list": []}, "tensors": []}
-        value = self._recipe_value(function, _accepted(function, request["sizes"]), request["seed"])
-        if not isinstance(value, list | tuple):
-            raise InvalidModule(f"{request['function']}() returns a {type(value).__name__}, not a list")
-        tensors: list[torch.Tensor] = []
-        tree = write_tree(list(value), tensors)
-        self.kept["recipe"] = [tensor.detach().to(self._device().torch_device) for tensor in tensors]
-        self._device().finish()
-        return {"tree": tree, "tensors": [self._tensor(t) for t in self.kept["recipe"]]}
-
-    def draws(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Return the tensors at "positions" that get_inputs returns under each of several "seeds"."""
-        function, kept = self.module.get_inputs, []
-        for seed in request["seeds"]:
-            tensors: list[torch.Tensor] = []
-            write_tree(list(self._recipe_value(function, _accepted(function, request["sizes"]), seed)), tensors)
-            kept.append(
-                [tensors[position].detach().to(self._device().torch_device) for position in request["positions"]]
-            )
-        self.kept["recipe"] = [tensor for some in kept for tensor in some]
-        self._device().finish()
-        return {"draws": [[self._tensor(tensor) for tensor in some] for some in kept]}
-
-    def shapes(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Return the results of both recipes for "sizes", computed without values: {"init", "inputs"}, each {"tree",
-        "layouts"}.
-
-        Raise what a recipe raises that needs values.
-        """
-        found = {}
-        for key, name in (("init", "get_init_inputs"), ("inputs", "get_inputs")):
-            function = getattr(self.module, name, None)
-            with torch.device("meta"):
-                value = function(**_accepted(function, request["sizes"])) if function is not None else []
-            tensors: list[torch.Tensor] = []
-            tree = write_tree(list(value), tensors)
-            found[key] = {"tree": tree, "layouts": [TensorSpec.of(tensor).to_json() for tensor in tensors]}
-        return found
-
-    def _recipe_value(self, function: Any, sizes: dict[str, Any], seed: int) -> Any:
-        """Call a recipe. On a GPU it makes its tensors there, a hundred times faster for large ones."""
-        device = self._device().torch_device
-        if device.type != "cpu":
-            _seed(seed)
-            # A recipe that needs the CPU (a generator, NumPy) runs there, and its tensors are moved.
-            with contextlib.suppress(RuntimeError, TypeError), device:
-                return function(**sizes)
-        _seed(seed)
-        return function(**sizes)
-
     # ------------------------------------------------------------ the model
 
     def construct(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -177,7 +120,7 @@ class Session:
         """
         tensors = [t.clone() for t in self._open(request, fds).calls[0]]
         arguments = read_tree(request["tree"], tensors.__getitem__)
-        _seed(request["seed"])
+        seed_generators(request["seed"])
         made = getattr(self.module, request["class"])(*arguments)
         if not isinstance(made, torch.nn.Module):
             raise InvalidModule(f"{request['class']} is not a torch.nn.Module")
@@ -388,14 +331,6 @@ class Session:
         return {"other": type(value).__name__[:80]}
 
 
-def _accepted(function: Any, sizes: dict[str, Any]) -> dict[str, Any]:
-    """Return the sizes that a function's signature names; all of them if it takes **kwargs."""
-    parameters = inspect.signature(function).parameters.values()
-    if any(p.kind is inspect.Parameter.VAR_KEYWORD for p in parameters):
-        return sizes
-    return {p.name: sizes[p.name] for p in parameters if p.name in sizes}
-
-
 def _moved_to(
     place: list[torch.Tensor], tensors: list[torch.Tensor], before: Sequence[torch.Tensor]
 ) -> list[torch.Tensor]:
@@ -422,6 +357,6 @@ def _overwrite(output: Any) -> None:
             torch.Tensor.fill_(tensor, math.nan if tensor.is_floating_point() or tensor.is_complex() else 1)
 
 
-def _seed(seed: int) -> None:
+def seed_generators(seed: int) -> None:
     random.seed(seed)
     torch.manual_seed(seed)

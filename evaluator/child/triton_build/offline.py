@@ -145,7 +145,7 @@ def triton_runtime(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
 
 
 def compile_ahead(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-    """Compile the kernels that the imported Candidate launches for each of "shapes" (see `Session.shapes`).
+    """Compile the kernels that the imported Candidate launches for each of "shapes" (see `Recipes.shapes`).
 
     They are compiled for compute capability "capability", into Triton's cache. Return {"compiled": kernels, "failed":
     why it stopped for some shapes}.

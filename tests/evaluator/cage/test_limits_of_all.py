@@ -1,4 +1,4 @@
-"""Control groups, where this machine lets us make them; the least isolation that is asked for."""
+"""Control groups, where this machine lets us make them; the least requested isolation."""
 
 from __future__ import annotations
 
@@ -75,7 +75,7 @@ def test_the_least_isolation_rules_levels_out(kind: DeviceKind) -> None:
 def test_a_pool_below_what_is_asked_for_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MINIMUM_VARIABLE, "caged")
     monkeypatch.setattr("evaluator.cage.host._bubblewrap", _missing)
-    with pytest.raises(CageError, match="isolation that is asked for") as found:
+    with pytest.raises(CageError, match="requested isolation") as found:
         ChildPool(DeviceKind.CPU, policy=replace(LIGHT, minimum=minimum_asked_for()))
     assert "install bubblewrap" in str(found.value)
 
