@@ -14,12 +14,10 @@ from evaluator.cage.policy import Limits
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.comparison.claims import check_tensor, lazy, replies_of, tensor_claims
 from evaluator.devices.base import DeviceBackend, Grant
-from evaluator.errors import CageError, ChildCrashed, ChildError, ChildFault, ChildResumed, ChildTimeout, Rejection
-from evaluator.languages.base import line_at_end, line_in_candidate
+from evaluator.errors import CageError, ChildError, ChildFault
 from evaluator.sandbox.pool import ChildPool
 from evaluator.sandbox.prestart import PrestartPool
 from evaluator.sandbox.process import ChildProcess, PendingRequest
-from evaluator.types import Stage, Verdict
 
 _CANDIDATE_FILE = "candidate.py"
 _SET_UP_S, _LOAD_S, _CONSTRUCT_S, _STATE_S = 30.0, 60.0, 20.0, 20.0
@@ -375,7 +373,7 @@ def _mutated(value: Any, calls: int, inputs: int) -> list[list[Mapping[str, Any]
         raise LayoutError("the child does not say what became of its inputs")
     for claim in (claim for claims in found for claim in claims):
         if not isinstance(claim, dict):
-            raise LayoutError("a tensor that nobody wrote")
+            raise LayoutError("a malformed tensor")
         check_tensor(claim)
     return found
 
@@ -383,50 +381,7 @@ def _mutated(value: Any, calls: int, inputs: int) -> list[list[Mapping[str, Any]
 def _named(value: Any) -> tuple[NamedTensor, ...]:
     entries = _list(value)
     if any(not isinstance(e, list) or len(e) != 2 or not isinstance(e[1], dict) for e in entries):
-        raise LayoutError("state that nobody wrote")
+        raise LayoutError("malformed state")
     for _, claim in entries:
         check_tensor(claim)
     return tuple(NamedTensor(str(name), claim) for name, claim in entries)
-
-
-def rejection(fault: ChildFault | LayoutError, stage: Stage, doing: str) -> Rejection:
-    """The Verdict on a Candidate whose child failed while `doing`."""
-    if isinstance(fault, LayoutError):
-        return Rejection(Verdict.RUNTIME_ERROR, stage, f"{doing}: what it returned cannot be read: {fault}")
-    evidence: dict[str, Any] = {"check": "runs", "doing": doing, "output": fault.output[-2000:]}
-    if isinstance(fault, ChildTimeout):
-        line = line_at_end(fault.output)
-        evidence |= {"limit_s": fault.timeout_s, "operation": fault.op, "line": line}
-        where = f", when it was in line {line}" if line else ""
-        return Rejection(Verdict.TIMEOUT, stage, f"{doing}: not done within {fault.timeout_s:g} s{where}", **evidence)
-    if isinstance(fault, ChildResumed):
-        evidence["check"] = "stopped"
-        reason = f"{doing}: it ran on after it was stopped, when its outputs are read"
-        return Rejection(Verdict.REWARD_HACK, stage, reason, **evidence)
-    if isinstance(fault, ChildError):
-        evidence |= {"error": fault.kind, "message": fault.message, "trace": fault.trace}
-        line = _first_line(fault.message) if fault.kind == "CompileError" else None
-        evidence["line"] = line or line_in_candidate(fault.trace)
-        first = (fault.message.splitlines() or [""])[0][:300]
-        return Rejection(_verdict_of_error(fault), stage, f"{doing}: {fault.kind}: {first}", **evidence)
-    if isinstance(fault, ChildCrashed):
-        evidence |= {"signal": fault.signal, "exit_code": fault.exit_code, "line": line_at_end(fault.output)}
-        verdict = Verdict.OUT_OF_MEMORY if fault.oom else Verdict.RUNTIME_ERROR
-        return Rejection(verdict, stage, f"{doing}: its process {fault}", **evidence)
-    return Rejection(Verdict.RUNTIME_ERROR, stage, f"{doing}: {fault}", **evidence)
-
-
-def _first_line(log: str) -> int | None:
-    """The line of the first error in a compiler's log."""
-    head = log.splitlines()[0] if log else ""
-    return line_in_candidate(head)
-
-
-def _verdict_of_error(fault: ChildError) -> Verdict:
-    if fault.oom:
-        return Verdict.OUT_OF_MEMORY
-    if fault.kind in ("CompileError", "CompilationError"):
-        return Verdict.BUILD_ERROR
-    if fault.kind in ("InvalidModule", "SyntaxError", "IndentationError"):
-        return Verdict.INVALID_SUBMISSION
-    return Verdict.RUNTIME_ERROR

@@ -23,7 +23,8 @@ from evaluator.inputs import values
 from evaluator.inputs.sizes import Sizes, in_turn
 from evaluator.oracle.oracle import Oracle
 from evaluator.oracle.state import match_names
-from evaluator.subject import RunReply, Subject, rejection
+from evaluator.rejections import rejection
+from evaluator.subject import RunReply, Subject
 from evaluator.types import Problem, Verdict
 
 # Calls whose outputs are all kept, for so much memory and time at most; how many of them are compared where they are

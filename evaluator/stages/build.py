@@ -11,11 +11,11 @@ from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.inputs.sizes import sizes_to_check
 from evaluator.languages import adapter
 from evaluator.languages.base import Ahead, BuildFacts
+from evaluator.rejections import rejection
 from evaluator.sandbox.build_cache import collect_built_files
 from evaluator.screening.screen import screen
 from evaluator.stages.judge import Judge
 from evaluator.stages.stage_clock import Clockwork
-from evaluator.subject import rejection
 from evaluator.types import BuildReport, Candidate, Evaluation, Language, Problem, Stage, Verdict, content_hash
 
 

@@ -26,6 +26,7 @@ from evaluator.inputs.sizes import Sizes, sizes_to_check
 from evaluator.languages import adapter
 from evaluator.oracle.oracle import Oracle
 from evaluator.oracle.state import match_names
+from evaluator.rejections import rejection
 from evaluator.sandbox import symbols
 from evaluator.sandbox.build_cache import BuildCache, collect_built_files
 from evaluator.screening import launched_kernels, libraries
@@ -33,7 +34,7 @@ from evaluator.screening.plain import is_plain
 from evaluator.screening.screen import Screened, screen
 from evaluator.stages import memory_shortage
 from evaluator.stages.stage_clock import Clockwork, first_call_limit_s, load_limit_s
-from evaluator.subject import Subject, rejection
+from evaluator.subject import Subject
 from evaluator.timing.bench import BRIEFLY, FOR_LIBRARIES, Bench, Rules, Watched
 from evaluator.timing.contender import ComparatorFailed, Contender
 from evaluator.timing.speedups import speedups

@@ -184,7 +184,7 @@ def read_tree(data: Any, tensor: Callable[[int], torch.Tensor]) -> Any:
     if data is None or isinstance(data, bool | int | str):
         return data
     if not isinstance(data, dict) or len(data) != 1:
-        raise LayoutError("a tree that nobody wrote")
+        raise LayoutError("a malformed tree")
     ((kind, body),) = data.items()
     if kind == "tensor" and type(body) is int:
         return tensor(body)
@@ -197,4 +197,4 @@ def read_tree(data: Any, tensor: Callable[[int], torch.Tensor]) -> Any:
         return items if kind == "list" else tuple(items)
     if kind == "dict" and isinstance(body, dict):
         return {key: read_tree(item, tensor) for key, item in body.items()}
-    raise LayoutError("a tree that nobody wrote")
+    raise LayoutError("a malformed tree")

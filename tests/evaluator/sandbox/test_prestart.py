@@ -35,7 +35,7 @@ while not os.path.exists("/job/go"):
 def pool(judge: Judge) -> ChildPool:
     one = judge.room.pool()
     if not one._level.nested:
-        pytest.skip("children cannot be started ahead on this machine")
+        pytest.skip("this machine cannot start children before their files are known")
     return one
 
 
@@ -70,7 +70,7 @@ def test_a_spare_serves_as_a_fresh_child_does(pool: ChildPool, spares: PrestartP
         assert list(other.iterdir()) == []  # nobody else sees them
     spares.fill()
     assert len(pids(spares)) == 2
-    with pytest.raises(ValueError, match="no relative path"):
+    with pytest.raises(ValueError, match="not a relative path"):
         spares.take("candidate", {"../x": b""})
 
 
