@@ -11,9 +11,9 @@ from evaluator.types import Stage, Verdict
 
 
 def rejection(fault: ChildFault | LayoutError, stage: Stage, doing: str) -> Rejection:
-    """The Verdict on a Candidate whose child failed while `doing`."""
+    """Return the Verdict on a Candidate after its child failed while `doing`."""
     if isinstance(fault, LayoutError):
-        return Rejection(Verdict.RUNTIME_ERROR, stage, f"{doing}: what it returned cannot be read: {fault}")
+        return Rejection(Verdict.RUNTIME_ERROR, stage, f"{doing}: its result cannot be read: {fault}")
     evidence: dict[str, Any] = {"check": "runs", "doing": doing, "output": fault.output[-2000:]}
     if isinstance(fault, ChildTimeout):
         line = line_at_end(fault.output)
@@ -22,7 +22,7 @@ def rejection(fault: ChildFault | LayoutError, stage: Stage, doing: str) -> Reje
         return Rejection(Verdict.TIMEOUT, stage, f"{doing}: not done within {fault.timeout_s:g} s{where}", **evidence)
     if isinstance(fault, ChildResumed):
         evidence["check"] = "stopped"
-        reason = f"{doing}: it ran on after it was stopped, when its outputs are read"
+        reason = f"{doing}: it ran after it was stopped so that its outputs could be read"
         return Rejection(Verdict.REWARD_HACK, stage, reason, **evidence)
     if isinstance(fault, ChildError):
         evidence |= {"error": fault.kind, "message": fault.message, "trace": fault.trace}
@@ -38,7 +38,7 @@ def rejection(fault: ChildFault | LayoutError, stage: Stage, doing: str) -> Reje
 
 
 def _first_line(log: str) -> int | None:
-    """The line of the first error in a compiler's log."""
+    """Return the line of the first error in a compiler's log."""
     head = log.splitlines()[0] if log else ""
     return line_in_candidate(head)
 
