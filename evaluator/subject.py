@@ -12,7 +12,7 @@ import torch
 
 from evaluator.cage.policy import Limits
 from evaluator.child.protocol.layout import LayoutError
-from evaluator.comparison.claims import check_tensor, lazy, replies_of, tensor_claims
+from evaluator.comparison.claims import check_tensor, lazy_reason, replies_of, tensor_claims
 from evaluator.devices.base import DeviceBackend, Grant
 from evaluator.errors import CageError, ChildError, ChildFault
 from evaluator.sandbox.pool import ChildPool
@@ -83,7 +83,7 @@ class Subject:
     def __init__(self, child: ChildProcess, backend: DeviceBackend, kind: str) -> None:
         self.child, self.backend, self.kind = child, backend, kind
         self.yield_device: Callable[[], None] = lambda: None  # called before long work (`Turns.give_way`)
-        self.selects: bool | None = None  # whether a reference uses any of `float64.PICKING`; None: not known yet
+        self.selects: bool | None = None  # whether a reference uses any of SELECTION_OPERATIONS; None: not known yet
         self.left_out: Collection[str] = ()  # cases that a reference does not survive (`sizes.LeftOut`)
         self.nontrivial_buffers: set[str] = set()  # of a reference: not all zeros or ones when they were made
 
@@ -270,7 +270,7 @@ class Subject:
         )  # fmt: skip
         try:
             claims = [[*tensor_claims(i), *changed] for i, changed in zip(reply.replies, reply.mutated, strict=True)]
-            why = next(filter(None, (lazy(claim) for call in claims for claim in call)), "")
+            why = next(filter(None, (lazy_reason(claim) for call in claims for claim in call)), "")
             if why:
                 raise LayoutError(why)
             tensors = self.fetch_calls(claims)

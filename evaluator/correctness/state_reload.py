@@ -20,7 +20,7 @@ from evaluator.inputs import values
 from evaluator.inputs.sizes import Sizes
 from evaluator.oracle import constants
 from evaluator.oracle.oracle import Oracle
-from evaluator.oracle.state import STRETCHES, Stretch, match_names
+from evaluator.oracle.state import PARAMETER_SCALINGS, ParameterScaling, match_names
 from evaluator.subject import RunReply, Subject
 from evaluator.timing.contender import ComparatorFailed
 
@@ -62,13 +62,13 @@ class Loads:
         calls have left. Then other numbers in the call."""
         oracle = self.oracle
         with reference_at_work(self.sizes):
-            oracle.reload()
+            oracle.randomise_state()
             (like,) = oracle.expect(tree, [tensors])
         self._renewed("new parameters", tree, tensors, like)
         if self.sizes.adversarial and not self.sizes.hidden:
             self._touched(tree, tensors, like)
             if not oracle.stateful(tree, tensors):
-                for how in STRETCHES:
+                for how in PARAMETER_SCALINGS:
                     self._stretched(how, tree, tensors)
                 if first:
                     self._side_by_side(tree, tensors)
@@ -81,11 +81,11 @@ class Loads:
         """Loads that change one element each, or exchange two."""
         for name, larger, where in self._touches():
             with reference_at_work(self.sizes):
-                self.oracle.touch(name, larger=larger, where=where)
+                self.oracle.perturb_element(name, larger=larger, where=where)
             self._loaded_alone(f"one element of {name} changed", name, tree, tensors, like)
-        for name in values.shuffled(self.oracle.touchable, self.oracle.generator)[:_EXCHANGES]:
+        for name in values.shuffled(self.oracle.perturbable_names, self.oracle.generator)[:_EXCHANGES]:
             with reference_at_work(self.sizes):
-                self.oracle.exchange(name)
+                self.oracle.swap_elements(name)
             self._loaded_alone(f"two elements of {name} exchanged", name, tree, tensors, like)
 
     def _loaded_alone(self, what: str, name: str, tree: Any, tensors: values.Tensors, like: Expected) -> None:
@@ -100,13 +100,13 @@ class Loads:
     def _touches(self) -> list[tuple[str, bool, int | None]]:
         """Of which tensors an element is to change, in secret order, whether slightly, and which element: of every
         tensor any one where there are not too many, and of a few several, among them the last and the first."""
-        names = values.shuffled(self.oracle.touchable, self.oracle.generator)
+        names = values.shuffled(self.oracle.perturbable_names, self.oracle.generator)
         turns = max(_TOUCHES, min(2 * len(names), _MOST_TOUCHES)) if names else 0
         places = (divmod(turn, len(names)) for turn in range(turns))
         made = [(names[place], (lap + place) % 2 == 1, _PLACES[lap % len(_PLACES)]) for lap, place in places]
         return values.shuffled(made, self.oracle.generator)
 
-    def _stretched(self, how: Stretch, tree: Any, tensors: values.Tensors) -> None:
+    def _stretched(self, how: ParameterScaling, tree: Any, tensors: values.Tensors) -> None:
         """Parameters far from where they began: a gain may be negative, a slope above one, a variance tiny. Where signs
         change, large inputs, too: a maximum that was taken before a gain is none behind it."""
         calls = [tensors]
@@ -114,13 +114,13 @@ class Loads:
             calls.append(values.apply(values.LARGE, tensors, self.oracle.generator))
         with ExitStack() as inside:
             with reference_at_work(self.sizes):
-                found = inside.enter_context(self.oracle.stretched(how, tree, calls))
+                found = inside.enter_context(self.oracle.with_scaled_state(how, tree, calls))
             for given, expected in found:
                 self._renewed(how.name, tree, given, expected)
 
     def _other_numbers(self, tree: Any, tensors: values.Tensors) -> None:
         with reference_at_work(self.sizes):
-            other = constants.with_other_numbers(self.oracle, tree, tensors)
+            other = constants.with_smaller_floats(self.oracle, tree, tensors)
             found = self.oracle.expect(other, [tensors]) if other is not None else []
         for expected in found:
             self._renewed("a number changed", other, tensors, expected)
@@ -130,13 +130,13 @@ class Loads:
         has prepared in a place that both look at is wrong for the other."""
         spare = self.oracle.subject.backend.spare_bytes()
         held = sum(value.numel() * value.element_size() for value in self.oracle.parameters.values())
-        if not self.oracle.touchable or (spare is not None and spare < _SPARE * held):
+        if not self.oracle.perturbable_names or (spare is not None and spare < _SPARE * held):
             return
         oracle, candidate = self.oracle, self.candidate
         known = []
         for other in (False, True):
             with reference_at_work(self.sizes):
-                oracle.reload()
+                oracle.randomise_state()
                 (expected,) = oracle.expect(tree, [tensors])
             known.append((oracle.parameters, oracle.buffers, expected))
             names = candidate.construct("ModelNew", oracle.init, train=self.train, seed=7, keep_previous=other)

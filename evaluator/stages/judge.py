@@ -44,7 +44,6 @@ from evaluator.types import (
     Candidate,
     DeviceKind,
     Evaluation,
-    Language,
     LibraryPolicy,
     Measurement,
     Problem,
@@ -133,7 +132,7 @@ class Judge:
     def enduring(self, problem: Problem, work: Callable[[], Done]) -> Done:
         """Do it; again without what the reference does not survive, and again where memory ran out. Raises what `work`
         raises."""
-        return memory_shortage.enough(self, lambda: self.left_out.surviving(problem, work))
+        return memory_shortage.enough(self, lambda: self.left_out.retry_without(problem, work))
 
     def release(self) -> None:
         """End every child that is kept, and give back all memory that is kept for later."""
@@ -296,7 +295,7 @@ class Judge:
                 with self.shared():
                     checker.check(sizes)
         hidden = [sizes for sizes in every if sizes.hidden]
-        if candidate.language is Language.TRITON:  # compiled by its first calls
+        if adapter(candidate.language).keeps_first_calls:
             self._keep_built(candidate, subject, stage)
         if hidden:
             checker.candidate = other = self.start_candidate(candidate, stage)
