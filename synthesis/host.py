@@ -12,7 +12,7 @@ from synthesis.graph.nodes import HEADS, VARYING, Formula, Node, Program
 from synthesis.graph.sizes import Size
 from synthesis.plan import Planner
 
-NICE = {
+READABLE_NAMES = {
     "aten.linear.default": "F.linear",
     "aten.mm.default": "torch.mm",
     "aten.bmm.default": "torch.bmm",
@@ -68,7 +68,7 @@ class Host:
         if id(node) in self.names:
             return self.names[id(node)]
         if node.kind == "constant":
-            return self.plain(node.data)
+            return self.argument(node.data)
         if node.kind != "view":
             raise Unsupported(f"{node.name} is not in memory")
         source = self.tensor(node.inputs[0])
@@ -93,7 +93,7 @@ class Host:
             return f"{source}.narrow({dimension}, {self.size(start)}, {self.size(length)})"
         return f"{source}[{':, ' * dimension}{self.size(start)}::{step}]"
 
-    def plain(self, value: Any) -> str:
+    def argument(self, value: Any) -> str:
         """An argument of a library call."""
         if isinstance(value, Node):
             return self.tensor(value)
@@ -115,7 +115,7 @@ class Host:
                 else self.device()
             )
         if isinstance(value, list | tuple):
-            return f"[{', '.join(self.plain(v) for v in value)}]"
+            return f"[{', '.join(self.argument(v) for v in value)}]"
         if isinstance(value, float) and not math.isfinite(value):
             return f'float("{value}")'
         return repr(value)
@@ -128,10 +128,12 @@ class Host:
             self.lines.append(f"{node.name} = {self.tensor(node.inputs[0])}[{node.data}]")
         else:
             args, kwargs = node.data
-            texts = [self.plain(a) for a in args]
+            texts = [self.argument(a) for a in args]
             kept = {k: v for k, v in kwargs.items() if k not in ("layout", "pin_memory", "memory_format")}
-            texts += [f"{k}={self.plain(v)}" for k, v in kept.items()]
-            self.lines.append(f"{node.name} = {NICE.get(node.fn, f'torch.ops.{node.fn}')}({', '.join(texts)})")
+            texts += [f"{k}={self.argument(v)}" for k, v in kept.items()]
+            self.lines.append(
+                f"{node.name} = {READABLE_NAMES.get(node.fn, f'torch.ops.{node.fn}')}({', '.join(texts)})"
+            )
         self.names[id(node)] = node.name
 
     def contiguous(self, node: Node) -> str:

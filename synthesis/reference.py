@@ -20,7 +20,7 @@ def model_parts(source: str) -> tuple[str, list[str]]:
         if any(isinstance(n, ast.FunctionDef) and n.name == "reference" for n in tree.body):
             return "", []
         raise Unsupported("the reference has neither a class Model nor a function reference")
-    _forget_names(model)
+    _drop_super_arguments(model)
     bases = [ast.unparse(b) for b in model.bases]
     if len(bases) != 1 or bases[0].split(".")[-1] != "Module":
         raise Unsupported(f"class Model derives from {', '.join(bases) or 'object'}")
@@ -30,12 +30,12 @@ def model_parts(source: str) -> tuple[str, list[str]]:
     return body.replace("super(Model, self)", "super()"), [_text(source, n) for n in needed]
 
 
-def meaning(source: str, model: str, member: str) -> tuple[str, list[str], list[str]]:
+def normal_form(source: str, model: str, member: str) -> tuple[str, list[str], list[str]]:
     """What a method of a class does: its arguments, its statements, and the definitions that it needs, as texts that
     are equal for methods that differ in layout, comments and annotations alone."""
     tree = ast.parse(source)
     owner = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == model)
-    _forget_names(owner)
+    _drop_super_arguments(owner)
     found = [node for node in owner.body if member in _defined(node)][-1]
     for part in ast.walk(found):
         if isinstance(part, ast.arg):
@@ -54,12 +54,12 @@ def closure(source: str, model: str, without: Collection[str] = ()) -> set[str]:
     tree = ast.parse(source)
     owners = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == model]
     for owner in owners:
-        _forget_names(owner)
+        _drop_super_arguments(owner)
     kept = [part for owner in owners for part in owner.body if not _defined(part) & set(without)]
     return set[str]().union(*(_defined(node) for node in _closure(tree, kept)))
 
 
-def _forget_names(owner: ast.ClassDef) -> None:
+def _drop_super_arguments(owner: ast.ClassDef) -> None:
     """Every `super(Model, self)` in a class becomes `super()`: it must not need itself by name."""
     for part in ast.walk(owner):
         if isinstance(part, ast.Call) and ast.unparse(part) == f"super({owner.name}, self)":
@@ -105,10 +105,10 @@ def _closure(tree: ast.Module, kept: list[ast.stmt]) -> list[ast.stmt]:
             chosen.add(position)
             wanted |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
             grew = True
-    return [n for n in (tree.body[p] for p in sorted(chosen)) if ast.unparse(n) not in _OURS]
+    return [n for n in (tree.body[p] for p in sorted(chosen)) if ast.unparse(n) not in _GENERATED_IMPORTS]
 
 
-_OURS = (
+_GENERATED_IMPORTS = (
     "import torch",
     "import torch.nn as nn",
     "from torch import nn",

@@ -10,12 +10,12 @@ from synthesis.cpp.module import write_module as write_cpp
 from synthesis.draft import Draft
 from synthesis.errors import Unsupported
 from synthesis.graph.aten import Graph
-from synthesis.graph.program import GIVEN_UP, read_program
+from synthesis.graph.program import EXCLUDED_RULES, read_program
 from synthesis.kernel import Kernel
 from synthesis.plan import make_plan
 from synthesis.triton.module import LONGEST_HELD
 from synthesis.triton.module import write_module as write_triton
-from synthesis.tuning import Configuration, configure, neighbours, read_tunables, scattered
+from synthesis.tuning import Configuration, configure, neighbours, read_tunables, shuffled_configurations
 
 Write = Callable[[Mapping[str, Graph], frozenset[str]], str]
 
@@ -41,12 +41,12 @@ def _cpp(keep: bool, title: str) -> Write:
 
 def _write(strategy: Strategy, graphs: Mapping[str, Graph]) -> str:
     """The strategy's source, with as many operations fused as it can. Raises Unsupported."""
-    for without in GIVEN_UP[:-1]:
+    for without in EXCLUDED_RULES[:-1]:
         try:
             return strategy.write(graphs, without)
         except Unsupported:
             continue
-    return strategy.write(graphs, GIVEN_UP[-1])
+    return strategy.write(graphs, EXCLUDED_RULES[-1])
 
 
 CPU = (
@@ -132,7 +132,7 @@ def _ordered(written: list[tuple[Strategy, str]], seed: int) -> Iterator[Draft]:
         for configuration in neighbours(*read_tunables(source)):
             yield from _configured(strategy, source, configuration)
     for strategy, source in written:
-        for configuration in scattered(read_tunables(source)[0], seed):
+        for configuration in shuffled_configurations(read_tunables(source)[0], seed):
             yield from _configured(strategy, source, configuration)
 
 

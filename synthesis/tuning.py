@@ -56,7 +56,7 @@ def neighbours(tunables: Mapping[str, Sequence[Value]], configuration: Configura
                     yield {**configuration, name: ordered[place]}
 
 
-def scattered(tunables: Mapping[str, Sequence[Value]], seed: int) -> Iterator[dict[str, Value]]:
+def shuffled_configurations(tunables: Mapping[str, Sequence[Value]], seed: int) -> Iterator[dict[str, Value]]:
     """Every Configuration once, in an order drawn from `seed` (of a large space, a sample)."""
     names = list(tunables)
     total = 1
@@ -87,7 +87,7 @@ def vary(source: str, results: Mapping[str, float], rng: random.Random) -> str |
         text = configure(best, candidate)
         if text not in results and text != source:
             return text
-    for candidate in scattered(tunables, rng.randrange(1 << 30)):
+    for candidate in shuffled_configurations(tunables, rng.randrange(1 << 30)):
         text = configure(best, candidate)
         if text not in results and text != source:
             return text

@@ -82,10 +82,10 @@ class Writer:
 
     # ---- names and text
 
-    def put(self, text: str) -> None:
+    def emit(self, text: str) -> None:
         self.lines.append(self.indent + text)
 
-    def fresh(self, hint: str) -> str:
+    def unique_name(self, hint: str) -> str:
         name, count = hint, 1
         while name in self.used:
             count += 1
@@ -100,9 +100,9 @@ class Writer:
             if expr.op == "const":
                 return self.row_constant(expr)
             text = self.row_text(expr)
-            name = self.fresh(expr.hint)
+            name = self.unique_name(expr.hint)
             kind = {"f": "double", "i": "int64_t", "b": "bool"}[expr.type]
-            self.put(f"const {kind} {name} = {text};")
+            self.emit(f"const {kind} {name} = {text};")
             self.names[expr.number] = name
         return self.names[expr.number]
 
@@ -157,7 +157,7 @@ class Writer:
                 self.used.add(variable)
                 self.pieces.add("algorithm")
                 place = f"std::min<int64_t>(std::max<int64_t>({self.row(index)}, 0), {extent.text('/')} - 1)"
-                self.put(f"const int64_t {variable} = {place};")
+                self.emit(f"const int64_t {variable} = {place};")
         return f"{node.name}[{offset.text('/')}]"
 
     # ---- vectors
@@ -166,13 +166,13 @@ class Writer:
         """A row value in every lane, made once before the pass."""
         if expr.number not in self.vectors:
             value = self.row(expr)
-            name = self.fresh(f"{value if value.isidentifier() else 'c'}_v")
+            name = self.unique_name(f"{value if value.isidentifier() else 'c'}_v")
             if expr.type == "f":
-                self.put(f"const V {name} = splat(float({value}));")
+                self.emit(f"const V {name} = splat(float({value}));")
             elif expr.type == "i":
-                self.put(f"const M {name} = M{{}} + int32_t({value});")
+                self.emit(f"const M {name} = M{{}} + int32_t({value});")
             else:
-                self.put(f"const M {name} = splat_mask({value});")
+                self.emit(f"const M {name} = splat_mask({value});")
             self.vectors[expr.number] = name
         return self.vectors[expr.number]
 
@@ -182,8 +182,8 @@ class Writer:
             node, offset, chosen = expr.data
             if chosen:
                 raise Unsupported("a gather along the row in C++")
-            name = self.fresh(f"{node.name}_row")
-            self.put(f"const {TYPES[node.dtype]}* const {name} = {node.name} + {offset.without(INNER).text('/')};")
+            name = self.unique_name(f"{node.name}_row")
+            self.emit(f"const {TYPES[node.dtype]}* const {name} = {node.name} + {offset.without(INNER).text('/')};")
             self.pointers[expr.number] = name
         return self.pointers[expr.number]
 

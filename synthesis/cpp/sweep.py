@@ -61,13 +61,13 @@ class Sweep:
             return w.vectors[expr.number]
         if expr.number not in self.memo:
             text = self.text(expr)
-            name = self.fresh(expr.hint)
+            name = self.unique_name(expr.hint)
             self.used.add(name)
             self.lines.append(f"const {'V' if expr.type == 'f' else 'M'} {name} = {text};")
             self.memo[expr.number] = name
         return self.memo[expr.number]
 
-    def fresh(self, hint: str) -> str:
+    def unique_name(self, hint: str) -> str:
         name, count = hint, 1
         while name in self.used or name in self.writer.used:
             count += 1
@@ -149,7 +149,7 @@ class Sweep:
         return f"{piece}(m, {pointer} + j)"
 
 
-def plain(store: Store) -> bool:
+def is_dense_float(store: Store) -> bool:
     """Whether a store writes a run of floats, one beside the other."""
     step = store.offset.coefficient(INNER)
     return (
@@ -198,20 +198,20 @@ def write_sweep(w: Writer, over: Pass, segment: int | None) -> None:
     w.used = before
     last = (begin, end)
     if summed:
-        w.put(f"for (int64_t begin = {begin}; begin < {end}; begin += {CHUNK}) {{")
-        w.put(f"  const int64_t end = std::min<int64_t>({end}, begin + {CHUNK});")
+        w.emit(f"for (int64_t begin = {begin}; begin < {end}; begin += {CHUNK}) {{")
+        w.emit(f"  const int64_t end = std::min<int64_t>({end}, begin + {CHUNK});")
         w.pieces.add("algorithm")
         last = ("begin", "end")
         w.indent += "  "
-    w.put(f"sweep({last[0]}, {last[1]}, [&](int64_t j, auto m, auto u) LAMBDA {{")
+    w.emit(f"sweep({last[0]}, {last[1]}, [&](int64_t j, auto m, auto u) LAMBDA {{")
     for line in sweep.lines:
-        w.put("  " + line)
-    w.put("});")
+        w.emit("  " + line)
+    w.emit("});")
     if summed:
         for name in summed:
-            w.put(f"{name} += {name}_part.fold();")
+            w.emit(f"{name} += {name}_part.fold();")
         w.indent = w.indent[:-2]
-        w.put("}")
+        w.emit("}")
 
 
 def _store_text(w: Writer, store: Store, value: str) -> str:

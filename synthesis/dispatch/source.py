@@ -16,7 +16,7 @@ from evaluator.types import LibraryPolicy, Problem, WorkloadFacts
 from synthesis.dispatch.renaming import Prefixed, Statement, code, is_text, names_used, prefixed
 from synthesis.dispatch.table import choice, input_count, table
 from synthesis.errors import Unsupported
-from synthesis.reference import closure, meaning
+from synthesis.reference import closure, normal_form
 
 REFERENCE = -1
 """The number of the reference, where Workloads are given the numbers of kernels."""
@@ -82,7 +82,7 @@ def _part(source: str, model: str, prefix: str, title: str, *, whole: bool = Tru
         raise Unsupported(f"{title.lower()} has no plain class {model}(nn.Module)")
     owner = found[0]
     if model != "ModelNew":  # it becomes a part of that class
-        owner = owner.with_changes(body=owner.body.visit(_Named(model)))
+        owner = owner.with_changes(body=owner.body.visit(_ClassRenamer(model)))
     if owner.decorators or not isinstance(owner.body, cst.IndentedBlock):
         raise Unsupported(f"{title.lower()}'s class {model} is of another form")
     members: dict[str, Statement] = {}
@@ -150,7 +150,7 @@ def _join(part: _Part, source: str, reference_source: str, members: dict[str, St
     for name, member in part.members.items():
         if name in own or _is_bare(name, member):
             continue
-        ours, theirs = meaning(source, "ModelNew", name), meaning(reference_source, "Model", name)
+        ours, theirs = normal_form(source, "ModelNew", name), normal_form(reference_source, "Model", name)
         if ours == theirs:
             continue
         start = len(theirs[1])
@@ -159,7 +159,7 @@ def _join(part: _Part, source: str, reference_source: str, members: dict[str, St
         end = _statements(member)[start:]
     if any(name.startswith("__") for name in own):
         raise Unsupported(f"{part.title.lower()} has {', '.join(sorted(own))} of its own")
-    renamer = _Attributes(own | {name for statement in end for name in _attributes_set(statement)}, part.prefix)
+    renamer = _AttributeRenamer(own | {name for statement in end for name in _attributes_set(statement)}, part.prefix)
     for name in part.members:
         if name in own:
             members[part.prefix + name] = _visited(part.members[name], renamer)
@@ -201,7 +201,7 @@ def _attributes_set(statement: Statement) -> set[str]:
     return found
 
 
-class _Named(cst.CSTTransformer):
+class _ClassRenamer(cst.CSTTransformer):
     """Calls a class ModelNew inside of itself."""
 
     def __init__(self, name: str) -> None:
@@ -216,7 +216,7 @@ class _Named(cst.CSTTransformer):
         return updated_node.with_changes(args=()) if plain else updated_node
 
 
-class _Attributes(cst.CSTTransformer):
+class _AttributeRenamer(cst.CSTTransformer):
     """Gives some of the attributes of `self` a prefix."""
 
     def __init__(self, names: set[str], prefix: str) -> None:

@@ -10,7 +10,7 @@ from synthesis.graph.nodes import Program
 from synthesis.rules import RULES
 
 # Rules that are given up, step by step, where a kernel cannot be written with them: the operations stay library calls.
-GIVEN_UP: tuple[frozenset[str], ...] = (
+EXCLUDED_RULES: tuple[frozenset[str], ...] = (
     frozenset(),
     frozenset({"cat", "concat", "stack"}),
     frozenset({"cat", "concat", "stack", "gather", "cross_entropy_loss", "arange", "tril", "triu"}),

@@ -73,8 +73,8 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
     if mode == "streamed":
         _streamed(w)
     else:
-        w.put("column_inside = j < n")
-        w.put("inside = row_inside & column_inside")
+        w.emit("column_inside = j < n")
+        w.emit("inside = row_inside & column_inside")
         for store in kernel.stores:
             _store(w, store)
     name = f"{kernel.name}_{mode}"
@@ -88,25 +88,25 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
 def _head(w: Writer) -> None:
     """Which rows and columns this program has."""
     kernel = w.kernel
-    w.put(f"row_count = {_rows(kernel).text()}")
-    w.put(f"n = {kernel.length.text()}")
-    w.put("program = tl.program_id(0).to(INDEX)")
+    w.emit(f"row_count = {_rows(kernel).text()}")
+    w.emit(f"n = {kernel.length.text()}")
+    w.emit("program = tl.program_id(0).to(INDEX)")
     if w.mode == "tiled":
-        w.put("blocks = tl.cdiv(n, BLOCK)")
-        w.put("j = (program % blocks) * BLOCK + tl.arange(0, BLOCK)[None, :]")
-        w.put("program = program // blocks")
-    w.put("row = program * ROWS + tl.arange(0, ROWS)[:, None]")
-    w.put("row_inside = row < row_count")
-    w.put("zero = tl.zeros([1, 1], tl.float32)")
+        w.emit("blocks = tl.cdiv(n, BLOCK)")
+        w.emit("j = (program % blocks) * BLOCK + tl.arange(0, BLOCK)[None, :]")
+        w.emit("program = program // blocks")
+    w.emit("row = program * ROWS + tl.arange(0, ROWS)[:, None]")
+    w.emit("row_inside = row < row_count")
+    w.emit("zero = tl.zeros([1, 1], tl.float32)")
     if w.mode == "held":
-        w.put("j = tl.arange(0, BLOCK)[None, :]")
+        w.emit("j = tl.arange(0, BLOCK)[None, :]")
     loops = list(kernel.outer)
     for number, (variable, extent) in enumerate(loops):
         inner = kernel.one
         for _, other in loops[number + 1 :]:
             inner = inner * other
         text = "row" if inner.equals(1) else f"row // ({inner.text()})"
-        w.put(f"{variable} = {text}" + (f" % ({extent.text()})" if number else ""))
+        w.emit(f"{variable} = {text}" + (f" % ({extent.text()})" if number else ""))
     w.used |= {"program", "blocks"}
 
 
@@ -117,7 +117,7 @@ def _store(w: Writer, store: Store) -> None:
         kind = "tl.float32" if store.value.type == "f" else "tl.int64"
         value = f"{value} + tl.zeros([ROWS, {'BLOCK' if store.full else 1}], {kind})"
     place = place_of(store.offset) if w.kernel.outer else f"row * 0 + {place_of(store.offset)}"
-    w.put(f"tl.store({store.node.name}_ptr + {place}, {value}, mask={mask})")
+    w.emit(f"tl.store({store.node.name}_ptr + {place}, {value}, mask={mask})")
 
 
 def _streamed(w: Writer) -> None:
@@ -163,22 +163,22 @@ def _loop(w: Writer, reductions: list[Expr], stores: list[Store]) -> None:
         if peak.number not in parts:
             parts[peak.number] = w.assign(f"{peak.hint}_now", "tl.full([ROWS, 1], float('-inf'), tl.float32)")
         parts[number] = w.assign("total_part", "tl.zeros([ROWS, BLOCK], tl.float32)")
-    w.put("for start in range(0, n, BLOCK):")
+    w.emit("for start in range(0, n, BLOCK):")
     outside, w.indent, w.columns = w.indent, w.indent + "    ", {}
-    w.put("j = start + tl.arange(0, BLOCK)[None, :]")
-    w.put("column_inside = j < n")
-    w.put("inside = row_inside & column_inside")
+    w.emit("j = start + tl.arange(0, BLOCK)[None, :]")
+    w.emit("column_inside = j < n")
+    w.emit("inside = row_inside & column_inside")
     for s in stores:
         _store(w, s)
     for r in plain:
         block = f"tl.where(inside, {w.value(r.args[0])}, {IDENTITY[r.data]})"
         part = parts[r.number]
         if r.data == "sum":
-            w.put(f"{part} += {block}")
+            w.emit(f"{part} += {block}")
         else:
             name = "_min" if r.data == "min" else "_max"
             w.pieces.add(name)
-            w.put(f"{part} = {name}({part}, {block})")
+            w.emit(f"{part} = {name}({part}, {block})")
     _online_step(w, online, parts)
     w.indent, w.columns = outside, {}
     for r in plain:
@@ -199,5 +199,5 @@ def _online_step(w: Writer, online: dict[int, Expr], parts: dict[int, str]) -> N
         now, total = parts[peak.number], parts[number]
         larger = w.assign("larger", f"_max({now}, {w.across(peak, block)})")
         shift = w.assign("shift", f"tl.where({larger} == float('-inf'), 0.0, {larger})")
-        w.put(f"{total} = {total} * {exp}({now} - {shift}) + {exp}({block} - {shift})")
-        w.put(f"{now} = {larger}")
+        w.emit(f"{total} = {total} * {exp}({now} - {shift}) + {exp}({block} - {shift})")
+        w.emit(f"{now} = {larger}")

@@ -71,10 +71,10 @@ class Writer:
     indent: str = "    "
     online: dict[int, Expr] = field(default_factory=dict)
 
-    def put(self, text: str) -> None:
+    def emit(self, text: str) -> None:
         self.lines.append(self.indent + text)
 
-    def fresh(self, hint: str) -> str:
+    def unique_name(self, hint: str) -> str:
         name, count = hint, 1
         while name in self.used:
             count += 1
@@ -83,8 +83,8 @@ class Writer:
         return name
 
     def assign(self, hint: str, text: str) -> str:
-        name = self.fresh(hint)
-        self.put(f"{name} = {text}")
+        name = self.unique_name(hint)
+        self.emit(f"{name} = {text}")
         return name
 
     # ---- values
@@ -166,7 +166,7 @@ class Writer:
         for (variable, extent), index in zip(chosen, expr.args, strict=True):
             if variable not in self.used:
                 self.used.add(variable)
-                self.put(f"{variable} = tl.minimum(tl.maximum({self.value(index)}, 0), {extent.text()} - 1)")
+                self.emit(f"{variable} = tl.minimum(tl.maximum({self.value(index)}, 0), {extent.text()} - 1)")
         by_row = any(v != INNER for v, _ in offset.terms)
         mask = ("inside" if by_row else "column_inside") if expr.full else "row_inside"
         place = place_of(offset) if by_row or expr.full else f"{place_of(offset)} + row * 0"
