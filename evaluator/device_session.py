@@ -19,7 +19,7 @@ from evaluator.devices.base import DeviceBackend
 from evaluator.devices.device_sharing import Turns
 from evaluator.errors import ChildError, ChildFault
 from evaluator.inputs.sizes import LeftOut
-from evaluator.languages.base import LanguageAdapter
+from evaluator.languages import LanguageAdapter, adapter
 from evaluator.oracle.oracle import Oracle
 from evaluator.sandbox.build_cache import built_by
 from evaluator.sandbox.pool import ChildPool
@@ -60,7 +60,7 @@ class Room:
         self._comparators: OrderedDict[tuple[str, str, str], Subject] = OrderedDict()
         self._references: OrderedDict[str, Subject] = OrderedDict()
         self._nulls: list[Subject] = []
-        self._runtime_files: Mapping[str, bytes] | None = None
+        self._runtime_files: dict[Language, Mapping[str, bytes]] = {}
         wanted = _SPARES if backend.kind is DeviceKind.CUDA else 0  # a CPU forks one in a hundredth of a second
         device = str(backend.torch_device)
         self._spares = Spares(self.pool, lambda child: ask_to_set_up(child, device), wanted, self.turns.in_background)
@@ -72,15 +72,16 @@ class Room:
         return tuple(dict.fromkeys(line for pool in self._pools.values() for line in pool.isolation))
 
     def runtime_files(self, language: Language) -> Mapping[str, bytes]:
-        """What Triton's runtime compiles for itself, the same for every Candidate: made once, in a child of our own."""
-        if language is not Language.TRITON or self.backend.kind is DeviceKind.CPU:
+        """Return what a language's runtime compiles for itself: made once for all Candidates, in a child of ours."""
+        operation = adapter(language).runtime_operation
+        if operation is None or self.backend.kind is DeviceKind.CPU:
             return {}
-        if self._runtime_files is None:
-            self._runtime_files = {}
+        if language not in self._runtime_files:
+            self._runtime_files[language] = {}
             with suppress(ChildFault), self.build_pool(None).start(name="runtime") as child:
-                child.request("triton_runtime", timeout_s=_COMPILE_S)
-                self._runtime_files = built_by(child)
-        return self._runtime_files
+                child.request(operation, timeout_s=_COMPILE_S)
+                self._runtime_files[language] = built_by(child)
+        return self._runtime_files[language]
 
     def modes(self) -> tuple[str, ...]:
         """The Baselines that are timed on this device."""
@@ -96,8 +97,8 @@ class Room:
                 self._pools[key] = self.backend.pool(environment, compiler=compiler)
             return self._pools[key]
 
-    def candidate_pool(self, adapter: LanguageAdapter | None) -> ChildPool:
-        return self.pool(dict(adapter.child_environment(self.backend.kind)) if adapter is not None else {})
+    def candidate_pool(self, language: LanguageAdapter | None) -> ChildPool:
+        return self.pool(dict(language.child_environment(self.backend.kind)) if language is not None else {})
 
     def input_shapes(self, problem: Problem, sizes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """For each set of sizes that the reference's recipes accept without values: {"init", "inputs"}, what
@@ -111,9 +112,9 @@ class Room:
                     found.append(child.request("shapes", timeout_s=_SHAPES_S, sizes=dict(one)))
         return found
 
-    def build_pool(self, adapter: LanguageAdapter | None) -> ChildPool:
+    def build_pool(self, language: LanguageAdapter | None) -> ChildPool:
         """For children that compile. They see no GPU: one is being timed on, perhaps, and compiling needs none."""
-        shown = dict(adapter.child_environment(self.backend.kind)) if adapter is not None else {}
+        shown = dict(language.child_environment(self.backend.kind)) if language is not None else {}
         return self.pool({**shown, **self.backend.building()})
 
     def reference(self, problem: Problem) -> Subject:
@@ -176,7 +177,8 @@ class Room:
     def warm(self) -> None:
         """Make ready what the first Candidate would wait for."""
         self.pool()
-        self.runtime_files(Language.TRITON)
+        for language in Language:
+            self.runtime_files(language)
         self._spares.fill()
 
     def replenish(self) -> None:

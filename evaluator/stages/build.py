@@ -16,7 +16,7 @@ from evaluator.screening.screen import screen
 from evaluator.stages.judge import Judge
 from evaluator.stages.stage_clock import Clockwork
 from evaluator.subject import rejection
-from evaluator.types import BuildReport, Candidate, Evaluation, Language, Problem, Stage, Verdict, content_hash
+from evaluator.types import BuildReport, Candidate, Evaluation, Problem, Stage, Verdict, content_hash
 
 
 def build(judge: Judge, problem: Problem, candidate: Candidate) -> BuildReport:
@@ -62,7 +62,7 @@ def _compile(judge: Judge, problem: Problem, candidate: Candidate) -> BuildFacts
     pool = judge.room.build_pool(one)
     shapes: list[dict[str, Any]] = []
     capability = _capability(judge)
-    if candidate.language is Language.TRITON and capability:
+    if one.builds_for_shapes and capability:
         sizes = [s.sizes for s in sizes_to_check(problem, problem.workloads_for(kind)) if not s.hidden and not s.layout]
         shapes = judge.room.input_shapes(problem, sizes)
     source = {"candidate.py": candidate.source.encode("utf-8", "surrogatepass")}

@@ -43,7 +43,6 @@ from evaluator.types import (
     Candidate,
     DeviceKind,
     Evaluation,
-    Language,
     LibraryPolicy,
     Measurement,
     Problem,
@@ -298,7 +297,7 @@ class Judge:
                 with self.shared():
                     checker.check(sizes)
         hidden = [sizes for sizes in every if sizes.hidden]
-        if candidate.language is Language.TRITON:  # compiled by its first calls
+        if adapter(candidate.language).keeps_first_calls:
             self._keep_built(candidate, subject, stage)
         if hidden:
             checker.candidate = other = self.start_candidate(candidate, stage)

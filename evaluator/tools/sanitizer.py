@@ -14,16 +14,14 @@ from typing import Any
 
 from evaluator.clean import clean_text
 from evaluator.errors import Rejection
-from evaluator.languages.triton import kernel_names
+from evaluator.languages import adapter, gpu_kernels
+from evaluator.languages.cuda import COMMENT
 from evaluator.tools import sanitizer_log, tool
 from evaluator.tools.guest import CANDIDATE_FILE, Guest
 from evaluator.tools.sanitizer_log import Record
-from evaluator.types import Candidate, DeviceKind, Stage, Verdict
+from evaluator.types import Candidate, DeviceKind, Language, Stage, Verdict
 
 DEVICES = (DeviceKind.CUDA,)
-_CUDA_KERNEL = re.compile(r"\b__global__\b[^;{}()]*?\b(\w+)\s*\(")
-_ATTRIBUTE = re.compile(r"\b__(?:launch_bounds|cluster_dims|maxnreg|block_size)__\s*\([^()]*\)")
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 # How threads can agree without a barrier that racecheck follows; a race that it reports there may be none.
 _UNFOLLOWED = re.compile(
     r"\basm\b|\bcuda::|__threadfence|\bvolatile\b|\batomicCAS|\batomicExch|\batomic_ref\b|__pipeline_|memcpy_async"
@@ -166,7 +164,7 @@ def _needless(name: str, candidate: Candidate) -> str:
     """Why a tool has nothing to look at; "" where it has."""
     if not kernels_of_its_own(candidate.source):
         return "it writes no kernels of its own"
-    if name == "racecheck" and not cuda_kernels(candidate.source):
+    if name == "racecheck" and not adapter(Language.CUDA).gpu_kernels(candidate.source):
         return "it writes no CUDA C++ kernels; what a compiler puts into shared memory it guards itself"
     return ""
 
@@ -206,22 +204,18 @@ def _counts(name: str, record: Record, candidate: Candidate) -> bool:
     """Whether a finding is the Candidate's own beyond doubt."""
     if not record.error or not record.places:
         return False
-    written, tritons = cuda_kernels(candidate.source), kernel_names(candidate.source)
+    written = adapter(Language.CUDA).gpu_kernels(candidate.source)
+    generated = gpu_kernels(candidate.source, without=Language.CUDA)
     if name == "racecheck":
-        followed = not _UNFOLLOWED.search(_COMMENT.sub(" ", candidate.source))
+        followed = not _UNFOLLOWED.search(COMMENT.sub(" ", candidate.source))
         at = record.places[0]
-        return followed and at.base not in tritons and (at.base in written or at.file == CANDIDATE_FILE)
-    return any(place.base in written | tritons or place.file == CANDIDATE_FILE for place in record.places)
-
-
-def cuda_kernels(source: str) -> frozenset[str]:
-    """Names of the CUDA C++ kernels that are written out in a Candidate."""
-    return frozenset(_CUDA_KERNEL.findall(_ATTRIBUTE.sub(" ", _COMMENT.sub(" ", source))))
+        return followed and at.base not in generated and (at.base in written or at.file == CANDIDATE_FILE)
+    return any(place.base in written | generated or place.file == CANDIDATE_FILE for place in record.places)
 
 
 def kernels_of_its_own(source: str) -> bool:
-    """Whether a Candidate writes kernels: Triton's, CUDA C++, or through a module that compiles them."""
-    return bool(cuda_kernels(source) or kernel_names(source)) or "load_cuda" in source or "cpp_extension" in source
+    """Return true if a Candidate writes GPU kernels, or uses a module that compiles them."""
+    return bool(gpu_kernels(source)) or "load_cuda" in source or "cpp_extension" in source
 
 
 def _count(value: object) -> int:

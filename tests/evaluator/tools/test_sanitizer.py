@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.errors import CageError, Rejection
+from evaluator.languages import gpu_kernels
 from evaluator.stages.confirm import confirm
 from evaluator.stages.judge import Judge, secret_generator
 from evaluator.tools import sanitizer, sanitizer_log, tool
@@ -280,4 +281,4 @@ def test_kernels_are_found_in_a_source() -> None:
     // __global__ void third(int n) {}
     __device__ float helper(float x);
     """
-    assert sanitizer.cuda_kernels(source) == {"first", "second"}
+    assert gpu_kernels(source) == {"first", "second"}
