@@ -1,4 +1,4 @@
-"""The Python half of a Candidate: sizes, views, allocations, library calls and the returned structure."""
+"""Write the Python half of a Candidate: sizes, views, allocations, library calls and the returned structure."""
 
 from __future__ import annotations
 
@@ -64,7 +64,7 @@ class Host:
         return f"{self.names[id(heads[0])]}.device"
 
     def tensor(self, node: Node) -> str:
-        """A Python expression for a node: its name, or a view of one."""
+        """Return a Python expression for a node: its name, or a view of another node."""
         if id(node) in self.names:
             return self.names[id(node)]
         if node.kind == "constant":
@@ -94,7 +94,7 @@ class Host:
         return f"{source}[{':, ' * dimension}{self.size(start)}::{step}]"
 
     def argument(self, value: Any) -> str:
-        """An argument of a library call."""
+        """Return an argument of a library call."""
         if isinstance(value, Node):
             return self.tensor(value)
         if isinstance(value, Size):
@@ -123,7 +123,7 @@ class Host:
     # ---- steps
 
     def call(self, node: Node) -> None:
-        """A library call, or taking one of its results."""
+        """Write a library call, or the selection of one of its results."""
         if node.kind == "item":
             self.lines.append(f"{node.name} = {self.tensor(node.inputs[0])}[{node.data}]")
         else:
@@ -137,7 +137,7 @@ class Host:
         self.names[id(node)] = node.name
 
     def contiguous(self, node: Node) -> str:
-        """The name of a dense tensor in memory, made dense first where it may not be."""
+        """Return the name of a dense tensor in memory, made dense first where it may not be."""
         name = self.tensor(node)
         if node.kind in ("input", "library", "item") and node.fn not in DENSE and id(node) not in self.dense:
             self.dense.add(id(node))
@@ -156,7 +156,7 @@ class Host:
         return node.name
 
     def results(self) -> None:
-        """The return statement; outputs are fresh tensors, each with memory of its own."""
+        """Write the return statement; outputs are fresh tensors, each with memory of its own."""
         seen: set[int] = set()
         texts = []
         for output in self.program.outputs:
@@ -178,7 +178,7 @@ class Host:
             self.lines.append(f"return {', '.join(texts)}" + ("," if len(texts) == 1 else ""))
 
     def size_lines(self, symbols: set[str]) -> list[str]:
-        """Where the sizes come from: read off inputs and parameters at every call."""
+        """Return the lines that read sizes off inputs and parameters at every call."""
         lines = []
         by_head: dict[int, list[tuple[int, str]]] = {}
         for symbol in sorted(symbols):
@@ -195,7 +195,7 @@ class Host:
 
 
 def _attribute(path: str) -> str:
-    """`layers.0.weight` as Python reaches it."""
+    """Return `layers.0.weight` as a Python expression."""
     parts = path.split(".")
     text = parts[0]
     for part in parts[1:]:

@@ -1,4 +1,4 @@
-"""Which Candidates are proposed, in which order: first each strategy as it is best guessed, then Tunables varied."""
+"""Propose Candidates in order: each strategy at its first guess, then variations of the Tunables."""
 
 from __future__ import annotations
 
@@ -40,7 +40,7 @@ def _cpp(keep: bool, title: str) -> Write:
 
 
 def _write(strategy: Strategy, graphs: Mapping[str, Graph]) -> str:
-    """The strategy's source, with as many operations fused as it can. Raises Unsupported."""
+    """Write the strategy's source with as many operations fused as it can. Raise Unsupported."""
     for without in EXCLUDED_RULES[:-1]:
         try:
             return strategy.write(graphs, without)
@@ -107,7 +107,7 @@ def strategies(kind: DeviceKind) -> tuple[Strategy, ...]:
 
 
 def sequence(graphs: Mapping[str, Graph], kind: DeviceKind, seed: int) -> Iterator[Draft]:
-    """Every Draft in the order of proposing, without repetitions."""
+    """Yield every Draft in the order of proposing, without repetitions."""
     seen: set[str] = set()
     written: list[tuple[Strategy, str]] = []
     for strategy in strategies(kind):
@@ -137,7 +137,7 @@ def _ordered(written: list[tuple[Strategy, str]], seed: int) -> Iterator[Draft]:
 
 
 def _configured(strategy: Strategy, source: str, change: Configuration) -> Iterator[Draft]:
-    """The Draft with some Tunables changed; nothing where the source has no such Tunable."""
+    """Yield the Draft with some Tunables changed; nothing where the source has no such Tunable."""
     tunables, configuration = read_tunables(source)
     if any(value not in tunables.get(name, ()) for name, value in change.items()):
         return
@@ -159,10 +159,10 @@ def propose(
     seed: int = 0,
     tried: Collection[str] = (),
 ) -> Draft | None:
-    """The Draft for attempt `number` (from 0) of a Run; the same arguments give the same Draft.
+    """Return the Draft for attempt `number` (from 0) of a Run; the same arguments give the same Draft.
 
-    `tried` holds sources or Candidate hashes that are not to be proposed again. None when there is nothing left.
-    Raises Unsupported where the reference is beyond the synthesiser altogether.
+    `tried` holds sources or Candidate hashes that are not to be proposed again. None when nothing is left. Raise
+    Unsupported where the synthesiser has no kernel for the reference.
     """
     kind = DeviceKind(device_kind)
     drafts = list(sequence(graphs, kind, seed))

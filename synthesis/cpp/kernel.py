@@ -1,4 +1,4 @@
-"""Writing a kernel as C++ for one CPU thread: passes over a row that stays in the cache."""
+"""Write a kernel as C++ for one CPU thread: passes over a row that stays in the cache."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from synthesis.kernel import Kernel, Store
 
 @dataclass(slots=True)
 class CppKernel:
-    """The text of one kernel and what its caller must pass: tensors to read, tensors to write, sizes."""
+    """The text of one kernel and its arguments: tensors to read, tensors to write, sizes."""
 
     name: str
     text: str
@@ -27,7 +27,7 @@ class CppKernel:
 
 
 def _boundary(expr: Expr, phase: int, found: dict[int, Expr]) -> None:
-    """The outermost values of earlier passes that computing `expr` in pass `phase` uses."""
+    """Collect the outermost values of earlier passes that `expr` uses in pass `phase`."""
     if not expr.full or expr.op in ("load", "iota", "const"):
         return
     if expr.phase < phase:
@@ -38,7 +38,7 @@ def _boundary(expr: Expr, phase: int, found: dict[int, Expr]) -> None:
 
 
 def _needs(kernel: Kernel, phase: int) -> tuple[list[Expr], list[Store]]:
-    """The reductions and the full stores of a pass."""
+    """Return the reductions and the full stores of a pass."""
     reductions = [e for e in kernel.exprs() if e.op == "reduce" and e.args[0].phase == phase]
     return reductions, [s for s in kernel.stores if s.full and s.value.phase == phase]
 
@@ -75,7 +75,7 @@ def _assign_slots(w: Writer) -> None:
 
 
 def write_kernel(kernel: Kernel, *, keep: bool) -> CppKernel:
-    """The C++ of a kernel. `keep`: costly values wanted by a later pass are kept. Raises Unsupported."""
+    """Write a kernel in C++. With `keep`, costly values that a later pass needs are kept. Raise Unsupported."""
     for node in [*kernel.loads(), *(s.node for s in kernel.stores)]:
         if node.dtype not in TYPES:
             raise Unsupported(f"{node.dtype} in C++")

@@ -1,4 +1,4 @@
-"""C++ for what a row has one of: its values in double precision, its pointers, its vectors of one value."""
+"""Write C++ for the values of a row: doubles, pointers, and vectors of one value."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ SCALAR_CALLS = {
 
 @dataclass(slots=True)
 class Slot:
-    """Where a value of an earlier pass is kept: the row of an output, or scratch row number `index`."""
+    """A place for a value of an earlier pass: the row of an output, or scratch row number `index`."""
 
     pointer: str
     output: str | None
@@ -67,7 +67,7 @@ class Slot:
 
 @dataclass(slots=True)
 class Writer:
-    """The lines of one kernel so far, and under which names its values, vectors and pointers are found in them."""
+    """The lines of one kernel so far, and the names of its values, vectors and pointers."""
 
     kernel: Kernel
     keep: bool
@@ -150,7 +150,7 @@ class Writer:
         return simple[expr.op].format(*a)
 
     def row_load(self, expr: Expr) -> str:
-        """One element; an index that was computed is kept inside the tensor."""
+        """Load one element; a computed index is clamped to the tensor."""
         node, offset, chosen = expr.data
         for (variable, extent), index in zip(chosen, expr.args, strict=True):
             if variable not in self.used:
@@ -163,7 +163,7 @@ class Writer:
     # ---- vectors
 
     def splat(self, expr: Expr) -> str:
-        """A row value in every lane, made once before the pass."""
+        """Return a vector with a row value in every lane, made once before the pass."""
         if expr.number not in self.vectors:
             value = self.row(expr)
             name = self.unique_name(f"{value if value.isidentifier() else 'c'}_v")
@@ -177,7 +177,7 @@ class Writer:
         return self.vectors[expr.number]
 
     def pointer(self, expr: Expr) -> str:
-        """The start of the row that a load reads."""
+        """Return the start of the row that a load reads."""
         if expr.number not in self.pointers:
             node, offset, chosen = expr.data
             if chosen:
@@ -188,7 +188,7 @@ class Writer:
         return self.pointers[expr.number]
 
     def prepare(self, expr: Expr, seen: set[int], phase: int, segment: int | None, bounds: list[Size]) -> None:
-        """Emit, before the sweep, the row values and pointers that computing `expr` in it needs."""
+        """Emit, before the sweep, the row values and pointers that `expr` needs in it."""
         if expr.number in seen:
             return
         seen.add(expr.number)
@@ -206,7 +206,6 @@ class Writer:
 
 
 def literal(value: float, suffix: str = "") -> str:
-    """A number in C++."""
     if math.isnan(value):
         return "NAN"
     if math.isinf(value):

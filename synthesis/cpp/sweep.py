@@ -53,7 +53,7 @@ class Sweep:
     used: set[str] = field(default_factory=set)
 
     def vector(self, expr: Expr, *, bare: bool = False) -> str:
-        """The name of a vector with the value; a plain constant stays a number where `bare` allows it."""
+        """Return the name of a vector with the value; a plain constant stays a number where `bare` allows it."""
         w = self.writer
         if not expr.full:
             if expr.op == "const" and isinstance(expr.data, int | float):
@@ -150,7 +150,7 @@ class Sweep:
 
 
 def is_dense_float(store: Store) -> bool:
-    """Whether a store writes a run of floats, one beside the other."""
+    """Return whether a store writes adjacent floats."""
     step = store.offset.coefficient(INNER)
     return (
         store.node.dtype == "float32"
@@ -163,7 +163,7 @@ def is_dense_float(store: Store) -> bool:
 
 @dataclass(slots=True)
 class Pass:
-    """What one pass over a row finds out: reductions, full stores, values that are kept for later passes."""
+    """The results of one pass over a row: reductions, full stores, and values kept for later passes."""
 
     phase: int
     reductions: list[Expr]
@@ -177,7 +177,7 @@ class Pass:
 
     @property
     def segments(self) -> list[int | None]:
-        """The parts of the row that are swept one after the other; None is all of it."""
+        """The parts of the row in the order of sweeping; None stands for the whole row."""
         return list(range(len(self.breaks) - 1)) if len(self.breaks) > 2 else [None]
 
 

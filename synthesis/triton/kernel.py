@@ -1,4 +1,4 @@
-"""Writing a kernel in Triton: a row held in registers, a row streamed in blocks, or tiles of a pointwise kernel."""
+"""Write a kernel in Triton: a row held in registers, a row streamed in blocks, or tiles of a pointwise kernel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from synthesis.triton.writer import IDENTITY, Writer, place_of
 
 @dataclass(slots=True)
 class TritonKernel:
-    """The text of one kernel and what its caller must pass: tensors to read, tensors to write, sizes."""
+    """The text of one kernel and its arguments: tensors to read, tensors to write, sizes."""
 
     name: str
     mode: str
@@ -27,7 +27,7 @@ class TritonKernel:
 
 
 def _online_pairs(kernel: Kernel) -> dict[int, Expr]:
-    """Sums of exp(v - max(v)), by number, with the maximum they can be found together with."""
+    """Return sums of exp(v - max(v)), by number, with the maximum that one pass computes together with them."""
     pairs: dict[int, Expr] = {}
     for expr in kernel.exprs():
         if expr.op == "reduce" and expr.data == "sum" and expr.args[0].op == "exp":
@@ -47,7 +47,7 @@ def _rows(kernel: Kernel) -> Size:
 
 
 def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
-    """The Triton text of a kernel. `exact`: float32 results, so no quick hardware functions. Raises Unsupported."""
+    """Write a kernel in Triton. `exact` is for float32 results: no quick hardware functions. Raise Unsupported."""
     w = Writer(kernel, mode, exact)
     sizes = kernel.symbols()
     outputs = [s.node for s in kernel.stores]
@@ -86,7 +86,7 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
 
 
 def _head(w: Writer) -> None:
-    """Which rows and columns this program has."""
+    """Emit the rows and columns of this program."""
     kernel = w.kernel
     w.emit(f"row_count = {_rows(kernel).text()}")
     w.emit(f"n = {kernel.length.text()}")
@@ -121,7 +121,7 @@ def _store(w: Writer, store: Store) -> None:
 
 
 def _streamed(w: Writer) -> None:
-    """One loop over the row per pass."""
+    """Emit one loop over the row per pass."""
     kernel = w.kernel
     reductions = [e for e in kernel.exprs() if e.op == "reduce"]
     full = [s for s in kernel.stores if s.full]
@@ -137,7 +137,7 @@ def _streamed(w: Writer) -> None:
 
 
 def _prepare(w: Writer, expr: Expr) -> None:
-    """Emit the row values that a block will need, before the loop."""
+    """Emit the row values that a block needs, before the loop."""
     if not expr.full:
         if expr.op != "reduce" or expr.number in w.rows:
             w.value(expr)
@@ -189,7 +189,7 @@ def _loop(w: Writer, reductions: list[Expr], stores: list[Store]) -> None:
 
 
 def _online_step(w: Writer, online: dict[int, Expr], parts: dict[int, str]) -> None:
-    """The running maximum of the row, and the sum of exponentials relative to it, brought up to date with a block."""
+    """Update the running maximum of the row, and the sum of exponentials relative to it, with a block."""
     exp = "_exp" if w.exact else "tl.exp"
     for number, peak in online.items():
         if w.exact:
