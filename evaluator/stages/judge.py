@@ -30,7 +30,7 @@ from evaluator.rejections import rejection
 from evaluator.sandbox import symbols
 from evaluator.sandbox.build_cache import BuildCache, collect_built_files
 from evaluator.screening import launched_kernels, libraries
-from evaluator.screening.plain import is_plain
+from evaluator.screening.restricted import is_restricted
 from evaluator.screening.screen import Screened, screen
 from evaluator.stages import memory_shortage
 from evaluator.stages.stage_clock import Clockwork, first_call_limit_s, load_limit_s
@@ -179,8 +179,8 @@ class Judge:
             with clock.during(Stage.CORRECTNESS):
                 checked = self.checked(candidate, subject, checker, workloads, Stage.CORRECTNESS)
             evidence: dict[str, Any] = {"correctness": checked.evidence()}
-            named = libraries.named(checked.operations)
-            libraries.check(problem, named, Stage.INTEGRITY)
+            named = libraries.library_operations(checked.operations)
+            libraries.check_policy(problem, named, Stage.INTEGRITY)
             screened = replace(screened, libraries=tuple(sorted({*screened.libraries, *named})))
             if not timed:
                 return self.passed(problem, candidate, screened, clock, evidence, (), (), timed=False)
@@ -191,8 +191,11 @@ class Judge:
                 )
             resources |= {"ran": symbols.shares(ran), "operations": checked.operations}
             with self.shared():  # after it was timed: being watched makes it slower
-                found = [*libraries.seen(ran), *launched_kernels.of_libraries(problem, candidate, subject, reference)]
-            libraries.check(problem, [*named, *found], Stage.INTEGRITY)
+                found = [
+                    *libraries.sampled_libraries(ran),
+                    *launched_kernels.library_kernels(problem, candidate, subject, reference),
+                ]
+            libraries.check_policy(problem, [*named, *found], Stage.INTEGRITY)
             screened = replace(screened, libraries=tuple(sorted({*screened.libraries, *found})))
         return self.passed(problem, candidate, screened, clock, evidence, measurements, ratios, resources=resources)
 
@@ -234,7 +237,7 @@ class Judge:
         logs: dict[str, list[tuple[Workload, list[float]]]] = {}
         ran: dict[str, int] = {}
         strict = problem.allow_library is LibraryPolicy.FORBIDDEN
-        plain = is_plain(candidate.source)
+        plain = is_restricted(candidate.source)
         shown = [workload for workload in workloads if not workload.held_out]
         for workload in shown:
             modes = [baseline.fastest(workload.name).mode] if baseline is not None else list(self.room.modes())
