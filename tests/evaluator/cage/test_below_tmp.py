@@ -20,6 +20,10 @@ from evaluator.pool import ChildPool
 
 from evaluator.cage import bwrap
 from evaluator.cage.policy import StartMode
+<<<<<<< Updated upstream
+=======
+from evaluator.sandbox.pool import ChildPool
+>>>>>>> Stashed changes
 from evaluator.types import DeviceKind
 from tests.evaluator.cage.conftest import LIGHT
 
@@ -32,7 +36,7 @@ JUDGE = """
 import json, sys
 from evaluator.cage import bwrap
 from evaluator.cage.policy import CagePolicy, StartMode
-from evaluator.pool import ChildPool
+from evaluator.sandbox.pool import ChildPool
 from evaluator.types import DeviceKind
 asked = json.loads(sys.argv[1])
 bwrap.find_bwrap = lambda: asked["bwrap"]
