@@ -20,6 +20,10 @@ from evaluator.pool import ChildPool
 
 from evaluator.cage import bwrap
 from evaluator.cage.policy import StartMode
+<<<<<<< Updated upstream
+=======
+from evaluator.sandbox.pool import ChildPool
+>>>>>>> Stashed changes
 from evaluator.types import DeviceKind
 from tests.evaluator.cage.conftest import LIGHT
 
