@@ -21,10 +21,10 @@ from evaluator.errors import ChildError, ChildFault
 from evaluator.inputs.sizes import LeftOut
 from evaluator.languages import LanguageAdapter, adapter
 from evaluator.oracle.oracle import Oracle
-from evaluator.sandbox.build_cache import built_by
+from evaluator.sandbox.build_cache import collect_built_files
 from evaluator.sandbox.pool import ChildPool
-from evaluator.sandbox.prestart import Spares
-from evaluator.subject import Subject, ask_to_set_up
+from evaluator.sandbox.prestart import PrestartPool
+from evaluator.subject import Subject, send_setup
 from evaluator.timing.contender import Contender
 from evaluator.types import DeviceKind, Language, Problem, Workload
 
@@ -63,7 +63,9 @@ class Room:
         self._runtime_files: dict[Language, Mapping[str, bytes]] = {}
         wanted = _SPARES if backend.kind is DeviceKind.CUDA else 0  # a CPU forks one in a hundredth of a second
         device = str(backend.torch_device)
-        self._spares = Spares(self.pool, lambda child: ask_to_set_up(child, device), wanted, self.turns.in_background)
+        self._spares = PrestartPool(
+            self.pool, lambda child: send_setup(child, device), wanted, self.turns.in_background
+        )
         self._ender = ThreadPoolExecutor(1, thread_name_prefix="ends-children")
         self._ending: list[Future[None]] = []
 
@@ -80,7 +82,7 @@ class Room:
             self._runtime_files[language] = {}
             with suppress(ChildFault), self.build_pool(None).start(name="runtime") as child:
                 child.request(operation, timeout_s=_COMPILE_S)
-                self._runtime_files[language] = built_by(child)
+                self._runtime_files[language] = collect_built_files(child)
         return self._runtime_files[language]
 
     def modes(self) -> tuple[str, ...]:
@@ -121,14 +123,14 @@ class Room:
         """A fresh child with the reference in it."""
         subject = self.start(self.pool(), problem.source, "reference")
         subject.left_out = self.left_out.of(problem)
-        subject.child.doubted = not self.believing
+        subject.child.may_lack_memory = not self.believing
         return subject
 
     def start(self, pool: ChildPool, source: str, kind: str, **how: Any) -> Subject:
         """As `Subject.start`, with a child that waits already if `pool` is the one that those come from."""
         spares = self._spares if pool is self._pools.get(_PLAIN) else None
-        subject = Subject.start(pool, self.backend, source, kind, spares=spares, **how)
-        subject.give_way = self.turns.give_way
+        subject = Subject.start(pool, self.backend, source, kind, prestarted=spares, **how)
+        subject.yield_device = self.turns.give_way
         return subject
 
     @contextmanager
@@ -139,11 +141,11 @@ class Room:
             self.end(subject)
             subject = None
         subject = subject or self.reference(problem)
-        subject.child.doubted = not self.believing
+        subject.child.may_lack_memory = not self.believing
         try:
             yield subject
         finally:
-            subject.forget()
+            subject.drop_module()
             self._references[problem.hash] = subject
             while len(self._references) > _KEPT_REFERENCES:
                 self.end(self._references.popitem(last=False)[1])
@@ -217,7 +219,7 @@ class Room:
         with ExitStack() as stack:
             if self.backend.kind is DeviceKind.CPU:
                 for pool in self._pools.values():
-                    stack.enter_context(pool.quiet())
+                    stack.enter_context(pool.monitor_paused())
             yield
 
     def comparator(self, problem: Problem, workload: Workload, mode: str, oracle: Oracle) -> Subject:

@@ -23,7 +23,8 @@ from evaluator.inputs import values
 from evaluator.inputs.sizes import Sizes, sizes_for_one_module
 from evaluator.oracle.oracle import Oracle
 from evaluator.oracle.state import match_names
-from evaluator.subject import RunReply, Subject, rejection
+from evaluator.rejections import rejection
+from evaluator.subject import RunReply, Subject
 from evaluator.types import Problem, Verdict
 
 # Calls whose outputs are all kept, for so much memory and time at most; how many of them are compared where they are
@@ -114,7 +115,7 @@ class Checker:
         try:
             snapshot = self._comparison.compare(oracle, tree, cases, reply, sizes)
         finally:
-            candidate.finish(reply)
+            candidate.end_run(reply)
         if cases and not oracle.mutated(tree):
             plainest, call_us = min(cases, key=lambda case: case.same), reply.wall_us / len(cases)
             known = not oracle.stateful(tree, plainest.tensors)
@@ -151,7 +152,7 @@ class Checker:
         candidate = self.candidate
         for made, wanted, where in found:
             if wanted:
-                candidate.finish(candidate.run(tree, made, slot="state", timeout_s=self._limit_s(oracle, len(made))))
+                candidate.end_run(candidate.run(tree, made, slot="state", timeout_s=self._limit_s(oracle, len(made))))
                 candidate.drop("state")
                 buffers.compare(candidate, wanted, matched, len(made), STAGE, where)
                 candidate.load_state(oracle.state_for(matched))
@@ -211,7 +212,7 @@ class Checker:
             try:
                 self._comparison.compare(oracle, tree, [Case(name, tensors, expected, 0)], reply, one)
             finally:
-                self.candidate.finish(reply)
+                self.candidate.end_run(reply)
             self.candidate.drop("turn")
             self._spoil(tree, tensors)
             before = one.label
@@ -222,7 +223,7 @@ class Checker:
             return
         spoiled = tuple(torch.full_like(t, math.nan) if t.is_floating_point() else t for t in tensors)
         with contextlib.suppress(ChildError):  # such values need not be taken
-            self.candidate.finish(self.candidate.run(tree, [spoiled], slot="turn", timeout_s=self.first_call_s))
+            self.candidate.end_run(self.candidate.run(tree, [spoiled], slot="turn", timeout_s=self.first_call_s))
             self.candidate.drop("turn")
 
     def _in_place(self, oracle: Oracle, tree: Any, cases: Sequence[Case], sizes: Sizes) -> None:
@@ -279,7 +280,7 @@ class Checker:
                     for case, out in zip(turns, found, strict=True)
                 ]
         finally:
-            self.candidate.finish(reply)
+            self.candidate.end_run(reply)
         self.candidate.drop("again")
         for finding, outputs in zip(findings, found, strict=True):
             if finding is not None:
@@ -310,13 +311,13 @@ class Checker:
             picks = picks if count * bytes_each <= _MANY_READ_BYTES else picks[:_MANY_READ]
             self._alike(oracle, tree, case, reply, picks, sizes)
         finally:
-            candidate.finish(reply)
+            candidate.end_run(reply)
         candidate.drop("many")
 
     def _call_us(self, case: Case, tree: Any, count: int) -> float:
         """How long one of `count` calls in a row takes: asking for them costs as much as many calls of a GPU."""
         reply = self.candidate.run(tree, [case.tensors], slot="few", timeout_s=self.first_call_s, repeats=count)
-        self.candidate.finish(reply)
+        self.candidate.end_run(reply)
         self.candidate.drop("few")
         return max(1.0, reply.wall_us / count)
 

@@ -92,7 +92,7 @@ class Comparison:
 
     def spared(self, oracle: Oracle, tree: Any, case: Case, outputs: Sequence[torch.Tensor]) -> dict[str, Any] | None:
         """As `_finding`, but what can be told of wrong outputs at a second look alone."""
-        self.candidate.give_way()
+        self.candidate.yield_device()
         found = self._finding(case, outputs)
         if found is None:
             return None

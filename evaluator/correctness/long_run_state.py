@@ -7,7 +7,7 @@ from collections.abc import Mapping
 
 import torch
 
-from evaluator.errors import ChildError, LeaveOut
+from evaluator.errors import ChildError, UnsupportedCase
 from evaluator.oracle.oracle import Oracle
 
 LABEL = "a state after many calls"
@@ -19,7 +19,7 @@ _LONG_S = 0.3
 def states(oracle: Oracle) -> list[tuple[int, Mapping[str, torch.Tensor]]]:
     """How many calls the reference has made, and what its buffers hold then: twice, of other inputs each, and the
     second time after one call more, since who has kept the first one's sums takes them for this one's. As many calls
-    as the first has time for. None where the reference does not take so many. Raises ChildFault; LeaveOut where
+    as the first has time for. None where the reference does not take so many. Raises ChildFault; UnsupportedCase where
     its device is lost."""
     count = _LEAST + int(torch.randint(_MORE, (1,), generator=oracle.generator))
     found: list[tuple[int, Mapping[str, torch.Tensor]]] = []
@@ -28,8 +28,8 @@ def states(oracle: Oracle) -> list[tuple[int, Mapping[str, torch.Tensor]]]:
             found.append(_lived(oracle, count, limit_s))
             count = found[0][0] + 1
     except ChildError as fault:
-        if fault.spoils:
-            raise LeaveOut(LABEL, fault) from fault
+        if fault.loses_device:
+            raise UnsupportedCase(LABEL, fault) from fault
         return []
     return found
 

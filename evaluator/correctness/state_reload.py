@@ -139,13 +139,13 @@ class Loads:
                 oracle.randomise_state()
                 (expected,) = oracle.expect(tree, [tensors])
             known.append((oracle.parameters, oracle.buffers, expected))
-            names = candidate.construct("ModelNew", oracle.init, train=self.train, seed=7, beside=other)
+            names = candidate.construct("ModelNew", oracle.init, train=self.train, seed=7, keep_previous=other)
             candidate.load_state(oracle.state_for(match_names(oracle.names, names)))
         for parameters, buffers, expected in (*reversed(known), known[1]):
             with reference_at_work(self.sizes):
                 oracle.load(parameters, buffers)
             self._called(Case("two modules side by side", tensors, expected, 0), tree)
-            candidate.swap()
+            candidate.swap_modules()
 
     def _long_lived(self, tree: Any, tensors: values.Tensors) -> None:
         oracle, usual = self.oracle, (self.oracle.parameters, self.oracle.buffers)
@@ -178,5 +178,5 @@ class Loads:
             if case.expected.informative:
                 self.compare(self.oracle, tree, [case], reply, self.sizes)
         finally:
-            self.candidate.finish(reply)
+            self.candidate.end_run(reply)
         self.candidate.drop("second")

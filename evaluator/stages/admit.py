@@ -165,7 +165,7 @@ def _check_fresh(reference: Subject, tree: Any, calls: Sequence[Sequence[torch.T
             "return a copy of it (clone())"
         ) from None
     finally:
-        reference.finish(reply)
+        reference.end_run(reply)
     reference.drop("apart")
 
 

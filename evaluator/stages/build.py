@@ -11,11 +11,11 @@ from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.inputs.sizes import sizes_to_check
 from evaluator.languages import adapter
 from evaluator.languages.base import Ahead, BuildFacts
-from evaluator.sandbox.build_cache import built_by
+from evaluator.rejections import rejection
+from evaluator.sandbox.build_cache import collect_built_files
 from evaluator.screening.screen import screen
 from evaluator.stages.judge import Judge
 from evaluator.stages.stage_clock import Clockwork
-from evaluator.subject import rejection
 from evaluator.types import BuildReport, Candidate, Evaluation, Problem, Stage, Verdict, content_hash
 
 
@@ -70,7 +70,7 @@ def _compile(judge: Judge, problem: Problem, candidate: Candidate) -> BuildFacts
     with pool.start(name="build", files=files, limits=Limits.for_device(kind)) as child:
         try:
             facts = one.build(child, kind, Ahead(shapes, capability))
-            judge.built.put(candidate, built_by(child))
+            judge.built.put(candidate, collect_built_files(child))
         except ChildFault as fault:
             raise rejection(fault, Stage.BUILD, "building") from fault
     return facts

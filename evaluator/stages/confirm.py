@@ -16,7 +16,7 @@ import torch
 from evaluator.errors import EvaluatorError, Rejection
 from evaluator.languages import adapter
 from evaluator.oracle.oracle import Oracle
-from evaluator.screening.plain import is_plain
+from evaluator.screening.restricted import is_restricted
 from evaluator.screening.screen import Screened, screen
 from evaluator.stages.judge import Judge, secret_generator
 from evaluator.stages.stage_clock import Clockwork, first_call_limit_s
@@ -214,7 +214,7 @@ def _contenders(
         subject = future.result()
         judge.room.keep_still(subject)
         buffers = judge.constructed(subject, oracle, problem, Stage.CONFIRM)
-        plain = is_plain(suspects[name].source)
+        plain = is_restricted(suspects[name].source)
         contenders.append(Contender(name, subject, True, buffers, sampled=name == "again", plain=plain))
     for mode in modes:
         if mode == "eager":
@@ -254,7 +254,7 @@ def _result(
     against = "champion" if with_champion else "fastest"
     unseen = [(t.workload, t.log_ratios["champion" if with_champion else "eager"]) for t in hidden]
     again = [(t.workload, t.log_ratios["again"]) for t in found]
-    plain = is_plain(task.candidate.source)
+    plain = is_restricted(task.candidate.source)
     verdict = _promotion(logs[against], again, unseen, [] if plain else [t.resolution for t in found])
     evidence["promote"] = verdict.pop("promote")
     evidence["confirm"] = {**verdict, "against": against, "process_pairs": PROCESS_PAIRS, "plain": plain}

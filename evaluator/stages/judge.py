@@ -26,14 +26,15 @@ from evaluator.inputs.sizes import Sizes, sizes_to_check
 from evaluator.languages import adapter
 from evaluator.oracle.oracle import Oracle
 from evaluator.oracle.state import match_names
+from evaluator.rejections import rejection
 from evaluator.sandbox import symbols
-from evaluator.sandbox.build_cache import BuiltFiles, built_by
+from evaluator.sandbox.build_cache import BuildCache, collect_built_files
 from evaluator.screening import launched_kernels, libraries
-from evaluator.screening.plain import is_plain
+from evaluator.screening.restricted import is_restricted
 from evaluator.screening.screen import Screened, screen
 from evaluator.stages import memory_shortage
 from evaluator.stages.stage_clock import Clockwork, first_call_limit_s, load_limit_s
-from evaluator.subject import Subject, rejection
+from evaluator.subject import Subject
 from evaluator.timing.bench import BRIEFLY, FOR_LIBRARIES, Bench, Rules, Watched
 from evaluator.timing.contender import ComparatorFailed, Contender
 from evaluator.timing.speedups import speedups
@@ -73,7 +74,7 @@ class Judge:
         self.device = backend.describe()
         self.environment = backend.environment()
         self.lost = self._suspicious = False
-        self.built = BuiltFiles.here(self.environment)
+        self.built = BuildCache.from_environment(self.environment)
         self.tools = Known()
         self.left_out = self.room.left_out
         memory_bytes = self.device.facts.get("memory_bytes")
@@ -178,8 +179,8 @@ class Judge:
             with clock.during(Stage.CORRECTNESS):
                 checked = self.checked(candidate, subject, checker, workloads, Stage.CORRECTNESS)
             evidence: dict[str, Any] = {"correctness": checked.evidence()}
-            named = libraries.named(checked.operations)
-            libraries.check(problem, named, Stage.INTEGRITY)
+            named = libraries.library_operations(checked.operations)
+            libraries.check_policy(problem, named, Stage.INTEGRITY)
             screened = replace(screened, libraries=tuple(sorted({*screened.libraries, *named})))
             if not timed:
                 return self.passed(problem, candidate, screened, clock, evidence, (), (), timed=False)
@@ -190,8 +191,11 @@ class Judge:
                 )
             resources |= {"ran": symbols.shares(ran), "operations": checked.operations}
             with self.shared():  # after it was timed: being watched makes it slower
-                found = [*libraries.seen(ran), *launched_kernels.of_libraries(problem, candidate, subject, reference)]
-            libraries.check(problem, [*named, *found], Stage.INTEGRITY)
+                found = [
+                    *libraries.sampled_libraries(ran),
+                    *launched_kernels.library_kernels(problem, candidate, subject, reference),
+                ]
+            libraries.check_policy(problem, [*named, *found], Stage.INTEGRITY)
             screened = replace(screened, libraries=tuple(sorted({*screened.libraries, *found})))
         return self.passed(problem, candidate, screened, clock, evidence, measurements, ratios, resources=resources)
 
@@ -233,7 +237,7 @@ class Judge:
         logs: dict[str, list[tuple[Workload, list[float]]]] = {}
         ran: dict[str, int] = {}
         strict = problem.allow_library is LibraryPolicy.FORBIDDEN
-        plain = is_plain(candidate.source)
+        plain = is_restricted(candidate.source)
         shown = [workload for workload in workloads if not workload.held_out]
         for workload in shown:
             modes = [baseline.fastest(workload.name).mode] if baseline is not None else list(self.room.modes())
@@ -331,7 +335,7 @@ class Judge:
     def _keep_built(self, candidate: Candidate, subject: Subject, stage: Stage) -> None:
         """Keep what a child of a Candidate has compiled, for later children of the same Candidate."""
         try:
-            self.built.put(candidate, built_by(subject.child))
+            self.built.put(candidate, collect_built_files(subject.child))
         except ChildFault as fault:
             raise rejection(fault, stage, "loading the module") from fault
 

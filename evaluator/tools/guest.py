@@ -93,7 +93,7 @@ class Guest:
             "values.bin": bytes(self._values),
         }
         return tool.run(
-            self.kind, command, guest="guest", files=files, environment=self.environment, limit_s=limit_s,
+            self.kind, command, guest="tool_target", files=files, environment=self.environment, limit_s=limit_s,
             guest_environment=environment,
         )  # fmt: skip
 

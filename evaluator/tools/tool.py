@@ -116,7 +116,7 @@ def run(
     )  # fmt: skip
     request: dict[str, Any] = {
         "tool": list(command),
-        "guest": guest,
+        "target": guest,
         "environment": dict(guest_environment or {}),
         "limit_s": limit_s,
     }
