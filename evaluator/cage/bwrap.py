@@ -19,6 +19,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
 
+from evaluator.child.compiler_caches import CACHES
 from evaluator.errors import CageError
 from evaluator.types import DeviceKind
 
@@ -157,7 +158,7 @@ def environment(
         "OPENBLAS_NUM_THREADS": "1",
         "TORCHINDUCTOR_CACHE_DIR": "/tmp/inductor",
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
-        "TRITON_CACHE_DIR": "/tmp/triton",
+        **{cache.variable: cache.folder for cache in CACHES},
         "CUDA_CACHE_PATH": "/tmp/cuda-cache",
         # Allocator reuse on, or page faults drown what is timed.
         "MALLOC_MMAP_THRESHOLD_": str(1 << 30),

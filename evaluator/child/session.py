@@ -22,6 +22,7 @@ from typing import Any, cast
 
 import torch
 
+from evaluator.child import compiler_caches
 from evaluator.child.device import ChildDevice, Mapped
 from evaluator.child.loading import execute
 from evaluator.child.protocol.layout import LayoutError, TensorSpec, read_tree, write_tree
@@ -39,7 +40,6 @@ from evaluator.child.results import (
     twinned,
     unlike_memory,
 )
-from evaluator.child.triton_build import cache
 
 _MAX_LEAVES = 256
 _MAX_TEXT, _MAX_BITS = 1000, 1024  # of a string or a number that a call returns in place of a tensor
@@ -47,7 +47,6 @@ _ENDLESS = "the result holds itself, or is nested without end: return tensors, o
 _KEPT_SHARE = 1 / 64  # of the device's memory that a child may keep for itself; the judge and others need the rest
 _BUILT_BYTES = 2 << 20
 _NATIVE_SUFFIXES = (".so", ".cubin")
-_TRITON_SUFFIXES = (".cubin", ".json", ".so")
 _DEVICES = {"cpu": ("evaluator.child.cpu_device", "CpuDevice"), "cuda": ("evaluator.child.gpu.device", "CudaDevice")}
 
 
@@ -85,7 +84,7 @@ class Session:
     def load(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Execute the job's file at `path` as module `name`; `needs` are attributes that it must have."""
         job = Path(os.environ.get("WARP_JOB", "/job"))
-        cache.hand_down()
+        compiler_caches.hand_down()
         module = execute(job / request["path"], request["name"])
         missing = [need for need in request["needs"] if not hasattr(module, need)]
         if missing:
@@ -98,9 +97,7 @@ class Session:
         as it fits into a reply."""
         native = [path for path in sorted(Path("/tmp/native").glob("*")) if path.suffix in _NATIVE_SUFFIXES]
         groups = [("native", [path]) for path in native]
-        for folder in sorted(cache.folder().glob("*/")):
-            files = [path for path in sorted(folder.iterdir()) if path.suffix in _TRITON_SUFFIXES]
-            groups.append((f"triton/{folder.name}", files))
+        groups += compiler_caches.kept()
         found: dict[str, str] = {}
         room = _BUILT_BYTES
         for place, files in groups:

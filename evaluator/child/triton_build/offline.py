@@ -17,9 +17,9 @@ from unittest import mock
 
 import torch
 
+from evaluator.child import compiler_caches
 from evaluator.child.protocol.framing import Operation
 from evaluator.child.protocol.layout import TensorSpec, read_tree
-from evaluator.child.triton_build import cache
 
 _AUTOTUNE_CONFIGS = 8  # of each autotuned kernel; the rest would only cost time
 
@@ -147,7 +147,7 @@ def compile_ahead(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
     """Compile what the imported Candidate launches for each of "shapes" (see `Session.shapes`), for compute capability
     "capability", into Triton's cache. Gives {"compiled": kernels, "failed": why it stopped for some shapes}."""
     del fds
-    cache.hand_down()
+    compiler_caches.hand_down()
     module, failed = sys.modules["candidate"], ""
     with recording(request["capability"]) as launches:
         for shapes in request["shapes"]:
