@@ -10,7 +10,7 @@ from evaluator.clean import clean
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.inputs.sizes import sizes_to_check
 from evaluator.languages import adapter
-from evaluator.languages.base import Ahead, BuildFacts
+from evaluator.languages.base import BuildFacts, BuildTarget
 from evaluator.sandbox.build_cache import built_by
 from evaluator.screening.screen import screen
 from evaluator.stages.judge import Judge
@@ -69,7 +69,7 @@ def _compile(judge: Judge, problem: Problem, candidate: Candidate) -> BuildFacts
     files = {**source, **judge.built_files(candidate)}
     with pool.start(name="build", files=files, limits=Limits.for_device(kind)) as child:
         try:
-            facts = one.build(child, kind, Ahead(shapes, capability))
+            facts = one.build(child, kind, BuildTarget(shapes, capability))
             judge.built.put(candidate, built_by(child))
         except ChildFault as fault:
             raise rejection(fault, Stage.BUILD, "building") from fault
