@@ -30,13 +30,13 @@ from evaluator.types import DeviceKind, Language, Problem, Workload
 
 _KEPT_COMPARATORS = 12
 _KEPT_REFERENCES = 4
-_KEPT_NULLS = 2
+_KEPT_NULL_CHILDREN = 2
 _SPARES = 3  # a new Problem takes three: its reference, a Candidate, a Baseline
 _COMPILE_S = 180.0
 _SHAPES_S = 10.0
 # Inductor tries every vector instruction set by compiling a program each; the flags in /proc/cpuinfo say enough.
 _COMPILER_ENVIRONMENT = {"TORCHINDUCTOR_VEC_ISA_OK": "1", "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
-COMPILED = {"compile": "default", "max-autotune-no-cudagraphs": "max-autotune-no-cudagraphs"}
+_COMPILE_MODES = {"compile": "default", "max-autotune-no-cudagraphs": "max-autotune-no-cudagraphs"}
 
 
 def _key(environment: Mapping[str, str] | None, compiler: bool) -> str:
@@ -46,26 +46,26 @@ def _key(environment: Mapping[str, str] | None, compiler: bool) -> str:
 _PLAIN = _key(None, False)
 
 
-class Room:
+class DeviceSession:
     """Pools and comparators for one device. Close it: every child ends with it."""
 
     def __init__(self, backend: DeviceBackend) -> None:
         self.backend = backend
-        self.turns = Turns(backend, self._still)
-        self.left_out = LeftOut()
-        self.believing = backend.kind is DeviceKind.CPU  # that a reference needs more memory than there is
+        self.turns = Turns(backend, self._candidates_frozen)
+        self.exclusions = LeftOut()
+        self.trusts_memory_errors = backend.kind is DeviceKind.CPU  # that a reference needs more memory than there is
         self._candidates: weakref.WeakSet[Subject] = weakref.WeakSet()
         self._pools: dict[str, ChildPool] = {}
         self._pools_lock = threading.Lock()
         self._comparators: OrderedDict[tuple[str, str, str], Subject] = OrderedDict()
         self._references: OrderedDict[str, Subject] = OrderedDict()
-        self._nulls: list[Subject] = []
+        self._null_children: list[Subject] = []
         self._runtime_files: Mapping[str, bytes] | None = None
         wanted = _SPARES if backend.kind is DeviceKind.CUDA else 0  # a CPU forks one in a hundredth of a second
         device = str(backend.torch_device)
         self._spares = Spares(self.pool, lambda child: ask_to_set_up(child, device), wanted, self.turns.in_background)
-        self._ender = ThreadPoolExecutor(1, thread_name_prefix="ends-children")
-        self._ending: list[Future[None]] = []
+        self._closer = ThreadPoolExecutor(1, thread_name_prefix="closes-children")
+        self._closing: list[Future[None]] = []
 
     @property
     def isolation(self) -> tuple[str, ...]:
@@ -82,11 +82,11 @@ class Room:
                 self._runtime_files = built_by(child)
         return self._runtime_files
 
-    def modes(self) -> tuple[str, ...]:
+    def baseline_modes(self) -> tuple[str, ...]:
         """The Baselines that are timed on this device."""
         if self.backend.kind is DeviceKind.CPU:
             return ("eager", "compile")
-        return ("eager", *COMPILED)
+        return ("eager", *_COMPILE_MODES)
 
     def pool(self, environment: Mapping[str, str] | None = None, *, compiler: bool = False) -> ChildPool:
         """The pool for children with these extra variables; started when first asked for."""
@@ -119,8 +119,8 @@ class Room:
     def reference(self, problem: Problem) -> Subject:
         """A fresh child with the reference in it."""
         subject = self.start(self.pool(), problem.source, "reference")
-        subject.left_out = self.left_out.of(problem)
-        subject.child.doubted = not self.believing
+        subject.left_out = self.exclusions.of(problem)
+        subject.child.doubted = not self.trusts_memory_errors
         return subject
 
     def start(self, pool: ChildPool, source: str, kind: str, **how: Any) -> Subject:
@@ -131,14 +131,14 @@ class Room:
         return subject
 
     @contextmanager
-    def kept_reference(self, problem: Problem) -> Iterator[Subject]:
+    def cached_reference(self, problem: Problem) -> Iterator[Subject]:
         """A child with the reference in it that may have served before. Raises ChildFault when it does not load."""
         subject = self._references.pop(problem.hash, None)
         if subject is not None and not subject.child.alive:
             self.end(subject)
             subject = None
         subject = subject or self.reference(problem)
-        subject.child.doubted = not self.believing
+        subject.child.doubted = not self.trusts_memory_errors
         try:
             yield subject
         finally:
@@ -148,26 +148,26 @@ class Room:
                 self.end(self._references.popitem(last=False)[1])
 
     @contextmanager
-    def null(self) -> Iterator[Subject]:
+    def null_child(self) -> Iterator[Subject]:
         """A child that runs nothing of anybody's."""
-        subject = self._nulls.pop() if self._nulls else None
+        subject = self._null_children.pop() if self._null_children else None
         if subject is None or not subject.child.alive:
             subject = self.start(self.pool(), "", "null")
         try:
             yield subject
         finally:
             self.backend.release(subject.child)
-            self._nulls.append(subject)
-            if len(self._nulls) > _KEPT_NULLS:
-                self._nulls.pop(0).close()
+            self._null_children.append(subject)
+            if len(self._null_children) > _KEPT_NULL_CHILDREN:
+                self._null_children.pop(0).close()
 
     def end(self, subject: Subject) -> None:
         """Close a child. A GPU's driver takes a tenth of a second for that, which nobody has to wait for: see
-        `settle`."""
+        `finish_background_work`."""
         if self.backend.kind is DeviceKind.CPU:
             subject.close()
         else:
-            self._ending.append(self._ender.submit(self._close, subject))
+            self._closing.append(self._closer.submit(self._close, subject))
 
     def _close(self, subject: Subject) -> None:
         with self.turns.in_background():  # lest it disturb what another judge times
@@ -179,25 +179,25 @@ class Room:
         self.runtime_files(Language.TRITON)
         self._spares.fill()
 
-    def replenish(self) -> None:
-        """Start children ahead beside what is done next: see `settle`."""
+    def prestart(self) -> None:
+        """Start children ahead beside what is done next: see `finish_background_work`."""
         self._spares.begin()
 
-    def settle(self) -> None:
+    def finish_background_work(self) -> None:
         """Return when every child that was ended is gone, and those being started have stopped: before anything is
         timed."""
         self._spares.halt()
-        ending, self._ending = self._ending, []
+        ending, self._closing = self._closing, []
         for one in ending:
             one.result()
 
-    def keep_still(self, subject: Subject) -> None:
+    def freeze_while_waiting(self, subject: Subject) -> None:
         """Have a Candidate's child stopped whenever this judge waits for the device: others may be timed then. For the
         judge's own thread."""
         self._candidates.add(subject)
 
     @contextmanager
-    def _still(self) -> Iterator[None]:
+    def _candidates_frozen(self) -> Iterator[None]:
         running = [subject.child for subject in list(self._candidates) if subject.child.runs]
         for child in running:
             with suppress(ChildFault):  # who cannot be stopped is ended, and whoever asks it next is told
@@ -235,7 +235,7 @@ class Room:
         subject = self.comparator(problem, workload, mode, oracle)
         return Contender(mode, subject, suspect=False, buffers=oracle.buffers)
 
-    def fresh_comparator(self, problem: Problem, mode: str, oracle: Oracle) -> Subject:
+    def new_comparator(self, problem: Problem, mode: str, oracle: Oracle) -> Subject:
         """The same in a process of its own, which the caller closes."""
         subject = self._start_comparator(problem, mode, oracle)
         subject.load_state({**oracle.parameters, **oracle.buffers})
@@ -248,7 +248,7 @@ class Room:
         try:
             subject.construct("Model", oracle.init, train=problem.train, seed=11)
             if compiled:
-                subject.compile(COMPILED[mode])
+                subject.compile(_COMPILE_MODES[mode])
                 tensors = oracle.inputs()
                 # The first call compiles. Its own limit, because a C++ compiler runs inside it.
                 subject.results(tensors.tree, [tensors.tensors], timeout_s=_COMPILE_S, settle=False)
@@ -257,30 +257,30 @@ class Room:
             raise
         return subject
 
-    def renew(self) -> None:
+    def reset(self) -> None:
         """After a fault of the device: end what is quickly started again."""
-        for subject in (*self._references.values(), *self._nulls):
+        for subject in (*self._references.values(), *self._null_children):
             subject.close()
         self._references.clear()
-        self._nulls.clear()
+        self._null_children.clear()
         self._spares.empty()
 
     def end_all(self) -> None:
         """End every child that is kept: return when they are gone."""
-        self.renew()
+        self.reset()
         for subject in self._comparators.values():
             subject.close()
         self._comparators.clear()
-        self.settle()
+        self.finish_background_work()
 
     @contextmanager
-    def believed(self) -> Iterator[None]:
+    def trusting_memory_errors(self) -> Iterator[None]:
         """While entered, a reference that says that memory has run out is believed."""
-        before, self.believing = self.believing, True
+        before, self.trusts_memory_errors = self.trusts_memory_errors, True
         try:
             yield
         finally:
-            self.believing = before
+            self.trusts_memory_errors = before
 
     def forget(self, problem: Problem) -> None:
         """End the children of a Problem."""
@@ -291,7 +291,7 @@ class Room:
 
     def close(self) -> None:
         self.end_all()
-        self._ender.shutdown()
+        self._closer.shutdown()
         self._spares.close()
         for pool in self._pools.values():
             pool.close()

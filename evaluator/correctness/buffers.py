@@ -46,7 +46,7 @@ def compare(
             raise Rejection(Verdict.INCORRECT_VALUES, stage, reason, **{**found.detail, "check": "buffer"})
 
 
-def other_than(subject: Subject, wanted: Mapping[str, torch.Tensor], names: Mapping[str, str]) -> list[str]:
+def changed_parameters(subject: Subject, wanted: Mapping[str, torch.Tensor], names: Mapping[str, str]) -> list[str]:
     """Which of these parameters a child does not hold bit by bit. Raises ChildFault, LayoutError."""
     own = {p.name: p.claim for p in subject.describe().parameters}
     known = [name for name in wanted if names.get(name) in own]

@@ -14,10 +14,10 @@ from evaluator.comparison.claims import tensor_claims
 from evaluator.comparison.expected import Expected
 from evaluator.comparison.layout_checks import check_apart, check_reply
 from evaluator.correctness import buffers
-from evaluator.correctness.cases import OWN, TWINS, Case, Prepared, prepared
-from evaluator.correctness.compare_outputs import STAGE, Comparison, Report, unwritten
-from evaluator.correctness.shape_contract import Meaning
-from evaluator.correctness.state_reload import Loads, reference_at_work
+from evaluator.correctness.cases import RECIPE_CASES, TWIN_CASES, Case, PreparedCases, prepare_cases
+from evaluator.correctness.compare_outputs import STAGE, Comparison, Report, uninitialised_note
+from evaluator.correctness.shape_contract import ShapeContract
+from evaluator.correctness.state_reload import StateReloads, reference_must_work
 from evaluator.errors import ChildError, ChildFault, Rejection
 from evaluator.inputs import values
 from evaluator.inputs.sizes import Sizes, in_turn
@@ -50,24 +50,24 @@ class Checker:
         self.first_call_s = first_call_s
         self.report = Report()
         self.candidate: Subject
-        self._ready: dict[str, Prepared | Rejection | None] = {}
-        self._meaning = Meaning()
-        self._turned: set[bool] = set()
+        self._ready: dict[str, PreparedCases | Rejection | None] = {}
+        self._shape_contract = ShapeContract()
+        self._sequences_run: set[bool] = set()
 
     @property
     def _comparison(self) -> Comparison:
         return Comparison(self.candidate, self.report, self.problem.bitwise)
 
-    def prepare(self, sizes: Sizes, how: Callable[[], Prepared | None]) -> None:
+    def prepare(self, sizes: Sizes, how: Callable[[], PreparedCases | None]) -> None:
         """Have the reference's part of `check` done, which then takes less time. Raises nothing."""
         try:
             self._ready[sizes.label] = how()
         except Rejection as found:  # a Candidate that does not load is told that first
             self._ready[sizes.label] = found
 
-    def prepared(self, sizes: Sizes) -> Prepared | None:
+    def prepared(self, sizes: Sizes) -> PreparedCases | None:
         """The reference's part of `check`. Raises Rejection."""
-        return prepared(self.problem, self.reference, sizes, self.generator, first=not self.report.checked)
+        return prepare_cases(self.problem, self.reference, sizes, self.generator, first=not self.report.checked)
 
     def check(self, sizes: Sizes) -> None:
         """Everything about one set of sizes. Returns quietly when the reference itself refuses varied sizes."""
@@ -77,33 +77,33 @@ class Checker:
         try:
             self._check(sizes)
         except Rejection as found:
-            raise _veiled(found, sizes) from found
+            raise _redacted(found, sizes) from found
 
     def _check(self, sizes: Sizes) -> None:
         ready = self._ready.pop(sizes.label) if sizes.label in self._ready else self.prepared(sizes)
         if isinstance(ready, Rejection):
             raise ready
-        if ready is None or not all(self._meant(sizes, case.expected) for case in ready.cases[:1]):
+        if ready is None or not all(self._has_contract_shapes(sizes, case.expected) for case in ready.cases[:1]):
             self.report.skipped += [] if sizes.layout else [sizes.shown_label]
             return
         self.report.skipped += ready.skipped
         if not ready.oracle.lifts:
             self.report.oracle = ready.oracle.precision
         try:
-            self._try(ready.oracle, ready.tree, ready.cases, sizes)
+            self._check_cases(ready.oracle, ready.tree, ready.cases, sizes)
         except (ChildFault, LayoutError) as fault:
             raise rejection(fault, STAGE, f"checking {sizes.label}") from fault
         label = sizes.shown_label
         self.report.checked[label] = self.report.checked.get(label, 0) + len(ready.cases)
 
-    def _meant(self, sizes: Sizes, expected: Expected) -> bool:
+    def _has_contract_shapes(self, sizes: Sizes, expected: Expected) -> bool:
         """Whether the outputs have the shapes that one expects at these sizes, after those at the Workloads."""
         shapes = [tuple(target.oracle.shape) for target in expected.targets]
         if sizes.adversarial and not sizes.hidden:
-            self._meaning.learn(sizes.sizes, shapes)
-        return sizes.adversarial or self._meaning.fits(sizes.sizes, shapes)
+            self._shape_contract.learn(sizes.sizes, shapes)
+        return sizes.adversarial or self._shape_contract.allows(sizes.sizes, shapes)
 
-    def _try(self, oracle: Oracle, tree: Any, cases: Sequence[Case], sizes: Sizes) -> None:
+    def _check_cases(self, oracle: Oracle, tree: Any, cases: Sequence[Case], sizes: Sizes) -> None:
         candidate = self.candidate
         names = candidate.construct("ModelNew", oracle.init, train=self.problem.train, seed=7)
         matched = match_names(oracle.names, names)
@@ -116,17 +116,17 @@ class Checker:
         finally:
             candidate.finish(reply)
         if cases and not oracle.mutated(tree):
-            plainest, call_us = min(cases, key=lambda case: case.same), reply.wall_us / len(cases)
+            plainest, call_us = min(cases, key=lambda case: case.group), reply.wall_us / len(cases)
             known = not oracle.stateful(tree, plainest.tensors)
-            self._many(oracle, plainest, tree, call_us, sizes, values_known=known)
+            self._check_many_calls(oracle, plainest, tree, call_us, sizes, values_known=known)
             if known:
-                self._overwritten(oracle, tree, plainest, sizes)
-                self._in_place(oracle, tree, cases, sizes)
+                self._check_overwritten_output(oracle, tree, plainest, sizes)
+                self._check_reused_memory(oracle, tree, cases, sizes)
         self._check_parameters(oracle, matched, sizes)
-        before = min(cases, key=lambda case: case.same).tensors if cases else oracle.inputs().tensors
-        self._loads(oracle, matched, sizes).run(tree, before, first=not self.report.checked)
-        self._in_turn(oracle, sizes, moving=oracle.moves_buffers(tree, before))
-        self._unchanged(reply, snapshot)
+        before = min(cases, key=lambda case: case.group).tensors if cases else oracle.inputs().tensors
+        self._state_reloads(oracle, matched, sizes).run(tree, before, first=not self.report.checked)
+        self._check_size_sequence(oracle, sizes, moving=oracle.moves_buffers(tree, before))
+        self._check_outputs_unchanged(reply, snapshot)
         candidate.drop("first")
         if not sizes.hidden and sizes.adversarial and cases:
             self.report.operations |= candidate.observe(tree, cases[0].tensors, timeout_s=limit_s)
@@ -135,19 +135,21 @@ class Checker:
         """How long so many calls may take, of whichever sizes: some whole steps, where the reference is slow."""
         return max(self.first_call_s, _SLOWER * calls * oracle.call_s // _STEP_S * _STEP_S)
 
-    def _loads(self, oracle: Oracle, matched: Mapping[str, str], sizes: Sizes) -> Loads:
+    def _state_reloads(self, oracle: Oracle, matched: Mapping[str, str], sizes: Sizes) -> StateReloads:
         limit_s = self._limit_s(oracle, 1)
-        return Loads(self.candidate, oracle, matched, sizes, self.problem.train, limit_s, self._comparison.compare)
+        return StateReloads(
+            self.candidate, oracle, matched, sizes, self.problem.train, limit_s, self._comparison.compare
+        )
 
     def _check_buffers(self, oracle: Oracle, tree: Any, matched: Mapping[str, str], sizes: Sizes) -> None:
         """Buffers that forward changes are outputs: after equal calls they are equal. Nothing to do where none is."""
         if not oracle.buffers:
             return
-        with reference_at_work(sizes):
+        with reference_must_work(sizes):
             calls = [oracle.inputs().tensors for _ in range(buffers.CALLS)]
             found = [(calls, oracle.changed_buffers(tree, calls), sizes.label)]
         if not self.report.checked:
-            found += self._with_nan(oracle, tree, calls, sizes)
+            found += self._calls_with_nan(oracle, tree, calls, sizes)
         candidate = self.candidate
         for made, wanted, where in found:
             if wanted:
@@ -156,7 +158,7 @@ class Checker:
                 buffers.compare(candidate, wanted, matched, len(made), STAGE, where)
                 candidate.load_state(oracle.state_for(matched))
 
-    def _with_nan(
+    def _calls_with_nan(
         self, oracle: Oracle, tree: Any, calls: Sequence[values.Tensors], sizes: Sizes
     ) -> list[tuple[list[values.Tensors], dict[str, torch.Tensor], str]]:
         """The last of a few calls with a NaN, and what buffers then hold: some count what is not finite. None where
@@ -164,7 +166,7 @@ class Checker:
         made = [*calls[:-1], values.apply(values.WITH_NAN, calls[-1], self.generator)]
         if values.NOT_FINITE in self.reference.left_out or oracle.tried(tree, made[-1:]) is None:
             return []
-        with reference_at_work(sizes):
+        with reference_must_work(sizes):
             return [(made, oracle.changed_buffers(tree, made), f"{sizes.label}, a NaN in the last one")]
 
     def _check_parameters(self, oracle: Oracle, matched: Mapping[str, str], sizes: Sizes) -> None:
@@ -172,29 +174,29 @@ class Checker:
         were loaded. Unless the reference itself changes them."""
         if not oracle.parameters or self.report.checked:
             return
-        changed = buffers.other_than(self.candidate, oracle.parameters, matched)
+        changed = buffers.changed_parameters(self.candidate, oracle.parameters, matched)
         if not changed:
             return
-        with reference_at_work(sizes):
+        with reference_must_work(sizes):
             now = oracle.parameters_now()
         for name in changed:
             if name in now and values.same_bits(now[name], oracle.parameters[name]):
                 reason = f"forward changes the parameter {name}, on {sizes.label}: leave parameters as they are loaded"
                 raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, check="parameters", parameter=name)
 
-    def _in_turn(self, oracle: Oracle, sizes: Sizes, *, moving: bool) -> None:
+    def _check_size_sequence(self, oracle: Oracle, sizes: Sizes, *, moving: bool) -> None:
         """One new module that is called with several sizes one after the other, once for what is shown and once for
         what is held out: what it keeps of the first call is no use for the next. Buffers that are `moving` begin each
         call as the reference's do."""
-        if not sizes.adversarial or sizes.hidden in self._turned:
+        if not sizes.adversarial or sizes.hidden in self._sequences_run:
             return
-        self._turned.add(sizes.hidden)
-        with reference_at_work(sizes):
+        self._sequences_run.add(sizes.hidden)
+        with reference_must_work(sizes):
             workloads = self.problem.workloads_for(self.reference.backend.kind)
             turns = in_turn(self.problem, workloads, sizes, self.reference.left_out, oracle.same_for)
             found = {one.label: oracle.elsewhere(one) for one in turns}
         known = [(one, *made) for one in turns if (made := found[one.label]) is not None]
-        known = [turn for turn in known if self._meant(turn[0], turn[-1])]
+        known = [turn for turn in known if self._has_contract_shapes(turn[0], turn[-1])]
         if len({one.label for one, *_ in known}) < 2:
             return
         names = self.candidate.construct("ModelNew", oracle.init, train=self.problem.train, seed=7)
@@ -211,10 +213,10 @@ class Checker:
             finally:
                 self.candidate.finish(reply)
             self.candidate.drop("turn")
-            self._spoil(tree, tensors)
+            self._call_with_nan(tree, tensors)
             before = one.label
 
-    def _spoil(self, tree: Any, tensors: values.Tensors) -> None:
+    def _call_with_nan(self, tree: Any, tensors: values.Tensors) -> None:
         """A call with NaN everywhere, whose answer does not count: what it leaves in a workspace is NaN, too."""
         if values.NOT_FINITE in self.reference.left_out:
             return
@@ -223,32 +225,34 @@ class Checker:
             self.candidate.finish(self.candidate.run(tree, [spoiled], slot="turn", timeout_s=self.first_call_s))
             self.candidate.drop("turn")
 
-    def _in_place(self, oracle: Oracle, tree: Any, cases: Sequence[Case], sizes: Sizes) -> None:
+    def _check_reused_memory(self, oracle: Oracle, tree: Any, cases: Sequence[Case], sizes: Sizes) -> None:
         """Draws one after the other in the same memory, among them some that are nearly alike, the first one again at
         the end: an allocator hands out what it has taken back, so an address says nothing of what lies there. On what
         is shown."""
         known = {case.name: case for case in cases}
-        turns = [known[name] for name in (OWN[0], *TWINS, *OWN[1:], OWN[0]) if name in known]
-        if sizes.hidden or not sizes.adversarial or len(turns) < 2 or all(_views(turns[0])):
+        turns = [
+            known[name] for name in (RECIPE_CASES[0], *TWIN_CASES, *RECIPE_CASES[1:], RECIPE_CASES[0]) if name in known
+        ]
+        if sizes.hidden or not sizes.adversarial or len(turns) < 2 or all(_output_views(turns[0])):
             return
-        self._in_a_row(
+        self._compare_in_a_row(
             oracle, tree, turns, sizes, "where other inputs lay at the same address the call before", in_place=True
         )
 
-    def _overwritten(self, oracle: Oracle, tree: Any, case: Case, sizes: Sizes) -> None:
+    def _check_overwritten_output(self, oracle: Oracle, tree: Any, case: Case, sizes: Sizes) -> None:
         """Two calls alike on a new draw, where whoever called has overwritten what the first returned: that was his. On
         the first sizes. `case` is another draw."""
-        if self.report.checked or any(_views(case)):
+        if self.report.checked or any(_output_views(case)):
             return
-        with reference_at_work(sizes):
+        with reference_must_work(sizes):
             made = oracle.inputs()
             (expected,) = oracle.targets(tree, [made.tensors], case.expected)
-        again = [Case("a draw", made.tensors, expected, 0, borrowed=True)]
-        self._in_a_row(
+        again = [Case("a draw", made.tensors, expected, 0, borrowed_limits=True)]
+        self._compare_in_a_row(
             oracle, tree, again, sizes, "when the output of an equal call before was overwritten", spoil=True
         )
 
-    def _in_a_row(
+    def _compare_in_a_row(
         self,
         oracle: Oracle,
         tree: Any,
@@ -271,9 +275,9 @@ class Checker:
             for case, item in zip(turns, last, strict=True):
                 check_reply(case.expected, item)
             found = self.candidate.fetch_calls([tensor_claims(item) for item in last])
-            with reference_at_work(sizes):
+            with reference_must_work(sizes):
                 findings = [
-                    self._comparison.spared(oracle, tree, case, _without_views(case, out))
+                    self._comparison.confirmed_finding(oracle, tree, case, _views_replaced(case, out))
                     for case, out in zip(turns, found, strict=True)
                 ]
         finally:
@@ -281,14 +285,16 @@ class Checker:
         self.candidate.drop("again")
         for finding, outputs in zip(findings, found, strict=True):
             if finding is not None:
-                reason = f"{finding['reason']}{unwritten(outputs)}, on {sizes.label} {when}"
+                reason = f"{finding['reason']}{uninitialised_note(outputs)}, on {sizes.label} {when}"
                 raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, workload=sizes.label, **finding["evidence"])
 
-    def _many(self, oracle: Oracle, case: Case, tree: Any, most_us: float, sizes: Sizes, *, values_known: bool) -> None:
+    def _check_many_calls(
+        self, oracle: Oracle, case: Case, tree: Any, most_us: float, sizes: Sizes, *, values_known: bool
+    ) -> None:
         """As many calls in a row as a moment and a little memory allow. The memory of all outputs is kept in use, but
         not the tensors: whoever hands out buffers in turn, or again once nobody has the tensor, has to begin with the
         first one. On the first two shown sizes. A call takes `most_us` at the most."""
-        if all(_views(case)) or sizes.hidden or len(self.report.checked) > 1:
+        if all(_output_views(case)) or sizes.hidden or len(self.report.checked) > 1:
             return
         bytes_each = sum(t.reference.numel() * t.reference.element_size() for t in case.expected.targets)
         most = min(_MANY, _MANY_BYTES // max(1, bytes_each))
@@ -303,10 +309,10 @@ class Checker:
         try:
             for item in reply.replies:
                 check_reply(case.expected, item)
-            check_apart(reply.replies, _views(case))
+            check_apart(reply.replies, _output_views(case))
             picks = torch.randperm(count, generator=self.generator).tolist() if values_known else []
             picks = picks if count * bytes_each <= _MANY_READ_BYTES else picks[:_MANY_READ]
-            self._alike(oracle, tree, case, reply, picks, sizes)
+            self._compare_equal_calls(oracle, tree, case, reply, picks, sizes)
         finally:
             candidate.finish(reply)
         candidate.drop("many")
@@ -318,7 +324,7 @@ class Checker:
         self.candidate.drop("few")
         return max(1.0, reply.wall_us / count)
 
-    def _alike(
+    def _compare_equal_calls(
         self, oracle: Oracle, tree: Any, case: Case, reply: RunReply, picks: Sequence[int], sizes: Sizes
     ) -> None:
         """The outputs of some of many calls on equal inputs: also a kernel that is wrong once in a while is wrong."""
@@ -327,13 +333,13 @@ class Checker:
         for pick, outputs in zip(picks, found, strict=True):
             if right is not None and all(map(values.same_bits, outputs, right)):
                 continue
-            finding = self._comparison.spared(oracle, tree, case, _without_views(case, outputs))
+            finding = self._comparison.confirmed_finding(oracle, tree, case, _views_replaced(case, outputs))
             if finding is not None:
                 reason = f"{finding['reason']}, in call {pick + 1} of {len(reply.replies)} alike on {sizes.label}"
                 raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, inputs=case.name, **finding["evidence"])
             right = outputs
 
-    def _unchanged(self, reply: RunReply, snapshot: Sequence[Sequence[torch.Tensor]]) -> None:
+    def _check_outputs_unchanged(self, reply: RunReply, snapshot: Sequence[Sequence[torch.Tensor]]) -> None:
         self.candidate.child.freeze()
         try:
             now = self.candidate.fetch_calls([tensor_claims(item) for item in reply.replies])
@@ -349,18 +355,18 @@ class Checker:
             self.candidate.child.thaw()
 
 
-def _views(case: Case) -> list[bool]:
+def _output_views(case: Case) -> list[bool]:
     """Which of the outputs are views of an input, as the reference returns them."""
     return [bool(claim.get("alias")) for claim in tensor_claims(case.expected.reply)]
 
 
-def _without_views(case: Case, outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
+def _views_replaced(case: Case, outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
     """The outputs, but the reference's own for views of inputs, in whose memory others lie by now."""
-    pairs = zip(outputs, case.expected.targets, _views(case), strict=True)
+    pairs = zip(outputs, case.expected.targets, _output_views(case), strict=True)
     return [target.reference if view else output for output, target, view in pairs]
 
 
-def _veiled(found: Rejection, sizes: Sizes) -> Rejection:
+def _redacted(found: Rejection, sizes: Sizes) -> Rejection:
     """A failure on held-out data reveals only its class."""
     if not sizes.hidden or found.verdict is Verdict.INVALID_REFERENCE:
         return found

@@ -14,7 +14,7 @@ from evaluator.comparison.claims import tensor_claims
 from evaluator.comparison.layout_checks import check_apart, check_fresh, check_reply
 from evaluator.correctness import single_inputs
 from evaluator.correctness.cases import Case
-from evaluator.correctness.state_reload import reference_at_work
+from evaluator.correctness.state_reload import reference_must_work
 from evaluator.errors import Rejection
 from evaluator.inputs import values
 from evaluator.inputs.sizes import Sizes
@@ -66,50 +66,52 @@ class Comparison:
         after = reply.grant.read_back()
         outputs = [[*own, *(tensors[i] for i in mutated)] for own, tensors in zip(outputs, after, strict=True)]
         # What `get_inputs` makes is the plainest thing to be wrong on, so it is told first; then nothing else is asked.
-        plainest_first = sorted(zip(cases, outputs, strict=True), key=lambda one: one[0].same)
-        for _, alike in itertools.groupby(plainest_first, key=lambda one: one[0].same):
-            self._compare_alike(oracle, tree, list(alike), sizes)
+        plainest_first = sorted(zip(cases, outputs, strict=True), key=lambda one: one[0].group)
+        for _, alike in itertools.groupby(plainest_first, key=lambda one: one[0].group):
+            self._compare_equal_inputs(oracle, tree, list(alike), sizes)
         self._check_repeats(cases, outputs, sizes)
         for case, item in zip(cases, reply.replies, strict=True):
             check_fresh(case.expected, item, sizes.label, workload=sizes.label)
         self._check_inputs(cases, after, sizes, mutated)
         return outputs
 
-    def _compare_alike(
+    def _compare_equal_inputs(
         self, oracle: Oracle, tree: Any, alike: Sequence[tuple[Case, Sequence[torch.Tensor]]], sizes: Sizes
     ) -> None:
         """The outputs of equal inputs. Raises Rejection."""
-        with reference_at_work(sizes):
-            findings = [self.spared(oracle, tree, case, tensors) for case, tensors in alike]
+        with reference_must_work(sizes):
+            findings = [self.confirmed_finding(oracle, tree, case, tensors) for case, tensors in alike]
         for (case, tensors), finding in zip(alike, findings, strict=True):
             if finding is None:
                 continue
-            passed, why = None in findings, unwritten(tensors)
+            passed, why = None in findings, uninitialised_note(tensors)
             verdict = Verdict.NONDETERMINISTIC if passed and not why else Verdict.INCORRECT_VALUES
             also = why or (" (equal inputs gave a right answer before or after)" if passed else "")
             reason = f"{finding['reason']}{also}, on {sizes.label}, inputs: {case.name}"
             raise Rejection(verdict, STAGE, reason, workload=sizes.label, inputs=case.name, **finding["evidence"])
 
-    def spared(self, oracle: Oracle, tree: Any, case: Case, outputs: Sequence[torch.Tensor]) -> dict[str, Any] | None:
+    def confirmed_finding(
+        self, oracle: Oracle, tree: Any, case: Case, outputs: Sequence[torch.Tensor]
+    ) -> dict[str, Any] | None:
         """As `_finding`, but what can be told of wrong outputs at a second look alone."""
         self.candidate.give_way()
         found = self._finding(case, outputs)
         if found is None:
             return None
-        if case.borrowed:
+        if case.borrowed_limits:
             (exact,) = oracle.expect(tree, [case.tensors])
             case = replace(case, expected=exact.widest([case.expected]))
             found = self._finding(case, outputs)
-        found = self._at_second_look(oracle, tree, case, outputs, found)
-        if found is None or not (case.nan_spreads or case.name == single_inputs.MEETING):
+        found = self._finding_at_second_look(oracle, tree, case, outputs, found)
+        if found is None or not (case.nan_spreads or case.name == single_inputs.MEETING_INFINITIES):
             return found
         if case.nan_spreads:
             outputs = [t.where_nan(actual) for t, actual in zip(case.expected.targets, outputs, strict=True)]
-        if case.name == single_inputs.MEETING:
+        if case.name == single_inputs.MEETING_INFINITIES:
             outputs = [t.nan_as_reference(actual) for t, actual in zip(case.expected.targets, outputs, strict=True)]
-        return self._at_second_look(oracle, tree, case, outputs, self._finding(case, outputs))
+        return self._finding_at_second_look(oracle, tree, case, outputs, self._finding(case, outputs))
 
-    def _at_second_look(
+    def _finding_at_second_look(
         self,
         oracle: Oracle,
         tree: Any,
@@ -126,7 +128,7 @@ class Comparison:
 
     def _finding(self, case: Case, outputs: Sequence[torch.Tensor]) -> dict[str, Any] | None:
         expected = case.expected
-        if not case.counts:
+        if not case.comparable:
             return None
         for index, (target, limit, actual) in enumerate(zip(expected.targets, expected.limits, outputs, strict=True)):
             found = target.judge(actual, limit)
@@ -147,7 +149,7 @@ class Comparison:
             return
         first: dict[int, Sequence[torch.Tensor]] = {}
         for case, tensors in zip(cases, outputs, strict=True):
-            before = first.setdefault(case.same, tensors)
+            before = first.setdefault(case.group, tensors)
             if any(not values.same_bits(a, b) for a, b in zip(before, tensors, strict=True)):
                 raise Rejection(
                     Verdict.NONDETERMINISTIC,
@@ -171,6 +173,6 @@ class Comparison:
                     )
 
 
-def unwritten(outputs: Sequence[torch.Tensor]) -> str:
+def uninitialised_note(outputs: Sequence[torch.Tensor]) -> str:
     """That outputs hold what memory holds which nobody has written to; "" where they do not."""
     return " (nobody had written there when the call returned)" if any(map(values.holds_fresh_memory, outputs)) else ""

@@ -16,7 +16,7 @@ _AT_ONCE = 20
 _LONG_S = 0.3
 
 
-def states(oracle: Oracle) -> list[tuple[int, Mapping[str, torch.Tensor]]]:
+def states_after_many_calls(oracle: Oracle) -> list[tuple[int, Mapping[str, torch.Tensor]]]:
     """How many calls the reference has made, and what its buffers hold then: twice, of other inputs each, and the
     second time after one call more, since who has kept the first one's sums takes them for this one's. As many calls
     as the first has time for. None where the reference does not take so many. Raises ChildFault; LeaveOut where
@@ -25,7 +25,7 @@ def states(oracle: Oracle) -> list[tuple[int, Mapping[str, torch.Tensor]]]:
     found: list[tuple[int, Mapping[str, torch.Tensor]]] = []
     try:
         for limit_s in (_LONG_S, float("inf")):
-            found.append(_lived(oracle, count, limit_s))
+            found.append(_run_calls(oracle, count, limit_s))
             count = found[0][0] + 1
     except ChildError as fault:
         if fault.spoils:
@@ -34,7 +34,7 @@ def states(oracle: Oracle) -> list[tuple[int, Mapping[str, torch.Tensor]]]:
     return found
 
 
-def _lived(oracle: Oracle, count: int, limit_s: float) -> tuple[int, Mapping[str, torch.Tensor]]:
+def _run_calls(oracle: Oracle, count: int, limit_s: float) -> tuple[int, Mapping[str, torch.Tensor]]:
     draws = [oracle.inputs() for _ in range(2)]
     end, done = time.monotonic() + limit_s, 0
     oracle.subject.load_state(oracle.buffers)

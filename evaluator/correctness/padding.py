@@ -17,18 +17,18 @@ from evaluator.oracle.oracle import Oracle
 _LEAST_LENGTH = 8  # of a line
 
 
-def padded(oracle: Oracle, tree: Any, draws: Sequence[values.Tensors]) -> values.Tensors | None:
+def with_padding(oracle: Oracle, tree: Any, draws: Sequence[values.Tensors]) -> values.Tensors | None:
     """A draw whose masks of one line a row are padded, half of the lines with false elements, half with true ones, at
     either end. None where no mask is of that kind, or the reference does not take it: it has to return what it does for
     draws, without further NaN. Raises ChildFault where its process ends."""
     made = list(draws[0])
     for index, tensor in enumerate(draws[0]):
-        if _of_coins([draw[index] for draw in draws]):
-            made[index] = _with_padding(tensor, oracle.generator)
+        if _is_random([draw[index] for draw in draws]):
+            made[index] = _padded_lines(tensor, oracle.generator)
     return constants.accepted(oracle, tree, draws[0], tuple(made))
 
 
-def _of_coins(masks: Sequence[torch.Tensor]) -> bool:
+def _is_random(masks: Sequence[torch.Tensor]) -> bool:
     """Whether nothing is seen that the lines of several draws have in common: they vary, as do their counts of true
     elements, are not padded already, not made of equal blocks, and no triangle of them is empty."""
     first = masks[0]
@@ -54,7 +54,7 @@ def _regular(mask: torch.Tensor) -> bool:
     return structure.symmetric(square) or not bool(square.triu(1).any()) or not bool(square.tril(-1).any())
 
 
-def _with_padding(mask: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def _padded_lines(mask: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     lines = mask.reshape(-1, mask.shape[-1]).cpu()
     count, length = lines.shape
     ends = torch.randint(length, (count, 1), generator=generator, device=generator.device).cpu()

@@ -15,11 +15,11 @@ from evaluator.inputs import structure, values
 
 _MOST = 4  # inputs of which each is singled out
 _FEW = 8  # NaN: where nearly a whole row is, there is nothing to measure the rest by
-MEETING = "infinities that meet"
+MEETING_INFINITIES = "infinities that meet"
 _MEETINGS = 16
 
 
-def of(
+def single_input_changes(
     tensors: values.Tensors, structures: Sequence[structure.Structure], generator: torch.Generator
 ) -> list[tuple[str, values.Tensors]]:
     """A call's inputs changed so, by name; nothing where there is one floating input alone."""
@@ -32,8 +32,8 @@ def of(
         for place in largest
         if not structures[place].in_order
     ]
-    met = _meeting(tensors, structures, places, generator)
-    return [*made, (MEETING, met)] if met is not None else made
+    met = _with_meeting_infinities(tensors, structures, places, generator)
+    return [*made, (MEETING_INFINITIES, met)] if met is not None else made
 
 
 def _with_nan(
@@ -46,7 +46,7 @@ def _with_nan(
     return tuple(changed if at == place else tensor for at, tensor in enumerate(tensors))
 
 
-def _meeting(
+def _with_meeting_infinities(
     tensors: values.Tensors,
     structures: Sequence[structure.Structure],
     places: Sequence[int],

@@ -26,16 +26,16 @@ from evaluator.timing.contender import ComparatorFailed
 
 # Loads that change one element, so many or two of each tensor, but no more than the most: who looks at every other one
 # passes once in 64. Where there are few tensors, one of each one's is the last, and one the first.
-_TOUCHES, _MOST_TOUCHES = 8, 12
+_CHANGES, _MOST_CHANGES = 8, 12
 _PLACES = (None, -1, None, 0)
 _EXCHANGES = 2
-_SPARE = 8  # times the bytes of a module's parameters must be free on the device for two more of it
+_FREE_MEMORY_FACTOR = 8  # times the bytes of a module's parameters must be free on the device for two more of it
 
 Compare = Callable[[Oracle, Any, Sequence[Case], RunReply, Sizes], object]
 
 
 @contextmanager
-def reference_at_work(sizes: Sizes) -> Iterator[None]:
+def reference_must_work(sizes: Sizes) -> Iterator[None]:
     """What fails here was right a moment ago: this machine failed it, and the Candidate has nothing to do with it."""
     try:
         yield
@@ -44,7 +44,7 @@ def reference_at_work(sizes: Sizes) -> Iterator[None]:
 
 
 @dataclass(frozen=True, slots=True)
-class Loads:
+class StateReloads:
     """Everything about loads for one set of sizes. `matched` are the Candidate's names of the oracle's parameters and
     buffers; `compare` raises Rejection where what a call returned is not what its Case wants."""
 
@@ -61,104 +61,104 @@ class Loads:
         a glance at the parameters tells nothing, and on the `first` sizes two modules in turn, or states that many
         calls have left. Then other numbers in the call."""
         oracle = self.oracle
-        with reference_at_work(self.sizes):
+        with reference_must_work(self.sizes):
             oracle.reload()
             (like,) = oracle.expect(tree, [tensors])
-        self._renewed("new parameters", tree, tensors, like)
+        self._call_after_load("new parameters", tree, tensors, like)
         if self.sizes.adversarial and not self.sizes.hidden:
-            self._touched(tree, tensors, like)
+            self._change_elements(tree, tensors, like)
             if not oracle.stateful(tree, tensors):
                 for how in STRETCHES:
-                    self._stretched(how, tree, tensors)
+                    self._load_stretched(how, tree, tensors)
                 if first:
-                    self._side_by_side(tree, tensors)
+                    self._check_two_modules(tree, tensors)
             elif first and long_run_state.LABEL not in oracle.subject.left_out:
-                self._long_lived(tree, tensors)
+                self._load_long_run_states(tree, tensors)
         if self.sizes.adversarial:
-            self._other_numbers(tree, tensors)
+            self._call_with_other_numbers(tree, tensors)
 
-    def _touched(self, tree: Any, tensors: values.Tensors, like: Expected) -> None:
+    def _change_elements(self, tree: Any, tensors: values.Tensors, like: Expected) -> None:
         """Loads that change one element each, or exchange two."""
-        for name, larger, where in self._touches():
-            with reference_at_work(self.sizes):
+        for name, larger, where in self._element_changes():
+            with reference_must_work(self.sizes):
                 self.oracle.touch(name, larger=larger, where=where)
-            self._loaded_alone(f"one element of {name} changed", name, tree, tensors, like)
+            self._load_one(f"one element of {name} changed", name, tree, tensors, like)
         for name in values.shuffled(self.oracle.touchable, self.oracle.generator)[:_EXCHANGES]:
-            with reference_at_work(self.sizes):
+            with reference_must_work(self.sizes):
                 self.oracle.exchange(name)
-            self._loaded_alone(f"two elements of {name} exchanged", name, tree, tensors, like)
+            self._load_one(f"two elements of {name} exchanged", name, tree, tensors, like)
 
-    def _loaded_alone(self, what: str, name: str, tree: Any, tensors: values.Tensors, like: Expected) -> None:
+    def _load_one(self, what: str, name: str, tree: Any, tensors: values.Tensors, like: Expected) -> None:
         oracle = self.oracle
-        with reference_at_work(self.sizes):
+        with reference_must_work(self.sizes):
             (expected,) = oracle.targets(tree, [tensors], like)
             # What calls before left in buffers that outputs depend on goes back to what the reference begins with.
             names = {name, *(oracle.buffers if oracle.stateful(tree, tensors) else ())}
         matched = {name: theirs for name, theirs in self.matched.items() if name in names}
-        self._renewed(what, tree, tensors, expected, matched, borrowed=True)
+        self._call_after_load(what, tree, tensors, expected, matched, borrowed_limits=True)
 
-    def _touches(self) -> list[tuple[str, bool, int | None]]:
+    def _element_changes(self) -> list[tuple[str, bool, int | None]]:
         """Of which tensors an element is to change, in secret order, whether slightly, and which element: of every
         tensor any one where there are not too many, and of a few several, among them the last and the first."""
         names = values.shuffled(self.oracle.touchable, self.oracle.generator)
-        turns = max(_TOUCHES, min(2 * len(names), _MOST_TOUCHES)) if names else 0
+        turns = max(_CHANGES, min(2 * len(names), _MOST_CHANGES)) if names else 0
         places = (divmod(turn, len(names)) for turn in range(turns))
         made = [(names[place], (lap + place) % 2 == 1, _PLACES[lap % len(_PLACES)]) for lap, place in places]
         return values.shuffled(made, self.oracle.generator)
 
-    def _stretched(self, how: Stretch, tree: Any, tensors: values.Tensors) -> None:
+    def _load_stretched(self, how: Stretch, tree: Any, tensors: values.Tensors) -> None:
         """Parameters far from where they began: a gain may be negative, a slope above one, a variance tiny. Where signs
         change, large inputs, too: a maximum that was taken before a gain is none behind it."""
         calls = [tensors]
         if how.negative and values.UNUSUAL not in self.oracle.subject.left_out:
             calls.append(values.apply(values.LARGE, tensors, self.oracle.generator))
         with ExitStack() as inside:
-            with reference_at_work(self.sizes):
+            with reference_must_work(self.sizes):
                 found = inside.enter_context(self.oracle.stretched(how, tree, calls))
             for given, expected in found:
-                self._renewed(how.name, tree, given, expected)
+                self._call_after_load(how.name, tree, given, expected)
 
-    def _other_numbers(self, tree: Any, tensors: values.Tensors) -> None:
-        with reference_at_work(self.sizes):
+    def _call_with_other_numbers(self, tree: Any, tensors: values.Tensors) -> None:
+        with reference_must_work(self.sizes):
             other = constants.with_other_numbers(self.oracle, tree, tensors)
             found = self.oracle.expect(other, [tensors]) if other is not None else []
         for expected in found:
-            self._renewed("a number changed", other, tensors, expected)
+            self._call_after_load("a number changed", other, tensors, expected)
 
-    def _side_by_side(self, tree: Any, tensors: values.Tensors) -> None:
+    def _check_two_modules(self, tree: Any, tensors: values.Tensors) -> None:
         """Two new modules, as a network has them, each with parameters of its own, called in turn: what one of them
         has prepared in a place that both look at is wrong for the other."""
         spare = self.oracle.subject.backend.spare_bytes()
         held = sum(value.numel() * value.element_size() for value in self.oracle.parameters.values())
-        if not self.oracle.touchable or (spare is not None and spare < _SPARE * held):
+        if not self.oracle.touchable or (spare is not None and spare < _FREE_MEMORY_FACTOR * held):
             return
         oracle, candidate = self.oracle, self.candidate
         known = []
         for other in (False, True):
-            with reference_at_work(self.sizes):
+            with reference_must_work(self.sizes):
                 oracle.reload()
                 (expected,) = oracle.expect(tree, [tensors])
             known.append((oracle.parameters, oracle.buffers, expected))
             names = candidate.construct("ModelNew", oracle.init, train=self.train, seed=7, beside=other)
             candidate.load_state(oracle.state_for(match_names(oracle.names, names)))
         for parameters, buffers, expected in (*reversed(known), known[1]):
-            with reference_at_work(self.sizes):
+            with reference_must_work(self.sizes):
                 oracle.load(parameters, buffers)
-            self._called(Case("two modules side by side", tensors, expected, 0), tree)
+            self._compare_call(Case("two modules side by side", tensors, expected, 0), tree)
             candidate.swap()
 
-    def _long_lived(self, tree: Any, tensors: values.Tensors) -> None:
+    def _load_long_run_states(self, tree: Any, tensors: values.Tensors) -> None:
         oracle, usual = self.oracle, (self.oracle.parameters, self.oracle.buffers)
-        with reference_at_work(self.sizes):
-            found = long_run_state.states(oracle)
+        with reference_must_work(self.sizes):
+            found = long_run_state.states_after_many_calls(oracle)
         for calls, state in found:
-            with reference_at_work(self.sizes):
+            with reference_must_work(self.sizes):
                 oracle.load(oracle.parameters, {**oracle.buffers, **state})
                 (expected,) = oracle.expect(tree, [tensors])
-            self._renewed(f"a state after {calls} calls", tree, tensors, expected)
+            self._call_after_load(f"a state after {calls} calls", tree, tensors, expected)
         oracle.load(*usual)
 
-    def _renewed(
+    def _call_after_load(
         self,
         name: str,
         tree: Any,
@@ -166,13 +166,13 @@ class Loads:
         expected: Expected,
         matched: Mapping[str, str] | None = None,
         *,
-        borrowed: bool = False,
+        borrowed_limits: bool = False,
     ) -> None:
         """A call after a load of those parameters and buffers that are `matched`, of all where nothing is given."""
         self.candidate.load_state(self.oracle.state_for(self.matched if matched is None else matched))
-        self._called(Case(name, tensors, expected, 0, borrowed=borrowed), tree)
+        self._compare_call(Case(name, tensors, expected, 0, borrowed_limits=borrowed_limits), tree)
 
-    def _called(self, case: Case, tree: Any) -> None:
+    def _compare_call(self, case: Case, tree: Any) -> None:
         reply = self.candidate.run(tree, [case.tensors], slot="second", timeout_s=self.call_limit_s)
         try:
             if case.expected.informative:

@@ -19,7 +19,7 @@ from evaluator.inputs.sizes import sizes_to_check
 from evaluator.oracle.oracle import Oracle
 from evaluator.stages import memory_shortage
 from evaluator.stages.judge import Judge, secret_generator
-from evaluator.stages.stage_clock import Clockwork
+from evaluator.stages.stage_clock import StageClock
 from evaluator.subject import Arguments, Subject
 from evaluator.types import Admission, Domain, Problem, Stage, Verdict, Workload, WorkloadFacts
 
@@ -39,12 +39,12 @@ class _Refused(EvaluatorError):
 
 def admit(judge: Judge, problem: Problem) -> Admission:
     """Try the reference on every Workload of this device kind. Never raises for anything that the reference does."""
-    clock = Clockwork()
+    clock = StageClock()
     facts: list[WorkloadFacts] = []
     verdict, reason, evidence = Verdict.PASSED, "", {}
     try:
         with clock.during(Stage.CORRECTNESS):
-            evidence = memory_shortage.enough(judge, lambda: _admit(judge, problem, facts))
+            evidence = memory_shortage.retry_on_shortage(judge, lambda: _admit(judge, problem, facts))
         reason = f"the reference runs on {len(facts)} workloads, and no null solution passes"
     except _Refused as found:
         verdict, reason, evidence = Verdict.INVALID_REFERENCE, str(found), found.evidence
@@ -65,7 +65,7 @@ def admit(judge: Judge, problem: Problem) -> Admission:
         facts=tuple(facts) if verdict is Verdict.PASSED else (),
         device=judge.device,
         environment=judge.environment,
-        isolation=judge.room.isolation,
+        isolation=judge.session.isolation,
         duration_s=clock.duration_s,
     )
 
@@ -78,15 +78,15 @@ def _admit(judge: Judge, problem: Problem, facts: list[WorkloadFacts]) -> dict[s
     if all(w.held_out for w in workloads):
         raise _Refused("every workload is held out: at least one must be shown and timed")
     facts.clear()
-    judge.kept_cases.clear()  # memory that a reference may need
+    judge.case_cache.clear()  # memory that a reference may need
     generator = secret_generator()
     evidence: dict[str, Any] = {"null_solutions": {}, "oracle": "float64", "uninformative": []}
-    with judge.shared(), judge.room.reference(problem) as reference:
+    with judge.shared(), judge.session.reference(problem) as reference:
         for workload in workloads:
             try:
                 facts.append(_try_workload(judge, problem, workload, reference, generator, evidence))
             except torch.OutOfMemoryError:
-                if not judge.room.believing:
+                if not judge.session.trusts_memory_errors:
                     raise
                 raise _Refused(
                     f"workload {workload.name} needs too much memory: what is right is worked out in float64, several"

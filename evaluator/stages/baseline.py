@@ -20,7 +20,7 @@ def baseline(judge: Judge, problem: Problem) -> BaselineReport:
 
     A mode that does not work is skipped with its reason. Raises EvaluatorError when not even eager can be timed.
     """
-    return judge.enduring(problem, lambda: _baseline(judge, problem))
+    return judge.with_retries(problem, lambda: _baseline(judge, problem))
 
 
 def _baseline(judge: Judge, problem: Problem) -> BaselineReport:
@@ -28,18 +28,18 @@ def _baseline(judge: Judge, problem: Problem) -> BaselineReport:
     times: list[BaselineTime] = []
     skipped: dict[str, str] = {}
     generator = secret_generator()
-    with judge.room.reference(problem) as reference:
+    with judge.session.reference(problem) as reference:
         for workload in problem.workloads_for(judge.backend.kind):
             if workload.held_out:
                 continue
             oracle = Oracle(problem, reference, workload.sizes, generator)
             contenders = []
-            for mode in judge.room.modes():
+            for mode in judge.session.baseline_modes():
                 try:
-                    contenders.append(judge.room.contender(problem, workload, mode, oracle))
+                    contenders.append(judge.session.contender(problem, workload, mode, oracle))
                 except (ChildFault, LayoutError) as fault:
                     skipped[mode] = f"{workload.name}: {fault}"[:500]
-            times += _time(judge, workload.name, Bench(judge.room, workload, oracle, contenders), skipped)
+            times += _time(judge, workload.name, Bench(judge.session, workload, oracle, contenders), skipped)
     if not any(t.mode == "eager" for t in times):
         raise EvaluatorError(f"the eager baseline cannot be timed: {skipped.get('eager', 'no workload is shown')}")
     return BaselineReport(
@@ -55,7 +55,7 @@ def _baseline(judge: Judge, problem: Problem) -> BaselineReport:
 def _time(judge: Judge, workload: str, bench: Bench, skipped: dict[str, str]) -> list[BaselineTime]:
     """Times of all that work; one that fails or is wrong (torch.compile has had such days) is left out."""
     try:
-        with judge.alone():
+        with judge.exclusive():
             while True:
                 try:
                     bench.run(_RULES)

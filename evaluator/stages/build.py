@@ -14,14 +14,14 @@ from evaluator.languages.base import Ahead, BuildFacts
 from evaluator.sandbox.build_cache import built_by
 from evaluator.screening.screen import screen
 from evaluator.stages.judge import Judge
-from evaluator.stages.stage_clock import Clockwork
+from evaluator.stages.stage_clock import StageClock
 from evaluator.subject import rejection
 from evaluator.types import BuildReport, Candidate, Evaluation, Language, Problem, Stage, Verdict, content_hash
 
 
 def build(judge: Judge, problem: Problem, candidate: Candidate) -> BuildReport:
     """Refuse what cannot work, and say what was compiled. Never raises for anything that a Candidate does."""
-    start, clock = time.perf_counter(), Clockwork()
+    start, clock = time.perf_counter(), StageClock()
     # Until the source has been read as Python, it is its own signature.
     signature = content_hash("text", candidate.source)
     facts = BuildFacts()
@@ -59,12 +59,12 @@ def _evidence(facts: BuildFacts) -> dict[str, Any]:
 def _compile(judge: Judge, problem: Problem, candidate: Candidate) -> BuildFacts:
     """Nothing of held-out Workloads is shown here: what a build leaves behind, later children of the Candidate see."""
     one, kind = adapter(candidate.language), judge.backend.kind
-    pool = judge.room.build_pool(one)
+    pool = judge.session.build_pool(one)
     shapes: list[dict[str, Any]] = []
     capability = _capability(judge)
     if candidate.language is Language.TRITON and capability:
         sizes = [s.sizes for s in sizes_to_check(problem, problem.workloads_for(kind)) if not s.hidden and not s.layout]
-        shapes = judge.room.input_shapes(problem, sizes)
+        shapes = judge.session.input_shapes(problem, sizes)
     source = {"candidate.py": candidate.source.encode("utf-8", "surrogatepass")}
     files = {**source, **judge.built_files(candidate)}
     with pool.start(name="build", files=files, limits=Limits.for_device(kind)) as child:

@@ -19,14 +19,14 @@ from evaluator.oracle.oracle import Oracle
 from evaluator.screening.plain import is_plain
 from evaluator.screening.screen import Screened, screen
 from evaluator.stages.judge import Judge, secret_generator
-from evaluator.stages.stage_clock import Clockwork, first_call_limit_s
+from evaluator.stages.stage_clock import StageClock, first_call_limit_s
 from evaluator.subject import Subject
 from evaluator.timing import stats
 from evaluator.timing.bench import Bench, Rules
 from evaluator.timing.contender import Contender
 from evaluator.timing.speedups import speedups
 from evaluator.tools import counters, sanitizer
-from evaluator.tools.guest import Guest, small_calls
+from evaluator.tools.target_application import TargetApplication, small_calls
 from evaluator.types import (
     BaselineReport,
     Candidate,
@@ -70,10 +70,10 @@ def confirm(
     `evidence["promote"]` says it; `evidence["confirm"]` has the `bound` (one-sided 99.9 %), `threshold`, `against` and
     the A/A spread.
     """
-    clock = Clockwork()
+    clock = StageClock()
     try:
         judge.probe()
-        return judge.enduring(problem, lambda: _confirm(judge, problem, candidate, champion, baseline, clock))
+        return judge.with_retries(problem, lambda: _confirm(judge, problem, candidate, champion, baseline, clock))
     except Rejection as found:
         return judge.refusal(problem, candidate, found, clock)
     except EvaluatorError as error:
@@ -86,13 +86,13 @@ def _confirm(
     candidate: Candidate,
     champion: Candidate | None,
     baseline: BaselineReport | None,
-    clock: Clockwork,
+    clock: StageClock,
 ) -> Evaluation:
     with clock.during(Stage.SCREEN):
         screened = screen(problem, candidate)
     generator = secret_generator()
     workloads = problem.workloads_for(judge.backend.kind)
-    with clock.during(Stage.CONFIRM), judge.room.reference(problem) as reference:
+    with clock.during(Stage.CONFIRM), judge.session.reference(problem) as reference:
         checked = _check(judge, problem, candidate, reference, generator, workloads)
         if not adapter(candidate.language).timed_on(judge.backend.kind):
             raise Rejection(Verdict.INVALID_SUBMISSION, Stage.CONFIRM, "this language is not timed on this device")
@@ -105,12 +105,12 @@ def _confirm(
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """What checking told, besides that the Candidate is right; `guest` is ready to run beneath a tool, if there is one
-    to run it beneath."""
+    """What checking told, besides that the Candidate is right; `application` is ready to run beneath a tool, if there is
+    one to run it beneath."""
 
     evidence: dict[str, Any]
     kernels: list[dict[str, Any]]
-    guest: Guest | None
+    application: TargetApplication | None
 
 
 def _check(
@@ -124,28 +124,30 @@ def _check(
     """All of correctness again, on seeds of its own, held-out Workloads included; then what compute-sanitizer says."""
     with judge.start_candidate(candidate, Stage.CONFIRM) as subject:
         checker = judge.checker(problem, candidate, reference, generator)
-        checked = judge.checked(candidate, subject, checker, workloads, Stage.CONFIRM)
+        checked = judge.check_correctness(candidate, subject, checker, workloads, Stage.CONFIRM)
         evidence: dict[str, Any] = {"correctness": checked.evidence()}
-        kernels = judge.resources(subject, Stage.CONFIRM)["kernels"]
-        guest, why = None, ""
+        kernels = judge.compiled_resources(subject, Stage.CONFIRM)["kernels"]
+        application, why = None, ""
         if judge.backend.kind in sanitizer.DEVICES:
-            why = sanitizer.unavailable(candidate, judge.tools)
+            why = sanitizer.unavailable(candidate, judge.tool_history)
             with judge.shared():
-                if not (why and counters.unavailable(judge.tools.broken)):
-                    guest, none = small_calls(judge, problem, candidate, subject, reference, generator, workloads)
+                if not (why and counters.unavailable(judge.tool_history.broken)):
+                    application, none = small_calls(judge, problem, candidate, subject, reference, generator, workloads)
                     why = why or none
                 evidence["sanitizer"] = (
-                    sanitizer.not_run(why) if why or guest is None else sanitizer.check(guest, judge.tools)
+                    sanitizer.not_run(why)
+                    if why or application is None
+                    else sanitizer.check(application, judge.tool_history)
                 )
-    return _Checked(evidence, kernels, guest)
+    return _Checked(evidence, kernels, application)
 
 
 def _resources(judge: Judge, checked: _Checked) -> dict[str, Any]:
     """Registers, shared memory and spills; what hardware counters say, or why they say nothing."""
     found: dict[str, Any] = {"kernels": checked.kernels}
-    if checked.guest is not None:
+    if checked.application is not None:
         with judge.shared():
-            kernels, why = counters.read(checked.guest, judge.tools.broken)
+            kernels, why = counters.read(checked.application, judge.tool_history.broken)
         found |= counters.resources(kernels, why)
     return found
 
@@ -168,24 +170,24 @@ class _Task:
         if workload.held_out:
             return ["eager"]
         if self.baseline is None:
-            return list(self.judge.room.modes())
+            return list(self.judge.session.baseline_modes())
         return list(dict.fromkeys(["eager", self.baseline.fastest(workload.name).mode]))
 
 
 def _time(task: _Task, workload: Workload, repetitions: int) -> _Times:
     judge, modes, times = task.judge, task.modes(workload), _Times(workload)
     oracle = Oracle(task.problem, task.reference, workload.sizes, task.generator)
-    bench = Bench(judge.room, workload, oracle, [], first_call_s=first_call_limit_s(task.candidate))
+    bench = Bench(judge.session, workload, oracle, [], first_call_s=first_call_limit_s(task.candidate))
     try:
-        with judge.alone():
+        with judge.exclusive():
             rehearsal = int(torch.randint(repetitions, (1,), generator=task.generator))
             for repetition in range(repetitions):
                 with ExitStack() as fresh:
-                    with judge.room.turns.beside():  # most of a confirmation is starting processes
+                    with judge.session.turns.beside():  # most of a confirmation is starting processes
                         bench.replace(_contenders(task, modes, oracle, workload, fresh))
                     bench.run(replace(_RULES, rehearse=repetition == rehearsal))
                     _note(times, bench, modes, task.champion is not None)
-                    times.measurements.append(bench.measurement("candidate", modes, judge.floor_us(bench)))
+                    times.measurements.append(bench.measurement("candidate", modes, judge.copy_floor_us(bench)))
                     bench.replace([])
     finally:
         bench.close()
@@ -212,16 +214,16 @@ def _contenders(
     contenders: list[Contender] = []
     for name, future in started.items():
         subject = future.result()
-        judge.room.keep_still(subject)
-        buffers = judge.constructed(subject, oracle, problem, Stage.CONFIRM)
+        judge.session.freeze_while_waiting(subject)
+        buffers = judge.construct_candidate(subject, oracle, problem, Stage.CONFIRM)
         plain = is_plain(suspects[name].source)
         contenders.append(Contender(name, subject, True, buffers, sampled=name == "again", plain=plain))
     for mode in modes:
         if mode == "eager":
-            subject = fresh.enter_context(judge.room.fresh_comparator(problem, mode, oracle))
+            subject = fresh.enter_context(judge.session.new_comparator(problem, mode, oracle))
             contenders.append(Contender(mode, subject, suspect=False, buffers=oracle.buffers))
         else:
-            contenders.append(judge.room.contender(problem, workload, mode, oracle))
+            contenders.append(judge.session.contender(problem, workload, mode, oracle))
     return contenders
 
 
@@ -237,7 +239,7 @@ def _note(times: _Times, bench: Bench, modes: Sequence[str], champion: bool) -> 
 def _result(
     task: _Task,
     screened: Screened,
-    clock: Clockwork,
+    clock: StageClock,
     found: Sequence[_Times],
     hidden: Sequence[_Times],
     evidence: dict[str, Any],

@@ -16,10 +16,10 @@ import torch
 
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.clean import clean, clean_text
-from evaluator.correctness.cases import KeptCases, Prepared
+from evaluator.correctness.cases import CaseCache, PreparedCases
 from evaluator.correctness.checker import Checker
 from evaluator.correctness.compare_outputs import Report
-from evaluator.device_session import Room
+from evaluator.device_session import DeviceSession
 from evaluator.devices.base import DeviceBackend
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.inputs.sizes import Sizes, sizes_to_check
@@ -32,12 +32,12 @@ from evaluator.screening import launched_kernels, libraries
 from evaluator.screening.plain import is_plain
 from evaluator.screening.screen import Screened, screen
 from evaluator.stages import memory_shortage
-from evaluator.stages.stage_clock import Clockwork, first_call_limit_s, load_limit_s
+from evaluator.stages.stage_clock import StageClock, first_call_limit_s, load_limit_s
 from evaluator.subject import Subject, rejection
 from evaluator.timing.bench import BRIEFLY, FOR_LIBRARIES, Bench, Rules, Watched
 from evaluator.timing.contender import ComparatorFailed, Contender
 from evaluator.timing.speedups import speedups
-from evaluator.tools.sanitizer import Known
+from evaluator.tools.sanitizer import ToolHistory
 from evaluator.types import (
     BaselineReport,
     Candidate,
@@ -54,9 +54,9 @@ from evaluator.types import (
 )
 
 Done = TypeVar("Done")
-_KEPT_SHARE, _KEPT_BYTES = 1 / 16, 256 << 20  # of a GPU's memory, and where there is none: for KeptCases
+_KEPT_SHARE, _KEPT_BYTES = 1 / 16, 256 << 20  # of a GPU's memory, and where there is none: for CaseCache
 _JUDGE_RULES = Rules()
-_FAULTS = (Verdict.RUNTIME_ERROR, Verdict.TIMEOUT, Verdict.OUT_OF_MEMORY, Verdict.INTERNAL_ERROR)
+_FAULT_VERDICTS = (Verdict.RUNTIME_ERROR, Verdict.TIMEOUT, Verdict.OUT_OF_MEMORY, Verdict.INTERNAL_ERROR)
 
 
 def secret_generator() -> torch.Generator:
@@ -67,44 +67,43 @@ def secret_generator() -> torch.Generator:
 class Judge:
     """Judges on one device, one request at a time. Close it: every child ends with it."""
 
-    def __init__(self, backend: DeviceBackend, room: Room | None = None) -> None:
+    def __init__(self, backend: DeviceBackend, session: DeviceSession | None = None) -> None:
         torch.set_num_threads(1)
         self.backend = backend
-        self.room = room or Room(backend)
+        self.session = session or DeviceSession(backend)
         self.device = backend.describe()
         self.environment = backend.environment()
         self.lost = self._suspicious = False
         self.built = BuiltFiles.here(self.environment)
-        self.tools = Known()
-        self.left_out = self.room.left_out
+        self.tool_history = ToolHistory()
         memory_bytes = self.device.facts.get("memory_bytes")
-        self.kept_cases = KeptCases(int(memory_bytes * _KEPT_SHARE) if memory_bytes else _KEPT_BYTES)
+        self.case_cache = CaseCache(int(memory_bytes * _KEPT_SHARE) if memory_bytes else _KEPT_BYTES)
 
     def close(self) -> None:
-        self.room.close()
+        self.session.close()
         self.backend.close()
 
     def isolation(self) -> tuple[str, ...]:
         """What this machine cannot enforce, in words."""
-        self.room.pool()
-        return self.room.isolation
+        self.session.pool()
+        return self.session.isolation
 
     def warm(self) -> None:
         """Make ready what the first Candidate on a GPU would wait for, five seconds of work; a CPU has little of it."""
         if self.backend.kind is DeviceKind.CUDA:
             # What fails here fails again, and is told, where it is needed.
             with suppress(EvaluatorError), self.shared():
-                self.room.warm()
+                self.session.warm()
 
     def shared(self) -> AbstractContextManager[None]:
         """While entered, nobody times anything on the device (`Turns.shared`). Never entered twice."""
-        return self.room.turns.shared()
+        return self.session.turns.shared()
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
+    def exclusive(self) -> Iterator[None]:
         """While entered, nobody else uses the device: what is timed is timed in here."""
-        self.room.settle()
-        with self.room.turns.alone():
+        self.session.finish_background_work()
+        with self.session.turns.alone():
             yield
 
     # ------------------------------------------------------------ judge
@@ -114,12 +113,12 @@ class Judge:
 
         `baseline` chooses the comparator of each Workload; without it all Baselines of the device are timed beside.
         """
-        clock = Clockwork()
+        clock = StageClock()
         try:
             self.probe()
             self.backend.trim()
-            self.room.replenish()
-            return self.enduring(problem, lambda: self._judge(problem, candidate, baseline, clock))
+            self.session.prestart()
+            return self.with_retries(problem, lambda: self._judge(problem, candidate, baseline, clock))
         except Rejection as found:
             return self.refusal(problem, candidate, found, clock)
         except (ComparatorFailed, EvaluatorError) as error:
@@ -129,15 +128,15 @@ class Judge:
             where = f"{Path(place.filename).name}:{place.lineno}, in {place.name}"
             return self.internal_error(problem, candidate, EvaluatorError(f"{str(error)[:300]} ({where})"), clock)
 
-    def enduring(self, problem: Problem, work: Callable[[], Done]) -> Done:
+    def with_retries(self, problem: Problem, work: Callable[[], Done]) -> Done:
         """Do it; again without what the reference does not survive, and again where memory ran out. Raises what `work`
         raises."""
-        return memory_shortage.enough(self, lambda: self.left_out.surviving(problem, work))
+        return memory_shortage.retry_on_shortage(self, lambda: self.session.exclusions.surviving(problem, work))
 
-    def release(self) -> None:
+    def release_memory(self) -> None:
         """End every child that is kept, and give back all memory that is kept for later."""
-        self.room.end_all()
-        self.kept_cases.clear()
+        self.session.end_all()
+        self.case_cache.clear()
         self.backend.release_kept()
 
     def checker(
@@ -150,8 +149,8 @@ class Judge:
         """After a fault, and before anything else is judged: a Candidate must not answer for what the one before it
         left behind. Raises EvaluatorError; `lost` is then set, and this judge has to be started again."""
         if self._suspicious:
-            self.room.renew()
-            self.kept_cases.clear()
+            self.session.reset()
+            self.case_cache.clear()
             why = self.backend.probe()
             self.lost = bool(why)
             if why:
@@ -159,7 +158,7 @@ class Judge:
             self._suspicious = False
 
     def _judge(
-        self, problem: Problem, candidate: Candidate, baseline: BaselineReport | None, clock: Clockwork
+        self, problem: Problem, candidate: Candidate, baseline: BaselineReport | None, clock: StageClock
     ) -> Evaluation:
         with clock.during(Stage.SCREEN):
             screened = screen(problem, candidate)
@@ -174,17 +173,17 @@ class Judge:
         with self._reference(problem) as reference, ExitStack() as children:
             checker = self.checker(problem, candidate, reference, generator)
             with clock.during(Stage.BUILD):
-                subject = self._start_beside(candidate, checker, workloads)
-                children.callback(self.room.end, subject)
+                subject = self._start_while_preparing(candidate, checker, workloads)
+                children.callback(self.session.end, subject)
             with clock.during(Stage.CORRECTNESS):
-                checked = self.checked(candidate, subject, checker, workloads, Stage.CORRECTNESS)
+                checked = self.check_correctness(candidate, subject, checker, workloads, Stage.CORRECTNESS)
             evidence: dict[str, Any] = {"correctness": checked.evidence()}
             named = libraries.named(checked.operations)
             libraries.check(problem, named, Stage.INTEGRITY)
             screened = replace(screened, libraries=tuple(sorted({*screened.libraries, *named})))
             if not timed:
                 return self.passed(problem, candidate, screened, clock, evidence, (), (), timed=False)
-            resources = self.resources(subject, Stage.CORRECTNESS)
+            resources = self.compiled_resources(subject, Stage.CORRECTNESS)
             with clock.during(Stage.TIMING):
                 measurements, ratios, ran = self._time(
                     problem, candidate, subject, reference, baseline, workloads, generator
@@ -196,7 +195,7 @@ class Judge:
             screened = replace(screened, libraries=tuple(sorted({*screened.libraries, *found})))
         return self.passed(problem, candidate, screened, clock, evidence, measurements, ratios, resources=resources)
 
-    def _start_beside(self, candidate: Candidate, checker: Checker, workloads: Sequence[Workload]) -> Subject:
+    def _start_while_preparing(self, candidate: Candidate, checker: Checker, workloads: Sequence[Workload]) -> Subject:
         """Start the Candidate's child, which is mostly waiting, while the reference works out what it is checked with
         first. Raises Rejection."""
         first = next(sizes_to_check(checker.problem, workloads))
@@ -204,20 +203,20 @@ class Judge:
             started = starter.submit(self.start_candidate, candidate, Stage.BUILD)
             try:
                 with self.shared():
-                    checker.prepare(first, lambda: self._first_cases(candidate, checker, first))
+                    checker.prepare(first, lambda: self._cached_cases(candidate, checker, first))
             except BaseException:
                 with suppress(Rejection):
                     started.result().close()
                 raise
         return started.result()
 
-    def _first_cases(self, candidate: Candidate, checker: Checker, first: Sizes) -> Prepared | None:
+    def _cached_cases(self, candidate: Candidate, checker: Checker, first: Sizes) -> PreparedCases | None:
         """What another Candidate was checked with, if this one has not seen it. Raises Rejection."""
         reference, generator = checker.reference, checker.generator
-        found = self.kept_cases.take(checker.problem, candidate, first, reference, generator)
+        found = self.case_cache.take(checker.problem, candidate, first, reference, generator)
         if found is None:
             found = checker.prepared(first)
-            self.kept_cases.put(checker.problem, candidate, first, found)
+            self.case_cache.put(checker.problem, candidate, first, found)
         return found
 
     def _time(
@@ -237,21 +236,23 @@ class Judge:
         plain = is_plain(candidate.source)
         shown = [workload for workload in workloads if not workload.held_out]
         for workload in shown:
-            modes = [baseline.fastest(workload.name).mode] if baseline is not None else list(self.room.modes())
+            modes = (
+                [baseline.fastest(workload.name).mode] if baseline is not None else list(self.session.baseline_modes())
+            )
             with self.shared():
                 oracle = Oracle(problem, reference, workload.sizes, generator)
-                buffers = self.constructed(subject, oracle, problem, Stage.TIMING)
+                buffers = self.construct_candidate(subject, oracle, problem, Stage.TIMING)
             contenders = [Contender("candidate", subject, suspect=True, buffers=buffers, plain=plain)]
             # Not while the device is held: a new comparator may compile for a minute.
-            contenders += [self.room.contender(problem, workload, mode, oracle) for mode in modes]
+            contenders += [self.session.contender(problem, workload, mode, oracle) for mode in modes]
             with self.shared():
                 first_s = first_call_limit_s(candidate)
-                bench = Bench(self.room, workload, oracle, contenders, first_call_s=first_s)
+                bench = Bench(self.session, workload, oracle, contenders, first_call_s=first_s)
             try:
-                with self.alone():
+                with self.exclusive():
                     watched = None if ran else Watched("candidate", FOR_LIBRARIES if strict else BRIEFLY)
                     ran = bench.run(_JUDGE_RULES, watched) or ran
-                    measurements.append(bench.measurement("candidate", modes, self.floor_us(bench)))
+                    measurements.append(bench.measurement("candidate", modes, self.copy_floor_us(bench)))
             finally:
                 with self.shared():
                     bench.close(ending=["candidate"] if workload is shown[-1] else [])
@@ -262,7 +263,7 @@ class Judge:
         return measurements, speedups(logs, len(measurements)), ran
 
     @staticmethod
-    def resources(subject: Subject, stage: Stage) -> dict[str, Any]:
+    def compiled_resources(subject: Subject, stage: Stage) -> dict[str, Any]:
         """Registers, shared memory and spills of what a Candidate has compiled: claims, for reports."""
         try:
             return {"kernels": subject.kernels()}
@@ -270,7 +271,9 @@ class Judge:
             raise rejection(fault, stage, "asked for its kernels") from fault
 
     @staticmethod
-    def constructed(subject: Subject, oracle: Oracle, problem: Problem, stage: Stage) -> Mapping[str, torch.Tensor]:
+    def construct_candidate(
+        subject: Subject, oracle: Oracle, problem: Problem, stage: Stage
+    ) -> Mapping[str, torch.Tensor]:
         """Build ModelNew with the oracle's parameters. Returns the reference's buffers under its names for them."""
         try:
             names = subject.construct("ModelNew", oracle.init, train=problem.train, seed=7)
@@ -282,13 +285,13 @@ class Judge:
 
     # ------------------------------------------------------------ shared with confirm and admit
 
-    def checked(
+    def check_correctness(
         self, candidate: Candidate, subject: Subject, checker: Checker, workloads: Sequence[Workload], stage: Stage
     ) -> Report:
         """Everything about correctness. Held-out data is shown to a child of its own, which ends with it, and so cannot
         tell anybody. Between two sets of sizes others may time something. Raises Rejection."""
         checker.candidate = subject
-        self.room.keep_still(subject)
+        self.session.freeze_while_waiting(subject)
         every = list(sizes_to_check(checker.problem, workloads))
         for sizes in every:
             if not sizes.hidden:
@@ -296,30 +299,30 @@ class Judge:
                     checker.check(sizes)
         hidden = [sizes for sizes in every if sizes.hidden]
         if candidate.language is Language.TRITON:  # compiled by its first calls
-            self._keep_built(candidate, subject, stage)
+            self._store_built(candidate, subject, stage)
         if hidden:
             checker.candidate = other = self.start_candidate(candidate, stage)
-            self.room.keep_still(other)
+            self.session.freeze_while_waiting(other)
             try:
                 for sizes in hidden:
                     with self.shared():
                         checker.check(sizes)
             finally:
-                self.room.end(other)
+                self.session.end(other)
         return checker.report
 
     def start_candidate(self, candidate: Candidate, stage: Stage) -> Subject:
         """A fresh child with the Candidate loaded, given what an earlier child of it compiled. Raises Rejection."""
-        pool = self.room.candidate_pool(adapter(candidate.language))
+        pool = self.session.candidate_pool(adapter(candidate.language))
         known = self.built.get(candidate) is not None
         files, load_s = self.built_files(candidate), load_limit_s(candidate)
         try:
-            subject = self.room.start(pool, candidate.source, "candidate", files=files, load_s=load_s)
+            subject = self.session.start(pool, candidate.source, "candidate", files=files, load_s=load_s)
         except ChildFault as fault:
             raise rejection(fault, stage, "loading the module") from fault
         if not known:
             try:
-                self._keep_built(candidate, subject, stage)
+                self._store_built(candidate, subject, stage)
             except Rejection:
                 subject.close()
                 raise
@@ -327,9 +330,9 @@ class Judge:
 
     def built_files(self, candidate: Candidate) -> Mapping[str, bytes]:
         """What a child of a Candidate need not compile, by its path in the child's job folder."""
-        return {**self.room.runtime_files(candidate.language), **(self.built.get(candidate) or {})}
+        return {**self.session.runtime_files(candidate.language), **(self.built.get(candidate) or {})}
 
-    def _keep_built(self, candidate: Candidate, subject: Subject, stage: Stage) -> None:
+    def _store_built(self, candidate: Candidate, subject: Subject, stage: Stage) -> None:
         """Keep what a child of a Candidate has compiled, for later children of the same Candidate."""
         try:
             self.built.put(candidate, built_by(subject.child))
@@ -340,14 +343,14 @@ class Judge:
     def _reference(self, problem: Problem) -> Iterator[Subject]:
         with ExitStack() as lent:
             try:
-                reference = lent.enter_context(self.room.kept_reference(problem))
+                reference = lent.enter_context(self.session.cached_reference(problem))
             except ChildFault as fault:
                 raise Rejection(
                     Verdict.INVALID_REFERENCE, Stage.CORRECTNESS, f"the reference does not load: {fault}"
                 ) from fault
             yield reference
 
-    def floor_us(self, bench: Bench) -> float | None:
+    def copy_floor_us(self, bench: Bench) -> float | None:
         """Compulsory bytes of one call at the rate that a plain copy attains: for reports, never for refusals."""
         rate = self.backend.copy_rate_gbs()
         return None if rate is None else bench.bytes_moved / (rate * 1000)
@@ -357,7 +360,7 @@ class Judge:
         problem: Problem,
         candidate: Candidate,
         screened: Screened,
-        clock: Clockwork,
+        clock: StageClock,
         evidence: Mapping[str, Any],
         measurements: Sequence[Measurement],
         ratios: Sequence[Ratio],
@@ -380,7 +383,7 @@ class Judge:
             evidence=clean(evidence),
             measurements=tuple(measurements),
             speedups=tuple(ratios),
-            isolation=self.room.isolation,
+            isolation=self.session.isolation,
             device=self.device,
             environment=self.environment,
             libraries=screened.libraries,
@@ -389,9 +392,9 @@ class Judge:
             duration_s=clock.duration_s,
         )
 
-    def refusal(self, problem: Problem, candidate: Candidate, found: Rejection, clock: Clockwork) -> Evaluation:
+    def refusal(self, problem: Problem, candidate: Candidate, found: Rejection, clock: StageClock) -> Evaluation:
         """The Evaluation of a Candidate that is refused; where a line of it is known, with that line's text."""
-        self._suspicious = self._suspicious or found.verdict in _FAULTS
+        self._suspicious = self._suspicious or found.verdict in _FAULT_VERDICTS
         lines, line = candidate.source.splitlines(), found.evidence.get("line")
         if isinstance(line, int) and 0 < line <= len(lines):
             found.evidence.setdefault("source_line", lines[line - 1].strip()[:200])
@@ -402,14 +405,14 @@ class Judge:
             problem_hash=problem.hash,
             candidate_hash=candidate.hash,
             evidence=clean({key: value for key, value in found.evidence.items() if value is not None}),
-            isolation=self.room.isolation,
+            isolation=self.session.isolation,
             device=self.device,
             environment=self.environment,
             duration_s=clock.duration_s,
         )
 
     def internal_error(
-        self, problem: Problem, candidate: Candidate, error: EvaluatorError, clock: Clockwork
+        self, problem: Problem, candidate: Candidate, error: EvaluatorError, clock: StageClock
     ) -> Evaluation:
         """The Evaluation when this machine or our own set-up failed."""
         found = Rejection(Verdict.INTERNAL_ERROR, clock.stage, f"{type(error).__name__}: {error}"[:1000])

@@ -18,7 +18,7 @@ from evaluator.timing.bench import Bench, Looks, Rules
 from evaluator.timing.contender import Contender
 from evaluator.tools import counters
 from evaluator.tools.counters import KernelCounters
-from evaluator.tools.guest import Guest, TooLarge
+from evaluator.tools.target_application import TargetApplication, TooLarge
 from evaluator.types import Candidate, Device, DeviceKind, Environment, Interval, Problem, Stage, Verdict, Workload
 
 COUNTED = (DeviceKind.CUDA,)
@@ -61,25 +61,25 @@ def profile(judge: Judge, problem: Problem, candidate: Candidate, workload: str 
 
     Its timed outputs are verified like any other's. Raises Rejection where it does not get that far, EvaluatorError.
     """
-    return judge.enduring(problem, lambda: _profile(judge, problem, candidate, workload))
+    return judge.with_retries(problem, lambda: _profile(judge, problem, candidate, workload))
 
 
 def _profile(judge: Judge, problem: Problem, candidate: Candidate, workload: str | None) -> ProfileReport:
     screen(problem, candidate)
     chosen = _chosen(problem, judge.backend.kind, workload)
-    with judge.start_candidate(candidate, Stage.PROFILE) as subject, judge.room.reference(problem) as reference:
+    with judge.start_candidate(candidate, Stage.PROFILE) as subject, judge.session.reference(problem) as reference:
         oracle = Oracle(problem, reference, chosen.sizes, secret_generator())
-        buffers = judge.constructed(subject, oracle, problem, Stage.PROFILE)
+        buffers = judge.construct_candidate(subject, oracle, problem, Stage.PROFILE)
         contender = Contender("candidate", subject, suspect=True, buffers=buffers)
         beside = []
         if judge.backend.kind is DeviceKind.CUDA:  # what a graph's first replay costs anybody is taken off there
-            beside = [judge.room.contender(problem, chosen, "eager", oracle)]
-        bench = Bench(judge.room, chosen, oracle, [contender, *beside], first_call_s=first_call_limit_s(candidate))
+            beside = [judge.session.contender(problem, chosen, "eager", oracle)]
+        bench = Bench(judge.session, chosen, oracle, [contender, *beside], first_call_s=first_call_limit_s(candidate))
         try:
-            with judge.alone():
+            with judge.exclusive():
                 bench.run(_RULES)
                 seen = bench.watch("candidate", _LOOKS)
-                call_us, floor_us = contender.official_us(), judge.floor_us(bench)
+                call_us, floor_us = contender.official_us(), judge.copy_floor_us(bench)
                 bench.close()
                 parts, notes = _parts(judge, subject, oracle, seen, call_us)
                 counted, more = _counters(judge, problem, candidate, subject, oracle)
@@ -147,13 +147,13 @@ def _counters(
     """What the hardware counts in one call; or why nothing."""
     if judge.backend.kind not in COUNTED:
         return [], []
-    guest = Guest.of(judge, problem, candidate)
-    why = counters.unavailable(judge.tools.broken)
+    application = TargetApplication.of(judge, problem, candidate)
+    why = counters.unavailable(judge.tool_history.broken)
     found: list[KernelCounters] = []
     if not why:
         try:
-            guest.add("the profiled call", oracle, subject)
-            found, why = counters.read(guest, judge.tools.broken)
+            application.add("the profiled call", oracle, subject)
+            found, why = counters.read(application, judge.tool_history.broken)
         except (ChildFault, LayoutError, TooLarge) as fault:
             why = f"no inputs for it: {fault}"
     return found, [] if found else [f"no hardware counters: {why}"]

@@ -12,7 +12,7 @@ from evaluator.types import Candidate, Stage
 _COMPILES = re.compile(r"\btorch\.compile\b|\bimport compile\b|_inductor|_dynamo|torch\.jit|load_inline|cpp_extension")
 
 
-class Clockwork:
+class StageClock:
     """Seconds by stage, and the stage that is going on."""
 
     def __init__(self) -> None:

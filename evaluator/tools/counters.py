@@ -14,8 +14,8 @@ from typing import Any
 
 from evaluator.clean import clean_text
 from evaluator.tools import tool
-from evaluator.tools.guest import Guest
 from evaluator.tools.sanitizer_log import base_name
+from evaluator.tools.target_application import TargetApplication
 
 _METRICS = {
     "dram_percent": "dram__throughput.avg.pct_of_peak_sustained_elapsed",
@@ -68,13 +68,13 @@ _WORDS = {
 _UNITS = {"bank_conflicts": ""}
 
 
-def read(guest: Guest, known: dict[str, str]) -> tuple[list[KernelCounters], str]:
-    """The counters of one call on a guest's first sizes, caches cold; or none and why. `known` remembers why the
+def read(application: TargetApplication, known: dict[str, str]) -> tuple[list[KernelCounters], str]:
+    """The counters of one call on an application's first sizes, caches cold; or none and why. `known` remembers why the
     counters of this machine cannot be read."""
     program, why = tool.NCU.find()[0], unavailable(known)
     if program is None or why:
         return [], why
-    ran = guest.run(
+    ran = application.run(
         [program, *_OPTIONS], limit_s=tool.NCU.seconds(), environment={}, few=True, warm_up=2, marked=_MARKED
     )
     found = parse(ran.log)

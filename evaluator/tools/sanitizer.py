@@ -16,8 +16,8 @@ from evaluator.clean import clean_text
 from evaluator.errors import Rejection
 from evaluator.languages.triton import kernel_names
 from evaluator.tools import sanitizer_log, tool
-from evaluator.tools.guest import CANDIDATE_FILE, Guest
 from evaluator.tools.sanitizer_log import Record
+from evaluator.tools.target_application import CANDIDATE_FILE, TargetApplication
 from evaluator.types import Candidate, DeviceKind, Stage, Verdict
 
 DEVICES = (DeviceKind.CUDA,)
@@ -70,20 +70,20 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Known:
+class ToolHistory:
     """What earlier runs on this machine taught: why a tool does not work here, and who was found clean."""
 
     broken: dict[str, str] = field(default_factory=dict)
     clean: dict[tuple[str, str, str], Outcome] = field(default_factory=dict)  # Problem, Candidate, tool
 
 
-def check(guest: Guest, known: Known) -> dict[str, Any]:
+def check(application: TargetApplication, known: ToolHistory) -> dict[str, Any]:
     """Run both tools, side by side; evidence for the Evaluation. Raises Rejection for what counts."""
     with ThreadPoolExecutor(len(_OPTIONS)) as runners:
-        outcomes = list(runners.map(lambda name: _outcome(name, guest, known), _OPTIONS))
+        outcomes = list(runners.map(lambda name: _outcome(name, application, known), _OPTIONS))
     for outcome in outcomes:
         if outcome.status == "found":
-            raise rejection(outcome, guest.candidate)
+            raise rejection(outcome, application.candidate)
     return {outcome.tool: outcome.evidence() for outcome in outcomes}
 
 
@@ -92,7 +92,7 @@ def not_run(why: str) -> dict[str, Any]:
     return {name: Outcome(tool=name, status="not run", why=why).evidence() for name in _OPTIONS}
 
 
-def unavailable(candidate: Candidate, known: Known) -> str:
+def unavailable(candidate: Candidate, known: ToolHistory) -> str:
     """Why no tool can or need be run at all; "" where one can."""
     _, why = tool.SANITIZER.find()
     return why or known.broken.get(tool.SANITIZER.name, "") or _needless("memcheck", candidate)
@@ -133,11 +133,11 @@ def _told(record: Record) -> dict[str, Any]:
     return {**found, **({"thread": record.thread, "block": record.block} if record.thread else {})}
 
 
-def _outcome(name: str, guest: Guest, known: Known) -> Outcome:
-    key = (guest.problem.hash, guest.candidate.hash, name)
+def _outcome(name: str, application: TargetApplication, known: ToolHistory) -> Outcome:
+    key = (application.problem.hash, application.candidate.hash, name)
     if key in known.clean:
         return replace(known.clean[key], why="as it was found before", duration_s=0.0)
-    outcome = _run(name, guest, known)
+    outcome = _run(name, application, known)
     if outcome.status == "clean":
         known.clean[key] = outcome
         while len(known.clean) > 256:
@@ -145,15 +145,17 @@ def _outcome(name: str, guest: Guest, known: Known) -> Outcome:
     return outcome
 
 
-def _run(name: str, guest: Guest, known: Known) -> Outcome:
+def _run(name: str, application: TargetApplication, known: ToolHistory) -> Outcome:
     program, _ = tool.SANITIZER.find()
-    why = unavailable(guest.candidate, known) or _needless(name, guest.candidate)
+    why = unavailable(application.candidate, known) or _needless(name, application.candidate)
     if program is None or why:
         return Outcome(tool=name, status="not run", why=why)
     limit_s = tool.SANITIZER.seconds()
     for environment in (_EACH_ALONE, {}):  # a CUDA graph of the Candidate's own needs torch's allocator
-        ran = guest.run([program, *_OPTIONS[name]], limit_s=limit_s, environment=environment, few=name == "racecheck")
-        outcome = read(name, ran, guest.candidate)
+        ran = application.run(
+            [program, *_OPTIONS[name]], limit_s=limit_s, environment=environment, few=name == "racecheck"
+        )
+        outcome = read(name, ran, application.candidate)
         missing = sanitizer_log.unsupported(ran.log + ran.output)
         if missing:
             known.broken[tool.SANITIZER.name] = missing
@@ -171,7 +173,7 @@ def _needless(name: str, candidate: Candidate) -> str:
     return ""
 
 
-def read(name: str, ran: tool.Ran, candidate: Candidate) -> Outcome:
+def read(name: str, ran: tool.ToolRun, candidate: Candidate) -> Outcome:
     """What one run says about a Candidate."""
     outcome = Outcome(
         tool=name, status="not run", at=str(ran.words.get("at", ""))[:200], calls=_count(ran.words.get("did")),

@@ -69,7 +69,7 @@ NCU = Tool("Nsight Compute", "ncu", "WARPWRIGHT_NCU", "WARPWRIGHT_NCU_S", 60.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
+class ToolRun:
     """What one run left: the tool's `log`, what both printed, and how far the program beneath it says that it came.
 
     `exit` is the tool's status, negative for a signal, None when it ran out of time. `failed` says why there is
@@ -98,15 +98,15 @@ def run(
     kind: DeviceKind,
     command: Sequence[str],
     *,
-    guest: str,
+    application: str,
     files: Mapping[str, bytes],
     environment: Mapping[str, str],
     limit_s: float,
-    guest_environment: Mapping[str, str] | None = None,
-) -> Ran:
-    """Run a tool (its program and options) around `guest` ("guest" or "probe") in a cage of its own.
+    application_environment: Mapping[str, str] | None = None,
+) -> ToolRun:
+    """Run a tool (its program and options) around `application` ("guest" or "probe") in a cage of its own.
 
-    `environment` is what every child of the device gets, `guest_environment` is for this run. Never raises for what
+    `environment` is what every child of the device gets, `application_environment` is for this run. Never raises for what
     the program beneath does, nor where there is no cage: `failed` says it.
     """
     start = time.monotonic()
@@ -116,18 +116,18 @@ def run(
     )  # fmt: skip
     request: dict[str, Any] = {
         "tool": list(command),
-        "guest": guest,
-        "environment": dict(guest_environment or {}),
+        "guest": application,
+        "environment": dict(application_environment or {}),
         "limit_s": limit_s,
     }
     try:
         with ChildPool(kind, policy=policy) as pool:
             if pool.level == "bare":
-                return Ran(failed="it needs a cage with namespaces, which this machine does not give")
+                return ToolRun(failed="it needs a cage with namespaces, which this machine does not give")
             with pool.start(name="tool", files=files, operations=_OPERATIONS) as child:
                 reply = child.request("tool", timeout_s=limit_s + _GRACE_S, **request)
     except (CageError, ChildFault) as error:
-        return Ran(failed=f"{type(error).__name__}: {error}"[:500], duration_s=time.monotonic() - start)
+        return ToolRun(failed=f"{type(error).__name__}: {error}"[:500], duration_s=time.monotonic() - start)
     return _read(reply, time.monotonic() - start)
 
 
@@ -156,18 +156,18 @@ def try_counters() -> str:
     return WORKS if f'"{metric}"' in ran.log and ran.done else why_no_counters(ran)
 
 
-def why_no_counters(ran: Ran) -> str:
+def why_no_counters(ran: ToolRun) -> str:
     """Why a run of Nsight Compute gave no counters, in its own words where it has some."""
     said = [m for complaint in _COMPLAINTS for m in complaint.findall(ran.log + "\n" + ran.output)]
     return ran.failed or (str(said[0])[:300] if said else _how_it_ended(ran, NCU))
 
 
-def _probe(command: Sequence[str]) -> Ran:
+def _probe(command: Sequence[str]) -> ToolRun:
     environment = {"CUDA_MODULE_LOADING": "LAZY"}
-    return run(DeviceKind.CUDA, command, guest="probe", files={}, environment=environment, limit_s=_PROBE_S)
+    return run(DeviceKind.CUDA, command, application="probe", files={}, environment=environment, limit_s=_PROBE_S)
 
 
-def _how_it_ended(ran: Ran, which: Tool) -> str:
+def _how_it_ended(ran: ToolRun, which: Tool) -> str:
     if ran.exit is None:
         return f"not done within {ran.duration_s:.0f} s ({which.limit_variable})"
     return ran.error or f"it ended with status {ran.exit}: {last_line(ran.log) or last_line(ran.output) or 'no word'}"
@@ -179,9 +179,9 @@ def last_line(text: str) -> str:
     return lines[-1][:300] if lines else ""
 
 
-def _read(reply: Mapping[str, Any], duration_s: float) -> Ran:
+def _read(reply: Mapping[str, Any], duration_s: float) -> ToolRun:
     code = reply.get("exit")
-    return Ran(
+    return ToolRun(
         exit=code if type(code) is int else None,
         log=_text(reply.get("log")),
         output=_text(reply.get("output")),

@@ -130,7 +130,7 @@ class Court:
     def assert_clean(self) -> None:
         """Nothing of a Candidate is left: no process, no descriptor, no file. Comparators are ended for this."""
         while self._answered:
-            self.judge.room.forget(problem(self._answered.pop()))
+            self.judge.session.forget(problem(self._answered.pop()))
         now = len(freezer.descendants(os.getpid())), len(os.listdir("/proc/self/fd"))  # noqa: PTH208
         if self._settled is None:
             self._settled = now

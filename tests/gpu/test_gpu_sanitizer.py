@@ -15,8 +15,8 @@ from evaluator.stages.confirm import confirm
 from evaluator.stages.judge import Judge, secret_generator
 from evaluator.stages.profile import profile, render
 from evaluator.tools import counters, sanitizer, tool
-from evaluator.tools.guest import Guest, small_calls
-from evaluator.tools.sanitizer import Known
+from evaluator.tools.sanitizer import ToolHistory
+from evaluator.tools.target_application import TargetApplication, small_calls
 from evaluator.types import Candidate, DeviceKind, Problem, Stage, Verdict
 from tests.adversarial import suite
 from tests.gpu.judging import candidate, rmsnorm_problem
@@ -86,17 +86,19 @@ def counters_work() -> None:
 def _check(judge: Judge, problem: Problem, one: Candidate) -> dict[str, Any]:
     guest = _guest(judge, problem, one)
     with judge.shared():
-        return sanitizer.check(guest, Known())
+        return sanitizer.check(guest, ToolHistory())
 
 
-def _guest(judge: Judge, problem: Problem, one: Candidate) -> Guest:
+def _guest(judge: Judge, problem: Problem, one: Candidate) -> TargetApplication:
     with (
         judge.start_candidate(one, Stage.CONFIRM) as subject,
-        judge.room.reference(problem) as reference,
+        judge.session.reference(problem) as reference,
         judge.shared(),
     ):
         workloads = problem.workloads_for(DeviceKind.CUDA)
-        judge.checked(one, subject, Checker(problem, reference, secret_generator(), 60.0), workloads, Stage.CONFIRM)
+        judge.check_correctness(
+            one, subject, Checker(problem, reference, secret_generator(), 60.0), workloads, Stage.CONFIRM
+        )
         found, why = small_calls(judge, problem, one, subject, reference, secret_generator(), workloads)
     assert found is not None, why
     return found

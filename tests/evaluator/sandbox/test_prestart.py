@@ -33,7 +33,7 @@ while not os.path.exists("/job/go"):
 
 @pytest.fixture
 def pool(judge: Judge) -> ChildPool:
-    one = judge.room.pool()
+    one = judge.session.pool()
     if not one._level.nested:
         pytest.skip("children cannot be started ahead on this machine")
     return one
@@ -219,7 +219,7 @@ def test_children_that_are_being_started_stop_while_another_judge_has_the_device
 def test_a_judge_with_spares_judges_as_without_and_makes_new_ones_beside_the_next_builds_and_checks(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    room, task = judge.room, problem()
+    room, task = judge.session, problem()
     spares = Spares(room.pool, lambda child: ask_to_set_up(child, "cpu"), 2)
     try:
         monkeypatch.setattr(room, "_spares", spares)

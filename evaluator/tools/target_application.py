@@ -34,7 +34,7 @@ _VARIED = 3
 
 
 @dataclass(slots=True)
-class Guest:
+class TargetApplication:
     """`sets` are calls to make: sizes, arguments and parameters; `built` is what it compiled before."""
 
     problem: Problem
@@ -46,7 +46,7 @@ class Guest:
     _values: bytearray = field(default_factory=bytearray)
 
     @classmethod
-    def of(cls, judge: Judge, problem: Problem, candidate: Candidate) -> Guest:
+    def of(cls, judge: Judge, problem: Problem, candidate: Candidate) -> TargetApplication:
         """Without any calls yet. A child of this judge has run the Candidate already."""
         return cls(problem, candidate, judge.backend.kind, _environment(judge), judge.built_files(candidate))
 
@@ -74,7 +74,7 @@ class Guest:
         few: bool = False,
         warm_up: int = 0,
         marked: bool = False,
-    ) -> tool.Ran:
+    ) -> tool.ToolRun:
         """Make the calls beneath a tool: of the first sizes alone where `few` are wanted, each after `warm_up` others.
 
         With `marked` a profiler that waits for it is told when the call that counts begins and ends.
@@ -93,8 +93,8 @@ class Guest:
             "values.bin": bytes(self._values),
         }
         return tool.run(
-            self.kind, command, guest="guest", files=files, environment=self.environment, limit_s=limit_s,
-            guest_environment=environment,
+            self.kind, command, application="guest", files=files, environment=self.environment, limit_s=limit_s,
+            application_environment=environment,
         )  # fmt: skip
 
     def _arguments(self, arguments: Arguments) -> dict[str, Any]:
@@ -131,8 +131,8 @@ def small_calls(
     reference: Subject,
     generator: torch.Generator,
     workloads: Sequence[Workload],
-) -> tuple[Guest | None, str]:
-    """A guest with calls of the smallest shown Workload, then of a few sizes near it (of those that the contract holds
+) -> tuple[TargetApplication | None, str]:
+    """An application with calls of the smallest shown Workload, then of a few sizes near it (of those that the contract holds
     a Candidate to); or None and why there is none. Sizes that the reference refuses are left out."""
     shown = [workload for workload in workloads if not workload.held_out]
     if not shown:
@@ -140,13 +140,13 @@ def small_calls(
     smallest = min(shown, key=lambda w: math.prod(v for v in w.sizes.values() if type(v) is int and v > 0))
     wanted = [(smallest.name, smallest.sizes)]
     wanted += [(sizes.label, sizes.sizes) for sizes in varied_sizes(problem, workloads)][:_VARIED]
-    guest, why = Guest.of(judge, problem, candidate), ""
+    application, why = TargetApplication.of(judge, problem, candidate), ""
     for label, sizes in wanted:
         try:
-            guest.add(label, Oracle(problem, reference, sizes, generator), subject)
+            application.add(label, Oracle(problem, reference, sizes, generator), subject)
         except (ChildFault, LayoutError, Rejection, TooLarge) as fault:
             why = why or f"no inputs on {label}: {fault}"
-    return (guest, "") if guest.sets else (None, why[:500])
+    return (application, "") if application.sets else (None, why[:500])
 
 
 def _environment(judge: Judge) -> Mapping[str, str]:
