@@ -1,4 +1,4 @@
-"""What a Candidate is tried on: calls of one set of sizes, each with what it must return."""
+"""The cases of a Candidate's check: calls with one set of sizes, each with its expected outputs."""
 
 from __future__ import annotations
 
@@ -29,29 +29,29 @@ _ROUNDING = {one.name: one.rounding for one in values.ADVERSARIAL}
 _IN_BOUNDS = frozenset(one.name for one in values.ADVERSARIAL if one.in_bounds)
 _CANDIDATES_PER_SET = 16
 _FEW_ELEMENTS, _FEW_SLACK, _VARIED_SLACK = 1024, 4.0, 2.0
-RECIPE_CASES = tuple(f"seed {index}" for index in range(_SEEDS))  # the names of what the recipe makes
+RECIPE_CASES = tuple(f"seed {index}" for index in range(_SEEDS))  # names of the recipe's own draws
 _EXCHANGED, _MIXED = "two elements exchanged", "a sixteenth of the elements exchanged"
 _TOUCHED, _OTHERS = "one element changed", "a mask or indices changed"
 _VALUES = values.NOT_FINITE, values.UNUSUAL
-TWIN_CASES = _EXCHANGED, _MIXED, _TOUCHED, _OTHERS  # of the first of those
+TWIN_CASES = _EXCHANGED, _MIXED, _TOUCHED, _OTHERS  # changes of the first draw
 
 
 @dataclass(frozen=True, slots=True)
 class Case:
-    """One call that a Candidate is tried on. Cases whose `group` is the same have equal inputs."""
+    """One call of a check. Cases of one `group` have equal inputs."""
 
     name: str
     tensors: values.Tensors
     expected: Expected
     group: int
-    comparable: bool = True  # else it is there for what it leaves in buffers: nothing can be compared with its answer
-    nan_spreads: bool = False  # further than in the reference, too: its own ways for such sizes may lose some
-    borrowed_limits: bool = False  # its limits are those of another call, and perhaps too narrow for this one
+    comparable: bool = True  # False: it is only there for its effect on buffers; its outputs cannot be compared
+    nan_spreads: bool = False  # NaN may spread further than in the reference, whose code for such sizes may lose some
+    borrowed_limits: bool = False  # limits of another call, perhaps too narrow for this one
 
 
 @dataclass(frozen=True, slots=True)
 class PreparedCases:
-    """What one set of sizes is checked with: all of it the reference's work."""
+    """The reference's part of the check of one set of sizes."""
 
     oracle: Oracle
     cases: list[Case]
@@ -59,7 +59,7 @@ class PreparedCases:
     skipped: tuple[str, ...] = ()
 
     def bytes_held(self) -> int:
-        """Of device memory, by tensors."""
+        """Return the device memory that the tensors hold."""
         inputs = [tensor for case in self.cases for tensor in case.tensors]
         targets = [tensor for case in self.cases for target in case.expected.targets for tensor in target.held()]
         stored = (tensor.untyped_storage() for tensor in (*inputs, *targets))
@@ -69,9 +69,11 @@ class PreparedCases:
 def prepare_cases(
     problem: Problem, reference: Subject, sizes: Sizes, generator: torch.Generator, *, first: bool
 ) -> PreparedCases | None:
-    """Calls and what is right for them; on the `first` sizes all adversarial values, else some that nobody can tell
-    beforehand, on varied sizes those that show what is read behind an edge. None for varied sizes that the reference
-    refuses. Raises Rejection where it fails on others."""
+    """Make the cases of one set of sizes: all adversarial values on the `first` sizes, a random choice on later ones.
+
+    Varied sizes get the values that expose reads beyond an edge. Returns None for varied sizes that the reference
+    refuses. Raises Rejection where it fails on others, LeaveOut where it loses its device on varied ones.
+    """
     try:
         return _CaseMaker(problem, reference, sizes, generator).make(first=first)
     except (ChildFault, LayoutError) as fault:
@@ -91,7 +93,7 @@ class _CaseMaker:
         self.skipped: list[str] = []
 
     def make(self, *, first: bool) -> PreparedCases | None:
-        """None where the inputs cannot be laid out so."""
+        """Return None if the layout of these sizes does not apply to the inputs."""
         made = [self.oracle.inputs() for _ in range(_SEEDS)]
         tree, draws = made[0].tree, [arguments.tensors for arguments in made]
         seeds = draws if self.sizes.adversarial else draws[:1]
@@ -102,9 +104,9 @@ class _CaseMaker:
         arrange = self._in_order if self.oracle.stateful(tree, usual[0][1]) else self._shuffled
         try:
             cases = arrange(tree, [*usual, *changed])
-        except ChildError as fault:  # perhaps of values that no draw has
+        except ChildError as fault:  # perhaps because of values that no draw has
             if fault.spoils and not self.sizes.adversarial:
-                raise  # these sizes need not be
+                raise  # these sizes can be left out
             self.oracle.survive(fault)
             taken = [(n, tensors) for n, tensors in changed if self.oracle.tried(tree, [tensors]) is not None]
             self.skipped += [f"{self.sizes.shown_label}: {name}" for name, _ in changed if name not in dict(taken)]
@@ -112,7 +114,7 @@ class _CaseMaker:
         return PreparedCases(self.oracle, cases, tree, tuple(self.skipped))
 
     def _changed(self, tree: Any, draws: Sequence[values.Tensors], *, first: bool) -> list[tuple[str, values.Tensors]]:
-        """Inputs that no draw of the recipe's holds, of the structure that draws have."""
+        """Return changed inputs that the recipe does not draw, with the structure of the draws."""
         tensors, kept, left_out = draws[0], structure.of(draws), self.reference.left_out
         named: list[tuple[str, values.Tensors]] = []
         if self.sizes.adversarial:
@@ -143,7 +145,7 @@ class _CaseMaker:
         return [*named, (_OTHERS, others.changed(tensors))] if others else named
 
     def _with_drawn(self, draws: Sequence[values.Tensors], change: Change) -> values.Tensors:
-        """A draw with a change to each tensor that is drawn."""
+        """Return a draw with a change in each tensor that varies between draws."""
         return tuple(
             change(one, self.generator) if one.numel() and not values.same_bits(one, other) else one
             for one, other in zip(*draws[:2], strict=True)
@@ -160,12 +162,12 @@ class _CaseMaker:
             for i, ((n, t), e) in pairs
             if _is_comparable(n, e)
         ]
-        # The first case comes three times in all, at secret places: equal inputs must give equal answers.
+        # The first case comes three times at secret positions: equal inputs must give equal outputs.
         cases += [Case("repeated", cases[0].tensors, cases[0].expected, cases[0].group)] * 2 if cases else []
         return values.shuffled(cases, self.generator)
 
     def _in_order(self, tree: Any, named: Sequence[tuple[str, values.Tensors]]) -> list[Case]:
-        """The cases of a module whose answers depend on the calls before: what spoils its state for good comes last."""
+        """Order the cases of a module with state: values that spoil its state for good come last."""
         mixed = values.shuffled(named, self.generator)
         ordered = sorted(mixed, key=lambda pair: not all(map(values.is_finite, pair[1])))
         rounding = [_ROUNDING.get(name, values.Rounding()) for name, _ in ordered]
@@ -175,9 +177,8 @@ class _CaseMaker:
         return [Case(n, t, e, i, comparable=_is_comparable(n, e)) for i, ((n, t), e) in pairs]
 
     def _require_informative(self, named: Sequence[tuple[str, values.Tensors]], found: Sequence[Expected]) -> None:
-        """Raises Rejection where the recipe's own inputs of a workload tell nothing, since any answer would pass then,
-        or where floating inputs decide by their values the shapes of outputs: a kernel is told these by the shapes of
-        its inputs."""
+        """Raise Rejection where any output would pass on the recipe's own inputs of a Workload, or where values of
+        floating-point inputs decide the shapes of outputs: a kernel derives these from the shapes of its inputs."""
         if not self.sizes.adversarial:
             return
         own = [e for (n, _), e in zip(named, found, strict=True) if n in RECIPE_CASES]
@@ -206,41 +207,41 @@ class _CaseMaker:
         return [*picked, *(one for one in values.AT_EDGES if one not in picked)]
 
     def _within_memory(self, sets: Sequence[values.ValueSet], tensors: values.Tensors) -> list[values.ValueSet]:
-        """As many of the value sets, picked at random, as the device has memory for; smaller sizes get all of them."""
+        """Return as many random value sets as fit in the device's memory; smaller sizes get all of them."""
         spare = self.reference.backend.spare_bytes()
         if spare is None:
             return list(sets)
         case_bytes = _CASE_BYTES * sum(t.numel() * t.element_size() for t in tensors)
-        room = max(1, spare // 2 // max(1, case_bytes) - _SEEDS - 1)
-        if room < len(sets):
+        count = max(1, spare // 2 // max(1, case_bytes) - _SEEDS - 1)
+        if count < len(sets):
             label = self.sizes.shown_label
-            self.skipped.append(f"{label}: {len(sets) - room} value sets, for want of device memory")
-        picked = torch.randperm(len(sets), generator=self.generator).tolist()[:room]
+            self.skipped.append(f"{label}: {len(sets) - count} value sets, not enough device memory")
+        picked = torch.randperm(len(sets), generator=self.generator).tolist()[:count]
         return [sets[i] for i in sorted(picked)]
 
 
 def _two_exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """What a memo by a tensor's ends, its sum or its largest takes for equal."""
+    """Exchange two elements: a cache keyed by a tensor's ends, sum or maximum takes the result for equal."""
     real = tensor.is_floating_point() or tensor.is_complex()
     return (values.with_two_exchanged if real else constants.exchanged)(tensor, generator)
 
 
 def _some_exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """The same, of many elements: where outputs hang on the few largest inputs, as softmax's do, two that change places
-    are hardly ever seen."""
+    """Exchange many elements: where the few largest inputs decide the outputs, as in softmax, exchanging two is rarely
+    visible."""
     real = tensor.is_floating_point() or tensor.is_complex()
     return values.with_some_exchanged(tensor, generator) if real else tensor
 
 
 def _loosened(expected: Expected, varied: bool) -> Expected:
-    """At sizes beside the Workloads', which are many, what is wrong is far off; and a few elements are a poor sample of
-    what an honest implementation is off by."""
+    """Loosen the limits at varied sizes: wrong outputs are far off there, and a few elements are a poor sample of an
+    honest implementation's error."""
     few = all(target.oracle.numel() < _FEW_ELEMENTS for target in expected.targets)
     return expected.loosened(_FEW_SLACK if few else _VARIED_SLACK) if varied else expected
 
 
 def _is_comparable(name: str, expected: Expected) -> bool:
-    """Whether outputs on inputs of that name can be compared with what is expected."""
+    """Return True if outputs of the case `name` can be compared with the expected ones."""
     return expected.informative and (name not in _IN_BOUNDS or all(t.integral or t.finite for t in expected.targets))
 
 
@@ -253,12 +254,11 @@ class _Entry:
 
 
 class CaseCache:
-    """The cases of a Problem's first sizes, for up to sixteen Candidates one after the other: working out what is right
-    is half of what it takes to refuse a wrong one.
+    """Cases of the first sizes of recent Problems, each for up to sixteen Candidates in turn.
 
-    No Candidate sees the same ones twice, since what its module leaves behind goes to its later children. From one
-    Candidate to another nothing goes but what verdicts tell, an element at a time. Held-out sizes are never kept, nor
-    what is timed, nor the cases of a module with buffers.
+    Computing the expected outputs is half of the time that a wrong Candidate takes. No Candidate sees the same cases
+    twice, since files that it leaves behind reach its later children. Between Candidates only the facts in verdicts
+    pass, an element at a time. Never kept: held-out sizes, timed inputs, the cases of a module with buffers.
     """
 
     def __init__(self, most_bytes: int) -> None:
@@ -268,8 +268,10 @@ class CaseCache:
     def take(
         self, problem: Problem, candidate: Candidate, sizes: Sizes, reference: Subject, generator: torch.Generator
     ) -> PreparedCases | None:
-        """Cases that this Candidate has not seen, in a new order, with the reference constructed as it was for them;
-        None where there are none. Raises Rejection where that fails."""
+        """Return cases that this Candidate has not seen, in a new order, or None.
+
+        The reference is constructed as it was for them; raises Rejection where that fails.
+        """
         kept = self._entries.get((problem.hash, sizes.label))
         if kept is None or candidate.hash in kept.seen_by:
             return None
@@ -286,7 +288,7 @@ class CaseCache:
         return replace(kept.prepared, cases=values.shuffled(kept.prepared.cases, generator))
 
     def put(self, problem: Problem, candidate: Candidate, sizes: Sizes, prepared: PreparedCases | None) -> None:
-        """Keep what this Candidate is checked with for others, if there is room for it."""
+        """Keep the cases of this Candidate for others, if they fit."""
         if prepared is None or sizes.hidden or prepared.oracle.buffers:
             return
         held = prepared.bytes_held()
@@ -299,5 +301,5 @@ class CaseCache:
             self._entries.popitem(last=False)
 
     def clear(self) -> None:
-        """Forget everything; a device that was lost has taken it along."""
+        """Forget everything, since a lost device has lost its memory."""
         self._entries.clear()

@@ -1,4 +1,4 @@
-"""Is a Candidate right? One loop of calls per set of sizes, every output compared with the oracle's."""
+"""Check a Candidate's correctness: calls on each set of sizes, every output compared with the oracle's."""
 
 from __future__ import annotations
 
@@ -26,18 +26,20 @@ from evaluator.oracle.state import match_names
 from evaluator.subject import RunReply, Subject, rejection
 from evaluator.types import Problem, Verdict
 
-# Calls whose outputs are all kept, for so much memory and time at most; how many of them are compared where they are
-# large, and so many bytes that all are; how many are timed first.
+# Many calls with all outputs kept: their limits in calls, bytes and time; how many large outputs are compared, and the
+# bytes up to which all are; the number of calls that are timed first.
 _MANY, _MANY_BYTES, _MANY_US = 1200, 128 << 20, 300_000.0
 _MANY_READ, _MANY_READ_BYTES = 6, 16 << 20
 _MANY_FEW = 16
-_STEP_S = 5.0  # of limits that a slow reference widens: a busy machine is none
-_SLOWER = 4.0  # times as long as the reference's calls may take a Candidate, if that is more than its first one may
+_STEP_S = 5.0  # of the limits that a slow reference widens, so that a busy machine does not
+_SLOWER = 4.0  # a Candidate's calls may take this many times the reference's, if that exceeds its first-call limit
 
 
 class Checker:
-    """Checks one Candidate child against one reference child. Raises Rejection with the Verdict. `candidate` is set
-    before `check`, and may be another child for other sizes."""
+    """Checks a Candidate's child against a reference's. Raises Rejection with the Verdict.
+
+    `candidate` is set before `check` and may be a different child for other sizes.
+    """
 
     def __init__(
         self,
@@ -59,18 +61,18 @@ class Checker:
         return Comparison(self.candidate, self.report, self.problem.bitwise)
 
     def prepare(self, sizes: Sizes, how: Callable[[], PreparedCases | None]) -> None:
-        """Have the reference's part of `check` done, which then takes less time. Raises nothing."""
+        """Do the reference's part of `check` ahead of time with `how`. Raises nothing."""
         try:
             self._ready[sizes.label] = how()
-        except Rejection as found:  # a Candidate that does not load is told that first
+        except Rejection as found:  # raised later: a Candidate that does not load is refused for that first
             self._ready[sizes.label] = found
 
     def prepared(self, sizes: Sizes) -> PreparedCases | None:
-        """The reference's part of `check`. Raises Rejection."""
+        """Do the reference's part of `check`. Raises Rejection."""
         return prepare_cases(self.problem, self.reference, sizes, self.generator, first=not self.report.checked)
 
     def check(self, sizes: Sizes) -> None:
-        """Everything about one set of sizes. Returns quietly when the reference itself refuses varied sizes."""
+        """Check one set of sizes. Skips varied sizes that the reference itself refuses."""
         if sizes.label in self.reference.left_out and not sizes.adversarial:
             self.report.skipped.append(sizes.shown_label)
             return
@@ -97,7 +99,7 @@ class Checker:
         self.report.checked[label] = self.report.checked.get(label, 0) + len(ready.cases)
 
     def _has_contract_shapes(self, sizes: Sizes, expected: Expected) -> bool:
-        """Whether the outputs have the shapes that one expects at these sizes, after those at the Workloads."""
+        """Return True if the outputs have the shapes that the Workloads imply for these sizes."""
         shapes = [tuple(target.oracle.shape) for target in expected.targets]
         if sizes.adversarial and not sizes.hidden:
             self._shape_contract.learn(sizes.sizes, shapes)
@@ -132,7 +134,7 @@ class Checker:
             self.report.operations |= candidate.observe(tree, cases[0].tensors, timeout_s=limit_s)
 
     def _limit_s(self, oracle: Oracle, calls: int) -> float:
-        """How long so many calls may take, of whichever sizes: some whole steps, where the reference is slow."""
+        """Return the limit for so many calls of any sizes; a slow reference widens it in whole steps."""
         return max(self.first_call_s, _SLOWER * calls * oracle.call_s // _STEP_S * _STEP_S)
 
     def _state_reloads(self, oracle: Oracle, matched: Mapping[str, str], sizes: Sizes) -> StateReloads:
@@ -142,7 +144,7 @@ class Checker:
         )
 
     def _check_buffers(self, oracle: Oracle, tree: Any, matched: Mapping[str, str], sizes: Sizes) -> None:
-        """Buffers that forward changes are outputs: after equal calls they are equal. Nothing to do where none is."""
+        """Compare buffers that forward changes with the reference's after equal calls."""
         if not oracle.buffers:
             return
         with reference_must_work(sizes):
@@ -161,8 +163,10 @@ class Checker:
     def _calls_with_nan(
         self, oracle: Oracle, tree: Any, calls: Sequence[values.Tensors], sizes: Sizes
     ) -> list[tuple[list[values.Tensors], dict[str, torch.Tensor], str]]:
-        """The last of a few calls with a NaN, and what buffers then hold: some count what is not finite. None where
-        the reference does not take it."""
+        """Return a few calls, the last with a NaN, and the buffers after them: some count non-finite values.
+
+        Returns [] if the reference does not accept a NaN.
+        """
         made = [*calls[:-1], values.apply(values.WITH_NAN, calls[-1], self.generator)]
         if values.NOT_FINITE in self.reference.left_out or oracle.tried(tree, made[-1:]) is None:
             return []
@@ -170,8 +174,8 @@ class Checker:
             return [(made, oracle.changed_buffers(tree, made), f"{sizes.label}, a NaN in the last one")]
 
     def _check_parameters(self, oracle: Oracle, matched: Mapping[str, str], sizes: Sizes) -> None:
-        """Forward leaves parameters as they are: whoever saves them, or falls back to the reference, has them as they
-        were loaded. Unless the reference itself changes them."""
+        """Refuse a forward that changes parameters, unless the reference changes them too: a user who saves them or
+        falls back to the reference needs them as they were loaded."""
         if not oracle.parameters or self.report.checked:
             return
         changed = buffers.changed_parameters(self.candidate, oracle.parameters, matched)
@@ -185,9 +189,11 @@ class Checker:
                 raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, check="parameters", parameter=name)
 
     def _check_size_sequence(self, oracle: Oracle, sizes: Sizes, *, moving: bool) -> None:
-        """One new module that is called with several sizes one after the other, once for what is shown and once for
-        what is held out: what it keeps of the first call is no use for the next. Buffers that are `moving` begin each
-        call as the reference's do."""
+        """Call one new module with several sizes in turn: data cached in one call is wrong for the next.
+
+        Done once for shown and once for held-out Workloads. With `moving` buffers each call begins with the
+        reference's.
+        """
         if not sizes.adversarial or sizes.hidden in self._sequences_run:
             return
         self._sequences_run.add(sizes.hidden)
@@ -206,7 +212,7 @@ class Checker:
         for one, tree, tensors, expected in known:
             if before and moving:
                 self.candidate.load_state(state)
-            name = f"a draw, after a call with those of {before} in the same module" if before else "a draw"
+            name = f"a draw, after a call with {before} in the same module" if before else "a draw"
             reply = self.candidate.run(tree, [tensors], slot="turn", timeout_s=self._limit_s(oracle, 1))
             try:
                 self._comparison.compare(oracle, tree, [Case(name, tensors, expected, 0)], reply, one)
@@ -217,18 +223,19 @@ class Checker:
             before = one.label
 
     def _call_with_nan(self, tree: Any, tensors: values.Tensors) -> None:
-        """A call with NaN everywhere, whose answer does not count: what it leaves in a workspace is NaN, too."""
+        """Call with NaN everywhere and ignore the outputs, so that leftovers in a workspace are NaN, too."""
         if values.NOT_FINITE in self.reference.left_out:
             return
         spoiled = tuple(torch.full_like(t, math.nan) if t.is_floating_point() else t for t in tensors)
-        with contextlib.suppress(ChildError):  # such values need not be taken
+        with contextlib.suppress(ChildError):  # such values may be refused
             self.candidate.finish(self.candidate.run(tree, [spoiled], slot="turn", timeout_s=self.first_call_s))
             self.candidate.drop("turn")
 
     def _check_reused_memory(self, oracle: Oracle, tree: Any, cases: Sequence[Case], sizes: Sizes) -> None:
-        """Draws one after the other in the same memory, among them some that are nearly alike, the first one again at
-        the end: an allocator hands out what it has taken back, so an address says nothing of what lies there. On what
-        is shown."""
+        """Call with draws in the same memory in turn, some nearly equal, the first one again at the end.
+
+        Allocators reuse addresses, so an address does not identify its content. For shown Workloads only.
+        """
         known = {case.name: case for case in cases}
         turns = [
             known[name] for name in (RECIPE_CASES[0], *TWIN_CASES, *RECIPE_CASES[1:], RECIPE_CASES[0]) if name in known
@@ -236,12 +243,14 @@ class Checker:
         if sizes.hidden or not sizes.adversarial or len(turns) < 2 or all(_output_views(turns[0])):
             return
         self._compare_in_a_row(
-            oracle, tree, turns, sizes, "where other inputs lay at the same address the call before", in_place=True
+            oracle, tree, turns, sizes, "when the call before had other inputs at the same address", in_place=True
         )
 
     def _check_overwritten_output(self, oracle: Oracle, tree: Any, case: Case, sizes: Sizes) -> None:
-        """Two calls alike on a new draw, where whoever called has overwritten what the first returned: that was his. On
-        the first sizes. `case` is another draw."""
+        """Make two equal calls on a new draw and overwrite the output of the first between them.
+
+        The output belongs to the caller. For the first sizes only; `case` is another draw.
+        """
         if self.report.checked or any(_output_views(case)):
             return
         with reference_must_work(sizes):
@@ -249,7 +258,7 @@ class Checker:
             (expected,) = oracle.targets(tree, [made.tensors], case.expected)
         again = [Case("a draw", made.tensors, expected, 0, borrowed_limits=True)]
         self._compare_in_a_row(
-            oracle, tree, again, sizes, "when the output of an equal call before was overwritten", spoil=True
+            oracle, tree, again, sizes, "after the output of an equal call was overwritten", spoil=True
         )
 
     def _compare_in_a_row(
@@ -263,8 +272,10 @@ class Checker:
         in_place: bool = False,
         spoil: bool = False,
     ) -> None:
-        """Run the calls of these cases so, twice where outputs are spoilt, and compare the last of each, but for views
-        of inputs. Raises Rejection."""
+        """Run the calls of these cases, twice with `spoil`, and compare the last of each, except views of inputs.
+
+        Raises Rejection.
+        """
         calls, repeats = [case.tensors for case in turns], 2 if spoil else 1
         limit_s = self._limit_s(oracle, repeats * len(turns))
         reply = self.candidate.run(
@@ -291,9 +302,11 @@ class Checker:
     def _check_many_calls(
         self, oracle: Oracle, case: Case, tree: Any, most_us: float, sizes: Sizes, *, values_known: bool
     ) -> None:
-        """As many calls in a row as a moment and a little memory allow. The memory of all outputs is kept in use, but
-        not the tensors: whoever hands out buffers in turn, or again once nobody has the tensor, has to begin with the
-        first one. On the first two shown sizes. A call takes `most_us` at the most."""
+        """Make as many calls in a row as a short time and little memory allow, and keep the memory of all outputs.
+
+        The tensors are not kept. So a kernel that returns a few buffers in turn, or reuses one whose tensor is gone,
+        has to return its first one again. For the first two shown sizes; a call takes at most `most_us`.
+        """
         if all(_output_views(case)) or sizes.hidden or len(self.report.checked) > 1:
             return
         bytes_each = sum(t.reference.numel() * t.reference.element_size() for t in case.expected.targets)
@@ -318,7 +331,7 @@ class Checker:
         candidate.drop("many")
 
     def _call_us(self, case: Case, tree: Any, count: int) -> float:
-        """How long one of `count` calls in a row takes: asking for them costs as much as many calls of a GPU."""
+        """Return the time of one of `count` calls in a row, since a request costs as much as many calls of a GPU."""
         reply = self.candidate.run(tree, [case.tensors], slot="few", timeout_s=self.first_call_s, repeats=count)
         self.candidate.finish(reply)
         self.candidate.drop("few")
@@ -327,7 +340,7 @@ class Checker:
     def _compare_equal_calls(
         self, oracle: Oracle, tree: Any, case: Case, reply: RunReply, picks: Sequence[int], sizes: Sizes
     ) -> None:
-        """The outputs of some of many calls on equal inputs: also a kernel that is wrong once in a while is wrong."""
+        """Compare the outputs of some of many calls on equal inputs, to find kernels that are wrong occasionally."""
         right: list[torch.Tensor] | None = None
         found = self.candidate.fetch_calls([tensor_claims(reply.replies[pick]) for pick in picks])
         for pick, outputs in zip(picks, found, strict=True):
@@ -335,7 +348,7 @@ class Checker:
                 continue
             finding = self._comparison.confirmed_finding(oracle, tree, case, _views_replaced(case, outputs))
             if finding is not None:
-                reason = f"{finding['reason']}, in call {pick + 1} of {len(reply.replies)} alike on {sizes.label}"
+                reason = f"{finding['reason']}, in call {pick + 1} of {len(reply.replies)} equal ones on {sizes.label}"
                 raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, inputs=case.name, **finding["evidence"])
             right = outputs
 
@@ -356,18 +369,18 @@ class Checker:
 
 
 def _output_views(case: Case) -> list[bool]:
-    """Which of the outputs are views of an input, as the reference returns them."""
+    """Return for each output of the reference whether it is a view of an input."""
     return [bool(claim.get("alias")) for claim in tensor_claims(case.expected.reply)]
 
 
 def _views_replaced(case: Case, outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """The outputs, but the reference's own for views of inputs, in whose memory others lie by now."""
+    """Replace views of inputs by the reference's outputs, since their memory has been reused by now."""
     pairs = zip(outputs, case.expected.targets, _output_views(case), strict=True)
     return [target.reference if view else output for output, target, view in pairs]
 
 
 def _redacted(found: Rejection, sizes: Sizes) -> Rejection:
-    """A failure on held-out data reveals only its class."""
+    """Reduce a failure on held-out data to its class."""
     if not sizes.hidden or found.verdict is Verdict.INVALID_REFERENCE:
         return found
     evidence = {"check": found.evidence.get("check", ""), "held_out": True}

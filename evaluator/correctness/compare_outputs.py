@@ -1,4 +1,4 @@
-"""What a Candidate's calls returned beside what is right: values, equal answers to equal inputs, unmodified inputs."""
+"""Compare a Candidate's outputs: expected values, equal outputs for equal inputs, unmodified inputs."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ STAGE = Stage.CORRECTNESS
 
 @dataclass(slots=True)
 class Report:
-    """What was checked, for the evidence: calls per set of sizes, and the worst error as a share of its limit."""
+    """The evidence of a check: calls per set of sizes, and the worst error as a share of its limit."""
 
     checked: dict[str, int] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Compares what one child of a Candidate's returned, `bitwise` where the Problem asks for it. Raises Rejection."""
+    """Compares the outputs of one child of a Candidate, `bitwise` if the Problem asks for it. Raises Rejection."""
 
     candidate: Subject
     report: Report
@@ -56,8 +56,7 @@ class Comparison:
     def compare(
         self, oracle: Oracle, tree: Any, cases: Sequence[Case], reply: RunReply, sizes: Sizes
     ) -> list[list[torch.Tensor]]:
-        """Everything about the calls of these cases: the outputs, each call's followed by the inputs that it was to
-        change."""
+        """Check the calls of these cases and return the outputs of each, followed by the inputs that it changes."""
         mutated = oracle.mutated(tree)
         for case, item in zip(cases, reply.replies, strict=True):
             check_reply(case.expected, item)
@@ -65,7 +64,7 @@ class Comparison:
         outputs = self.candidate.fetch_calls([tensor_claims(item) for item in reply.replies])
         after = reply.grant.read_back()
         outputs = [[*own, *(tensors[i] for i in mutated)] for own, tensors in zip(outputs, after, strict=True)]
-        # What `get_inputs` makes is the plainest thing to be wrong on, so it is told first; then nothing else is asked.
+        # A failure on the recipe's own inputs is the most helpful one, so these are compared first.
         plainest_first = sorted(zip(cases, outputs, strict=True), key=lambda one: one[0].group)
         for _, alike in itertools.groupby(plainest_first, key=lambda one: one[0].group):
             self._compare_equal_inputs(oracle, tree, list(alike), sizes)
@@ -78,7 +77,7 @@ class Comparison:
     def _compare_equal_inputs(
         self, oracle: Oracle, tree: Any, alike: Sequence[tuple[Case, Sequence[torch.Tensor]]], sizes: Sizes
     ) -> None:
-        """The outputs of equal inputs. Raises Rejection."""
+        """Compare the outputs of equal inputs. Raises Rejection."""
         with reference_must_work(sizes):
             findings = [self.confirmed_finding(oracle, tree, case, tensors) for case, tensors in alike]
         for (case, tensors), finding in zip(alike, findings, strict=True):
@@ -86,14 +85,14 @@ class Comparison:
                 continue
             passed, why = None in findings, uninitialised_note(tensors)
             verdict = Verdict.NONDETERMINISTIC if passed and not why else Verdict.INCORRECT_VALUES
-            also = why or (" (equal inputs gave a right answer before or after)" if passed else "")
+            also = why or (" (another call with equal inputs was right)" if passed else "")
             reason = f"{finding['reason']}{also}, on {sizes.label}, inputs: {case.name}"
             raise Rejection(verdict, STAGE, reason, workload=sizes.label, inputs=case.name, **finding["evidence"])
 
     def confirmed_finding(
         self, oracle: Oracle, tree: Any, case: Case, outputs: Sequence[torch.Tensor]
     ) -> dict[str, Any] | None:
-        """As `_finding`, but what can be told of wrong outputs at a second look alone."""
+        """Return the finding of `_finding` if closer analysis of the outputs confirms it."""
         self.candidate.give_way()
         found = self._finding(case, outputs)
         if found is None:
@@ -119,7 +118,7 @@ class Comparison:
         outputs: Sequence[torch.Tensor],
         found: dict[str, Any] | None,
     ) -> dict[str, Any] | None:
-        """What is wrong with outputs of which so much was `found` at first sight."""
+        """Compare outputs with `found` wrong again, with the limits of the second look."""
         if found is None:
             return None
         tiny = case.name in values.NEXT_TO_NOTHING
@@ -139,12 +138,12 @@ class Comparison:
             if not target.integral:
                 norm, element = target.errors(actual)
                 share = max(norm / limit.norm, element / limit.element)
-                if math.isfinite(share):  # else it overflows where the reference does
+                if math.isfinite(share):  # else both overflow
                     self.report.worst_share = max(self.report.worst_share, share)
         return None
 
     def _check_repeats(self, cases: Sequence[Case], outputs: Sequence[Sequence[torch.Tensor]], sizes: Sizes) -> None:
-        """Bit for bit, where the Problem asks for it."""
+        """Compare the outputs of equal inputs bit by bit, if the Problem asks for it."""
         if not self.bitwise:
             return
         first: dict[int, Sequence[torch.Tensor]] = {}
@@ -174,5 +173,5 @@ class Comparison:
 
 
 def uninitialised_note(outputs: Sequence[torch.Tensor]) -> str:
-    """That outputs hold what memory holds which nobody has written to; "" where they do not."""
-    return " (nobody had written there when the call returned)" if any(map(values.holds_fresh_memory, outputs)) else ""
+    """Return a note for outputs that hold uninitialised memory, else ""."""
+    return " (not written when the call returned)" if any(map(values.holds_fresh_memory, outputs)) else ""

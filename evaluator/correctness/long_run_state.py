@@ -1,4 +1,4 @@
-"""A module's buffers after many calls: what counts them, goes round or settles has done so by then."""
+"""Buffers of a module after many calls: counters have grown, rings have wrapped and averages have settled by then."""
 
 from __future__ import annotations
 
@@ -11,16 +11,18 @@ from evaluator.errors import ChildError, LeaveOut
 from evaluator.oracle.oracle import Oracle
 
 LABEL = "a state after many calls"
-_LEAST, _MORE = 200, 100  # calls: a warm-up of the usual length is over, a ring has been round
+_LEAST, _MORE = 200, 100  # calls: longer than a usual warm-up or ring
 _AT_ONCE = 20
 _LONG_S = 0.3
 
 
 def states_after_many_calls(oracle: Oracle) -> list[tuple[int, Mapping[str, torch.Tensor]]]:
-    """How many calls the reference has made, and what its buffers hold then: twice, of other inputs each, and the
-    second time after one call more, since who has kept the first one's sums takes them for this one's. As many calls
-    as the first has time for. None where the reference does not take so many. Raises ChildFault; LeaveOut where
-    its device is lost."""
+    """Return two states of the reference: the number of calls made, and its buffers after them.
+
+    Each state is of other inputs. The second takes one call more than the first, so that sums which were cached at the
+    first are wrong for it. The first state's time limit decides the number of calls. Returns [] if the reference fails
+    on so many calls. Raises ChildFault, and LeaveOut where its device is lost.
+    """
     count = _LEAST + int(torch.randint(_MORE, (1,), generator=oracle.generator))
     found: list[tuple[int, Mapping[str, torch.Tensor]]] = []
     try:

@@ -1,5 +1,8 @@
-"""Sizes that somebody may have meant. A reference that broadcasts takes others, too: a rotation of three numbers in
-pairs, or fewer heads than there are for keys. What it then returns has shapes that nobody would expect or make."""
+"""Infer from the Workloads how output shapes follow from sizes, to skip sizes outside of a reference's contract.
+
+A reference that broadcasts accepts more sizes than intended: a rotation of three numbers in pairs, or fewer heads than
+keys have. The shapes of its outputs are then accidental.
+"""
 
 from __future__ import annotations
 
@@ -10,13 +13,13 @@ Shapes = Sequence[Sequence[int]]
 
 
 class ShapeContract:
-    """Which axes of the outputs are as long as which sizes say, as far as the Workloads tell."""
+    """The names of the sizes that equal each output axis on every shown Workload."""
 
     def __init__(self) -> None:
         self._sizes_by_axis: list[list[frozenset[str]]] | None = None
 
     def learn(self, sizes: Mapping[str, Any], shapes: Shapes) -> None:
-        """The outputs of a Workload that is shown have these shapes."""
+        """Note the output shapes of a shown Workload."""
         found = [
             [frozenset(key for key, value in sizes.items() if _equals(value, n)) for n in shape] for shape in shapes
         ]
@@ -27,7 +30,7 @@ class ShapeContract:
             known[:] = [a & b for a, b in zip(known, new, strict=False)]
 
     def allows(self, sizes: Mapping[str, Any], shapes: Shapes) -> bool:
-        """Whether every axis that is as long as some sizes say is so here, too, by one of them."""
+        """Return True if every axis with known names equals one of those sizes here."""
         pairs = zip(self._sizes_by_axis or [], shapes, strict=False)
         axes = (axis for known, shape in pairs for axis in zip(known, shape, strict=False))
         return all(not keys or any(_equals(sizes.get(key), n) for key in keys) for keys, n in axes)

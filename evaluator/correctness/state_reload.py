@@ -1,7 +1,7 @@
-"""Loads into modules of a Candidate's that have been called: what they have prepared is stale now.
+"""Load state into a Candidate's modules after calls, which makes derived data stale.
 
-New parameters, one element of one tensor, parameters far from where they began, two modules side by side. Weights
-folded at construction or at the first call, and answers that were kept, are wrong from then on.
+Loaded are new parameters, one changed element of one tensor, parameters far from their initial values, and the state of
+two modules in turn. Weights folded at construction or at the first call, and cached outputs, are wrong from then on.
 """
 
 from __future__ import annotations
@@ -24,8 +24,8 @@ from evaluator.oracle.state import STRETCHES, Stretch, match_names
 from evaluator.subject import RunReply, Subject
 from evaluator.timing.contender import ComparatorFailed
 
-# Loads that change one element, so many or two of each tensor, but no more than the most: who looks at every other one
-# passes once in 64. Where there are few tensors, one of each one's is the last, and one the first.
+# Loads that change one element: so many, or two of each tensor, up to the most. A kernel that looks at every other
+# element passes once in 64. With few tensors, the last and the first element of each are among the changes.
 _CHANGES, _MOST_CHANGES = 8, 12
 _PLACES = (None, -1, None, 0)
 _EXCHANGES = 2
@@ -36,7 +36,7 @@ Compare = Callable[[Oracle, Any, Sequence[Case], RunReply, Sizes], object]
 
 @contextmanager
 def reference_must_work(sizes: Sizes) -> Iterator[None]:
-    """What fails here was right a moment ago: this machine failed it, and the Candidate has nothing to do with it."""
+    """Raise ComparatorFailed for a fault of the reference, which worked a moment ago: the Candidate is not to blame."""
     try:
         yield
     except (ChildFault, LayoutError) as fault:
@@ -45,8 +45,11 @@ def reference_must_work(sizes: Sizes) -> Iterator[None]:
 
 @dataclass(frozen=True, slots=True)
 class StateReloads:
-    """Everything about loads for one set of sizes. `matched` are the Candidate's names of the oracle's parameters and
-    buffers; `compare` raises Rejection where what a call returned is not what its Case wants."""
+    """Check loads of state on one set of sizes.
+
+    `matched` maps the oracle's names of parameters and buffers to the Candidate's. `compare` raises Rejection where a
+    call does not return what its Case expects.
+    """
 
     candidate: Subject
     oracle: Oracle
@@ -57,9 +60,11 @@ class StateReloads:
     compare: Compare
 
     def run(self, tree: Any, tensors: values.Tensors, *, first: bool) -> None:
-        """New parameters into the same module, and inputs that it has seen before. On what is shown also loads of which
-        a glance at the parameters tells nothing, and on the `first` sizes two modules in turn, or states that many
-        calls have left. Then other numbers in the call."""
+        """Load new parameters and call the module with inputs that it has seen before.
+
+        On shown Workloads also load changes that a sample of the parameters does not show, and on the `first` sizes
+        check two modules in turn, or states that many calls leave. Then call with other numbers.
+        """
         oracle = self.oracle
         with reference_must_work(self.sizes):
             oracle.reload()
@@ -78,7 +83,7 @@ class StateReloads:
             self._call_with_other_numbers(tree, tensors)
 
     def _change_elements(self, tree: Any, tensors: values.Tensors, like: Expected) -> None:
-        """Loads that change one element each, or exchange two."""
+        """Load states with one changed element each, or two exchanged ones."""
         for name, larger, where in self._element_changes():
             with reference_must_work(self.sizes):
                 self.oracle.touch(name, larger=larger, where=where)
@@ -92,14 +97,16 @@ class StateReloads:
         oracle = self.oracle
         with reference_must_work(self.sizes):
             (expected,) = oracle.targets(tree, [tensors], like)
-            # What calls before left in buffers that outputs depend on goes back to what the reference begins with.
+            # Buffers that outputs depend on go back to the reference's initial ones.
             names = {name, *(oracle.buffers if oracle.stateful(tree, tensors) else ())}
         matched = {name: theirs for name, theirs in self.matched.items() if name in names}
         self._call_after_load(what, tree, tensors, expected, matched, borrowed_limits=True)
 
     def _element_changes(self) -> list[tuple[str, bool, int | None]]:
-        """Of which tensors an element is to change, in secret order, whether slightly, and which element: of every
-        tensor any one where there are not too many, and of a few several, among them the last and the first."""
+        """Return changes in secret order: tensor, slight (a 64th larger) or a new value, position (None: random).
+
+        Every tensor has one if there are not too many. Few tensors have several, the last and the first among them.
+        """
         names = values.shuffled(self.oracle.touchable, self.oracle.generator)
         turns = max(_CHANGES, min(2 * len(names), _MOST_CHANGES)) if names else 0
         places = (divmod(turn, len(names)) for turn in range(turns))
@@ -107,8 +114,10 @@ class StateReloads:
         return values.shuffled(made, self.oracle.generator)
 
     def _load_stretched(self, how: Stretch, tree: Any, tensors: values.Tensors) -> None:
-        """Parameters far from where they began: a gain may be negative, a slope above one, a variance tiny. Where signs
-        change, large inputs, too: a maximum that was taken before a gain is none behind it."""
+        """Load parameters far from their initial values: a negative gain, a slope above one, a tiny variance.
+
+        Where signs change, large inputs are called with, too: a maximum before a negative gain is none after it.
+        """
         calls = [tensors]
         if how.negative and values.UNUSUAL not in self.oracle.subject.left_out:
             calls.append(values.apply(values.LARGE, tensors, self.oracle.generator))
@@ -126,8 +135,8 @@ class StateReloads:
             self._call_after_load("a number changed", other, tensors, expected)
 
     def _check_two_modules(self, tree: Any, tensors: values.Tensors) -> None:
-        """Two new modules, as a network has them, each with parameters of its own, called in turn: what one of them
-        has prepared in a place that both look at is wrong for the other."""
+        """Call two new modules with different parameters in turn, as a network does: data that one of them caches in a
+        shared place is wrong for the other."""
         spare = self.oracle.subject.backend.spare_bytes()
         held = sum(value.numel() * value.element_size() for value in self.oracle.parameters.values())
         if not self.oracle.touchable or (spare is not None and spare < _FREE_MEMORY_FACTOR * held):
@@ -168,7 +177,7 @@ class StateReloads:
         *,
         borrowed_limits: bool = False,
     ) -> None:
-        """A call after a load of those parameters and buffers that are `matched`, of all where nothing is given."""
+        """Compare a call after loading the `matched` parameters and buffers, or all of them by default."""
         self.candidate.load_state(self.oracle.state_for(self.matched if matched is None else matched))
         self._compare_call(Case(name, tensors, expected, 0, borrowed_limits=borrowed_limits), tree)
 

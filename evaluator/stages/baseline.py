@@ -1,4 +1,4 @@
-"""Timing every Baseline of a Problem once: eager, and what torch.compile makes of it."""
+"""Time every Baseline of a Problem once: eager and torch.compile's modes."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ _RULES = Rules(least_pairs=5, most_pairs=8, narrow=0.02)
 
 
 def baseline(judge: Judge, problem: Problem) -> BaselineReport:
-    """Time every mode on every shown Workload of this device kind, side by side.
+    """Time every mode on every shown Workload of this device kind, in the same session.
 
     A mode that does not work is skipped with its reason. Raises EvaluatorError when not even eager can be timed.
     """
@@ -53,7 +53,7 @@ def _baseline(judge: Judge, problem: Problem) -> BaselineReport:
 
 
 def _time(judge: Judge, workload: str, bench: Bench, skipped: dict[str, str]) -> list[BaselineTime]:
-    """Times of all that work; one that fails or is wrong (torch.compile has had such days) is left out."""
+    """Time the modes that work, without those that fail or are wrong, which happens with torch.compile."""
     try:
         with judge.exclusive():
             while True:

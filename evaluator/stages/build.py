@@ -1,4 +1,4 @@
-"""The build stage: screen a Candidate and load it in a cage, which compiles what it compiles, without timing it."""
+"""The build stage: screen a Candidate and load it in a cage, which compiles its kernels. Nothing is timed."""
 
 from __future__ import annotations
 
@@ -20,9 +20,9 @@ from evaluator.types import BuildReport, Candidate, Evaluation, Language, Proble
 
 
 def build(judge: Judge, problem: Problem, candidate: Candidate) -> BuildReport:
-    """Refuse what cannot work, and say what was compiled. Never raises for anything that a Candidate does."""
+    """Refuse a Candidate that cannot work, and report what it compiled. Never raises for a fault of the Candidate."""
     start, clock = time.perf_counter(), StageClock()
-    # Until the source has been read as Python, it is its own signature.
+    # Until the source has been parsed as Python, its text is its signature.
     signature = content_hash("text", candidate.source)
     facts = BuildFacts()
     refused: Evaluation | None = None
@@ -57,7 +57,7 @@ def _evidence(facts: BuildFacts) -> dict[str, Any]:
 
 
 def _compile(judge: Judge, problem: Problem, candidate: Candidate) -> BuildFacts:
-    """Nothing of held-out Workloads is shown here: what a build leaves behind, later children of the Candidate see."""
+    """Build without sizes of held-out Workloads, since later children of the Candidate see the files of a build."""
     one, kind = adapter(candidate.language), judge.backend.kind
     pool = judge.session.build_pool(one)
     shapes: list[dict[str, Any]] = []
@@ -77,6 +77,6 @@ def _compile(judge: Judge, problem: Problem, candidate: Candidate) -> BuildFacts
 
 
 def _capability(judge: Judge) -> int:
-    """90 for "9.0"; 0 where the device has none."""
+    """Return 90 for "9.0", or 0 if the device has none."""
     major, _, minor = str(judge.device.facts.get("capability", "")).partition(".")
     return int(major) * 10 + int(minor) if major.isdigit() and minor.isdigit() else 0

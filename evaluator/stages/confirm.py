@@ -1,5 +1,7 @@
-"""Confirming a Candidate: fresh processes, fresh seeds, held-out Workloads, fixed length, side by side with the
-Champion and the Baselines. Nothing here stops early, so that luck has no say in when to look."""
+"""Confirm a Candidate: new processes, new seeds, held-out Workloads, a fixed length, against Champion and Baselines.
+
+Nothing stops early, so chance cannot choose the moment at which times are compared.
+"""
 
 from __future__ import annotations
 
@@ -49,13 +51,13 @@ _WORST_WORKLOAD = 0.98
 
 @dataclass(slots=True)
 class _Times:
-    """What one Workload's repetitions gave: a log ratio per repetition and comparator, and samples to show."""
+    """The repetitions of one Workload: a log ratio per repetition and comparator, and samples to show."""
 
     workload: Workload
     log_ratios: dict[str, list[float]] = field(default_factory=dict)
     rounds: dict[str, list[float]] = field(default_factory=dict)
     measurements: list[Measurement] = field(default_factory=list)
-    resolution: float = 0.0  # the largest of the Candidate's repetitions
+    resolution: float = 0.0  # the largest over the Candidate's repetitions
 
 
 def confirm(
@@ -65,10 +67,10 @@ def confirm(
     champion: Candidate | None = None,
     baseline: BaselineReport | None = None,
 ) -> Evaluation:
-    """Judge anew in fresh processes and say whether to promote. Never raises for anything that a Candidate does.
+    """Judge again in new processes and decide about promotion. Never raises for a fault of the Candidate.
 
-    `evidence["promote"]` says it; `evidence["confirm"]` has the `bound` (one-sided 99.9 %), `threshold`, `against` and
-    the A/A spread.
+    `evidence["promote"]` has the decision; `evidence["confirm"]` has the `bound` (one-sided 99.9 %), `threshold`,
+    `against` and the A/A spread.
     """
     clock = StageClock()
     try:
@@ -105,8 +107,7 @@ def _confirm(
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """What checking told, besides that the Candidate is right; `application` is ready to run beneath a tool, if there is
-    one to run it beneath."""
+    """The results of a passed check. `application` is ready to run under a tool, if there is one."""
 
     evidence: dict[str, Any]
     kernels: list[dict[str, Any]]
@@ -121,7 +122,7 @@ def _check(
     generator: torch.Generator,
     workloads: Sequence[Workload],
 ) -> _Checked:
-    """All of correctness again, on seeds of its own, held-out Workloads included; then what compute-sanitizer says."""
+    """Check correctness again with new seeds, held-out Workloads included; then run compute-sanitizer."""
     with judge.start_candidate(candidate, Stage.CONFIRM) as subject:
         checker = judge.checker(problem, candidate, reference, generator)
         checked = judge.check_correctness(candidate, subject, checker, workloads, Stage.CONFIRM)
@@ -143,7 +144,7 @@ def _check(
 
 
 def _resources(judge: Judge, checked: _Checked) -> dict[str, Any]:
-    """Registers, shared memory and spills; what hardware counters say, or why they say nothing."""
+    """Return registers, shared memory and spills, and the hardware counters or the reason why there are none."""
     found: dict[str, Any] = {"kernels": checked.kernels}
     if checked.application is not None:
         with judge.shared():
@@ -154,7 +155,7 @@ def _resources(judge: Judge, checked: _Checked) -> dict[str, Any]:
 
 @dataclass(frozen=True, slots=True)
 class _Task:
-    """What is confirmed, and against what."""
+    """A confirmation: the Candidate and its comparators."""
 
     judge: Judge
     problem: Problem
@@ -165,8 +166,7 @@ class _Task:
     generator: torch.Generator
 
     def modes(self, workload: Workload) -> list[str]:
-        """The Baselines that a Workload is timed against; eager alone where it is held out (nothing is compiled for
-        it)."""
+        """Return the Baselines of a Workload; eager alone for a held-out one, for which nothing is compiled."""
         if workload.held_out:
             return ["eager"]
         if self.baseline is None:
@@ -183,7 +183,7 @@ def _time(task: _Task, workload: Workload, repetitions: int) -> _Times:
             rehearsal = int(torch.randint(repetitions, (1,), generator=task.generator))
             for repetition in range(repetitions):
                 with ExitStack() as fresh:
-                    with judge.session.turns.beside():  # most of a confirmation is starting processes
+                    with judge.session.turns.beside():  # starting processes is most of a confirmation
                         bench.replace(_contenders(task, modes, oracle, workload, fresh))
                     bench.run(replace(_RULES, rehearse=repetition == rehearsal))
                     _note(times, bench, modes, task.champion is not None)
@@ -197,15 +197,15 @@ def _time(task: _Task, workload: Workload, repetitions: int) -> _Times:
 def _contenders(
     task: _Task, modes: Sequence[str], oracle: Oracle, workload: Workload, fresh: ExitStack
 ) -> list[Contender]:
-    """Fresh processes for everything but compiled Baselines, whose compiled code stays with their process.
+    """Start new processes, except for compiled Baselines: their code lives in their process.
 
-    "again" is the Candidate once more, in another process: how far it is from itself is the A/A spread.
+    "again" is the Candidate in another process. Its distance from "candidate" is the A/A spread.
     """
     judge, problem = task.judge, task.problem
     suspects = {"candidate": task.candidate, "again": task.candidate}
     if task.champion is not None:
         suspects["champion"] = task.champion
-    # Most of starting is waiting for the device's driver, which serves several processes at once.
+    # Starting mostly waits for the device's driver, which serves several processes at once.
     with ThreadPoolExecutor(len(suspects)) as starters:
         started = {n: starters.submit(judge.start_candidate, one, Stage.CONFIRM) for n, one in suspects.items()}
     for future in started.values():
@@ -278,9 +278,12 @@ def _promotion(
     unseen: Sequence[tuple[Workload, list[float]]] = (),
     resolutions: Sequence[float] = (),
 ) -> dict[str, Any]:
-    """Promote, or not: the bound must pass 1 + the largest of 1 %, what the device does to equal kernels, and what a
-    child could gain by making its own harness faster, `resolutions` of each Workload, weighted as the ratios are. No
-    Workload may be slower, held-out ones included, of which nothing but that is told."""
+    """Decide about promotion.
+
+    The bound must exceed 1 + the largest of three: 1 %, the spread of equal kernels on this device, and the gain that a
+    child could get from a faster harness (`resolutions` per Workload, weighted as the ratios are). No Workload may be
+    slower. A slower held-out one is reported without its name.
+    """
     bound = stats.lower_bound(_headline(against), _CONFIDENCE)
     spread = _spread(_headline(again))
     gains = [(workload, [math.log1p(share)]) for (workload, _), share in zip(against, resolutions, strict=False)]
@@ -298,20 +301,20 @@ def _promotion(
 
 
 def _headline(parts: Sequence[tuple[Workload, list[float]]]) -> list[float]:
-    """Per repetition the weighted mean of log ratios over Workloads."""
+    """Return the weighted mean of log ratios over Workloads, per repetition."""
     total = sum(workload.weight for workload, _ in parts)
     repetitions = min(len(logs) for _, logs in parts)
     return [sum(w.weight * logs[i] for w, logs in parts) / total for i in range(repetitions)]
 
 
 def _spread(logs: Sequence[float]) -> float:
-    """How far equal kernels seem to be apart here: their mean difference, or twice its standard error."""
+    """Return the apparent difference of equal kernels: the larger of their mean difference and twice its error."""
     error = statistics.stdev(logs) / math.sqrt(len(logs))
     return math.expm1(max(abs(statistics.fmean(logs)), 2 * error))
 
 
 def _merged(times: _Times) -> Measurement:
-    """One Measurement over all repetitions; Baselines likewise."""
+    """Return one Measurement over all repetitions, with its Baselines."""
     parts = times.measurements
     median, interval = _centre(times.rounds["candidate"])
     first = parts[0]

@@ -1,4 +1,4 @@
-"""The judge on one device: Problems are admitted, Baselines timed, Candidates built, judged and confirmed here."""
+"""The judge on one device: screen, build, check and time a Candidate."""
 
 from __future__ import annotations
 
@@ -60,12 +60,12 @@ _FAULT_VERDICTS = (Verdict.RUNTIME_ERROR, Verdict.TIMEOUT, Verdict.OUT_OF_MEMORY
 
 
 def secret_generator() -> torch.Generator:
-    """Randomness that no child can guess."""
+    """Return a generator with a seed that no child can guess."""
     return torch.Generator().manual_seed(secrets.randbits(63))
 
 
 class Judge:
-    """Judges on one device, one request at a time. Close it: every child ends with it."""
+    """Judges on one device, one request at a time. `close` ends every child."""
 
     def __init__(self, backend: DeviceBackend, session: DeviceSession | None = None) -> None:
         torch.set_num_threads(1)
@@ -84,24 +84,24 @@ class Judge:
         self.backend.close()
 
     def isolation(self) -> tuple[str, ...]:
-        """What this machine cannot enforce, in words."""
+        """Return the limits of isolation that this machine cannot enforce."""
         self.session.pool()
         return self.session.isolation
 
     def warm(self) -> None:
-        """Make ready what the first Candidate on a GPU would wait for, five seconds of work; a CPU has little of it."""
+        """Prepare on a GPU what the first Candidate would wait for, five seconds of work; a CPU needs little."""
         if self.backend.kind is DeviceKind.CUDA:
-            # What fails here fails again, and is told, where it is needed.
+            # A fault here is reported when it happens again in use.
             with suppress(EvaluatorError), self.shared():
                 self.session.warm()
 
     def shared(self) -> AbstractContextManager[None]:
-        """While entered, nobody times anything on the device (`Turns.shared`). Never entered twice."""
+        """Hold the device while no other judge times on it (`Turns.shared`). Not reentrant."""
         return self.session.turns.shared()
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """While entered, nobody else uses the device: what is timed is timed in here."""
+        """Hold the device alone, for timing."""
         self.session.finish_background_work()
         with self.session.turns.alone():
             yield
@@ -109,9 +109,9 @@ class Judge:
     # ------------------------------------------------------------ judge
 
     def judge(self, problem: Problem, candidate: Candidate, baseline: BaselineReport | None = None) -> Evaluation:
-        """Screen, build, check and time one Candidate. Never raises for anything that a Candidate does.
+        """Screen, build, check and time one Candidate. Never raises for a fault of the Candidate.
 
-        `baseline` chooses the comparator of each Workload; without it all Baselines of the device are timed beside.
+        `baseline` chooses the comparator of each Workload; without it all Baselines of the device are timed, too.
         """
         clock = StageClock()
         try:
@@ -123,18 +123,17 @@ class Judge:
             return self.refusal(problem, candidate, found, clock)
         except (ComparatorFailed, EvaluatorError) as error:
             return self.internal_error(problem, candidate, error, clock)
-        except RuntimeError as error:  # torch refuses something of ours; where, whoever mends it has to know
+        except RuntimeError as error:  # torch refuses a call of the judge: report its place
             place = traceback.extract_tb(error.__traceback__)[-1]
             where = f"{Path(place.filename).name}:{place.lineno}, in {place.name}"
             return self.internal_error(problem, candidate, EvaluatorError(f"{str(error)[:300]} ({where})"), clock)
 
     def with_retries(self, problem: Problem, work: Callable[[], Done]) -> Done:
-        """Do it; again without what the reference does not survive, and again where memory ran out. Raises what `work`
-        raises."""
+        """Do the work; retry without inputs that the reference does not survive, and when memory runs out."""
         return memory_shortage.retry_on_shortage(self, lambda: self.session.exclusions.surviving(problem, work))
 
     def release_memory(self) -> None:
-        """End every child that is kept, and give back all memory that is kept for later."""
+        """End every cached child and release all cached memory."""
         self.session.end_all()
         self.case_cache.clear()
         self.backend.release_kept()
@@ -142,19 +141,21 @@ class Judge:
     def checker(
         self, problem: Problem, candidate: Candidate, reference: Subject, generator: torch.Generator
     ) -> Checker:
-        """What checks a Candidate against a reference."""
+        """Return a Checker of a Candidate against a reference."""
         return Checker(problem, reference, generator, first_call_limit_s(candidate))
 
     def probe(self) -> None:
-        """After a fault, and before anything else is judged: a Candidate must not answer for what the one before it
-        left behind. Raises EvaluatorError; `lost` is then set, and this judge has to be started again."""
+        """Test the device after a fault, so that a Candidate is not blamed for the one before it.
+
+        Raises EvaluatorError if the device is lost; then `lost` is set, and this judge has to be restarted.
+        """
         if self._suspicious:
             self.session.reset()
             self.case_cache.clear()
             why = self.backend.probe()
             self.lost = bool(why)
             if why:
-                raise EvaluatorError(f"{why}. The judge has to be started again")
+                raise EvaluatorError(f"{why}. The judge has to be restarted")
             self._suspicious = False
 
     def _judge(
@@ -189,15 +190,17 @@ class Judge:
                     problem, candidate, subject, reference, baseline, workloads, generator
                 )
             resources |= {"ran": symbols.shares(ran), "operations": checked.operations}
-            with self.shared():  # after it was timed: being watched makes it slower
+            with self.shared():  # after timing, since watching slows it
                 found = [*libraries.seen(ran), *launched_kernels.of_libraries(problem, candidate, subject, reference)]
             libraries.check(problem, [*named, *found], Stage.INTEGRITY)
             screened = replace(screened, libraries=tuple(sorted({*screened.libraries, *found})))
         return self.passed(problem, candidate, screened, clock, evidence, measurements, ratios, resources=resources)
 
     def _start_while_preparing(self, candidate: Candidate, checker: Checker, workloads: Sequence[Workload]) -> Subject:
-        """Start the Candidate's child, which is mostly waiting, while the reference works out what it is checked with
-        first. Raises Rejection."""
+        """Start the Candidate's child, which is mostly waiting, while the reference prepares the first cases.
+
+        Raises Rejection.
+        """
         first = next(sizes_to_check(checker.problem, workloads))
         with ThreadPoolExecutor(1) as starter:
             started = starter.submit(self.start_candidate, candidate, Stage.BUILD)
@@ -211,7 +214,7 @@ class Judge:
         return started.result()
 
     def _cached_cases(self, candidate: Candidate, checker: Checker, first: Sizes) -> PreparedCases | None:
-        """What another Candidate was checked with, if this one has not seen it. Raises Rejection."""
+        """Return another Candidate's cases that this one has not seen, or new ones. Raises Rejection."""
         reference, generator = checker.reference, checker.generator
         found = self.case_cache.take(checker.problem, candidate, first, reference, generator)
         if found is None:
@@ -243,7 +246,7 @@ class Judge:
                 oracle = Oracle(problem, reference, workload.sizes, generator)
                 buffers = self.construct_candidate(subject, oracle, problem, Stage.TIMING)
             contenders = [Contender("candidate", subject, suspect=True, buffers=buffers, plain=plain)]
-            # Not while the device is held: a new comparator may compile for a minute.
+            # The device is not held here: a new comparator may compile for a minute.
             contenders += [self.session.contender(problem, workload, mode, oracle) for mode in modes]
             with self.shared():
                 first_s = first_call_limit_s(candidate)
@@ -264,7 +267,7 @@ class Judge:
 
     @staticmethod
     def compiled_resources(subject: Subject, stage: Stage) -> dict[str, Any]:
-        """Registers, shared memory and spills of what a Candidate has compiled: claims, for reports."""
+        """Return registers, shared memory and spills of a Candidate's kernels: claims, for reports."""
         try:
             return {"kernels": subject.kernels()}
         except (ChildFault, LayoutError) as fault:
@@ -274,7 +277,7 @@ class Judge:
     def construct_candidate(
         subject: Subject, oracle: Oracle, problem: Problem, stage: Stage
     ) -> Mapping[str, torch.Tensor]:
-        """Build ModelNew with the oracle's parameters. Returns the reference's buffers under its names for them."""
+        """Construct ModelNew with the oracle's parameters; return the reference's buffers by the Candidate's names."""
         try:
             names = subject.construct("ModelNew", oracle.init, train=problem.train, seed=7)
             matched = match_names(oracle.names, names)
@@ -288,8 +291,11 @@ class Judge:
     def check_correctness(
         self, candidate: Candidate, subject: Subject, checker: Checker, workloads: Sequence[Workload], stage: Stage
     ) -> Report:
-        """Everything about correctness. Held-out data is shown to a child of its own, which ends with it, and so cannot
-        tell anybody. Between two sets of sizes others may time something. Raises Rejection."""
+        """Check correctness on every set of sizes. Raises Rejection.
+
+        Held-out data goes to a separate child that ends afterwards, so it cannot pass it on. Between two sets of sizes
+        other judges may time.
+        """
         checker.candidate = subject
         self.session.freeze_while_waiting(subject)
         every = list(sizes_to_check(checker.problem, workloads))
@@ -312,7 +318,7 @@ class Judge:
         return checker.report
 
     def start_candidate(self, candidate: Candidate, stage: Stage) -> Subject:
-        """A fresh child with the Candidate loaded, given what an earlier child of it compiled. Raises Rejection."""
+        """Start a child with the Candidate loaded, given the files that earlier ones compiled. Raises Rejection."""
         pool = self.session.candidate_pool(adapter(candidate.language))
         known = self.built.get(candidate) is not None
         files, load_s = self.built_files(candidate), load_limit_s(candidate)
@@ -329,11 +335,11 @@ class Judge:
         return subject
 
     def built_files(self, candidate: Candidate) -> Mapping[str, bytes]:
-        """What a child of a Candidate need not compile, by its path in the child's job folder."""
+        """Return the compiled files for a Candidate's child, by their paths in its job folder."""
         return {**self.session.runtime_files(candidate.language), **(self.built.get(candidate) or {})}
 
     def _store_built(self, candidate: Candidate, subject: Subject, stage: Stage) -> None:
-        """Keep what a child of a Candidate has compiled, for later children of the same Candidate."""
+        """Keep the compiled files of a Candidate's child for its later children."""
         try:
             self.built.put(candidate, built_by(subject.child))
         except ChildFault as fault:
@@ -351,7 +357,7 @@ class Judge:
             yield reference
 
     def copy_floor_us(self, bench: Bench) -> float | None:
-        """Compulsory bytes of one call at the rate that a plain copy attains: for reports, never for refusals."""
+        """Return the time of one call's compulsory bytes at the rate of a plain copy: for reports, never refusals."""
         rate = self.backend.copy_rate_gbs()
         return None if rate is None else bench.bytes_moved / (rate * 1000)
 
@@ -368,7 +374,7 @@ class Judge:
         timed: bool = True,
         resources: Mapping[str, Any] = MappingProxyType({}),
     ) -> Evaluation:
-        """The Evaluation of a Candidate that is right, with its times."""
+        """Return the Evaluation of a right Candidate with its times."""
         headline = next((r for r in ratios if r.against == "fastest" and r.workload is None), None)
         if headline is None:
             reason = "right on every check; not timed, because this device only interprets the language"
@@ -393,7 +399,7 @@ class Judge:
         )
 
     def refusal(self, problem: Problem, candidate: Candidate, found: Rejection, clock: StageClock) -> Evaluation:
-        """The Evaluation of a Candidate that is refused; where a line of it is known, with that line's text."""
+        """Return the Evaluation of a refused Candidate, with the text of the faulty line if that is known."""
         self._suspicious = self._suspicious or found.verdict in _FAULT_VERDICTS
         lines, line = candidate.source.splitlines(), found.evidence.get("line")
         if isinstance(line, int) and 0 < line <= len(lines):
@@ -414,11 +420,11 @@ class Judge:
     def internal_error(
         self, problem: Problem, candidate: Candidate, error: EvaluatorError, clock: StageClock
     ) -> Evaluation:
-        """The Evaluation when this machine or our own set-up failed."""
+        """Return the Evaluation after a fault of this machine or our own set-up."""
         found = Rejection(Verdict.INTERNAL_ERROR, clock.stage, f"{type(error).__name__}: {error}"[:1000])
         return self.refusal(problem, candidate, found, clock)
 
 
 def named_dtypes(workloads: Sequence[Workload]) -> tuple[str, ...]:
-    """The sizes of Workloads that are texts: dtypes, by convention."""
+    """Return the sizes of Workloads that are texts: dtypes, by convention."""
     return tuple(v for workload in workloads for v in workload.sizes.values() if isinstance(v, str))

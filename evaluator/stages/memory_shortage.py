@@ -1,4 +1,4 @@
-"""A GPU's memory that runs out. Others on the GPU may have it: then nothing is said of a Candidate or a reference."""
+"""Retry when a GPU's memory runs out. If other processes hold it, neither Candidate nor reference is to blame."""
 
 from __future__ import annotations
 
@@ -16,25 +16,26 @@ if TYPE_CHECKING:
     from evaluator.stages.judge import Judge
 
 Done = TypeVar("Done")
-_WAIT_S, _POLL_S = 30.0, 0.1  # for how long others are waited for, and how often looked after
+_WAIT_S, _POLL_S = 30.0, 0.1  # how long and how often to look for others
 _OTHERS_SHARE = 1 / 4  # of the device's memory: a child may have the rest (`child.cuda_device`)
 
 
 def _is_main_memory(error: Rejection) -> bool:
-    """Whether a child used up the main memory that it had to itself, of which no other process takes any: it was ended
-    for that, or Python told it so."""
+    """Return True if a child exceeded its limit of main memory, which no other process uses: it was ended for that, or
+    raised MemoryError."""
     return "signal" in error.evidence or error.evidence.get("error") == "MemoryError"
 
 
 def retry_on_shortage(judge: Judge, work: Callable[[], Done]) -> Done:
-    """Do it. Where memory runs out, all that this judge holds is given back. If others hold much of the device all the
-    same, they are waited for a while, and it is done again. EvaluatorError is raised if they do not end, or hold it
-    once more; else the work is done once more, and what then runs out of memory is believed; of the judge's own memory
-    EvaluatorError tells."""
+    """Do the work; when memory runs out, release this judge's memory and retry.
+
+    While others hold much of the device, wait for them before the retry. Raise EvaluatorError if they do not end, or
+    hold it again. Otherwise the last try trusts memory errors of children; of the judge's own raises EvaluatorError.
+    """
     try:
         return _run_or_release(judge, work)
     except _ShortageError as short:
-        found = str(short)  # the error itself would keep tensors in use
+        found = str(short)  # the error itself would keep tensors alive
     if _held_by_others(judge):
         _wait_for_others(judge, found)
         try:
@@ -47,21 +48,21 @@ def retry_on_shortage(judge: Judge, work: Callable[[], Done]) -> Done:
             return work()
     except Rejection as error:
         if error.verdict is Verdict.OUT_OF_MEMORY and not _is_main_memory(error):
-            judge.release_memory()  # what a child of ours holds until it is gone is not others'
+            judge.release_memory()  # so that memory of our own children does not count as others'
             _raise_if_held_by_others(judge, error.reason)
         raise
-    except torch.OutOfMemoryError as error:  # ours: what a child runs out of it tells
+    except torch.OutOfMemoryError as error:  # the judge's own memory: children report theirs
         found = str(error)[:300]
     judge.release_memory()
     raise EvaluatorError(found)
 
 
 class _ShortageError(Exception):
-    """Memory ran out, nobody knows yet by whose fault."""
+    """Memory ran out for an unknown reason."""
 
 
 def _run_or_release(judge: Judge, work: Callable[[], Done]) -> Done:
-    """Do it. Raises _ShortageError where memory runs out; then this judge holds none of it any more."""
+    """Do the work. When memory runs out, release this judge's memory and raise _ShortageError."""
     try:
         return work()
     except (ShortOfMemory, torch.OutOfMemoryError) as error:
@@ -75,14 +76,16 @@ def _run_or_release(judge: Judge, work: Callable[[], Done]) -> Done:
 
 
 def _held_by_others(judge: Judge) -> int:
-    """The bytes of the device that others hold, 0 where these are few."""
+    """Return the bytes of the device that others hold, or 0 if these are few."""
     held = judge.backend.held_by_others()
     return held if held > _OTHERS_SHARE * float(judge.device.facts.get("memory_bytes", math.inf)) else 0
 
 
 def _wait_for_others(judge: Judge, found: str) -> None:
-    """Return when others hold little. Raises EvaluatorError where they do not end. Nothing of this judge's runs, and it
-    does not hold the device meanwhile."""
+    """Wait until others hold little. Raises EvaluatorError if they do not end.
+
+    Meanwhile no child of this judge runs, and it does not hold the device.
+    """
     end = time.monotonic() + _WAIT_S
     while _held_by_others(judge):
         if time.monotonic() > end:
@@ -91,7 +94,7 @@ def _wait_for_others(judge: Judge, found: str) -> None:
 
 
 def _raise_if_held_by_others(judge: Judge, found: str) -> None:
-    """Raises EvaluatorError if others hold much."""
+    """Raise EvaluatorError if others hold much."""
     if others := _held_by_others(judge):
         raise EvaluatorError(
             f"the device's memory ran out while other processes held {others / 2**30:.0f} GiB of it: judge again when"

@@ -1,4 +1,4 @@
-"""Where a Candidate's time goes: kernels with their time and what they need on a GPU, functions on a CPU."""
+"""Profile a Candidate: kernels with their times and resources on a GPU, functions on a CPU."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ _LOOKS, _CALLS = Looks(span_s=3.0, enough=3000), 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One kernel or function: its share of a call and its time there; `facts` are what else is known of it."""
+    """One kernel or function: its share of a call, its time, and further `facts`."""
 
     name: str
     share: float
@@ -38,9 +38,12 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileReport:
-    """Of one Workload. `call_us` is the judge's own time of a call; `compiled` lists registers, spills and shared
-    memory of what the Candidate compiled, `counters` what the hardware counted, where Nsight Compute can read that (a
-    note says why not); names and shapes on a GPU are the child's claims."""
+    """The profile of one Workload.
+
+    `call_us` is the judge's own time of a call. `compiled` lists registers, spills and shared memory of the Candidate's
+    kernels. `counters` has hardware counters if Nsight Compute can read them; else a note says why not.
+    Names and shapes on a GPU are the child's claims.
+    """
 
     problem_hash: str
     candidate_hash: str
@@ -57,9 +60,9 @@ class ProfileReport:
 
 
 def profile(judge: Judge, problem: Problem, candidate: Candidate, workload: str | None = None) -> ProfileReport:
-    """Time a Candidate on one Workload (by name; else the first that is shown) and say where the time goes.
+    """Time a Candidate on one Workload (by name; by default the first shown one) and profile it.
 
-    Its timed outputs are verified like any other's. Raises Rejection where it does not get that far, EvaluatorError.
+    Its timed outputs are verified as in any timing. Raises Rejection if it fails before, and EvaluatorError.
     """
     return judge.with_retries(problem, lambda: _profile(judge, problem, candidate, workload))
 
@@ -72,7 +75,7 @@ def _profile(judge: Judge, problem: Problem, candidate: Candidate, workload: str
         buffers = judge.construct_candidate(subject, oracle, problem, Stage.PROFILE)
         contender = Contender("candidate", subject, suspect=True, buffers=buffers)
         beside = []
-        if judge.backend.kind is DeviceKind.CUDA:  # what a graph's first replay costs anybody is taken off there
+        if judge.backend.kind is DeviceKind.CUDA:  # to subtract the usual cost of a graph's first replay
             beside = [judge.session.contender(problem, chosen, "eager", oracle)]
         bench = Bench(judge.session, chosen, oracle, [contender, *beside], first_call_s=first_call_limit_s(candidate))
         try:
@@ -120,7 +123,7 @@ def _parts(
         parts = [
             Part(name=place, share=n / total, time_us=call_us * n / total, facts={"seen": n}) for place, n in found
         ]
-        return parts, [f"the process was looked at {total} times during timed rounds, harness included"]
+        return parts, [f"the process was sampled {total} times during timed rounds, harness included"]
     arguments = oracle.inputs()
     try:
         claims = subject.profile(arguments.tree, arguments.tensors, calls=_CALLS, timeout_s=60.0)
@@ -144,7 +147,7 @@ def _parts(
 def _counters(
     judge: Judge, problem: Problem, candidate: Candidate, subject: Subject, oracle: Oracle
 ) -> tuple[list[KernelCounters], list[str]]:
-    """What the hardware counts in one call; or why nothing."""
+    """Return the hardware counters of one call, or the reason why there are none."""
     if judge.backend.kind not in COUNTED:
         return [], []
     application = TargetApplication.of(judge, problem, candidate)
@@ -167,12 +170,12 @@ def _compiled(subject: Subject) -> Sequence[Mapping[str, Any]]:
 
 
 def render(report: ProfileReport) -> str:
-    """The report for a person."""
+    """Return the report as text."""
     low, high = report.interval_us.low, report.interval_us.high
     lines = [f"{report.workload}: {report.call_us:.1f} us a call ({low:.1f} to {high:.1f})"]
     if report.floor_us is not None:
         share = min(1.0, report.floor_us / report.call_us)
-        lines.append(f"  {share:.0%} of what memory allows ({report.floor_us:.1f} us at the speed of a copy)")
+        lines.append(f"  {share:.0%} of the memory roofline ({report.floor_us:.1f} us at the rate of a copy)")
     for part in report.parts[:20]:
         facts = ", ".join(f"{key} {value}" for key, value in part.facts.items())
         lines.append(f"  {part.share:6.1%} {part.time_us:10.2f} us  {part.name[:100]}  {facts}")

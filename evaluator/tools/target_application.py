@@ -1,7 +1,7 @@
-"""A Candidate ready to run beneath a tool: its file, what it compiled, and inputs that the judge made for it.
+"""The program that a tool runs: a Candidate with its compiled files and inputs that the judge made for it.
 
-The tool's cage cannot map the judge's memory as other children do: what a tool watches are allocations, and these must
-be the Candidate's own, each of its tensor's size. So values travel as a file.
+The tool's cage cannot map the judge's memory as other children do: a tool watches allocations, and these must be the
+Candidate's own, each of its tensor's size. So values are passed in a file.
 """
 
 from __future__ import annotations
@@ -35,7 +35,7 @@ _VARIED = 3
 
 @dataclass(slots=True)
 class TargetApplication:
-    """`sets` are calls to make: sizes, arguments and parameters; `built` is what it compiled before."""
+    """A Candidate and the calls (`sets`) to make: sizes, arguments and parameters. `built` has its compiled files."""
 
     problem: Problem
     candidate: Candidate
@@ -47,11 +47,11 @@ class TargetApplication:
 
     @classmethod
     def of(cls, judge: Judge, problem: Problem, candidate: Candidate) -> TargetApplication:
-        """Without any calls yet. A child of this judge has run the Candidate already."""
+        """Return an application without calls. A child of this judge has run the Candidate already."""
         return cls(problem, candidate, judge.backend.kind, _environment(judge), judge.built_files(candidate))
 
     def add(self, label: str, oracle: Oracle, subject: Subject) -> None:
-        """One more call, on what `oracle` makes. Raises ChildFault, LayoutError, Rejection; TooLarge."""
+        """Add a call with inputs of `oracle`. Raises ChildFault, LayoutError, Rejection, TooLarge."""
         names = subject.construct("ModelNew", oracle.init, train=self.problem.train, seed=7)
         state = oracle.state_for(match_names(oracle.names, names))
         inputs = oracle.inputs()
@@ -75,9 +75,9 @@ class TargetApplication:
         warm_up: int = 0,
         marked: bool = False,
     ) -> tool.ToolRun:
-        """Make the calls beneath a tool: of the first sizes alone where `few` are wanted, each after `warm_up` others.
+        """Make the calls under a tool, each after `warm_up` others; with `few` those of the first sizes only.
 
-        With `marked` a profiler that waits for it is told when the call that counts begins and ends.
+        With `marked` the begin and the end of the call that counts are marked for a profiler.
         """
         plan = {
             "device": str(self.kind),
@@ -104,7 +104,7 @@ class TargetApplication:
         return {"calls": [[self._kept(tensor) for tensor in tensors]]}
 
     def _kept(self, tensor: torch.Tensor) -> dict[str, Any]:
-        """Where a tensor's bytes are in the file; random values serve where floating-point ones are too many."""
+        """Return the place of a tensor's bytes in the file, or None for large floating-point ones: random values do."""
         overlapping = any(step == 0 and size > 1 for size, step in zip(tensor.shape, tensor.stride(), strict=True))
         tensor = tensor.detach().contiguous() if overlapping else tensor.detach()
         spec = TensorSpec.of(tensor)
@@ -120,7 +120,7 @@ class TargetApplication:
 
 
 class TooLarge(Exception):
-    """Inputs that are no floating-point numbers and too large for a file."""
+    """Inputs that are not floating-point and too large for a file."""
 
 
 def small_calls(
@@ -132,8 +132,10 @@ def small_calls(
     generator: torch.Generator,
     workloads: Sequence[Workload],
 ) -> tuple[TargetApplication | None, str]:
-    """An application with calls of the smallest shown Workload, then of a few sizes near it (of those that the contract holds
-    a Candidate to); or None and why there is none. Sizes that the reference refuses are left out."""
+    """Return an application with calls of the smallest shown Workload and a few varied sizes; or None and the reason.
+
+    The varied sizes are among those on which a Candidate is checked. Sizes that the reference refuses are skipped.
+    """
     shown = [workload for workload in workloads if not workload.held_out]
     if not shown:
         return None, "every workload is held out"

@@ -182,7 +182,7 @@ def test_build_tells_duplicates_apart_from_layout(judge: Judge) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("return x * torch", "return torch.dropout(x, 0.5, True) * torch", "different answers"),
+        ("return x * torch", "return torch.dropout(x, 0.5, True) * torch", "different outputs"),
         ("return x * torch", "return x * 0 * torch", "null solution"),
         ("return x * torch", "raise ValueError('broken')\n        return x * torch", "broken"),
         ("return x * torch", "import os; os._exit(0)\n        return x * torch", "exited"),

@@ -73,7 +73,7 @@ def test_a_clean_run_is_told_as_such(application: TargetApplication, installed) 
     assert {name: one["status"] for name, one in found.items()} == {"memcheck": "clean", "racecheck": "clean"}
     assert (found["memcheck"]["calls"], found["racecheck"]["calls"]) == (4, 1)
     again = sanitizer.check(application, known)
-    assert again["memcheck"]["why"] == "as it was found before"
+    assert again["memcheck"]["why"] == "found earlier"
 
 
 def test_a_finding_is_a_verdict_to_repair_from(judge: Judge, installed, monkeypatch) -> None:
