@@ -24,7 +24,6 @@ from evaluator.sandbox.build_cache import built_by
 from evaluator.sandbox.pool import ChildPool
 from evaluator.sandbox.prestart import Spares
 from evaluator.subject import Subject, ask_to_set_up
-from evaluator.timing.contender import Contender
 from evaluator.types import DeviceKind, Language, Problem, Workload
 
 _KEPT_COMPARATORS = 12
@@ -237,11 +236,6 @@ class DeviceSession:
             self.end(self._comparators.popitem(last=False)[1])
         subject.load_state({**oracle.parameters, **oracle.buffers})
         return subject
-
-    def contender(self, problem: Problem, workload: Workload, mode: str, oracle: Oracle) -> Contender:
-        """Return a comparator as a Contender."""
-        subject = self.comparator(problem, workload, mode, oracle)
-        return Contender(mode, subject, suspect=False, buffers=oracle.buffers)
 
     def new_comparator(self, problem: Problem, mode: str, oracle: Oracle) -> Subject:
         """Start a comparator in a new process, which the caller closes."""

@@ -17,7 +17,6 @@ from evaluator.devices.rates import matmul_gflops
 from evaluator.errors import ChildError, ChildFault, ChildTimeout, EvaluatorError, Rejection
 from evaluator.inputs.sizes import sizes_to_check
 from evaluator.oracle.oracle import Oracle
-from evaluator.stages import memory_shortage
 from evaluator.stages.judge import Judge, secret_generator
 from evaluator.stages.stage_clock import StageClock
 from evaluator.subject import Arguments, Subject
@@ -44,7 +43,7 @@ def admit(judge: Judge, problem: Problem) -> Admission:
     verdict, reason, evidence = Verdict.PASSED, "", {}
     try:
         with clock.during(Stage.CORRECTNESS):
-            evidence = memory_shortage.retry_on_shortage(judge, lambda: _admit(judge, problem, facts))
+            evidence = judge.retry_on_shortage(lambda: _admit(judge, problem, facts))
         reason = f"the reference runs on {len(facts)} workloads, and no null solution passes"
     except _Refused as found:
         verdict, reason, evidence = Verdict.INVALID_REFERENCE, str(found), found.evidence

@@ -7,6 +7,7 @@ import time
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.errors import ChildFault, EvaluatorError
 from evaluator.oracle.oracle import Oracle
+from evaluator.stages.comparators import baseline_contender
 from evaluator.stages.judge import Judge, secret_generator
 from evaluator.timing.bench import Bench, Rules
 from evaluator.timing.contender import ComparatorFailed
@@ -36,7 +37,7 @@ def _baseline(judge: Judge, problem: Problem) -> BaselineReport:
             contenders = []
             for mode in judge.session.baseline_modes():
                 try:
-                    contenders.append(judge.session.contender(problem, workload, mode, oracle))
+                    contenders.append(baseline_contender(judge.session, problem, workload, mode, oracle))
                 except (ChildFault, LayoutError) as fault:
                     skipped[mode] = f"{workload.name}: {fault}"[:500]
             times += _time(judge, workload.name, Bench(judge.session, workload, oracle, contenders), skipped)

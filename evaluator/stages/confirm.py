@@ -20,6 +20,7 @@ from evaluator.languages import adapter
 from evaluator.oracle.oracle import Oracle
 from evaluator.screening.plain import is_plain
 from evaluator.screening.screen import Screened, screen
+from evaluator.stages.comparators import baseline_contender
 from evaluator.stages.judge import Judge, secret_generator
 from evaluator.stages.stage_clock import StageClock, first_call_limit_s
 from evaluator.subject import Subject
@@ -28,7 +29,7 @@ from evaluator.timing.bench import Bench, Rules
 from evaluator.timing.contender import Contender
 from evaluator.timing.speedups import speedups
 from evaluator.tools import counters, sanitizer
-from evaluator.tools.target_application import TargetApplication, small_calls
+from evaluator.tools.target_application import TargetApplication, add_small_calls
 from evaluator.types import (
     BaselineReport,
     Candidate,
@@ -133,8 +134,9 @@ def _check(
             why = sanitizer.unavailable(candidate, judge.tool_history)
             with judge.shared():
                 if not (why and counters.unavailable(judge.tool_history.broken)):
-                    application, none = small_calls(judge, problem, candidate, subject, reference, generator, workloads)
-                    why = why or none
+                    application = TargetApplication.of(problem, candidate, judge.device, judge.built_files(candidate))
+                    none = add_small_calls(application, subject, reference, generator, workloads)
+                    application, why = None if none else application, why or none
                 evidence["sanitizer"] = (
                     sanitizer.not_run(why)
                     if why or application is None
@@ -223,7 +225,7 @@ def _contenders(
             subject = fresh.enter_context(judge.session.new_comparator(problem, mode, oracle))
             contenders.append(Contender(mode, subject, suspect=False, buffers=oracle.buffers))
         else:
-            contenders.append(judge.session.contender(problem, workload, mode, oracle))
+            contenders.append(baseline_contender(judge.session, problem, workload, mode, oracle))
     return contenders
 
 

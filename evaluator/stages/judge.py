@@ -32,6 +32,7 @@ from evaluator.screening import launched_kernels, libraries
 from evaluator.screening.plain import is_plain
 from evaluator.screening.screen import Screened, screen
 from evaluator.stages import memory_shortage
+from evaluator.stages.comparators import baseline_contender
 from evaluator.stages.stage_clock import StageClock, first_call_limit_s, load_limit_s
 from evaluator.subject import Subject, rejection
 from evaluator.timing.bench import BRIEFLY, FOR_LIBRARIES, Bench, Rules, Watched
@@ -130,7 +131,11 @@ class Judge:
 
     def with_retries(self, problem: Problem, work: Callable[[], Done]) -> Done:
         """Do the work; retry without inputs that the reference does not survive, and when memory runs out."""
-        return memory_shortage.retry_on_shortage(self, lambda: self.session.exclusions.surviving(problem, work))
+        return self.retry_on_shortage(lambda: self.session.exclusions.surviving(problem, work))
+
+    def retry_on_shortage(self, work: Callable[[], Done]) -> Done:
+        """Do the work; retry when memory runs out."""
+        return memory_shortage.retry_on_shortage(work, self.backend, self.session, self.release_memory)
 
     def release_memory(self) -> None:
         """End every cached child and release all cached memory."""
@@ -247,7 +252,7 @@ class Judge:
                 buffers = self.construct_candidate(subject, oracle, problem, Stage.TIMING)
             contenders = [Contender("candidate", subject, suspect=True, buffers=buffers, plain=plain)]
             # The device is not held here: a new comparator may compile for a minute.
-            contenders += [self.session.contender(problem, workload, mode, oracle) for mode in modes]
+            contenders += [baseline_contender(self.session, problem, workload, mode, oracle) for mode in modes]
             with self.shared():
                 first_s = first_call_limit_s(candidate)
                 bench = Bench(self.session, workload, oracle, contenders, first_call_s=first_s)

@@ -5,19 +5,56 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import torch
 
+from evaluator.device_session import DeviceSession
+from evaluator.devices.base import DeviceBackend
 from evaluator.errors import EvaluatorError, Rejection, ShortOfMemory
 from evaluator.types import DeviceKind, Verdict
 
-if TYPE_CHECKING:
-    from evaluator.stages.judge import Judge
-
 Done = TypeVar("Done")
+Release = Callable[[], None]
 _WAIT_S, _POLL_S = 30.0, 0.1  # how long and how often to look for others
-_OTHERS_SHARE = 1 / 4  # of the device's memory: a child may have the rest (`child.cuda_device`)
+_OTHERS_SHARE = 1 / 4  # of the device's memory: a child may have the rest (`child.gpu.device`)
+
+
+def retry_on_shortage(
+    work: Callable[[], Done], backend: DeviceBackend, session: DeviceSession, release: Release
+) -> Done:
+    """Do the work; when memory runs out, `release` this judge's memory and retry.
+
+    While others hold much of the device, wait for them before the retry. Raise EvaluatorError if they do not end, or
+    hold it again. Otherwise the last try trusts memory errors of children; of the judge's own raises EvaluatorError.
+    """
+    try:
+        return _run_or_release(work, backend, release)
+    except _ShortageError as short:
+        found = str(short)  # the error itself would keep tensors alive
+    if _held_by_others(backend):
+        _wait_for_others(backend, found)
+        try:
+            return _run_or_release(work, backend, release)
+        except _ShortageError as short:
+            found = str(short)
+        _raise_if_held_by_others(backend, found)
+    try:
+        with session.trusting_memory_errors():
+            return work()
+    except Rejection as error:
+        if error.verdict is Verdict.OUT_OF_MEMORY and not _is_main_memory(error):
+            release()  # so that memory of our own children does not count as others'
+            _raise_if_held_by_others(backend, error.reason)
+        raise
+    except torch.OutOfMemoryError as error:  # the judge's own memory: children report theirs
+        found = str(error)[:300]
+    release()
+    raise EvaluatorError(found)
+
+
+class _ShortageError(Exception):
+    """Memory ran out for an unknown reason."""
 
 
 def _is_main_memory(error: Rejection) -> bool:
@@ -26,76 +63,41 @@ def _is_main_memory(error: Rejection) -> bool:
     return "signal" in error.evidence or error.evidence.get("error") == "MemoryError"
 
 
-def retry_on_shortage(judge: Judge, work: Callable[[], Done]) -> Done:
-    """Do the work; when memory runs out, release this judge's memory and retry.
-
-    While others hold much of the device, wait for them before the retry. Raise EvaluatorError if they do not end, or
-    hold it again. Otherwise the last try trusts memory errors of children; of the judge's own raises EvaluatorError.
-    """
-    try:
-        return _run_or_release(judge, work)
-    except _ShortageError as short:
-        found = str(short)  # the error itself would keep tensors alive
-    if _held_by_others(judge):
-        _wait_for_others(judge, found)
-        try:
-            return _run_or_release(judge, work)
-        except _ShortageError as short:
-            found = str(short)
-        _raise_if_held_by_others(judge, found)
-    try:
-        with judge.session.trusting_memory_errors():
-            return work()
-    except Rejection as error:
-        if error.verdict is Verdict.OUT_OF_MEMORY and not _is_main_memory(error):
-            judge.release_memory()  # so that memory of our own children does not count as others'
-            _raise_if_held_by_others(judge, error.reason)
-        raise
-    except torch.OutOfMemoryError as error:  # the judge's own memory: children report theirs
-        found = str(error)[:300]
-    judge.release_memory()
-    raise EvaluatorError(found)
-
-
-class _ShortageError(Exception):
-    """Memory ran out for an unknown reason."""
-
-
-def _run_or_release(judge: Judge, work: Callable[[], Done]) -> Done:
+def _run_or_release(work: Callable[[], Done], backend: DeviceBackend, release: Release) -> Done:
     """Do the work. When memory runs out, release this judge's memory and raise _ShortageError."""
     try:
         return work()
     except (ShortOfMemory, torch.OutOfMemoryError) as error:
         found = str(error)
     except Rejection as error:
-        if error.verdict is not Verdict.OUT_OF_MEMORY or judge.backend.kind is DeviceKind.CPU or _is_main_memory(error):
+        if error.verdict is not Verdict.OUT_OF_MEMORY or backend.kind is DeviceKind.CPU or _is_main_memory(error):
             raise
         found = error.reason
-    judge.release_memory()
+    release()
     raise _ShortageError(found)
 
 
-def _held_by_others(judge: Judge) -> int:
+def _held_by_others(backend: DeviceBackend) -> int:
     """Return the bytes of the device that others hold, or 0 if these are few."""
-    held = judge.backend.held_by_others()
-    return held if held > _OTHERS_SHARE * float(judge.device.facts.get("memory_bytes", math.inf)) else 0
+    held = backend.held_by_others()
+    return held if held > _OTHERS_SHARE * float(backend.describe().facts.get("memory_bytes", math.inf)) else 0
 
 
-def _wait_for_others(judge: Judge, found: str) -> None:
+def _wait_for_others(backend: DeviceBackend, found: str) -> None:
     """Wait until others hold little. Raises EvaluatorError if they do not end.
 
     Meanwhile no child of this judge runs, and it does not hold the device.
     """
     end = time.monotonic() + _WAIT_S
-    while _held_by_others(judge):
+    while _held_by_others(backend):
         if time.monotonic() > end:
-            _raise_if_held_by_others(judge, found)
+            _raise_if_held_by_others(backend, found)
         time.sleep(_POLL_S)
 
 
-def _raise_if_held_by_others(judge: Judge, found: str) -> None:
+def _raise_if_held_by_others(backend: DeviceBackend, found: str) -> None:
     """Raise EvaluatorError if others hold much."""
-    if others := _held_by_others(judge):
+    if others := _held_by_others(backend):
         raise EvaluatorError(
             f"the device's memory ran out while other processes held {others / 2**30:.0f} GiB of it: judge again when"
             f" they are done ({found[:200]})"

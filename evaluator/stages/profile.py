@@ -11,6 +11,7 @@ from evaluator.clean import clean
 from evaluator.errors import ChildError, ChildFault, Rejection
 from evaluator.oracle.oracle import Oracle
 from evaluator.screening.screen import screen
+from evaluator.stages.comparators import baseline_contender
 from evaluator.stages.judge import Judge, secret_generator
 from evaluator.stages.stage_clock import first_call_limit_s
 from evaluator.subject import Subject, rejection
@@ -76,7 +77,7 @@ def _profile(judge: Judge, problem: Problem, candidate: Candidate, workload: str
         contender = Contender("candidate", subject, suspect=True, buffers=buffers)
         beside = []
         if judge.backend.kind is DeviceKind.CUDA:  # to subtract the usual cost of a graph's first replay
-            beside = [judge.session.contender(problem, chosen, "eager", oracle)]
+            beside = [baseline_contender(judge.session, problem, chosen, "eager", oracle)]
         bench = Bench(judge.session, chosen, oracle, [contender, *beside], first_call_s=first_call_limit_s(candidate))
         try:
             with judge.exclusive():
@@ -150,7 +151,7 @@ def _counters(
     """Return the hardware counters of one call, or the reason why there are none."""
     if judge.backend.kind not in COUNTED:
         return [], []
-    application = TargetApplication.of(judge, problem, candidate)
+    application = TargetApplication.of(problem, candidate, judge.device, judge.built_files(candidate))
     why = counters.unavailable(judge.tool_history.broken)
     found: list[KernelCounters] = []
     if not why:

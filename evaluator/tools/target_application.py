@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import torch
 
@@ -21,12 +21,9 @@ from evaluator.errors import ChildFault, Rejection
 from evaluator.inputs.sizes import varied_sizes
 from evaluator.oracle.oracle import Oracle
 from evaluator.oracle.state import match_names
+from evaluator.subject import Arguments, Subject
 from evaluator.tools import tool
-from evaluator.types import Candidate, DeviceKind, Problem, Workload
-
-if TYPE_CHECKING:
-    from evaluator.stages.judge import Judge
-    from evaluator.subject import Arguments, Subject
+from evaluator.types import Candidate, Device, DeviceKind, Problem, Workload
 
 CANDIDATE_FILE = "candidate.py"
 _VALUES_BYTES = 96 << 20
@@ -46,9 +43,10 @@ class TargetApplication:
     _values: bytearray = field(default_factory=bytearray)
 
     @classmethod
-    def of(cls, judge: Judge, problem: Problem, candidate: Candidate) -> TargetApplication:
-        """Return an application without calls. A child of this judge has run the Candidate already."""
-        return cls(problem, candidate, judge.backend.kind, _environment(judge), judge.built_files(candidate))
+    def of(cls, problem: Problem, candidate: Candidate, device: Device, built: Mapping[str, bytes]) -> Self:
+        """Return an application without calls. A child of the judge has run the Candidate already."""
+        environment = cuda_children.environment(device.uuid) if device.kind is DeviceKind.CUDA else {}
+        return cls(problem, candidate, device.kind, environment, built)
 
     def add(self, label: str, oracle: Oracle, subject: Subject) -> None:
         """Add a call with inputs of `oracle`. Raises ChildFault, LayoutError, Rejection, TooLarge."""
@@ -123,33 +121,27 @@ class TooLarge(Exception):
     """Inputs that are not floating-point and too large for a file."""
 
 
-def small_calls(
-    judge: Judge,
-    problem: Problem,
-    candidate: Candidate,
+def add_small_calls(
+    application: TargetApplication,
     subject: Subject,
     reference: Subject,
     generator: torch.Generator,
     workloads: Sequence[Workload],
-) -> tuple[TargetApplication | None, str]:
-    """Return an application with calls of the smallest shown Workload and a few varied sizes; or None and the reason.
+) -> str:
+    """Add calls of the smallest shown Workload and of a few varied sizes; return why none was added, or "".
 
     The varied sizes are among those on which a Candidate is checked. Sizes that the reference refuses are skipped.
     """
     shown = [workload for workload in workloads if not workload.held_out]
     if not shown:
-        return None, "every workload is held out"
+        return "every workload is held out"
+    problem, why = application.problem, ""
     smallest = min(shown, key=lambda w: math.prod(v for v in w.sizes.values() if type(v) is int and v > 0))
     wanted = [(smallest.name, smallest.sizes)]
     wanted += [(sizes.label, sizes.sizes) for sizes in varied_sizes(problem, workloads)][:_VARIED]
-    application, why = TargetApplication.of(judge, problem, candidate), ""
     for label, sizes in wanted:
         try:
             application.add(label, Oracle(problem, reference, sizes, generator), subject)
         except (ChildFault, LayoutError, Rejection, TooLarge) as fault:
             why = why or f"no inputs on {label}: {fault}"
-    return (application, "") if application.sets else (None, why[:500])
-
-
-def _environment(judge: Judge) -> Mapping[str, str]:
-    return cuda_children.environment(judge.device.uuid) if judge.backend.kind is DeviceKind.CUDA else {}
+    return "" if application.sets else why[:500]

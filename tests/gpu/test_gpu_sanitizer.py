@@ -16,7 +16,7 @@ from evaluator.stages.judge import Judge, secret_generator
 from evaluator.stages.profile import profile, render
 from evaluator.tools import counters, sanitizer, tool
 from evaluator.tools.sanitizer import ToolHistory
-from evaluator.tools.target_application import TargetApplication, small_calls
+from evaluator.tools.target_application import TargetApplication, add_small_calls
 from evaluator.types import Candidate, DeviceKind, Problem, Stage, Verdict
 from tests.adversarial import suite
 from tests.gpu.judging import candidate, rmsnorm_problem
@@ -99,8 +99,9 @@ def _guest(judge: Judge, problem: Problem, one: Candidate) -> TargetApplication:
         judge.check_correctness(
             one, subject, Checker(problem, reference, secret_generator(), 60.0), workloads, Stage.CONFIRM
         )
-        found, why = small_calls(judge, problem, one, subject, reference, secret_generator(), workloads)
-    assert found is not None, why
+        found = TargetApplication.of(problem, one, judge.device, judge.built_files(one))
+        why = add_small_calls(found, subject, reference, secret_generator(), workloads)
+    assert not why
     return found
 
 

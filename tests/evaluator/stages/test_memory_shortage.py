@@ -40,7 +40,8 @@ def doubting(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> Judge:
     """A judge whose device others may use, as a GPU; they have none of its memory. It does not wait for them."""
     monkeypatch.setattr(memory_shortage, "_WAIT_S", 0.0)
     monkeypatch.setattr(judge.session, "trusts_memory_errors", False)
-    monkeypatch.setattr(judge, "device", replace(judge.device, facts={**judge.device.facts, "memory_bytes": 80 << 30}))
+    device = replace(judge.device, facts={**judge.device.facts, "memory_bytes": 80 << 30})
+    monkeypatch.setattr(judge.backend, "describe", lambda: device)
     return judge
 
 
@@ -82,10 +83,10 @@ def assert_tried(judge: Judge, raised: list[Exception], ends: type[Exception] | 
         return "done"
 
     if ends is None:
-        assert memory_shortage.retry_on_shortage(judge, work) == "done"
+        assert judge.retry_on_shortage(work) == "done"
     else:
         with pytest.raises(ends):
-            memory_shortage.retry_on_shortage(judge, work)
+            judge.retry_on_shortage(work)
     assert len(done) == times
 
 

@@ -13,7 +13,7 @@ from evaluator.stages.confirm import confirm
 from evaluator.stages.judge import Judge, secret_generator
 from evaluator.tools import sanitizer, sanitizer_log, tool
 from evaluator.tools.sanitizer import Outcome, ToolHistory
-from evaluator.tools.target_application import TargetApplication, small_calls
+from evaluator.tools.target_application import TargetApplication, add_small_calls
 from evaluator.tools.tool import SANITIZER, ToolRun
 from evaluator.types import Candidate, DeviceKind, Stage, Verdict
 from tests.evaluator import stand_ins
@@ -35,8 +35,9 @@ def _application(judge: Judge, one: Candidate) -> TargetApplication:
     task = problem()
     with judge.start_candidate(one, Stage.CONFIRM) as subject, judge.session.reference(task) as reference:
         workloads = task.workloads_for(DeviceKind.CPU)
-        found, why = small_calls(judge, task, one, subject, reference, secret_generator(), workloads)
-    assert found is not None, why
+        found = TargetApplication.of(task, one, judge.device, judge.built_files(one))
+        why = add_small_calls(found, subject, reference, secret_generator(), workloads)
+    assert not why
     return found
 
 
