@@ -11,7 +11,7 @@ import weakref
 from collections import OrderedDict
 from collections.abc import Iterator, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
-from contextlib import ExitStack, contextmanager, suppress
+from contextlib import AbstractContextManager, ExitStack, contextmanager, suppress
 from typing import Any
 
 from evaluator.devices.base import DeviceBackend
@@ -192,6 +192,17 @@ class DeviceSession:
         ending, self._closing = self._closing, []
         for one in ending:
             one.result()
+
+    def shared(self) -> AbstractContextManager[None]:
+        """Hold the device while no other judge times on it (`Turns.shared`). Not reentrant."""
+        return self.turns.shared()
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Hold the device alone, for timing."""
+        self.finish_background_work()
+        with self.turns.alone():
+            yield
 
     def freeze_while_waiting(self, subject: Subject) -> None:
         """Freeze a Candidate's child whenever this judge waits for the device, since others may time then.

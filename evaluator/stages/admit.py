@@ -17,8 +17,10 @@ from evaluator.devices.rates import matmul_gflops
 from evaluator.errors import ChildError, ChildFault, ChildTimeout, EvaluatorError, Rejection
 from evaluator.inputs.sizes import sizes_to_check
 from evaluator.oracle.oracle import Oracle
-from evaluator.stages.judge import Judge, secret_generator
+from evaluator.stages.judge import Judge
 from evaluator.stages.stage_clock import StageClock
+from evaluator.stages.time_candidate import copy_floor_us
+from evaluator.stages.trial import secret_generator
 from evaluator.subject import Arguments, Subject
 from evaluator.types import Admission, Domain, Problem, Stage, Verdict, Workload, WorkloadFacts
 
@@ -77,13 +79,13 @@ def _admit(judge: Judge, problem: Problem, facts: list[WorkloadFacts]) -> dict[s
     if all(w.held_out for w in workloads):
         raise _Refused("every workload is held out: at least one must be shown and timed")
     facts.clear()
-    judge.case_cache.clear()  # memory that a reference may need
+    judge.check_stage.cases.clear()  # memory that a reference may need
     generator = secret_generator()
     evidence: dict[str, Any] = {"null_solutions": {}, "oracle": "float64", "uninformative": []}
-    with judge.shared(), judge.session.reference(problem) as reference:
+    with judge.session.shared(), judge.session.reference(problem) as reference:
         for workload in workloads:
             try:
-                facts.append(_try_workload(judge, problem, workload, reference, generator, evidence))
+                facts.append(_try_workload(problem, workload, reference, generator, evidence))
             except torch.OutOfMemoryError:
                 if not judge.session.trusts_memory_errors:
                     raise
@@ -116,7 +118,6 @@ def _dtypes(fact: WorkloadFacts) -> tuple[str, ...]:
 
 
 def _try_workload(
-    judge: Judge,
     problem: Problem,
     workload: Workload,
     reference: Subject,
@@ -138,7 +139,7 @@ def _try_workload(
     if not all(e.complete for e in expected):
         raise _Refused(f"on workload {workload.name} {TELLS_NOTHING}")
     _check_nulls(workload, made[0].tensors, expected, evidence)
-    return _facts(judge, workload, oracle, made[0], expected[0])
+    return _facts(workload, oracle, made[0], expected[0])
 
 
 def _check_shapes(expected: Sequence[Expected], workload: Workload) -> None:
@@ -235,11 +236,11 @@ def _mean(tensor: torch.Tensor) -> torch.Tensor:
     return torch.full_like(tensor, tensor.mean().item())
 
 
-def _facts(judge: Judge, workload: Workload, oracle: Oracle, made: Arguments, expected: Expected) -> WorkloadFacts:
+def _facts(workload: Workload, oracle: Oracle, made: Arguments, expected: Expected) -> WorkloadFacts:
     outputs = [target.reference for target in expected.targets]
     read = (*made.tensors, *oracle.parameters.values())
     moved = sum(t.numel() * t.element_size() for t in (*read, *outputs))
-    rate = judge.backend.copy_rate_gbs()
+    backend = oracle.subject.backend
     kind = next((t.dtype for t in read if t.is_floating_point()), None)
     return WorkloadFacts(
         workload=workload.name,
@@ -247,8 +248,8 @@ def _facts(judge: Judge, workload: Workload, oracle: Oracle, made: Arguments, ex
         outputs=tuple(_describe(t) for t in outputs),
         bytes_moved=moved,
         flops=oracle.subject.flops(made.tree, made.tensors, timeout_s=_COUNT_S),
-        floor_us=None if rate is None else moved / (rate * 1000),
-        matmul_gflops=None if kind is None else matmul_gflops(judge.backend.torch_device, kind),
+        floor_us=copy_floor_us(backend, moved),
+        matmul_gflops=None if kind is None else matmul_gflops(backend.torch_device, kind),
     )
 
 

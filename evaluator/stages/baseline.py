@@ -5,10 +5,12 @@ from __future__ import annotations
 import time
 
 from evaluator.child.protocol.layout import LayoutError
+from evaluator.device_session import DeviceSession
 from evaluator.errors import ChildFault, EvaluatorError
 from evaluator.oracle.oracle import Oracle
-from evaluator.stages.comparators import baseline_contender
-from evaluator.stages.judge import Judge, secret_generator
+from evaluator.stages.judge import Judge
+from evaluator.stages.time_candidate import baseline_contender
+from evaluator.stages.trial import secret_generator
 from evaluator.timing.bench import Bench, Rules
 from evaluator.timing.contender import ComparatorFailed
 from evaluator.types import BaselineReport, BaselineTime, Problem
@@ -40,7 +42,7 @@ def _baseline(judge: Judge, problem: Problem) -> BaselineReport:
                     contenders.append(baseline_contender(judge.session, problem, workload, mode, oracle))
                 except (ChildFault, LayoutError) as fault:
                     skipped[mode] = f"{workload.name}: {fault}"[:500]
-            times += _time(judge, workload.name, Bench(judge.session, workload, oracle, contenders), skipped)
+            times += _time(judge.session, Bench(judge.session, workload, oracle, contenders), skipped)
     if not any(t.mode == "eager" for t in times):
         raise EvaluatorError(f"the eager baseline cannot be timed: {skipped.get('eager', 'no workload is shown')}")
     return BaselineReport(
@@ -53,10 +55,10 @@ def _baseline(judge: Judge, problem: Problem) -> BaselineReport:
     )
 
 
-def _time(judge: Judge, workload: str, bench: Bench, skipped: dict[str, str]) -> list[BaselineTime]:
+def _time(session: DeviceSession, bench: Bench, skipped: dict[str, str]) -> list[BaselineTime]:
     """Time the modes that work, without those that fail or are wrong, which happens with torch.compile."""
     try:
-        with judge.exclusive():
+        with session.exclusive():
             while True:
                 try:
                     bench.run(_RULES)

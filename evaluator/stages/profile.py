@@ -11,9 +11,11 @@ from evaluator.clean import clean
 from evaluator.errors import ChildError, ChildFault, Rejection
 from evaluator.oracle.oracle import Oracle
 from evaluator.screening.screen import screen
-from evaluator.stages.comparators import baseline_contender
-from evaluator.stages.judge import Judge, secret_generator
+from evaluator.stages.candidate_children import construct
+from evaluator.stages.judge import Judge
 from evaluator.stages.stage_clock import first_call_limit_s
+from evaluator.stages.time_candidate import baseline_contender, copy_floor_us
+from evaluator.stages.trial import secret_generator
 from evaluator.subject import Subject, rejection
 from evaluator.timing.bench import Bench, Looks, Rules
 from evaluator.timing.contender import Contender
@@ -71,21 +73,22 @@ def profile(judge: Judge, problem: Problem, candidate: Candidate, workload: str 
 def _profile(judge: Judge, problem: Problem, candidate: Candidate, workload: str | None) -> ProfileReport:
     screen(problem, candidate)
     chosen = _chosen(problem, judge.backend.kind, workload)
-    with judge.start_candidate(candidate, Stage.PROFILE) as subject, judge.session.reference(problem) as reference:
+    session = judge.session
+    with judge.children.start(candidate, Stage.PROFILE) as subject, session.reference(problem) as reference:
         oracle = Oracle(problem, reference, chosen.sizes, secret_generator())
-        buffers = judge.construct_candidate(subject, oracle, problem, Stage.PROFILE)
+        buffers = construct(subject, oracle, problem, Stage.PROFILE)
         contender = Contender("candidate", subject, suspect=True, buffers=buffers)
-        beside = []
+        comparators = []
         if judge.backend.kind is DeviceKind.CUDA:  # to subtract the usual cost of a graph's first replay
-            beside = [baseline_contender(judge.session, problem, chosen, "eager", oracle)]
-        bench = Bench(judge.session, chosen, oracle, [contender, *beside], first_call_s=first_call_limit_s(candidate))
+            comparators = [baseline_contender(session, problem, chosen, "eager", oracle)]
+        bench = Bench(session, chosen, oracle, [contender, *comparators], first_call_s=first_call_limit_s(candidate))
         try:
-            with judge.exclusive():
+            with session.exclusive():
                 bench.run(_RULES)
                 seen = bench.watch("candidate", _LOOKS)
-                call_us, floor_us = contender.official_us(), judge.copy_floor_us(bench)
+                call_us, floor_us = contender.official_us(), copy_floor_us(session.backend, bench.bytes_moved)
                 bench.close()
-                parts, notes = _parts(judge, subject, oracle, seen, call_us)
+                parts, notes = _parts(subject, oracle, seen, call_us)
                 counted, more = _counters(judge, problem, candidate, subject, oracle)
         finally:
             bench.close()
@@ -115,10 +118,8 @@ def _chosen(problem: Problem, kind: DeviceKind, name: str | None) -> Workload:
     return found
 
 
-def _parts(
-    judge: Judge, subject: Subject, oracle: Oracle, seen: Mapping[str, int], call_us: float
-) -> tuple[list[Part], list[str]]:
-    if judge.backend.kind is DeviceKind.CPU:
+def _parts(subject: Subject, oracle: Oracle, seen: Mapping[str, int], call_us: float) -> tuple[list[Part], list[str]]:
+    if subject.backend.kind is DeviceKind.CPU:
         total = sum(seen.values())
         found = sorted(seen.items(), key=lambda pair: -pair[1])[:40]
         parts = [
@@ -151,7 +152,7 @@ def _counters(
     """Return the hardware counters of one call, or the reason why there are none."""
     if judge.backend.kind not in COUNTED:
         return [], []
-    application = TargetApplication.of(problem, candidate, judge.device, judge.built_files(candidate))
+    application = TargetApplication.of(problem, candidate, judge.device, judge.children.files(candidate))
     why = counters.unavailable(judge.tool_history.broken)
     found: list[KernelCounters] = []
     if not why:

@@ -30,7 +30,7 @@ def asked(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return usual(oracle, tree, calls, rounding)
 
     monkeypatch.setattr(Oracle, "expect", expect)
-    monkeypatch.setattr(judge, "case_cache", CaseCache(256 << 20))
+    monkeypatch.setattr(judge.check_stage, "cases", CaseCache(256 << 20))
     return found
 
 

@@ -10,7 +10,8 @@ from hypothesis import strategies as st
 
 from evaluator.errors import CageError, Rejection
 from evaluator.stages.confirm import confirm
-from evaluator.stages.judge import Judge, secret_generator
+from evaluator.stages.judge import Judge
+from evaluator.stages.trial import secret_generator
 from evaluator.tools import sanitizer, sanitizer_log, tool
 from evaluator.tools.sanitizer import Outcome, ToolHistory
 from evaluator.tools.target_application import TargetApplication, add_small_calls
@@ -33,9 +34,9 @@ def application(judge: Judge) -> TargetApplication:
 
 def _application(judge: Judge, one: Candidate) -> TargetApplication:
     task = problem()
-    with judge.start_candidate(one, Stage.CONFIRM) as subject, judge.session.reference(task) as reference:
+    with judge.children.start(one, Stage.CONFIRM) as subject, judge.session.reference(task) as reference:
         workloads = task.workloads_for(DeviceKind.CPU)
-        found = TargetApplication.of(task, one, judge.device, judge.built_files(one))
+        found = TargetApplication.of(task, one, judge.device, judge.children.files(one))
         why = add_small_calls(found, subject, reference, secret_generator(), workloads)
     assert not why
     return found
