@@ -18,7 +18,7 @@ from evaluator.devices.base import DeviceBackend
 from evaluator.devices.device_sharing import Turns
 from evaluator.errors import ChildError, ChildFault
 from evaluator.inputs.sizes import LeftOut
-from evaluator.languages.base import LanguageAdapter
+from evaluator.languages import LanguageAdapter, adapter
 from evaluator.oracle.oracle import Oracle
 from evaluator.sandbox.build_cache import built_by
 from evaluator.sandbox.pool import ChildPool
@@ -58,7 +58,7 @@ class DeviceSession:
         self._comparators: OrderedDict[tuple[str, str, str], Subject] = OrderedDict()
         self._references: OrderedDict[str, Subject] = OrderedDict()
         self._null_children: list[Subject] = []
-        self._runtime_files: Mapping[str, bytes] | None = None
+        self._runtime_files: dict[Language, Mapping[str, bytes]] = {}
         wanted = _SPARES if backend.kind is DeviceKind.CUDA else 0  # a CPU forks one in 10 ms
         device = str(backend.torch_device)
         self._spares = Spares(self.pool, lambda child: ask_to_set_up(child, device), wanted, self.turns.in_background)
@@ -70,15 +70,16 @@ class DeviceSession:
         return tuple(dict.fromkeys(line for pool in self._pools.values() for line in pool.isolation))
 
     def runtime_files(self, language: Language) -> Mapping[str, bytes]:
-        """Return the files that Triton's runtime compiles for itself: made once, equal for every Candidate."""
-        if language is not Language.TRITON or self.backend.kind is DeviceKind.CPU:
+        """Return the files that a language's runtime compiles for itself: made once, equal for every Candidate."""
+        operation = adapter(language).runtime_operation
+        if operation is None or self.backend.kind is DeviceKind.CPU:
             return {}
-        if self._runtime_files is None:
-            self._runtime_files = {}
+        if language not in self._runtime_files:
+            self._runtime_files[language] = {}
             with suppress(ChildFault), self.build_pool(None).start(name="runtime") as child:
-                child.request("triton_runtime", timeout_s=_COMPILE_S)
-                self._runtime_files = built_by(child)
-        return self._runtime_files
+                child.request(operation, timeout_s=_COMPILE_S)
+                self._runtime_files[language] = built_by(child)
+        return self._runtime_files[language]
 
     def baseline_modes(self) -> tuple[str, ...]:
         """Return the Baselines that are timed on this device."""
@@ -94,8 +95,8 @@ class DeviceSession:
                 self._pools[key] = self.backend.pool(environment, compiler=compiler)
             return self._pools[key]
 
-    def candidate_pool(self, adapter: LanguageAdapter | None) -> ChildPool:
-        return self.pool(dict(adapter.child_environment(self.backend.kind)) if adapter is not None else {})
+    def candidate_pool(self, language: LanguageAdapter | None) -> ChildPool:
+        return self.pool(dict(language.child_environment(self.backend.kind)) if language is not None else {})
 
     def input_shapes(self, problem: Problem, sizes: Sequence[Mapping[str, Any]]) -> list[dict[str, Any]]:
         """Return the layouts of `get_init_inputs` and `get_inputs` ({"init", "inputs"}) for each set of sizes.
@@ -112,9 +113,9 @@ class DeviceSession:
                     found.append(child.request("shapes", timeout_s=_SHAPES_S, sizes=dict(one)))
         return found
 
-    def build_pool(self, adapter: LanguageAdapter | None) -> ChildPool:
+    def build_pool(self, language: LanguageAdapter | None) -> ChildPool:
         """Return the pool for children that compile. They see no GPU: compiling needs none, and it may be in use."""
-        shown = dict(adapter.child_environment(self.backend.kind)) if adapter is not None else {}
+        shown = dict(language.child_environment(self.backend.kind)) if language is not None else {}
         return self.pool({**shown, **self.backend.building()})
 
     def reference(self, problem: Problem) -> Subject:
@@ -179,7 +180,8 @@ class DeviceSession:
     def warm(self) -> None:
         """Prepare what the first Candidate would wait for."""
         self.pool()
-        self.runtime_files(Language.TRITON)
+        for language in Language:
+            self.runtime_files(language)
         self._spares.fill()
 
     def prestart(self) -> None:

@@ -12,7 +12,7 @@ import torch
 
 from evaluator.cage.policy import Limits
 from evaluator.child.protocol.layout import LayoutError
-from evaluator.comparison.claims import check_tensor, lazy, replies_of, tensor_claims
+from evaluator.comparison.claims import check_tensor, lazy_reason, replies_of, tensor_claims
 from evaluator.devices.base import DeviceBackend, Grant
 from evaluator.errors import CageError, ChildCrashed, ChildError, ChildFault, ChildMoved, ChildTimeout, Rejection
 from evaluator.languages.base import line_at_end, line_in_candidate
@@ -82,7 +82,7 @@ class Subject:
     def __init__(self, child: ChildProcess, backend: DeviceBackend, kind: str) -> None:
         self.child, self.backend, self.kind = child, backend, kind
         self.give_way: Callable[[], None] = lambda: None  # called before what takes long (`turns.Turns.give_way`)
-        self.picks: bool | None = None  # whether a reference has any of `child.lift.PICKING`; None: not seen yet
+        self.picks: bool | None = None  # whether a reference has SELECTION_OPERATIONS; None: not seen yet
         self.left_out: Collection[str] = ()  # what a reference does not survive (`sizes.LeftOut`)
         self.tables: set[str] = set()  # a reference's buffers that were not all zeros or ones when they were made
 
@@ -258,7 +258,7 @@ class Subject:
         )  # fmt: skip
         try:
             claims = [[*tensor_claims(i), *changed] for i, changed in zip(reply.replies, reply.mutated, strict=True)]
-            why = next(filter(None, (lazy(claim) for call in claims for claim in call)), "")
+            why = next(filter(None, (lazy_reason(claim) for call in claims for claim in call)), "")
             if why:
                 raise LayoutError(why)
             tensors = self.fetch_calls(claims)

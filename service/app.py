@@ -20,14 +20,14 @@ from runtime.nudge import nudge
 from runtime.settings import Settings
 from service import openapi
 from service.context import Context
+from service.exposure import is_keyless
 from service.http import handlers
 from service.http.known_parameters import known_parameters
-from service.http.limits import Buckets
+from service.http.limits import GUESSES, Buckets, Limits
 from service.identity.authentication import Authenticator
-from service.identity.exposure import is_keyless
 from service.metrics import MeasureRequests, Metrics
 from service.middleware.access import LOOPBACK_HOSTS, AccessControl, host_name
-from service.middleware.authenticate import GUESSES, Authenticate, Limits
+from service.middleware.authenticate import Authenticate
 from service.middleware.body_limit import BodyLimit
 from service.middleware.boundary import ErrorBoundary
 from service.middleware.csrf import CsrfGuard
@@ -38,7 +38,7 @@ from service.pages import compare, fleet, login, submit
 from service.pages import leaderboard as leaderboard_pages
 from service.pages import problems as problem_pages
 from service.pages import runs as run_pages
-from service.pages.static import ASSETS, Assets
+from service.rendering.static import ASSETS, Assets
 from service.routers import (
     candidates,
     downloads,

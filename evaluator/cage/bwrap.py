@@ -2,9 +2,9 @@
 
 Never bound: $HOME, data folders, a checkout (only `evaluator/__init__.py` and `evaluator/child/` of this one), /run,
 /var. An interpreter that lies below $HOME, or a virtual environment inside a checkout, contributes only its own
-library folders. Folders below the cage's own mounts, such as /tmp, are mounted at /warp/outside, and symbolic links in
-those mounts lead there. Path configuration files (*.pth) are not read inside: Python starts with -I -S and gets its
-path from us.
+library folders. Those below the cage's own mounts, such as /tmp, and those with a space in their path, which torch's
+builder of extensions does not quote, are mounted below /warp/outside, where symbolic links lead. Path configuration
+files (*.pth) are not read inside: Python starts with -I -S and gets its path from us.
 """
 
 from __future__ import annotations
@@ -18,6 +18,7 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote, unquote
 
 from evaluator.errors import CageError
 from evaluator.types import DeviceKind
@@ -30,7 +31,7 @@ _CUDA_FOLDERS = ("/sys/bus/pci", "/sys/devices", "/sys/module/nvidia", "/sys/mod
 _PACKAGE = Path(__file__).resolve().parent.parent
 _TOOLS = "/warp/bin"
 _OWN_MOUNTS = ("/tmp", "/dev/shm", "/job")
-_OUTSIDE = "/warp/outside"  # where folders below these are mounted
+_OUTSIDE = "/warp/outside"
 
 _BOOTSTRAP = (
     "import site, sys; sys.path[:0] = [{code!r}]; sys.path += {paths!r}; site.setquit(); "
@@ -118,14 +119,14 @@ def _below(path: str, roots: Sequence[str]) -> bool:
 
 
 def links(readable: Sequence[str] = ()) -> dict[str, str]:
-    """Return the symbolic links to make in the cage's own mounts: hidden folders, and the place each is mounted at."""
+    """Return the symbolic links of a cage: the folders that are mounted elsewhere, each with its place."""
     folders = _folders(interpreter(), readable)
     return {folder: _inside(folder) for folder in folders if _inside(folder) != folder}
 
 
 def outside(path: str) -> str:
     """Return the machine's path of a file that a caged process names by `path`."""
-    return path.removeprefix(_OUTSIDE) if _below(path, (_OUTSIDE,)) else path
+    return unquote(path.removeprefix(_OUTSIDE)) if _below(path, (_OUTSIDE,)) else path
 
 
 def shown_below_own_mounts(path: str) -> bool:
@@ -134,7 +135,7 @@ def shown_below_own_mounts(path: str) -> bool:
 
 
 def _inside(path: str) -> str:
-    return _OUTSIDE + path if _below(path, _OWN_MOUNTS) else path
+    return _OUTSIDE + quote(path) if _below(path, _OWN_MOUNTS) or re.search(r"\s", path) else path
 
 
 def environment(
@@ -185,17 +186,18 @@ def command(
 ) -> list[str]:
     """The whole command line that starts the in-cage program on descriptor `control_fd`. `readable` is shown, too."""
     python = interpreter()
+    packages = [_inside(path) for path in python.site_packages]
     out = [bwrap, "--die-with-parent", "--new-session", *namespaces, "--clearenv", "--cap-drop", "ALL"]
     for capability in capabilities:
         out += ["--cap-add", capability]
-    for name, value in environment(kind, python.site_packages, extra_environment).items():
+    for name, value in environment(kind, packages, extra_environment).items():
         out += ["--setenv", name, value]
     mounts = [*_files(python, readable), *_writable(tmp_bytes), *_device_nodes(kind)]
     out += _open_parents(mounts)
     out += mounts
     out += _linked(links(readable))
     out += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
-    bootstrap = _BOOTSTRAP.format(code="/warp", paths=list(python.site_packages), fd=control_fd)
+    bootstrap = _BOOTSTRAP.format(code="/warp", paths=packages, fd=control_fd)
     return [*out, "--", python.program, "-I", "-S", "-B", "-u", "-c", bootstrap]
 
 
@@ -257,11 +259,11 @@ def _folders(python: Interpreter, readable: Sequence[str]) -> list[str]:
 
 
 def _linked(found: Mapping[str, str]) -> Iterator[str]:
-    # A link's parent may also be the child's home (/tmp/home), which it writes to.
     for folder, place in found.items():
-        for parent in reversed(Path(folder).parents):
-            if _below(str(parent), _OWN_MOUNTS) and str(parent) not in _OWN_MOUNTS:
-                yield from ("--perms", "0777", "--dir", str(parent))
+        for parent in map(str, reversed(Path(folder).parents[:-1])):
+            if parent not in (*_OWN_MOUNTS, "/dev"):
+                # A parent may be the child's home as well (/tmp/home), which it writes to.
+                yield from ("--perms", "0777" if _below(parent, _OWN_MOUNTS) else "0755", "--dir", parent)
         yield from ("--symlink", place, folder)
 
 

@@ -76,8 +76,8 @@ def _prctl(what: str, option: int, second: int = 0, third: int = 0) -> None:
 def own_namespaces(tmp_bytes: int, links: Mapping[str, str]) -> None:
     """New mount, host name, IPC and network namespaces; fresh /proc, /tmp, /dev/shm and /job, nobody else's.
 
-    `links` maps each symbolic link to make in the fresh folders to its target. The caller is the first process of a new
-    pid namespace and holds CAP_SYS_ADMIN.
+    `links` maps each symbolic link of the cage to its target; those in these folders are made again. The caller is
+    the first process of a new pid namespace and holds CAP_SYS_ADMIN.
     """
     unshare(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNET)
     _mount("none", "/", "", _MS_REC | _MS_PRIVATE)
@@ -89,8 +89,9 @@ def own_namespaces(tmp_bytes: int, links: Mapping[str, str]) -> None:
     _mount("tmpfs", "/job", "tmpfs", _MS_NOSUID | _MS_NODEV, "size=256m,mode=0755")
     umask = os.umask(0)  # a link's parent may also be the job's own home, which it writes to
     for link, target in links.items():
-        Path(link).parent.mkdir(parents=True, exist_ok=True)
-        Path(link).symlink_to(target)
+        if not Path(link).is_symlink():
+            Path(link).parent.mkdir(parents=True, exist_ok=True)
+            Path(link).symlink_to(target)
     os.umask(umask)
 
 

@@ -12,7 +12,7 @@ from evaluator.child.profile_ops import Profiler
 from evaluator.child.protocol import job_files
 from evaluator.child.protocol.framing import Operation
 from evaluator.child.reference.observe import Observer
-from evaluator.child.reference.ties import Picker
+from evaluator.child.reference.ties import TieRunner
 from evaluator.child.session import Session
 from evaluator.child.triton_build import offline
 
@@ -45,7 +45,7 @@ OPS: dict[str, Operation] = {
     **build_ops.OPS,
     **offline.OPS,
     **Observer(_session).operations(),
-    **Picker(_session).operations(),
+    **TieRunner(_session).operations(),
     **Profiler(_session).operations(),
     **CpuRounds(_session).operations(),
     **CudaRounds(_session).operations(),

@@ -25,9 +25,9 @@ import torch
 from evaluator.child.device import ChildDevice, Mapped
 from evaluator.child.loading import execute
 from evaluator.child.protocol.layout import LayoutError, TensorSpec, read_tree, write_tree
-from evaluator.child.reference.dtypes import Dtypes
-from evaluator.child.reference.float64 import Lift, LiftMode, Twins, lifting, widened
-from evaluator.child.reference.rounding import Shaken
+from evaluator.child.reference.dtypes import DtypeReplay
+from evaluator.child.reference.float64 import Float64Mode, ModeT, Twins, in_float64, widened
+from evaluator.child.reference.rounding import PerturbedMode
 from evaluator.child.results import (
     Null,
     base_address,
@@ -69,7 +69,7 @@ class Session:
         self._settled: dict[int, dict[str, Any]] = {}
         self.parameter_twins: Twins = {}
         self.buffer_twins: Twins = {}
-        self.dtypes = Dtypes()
+        self.dtypes = DtypeReplay()
 
     # ------------------------------------------------------------ set-up
 
@@ -177,14 +177,14 @@ class Session:
         self.other = self.model if request["beside"] else None
         self.model = made.to(self._device().torch_device).train(bool(request["train"]))
         self.call = self.model
-        self.parameter_twins, self.dtypes = {}, Dtypes()
+        self.parameter_twins, self.dtypes = {}, DtypeReplay()
         return self.describe(request, fds)
 
     def swap(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Exchange the model for the one beside it."""
         self.model, self.other = self.other, self.model
         self.call = self.model
-        self.parameter_twins, self.dtypes = {}, Dtypes()
+        self.parameter_twins, self.dtypes = {}, DtypeReplay()
         return {}
 
     def compile(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -232,11 +232,11 @@ class Session:
         """
         mapped = self._open(request, fds)
         tree, model, mutates = request["tree"], self.call, request["mutates"]
-        lift, mode = request["lift"], cast(Callable[[Twins], Lift], Lift)
+        lift, mode = request["lift"], cast(Callable[[Twins], Float64Mode], Float64Mode)
         if lift:
             if lift["shake"]:
                 mode = functools.partial(
-                    Shaken, eps=float(lift["shake"]), everywhere=lift["everywhere"], weights=lift["weights"]
+                    PerturbedMode, eps=float(lift["shake"]), everywhere=lift["everywhere"], weights=lift["weights"]
                 )
             self.own_constants = lift["own_constants"]
             self.renew_buffer_twins()
@@ -253,7 +253,7 @@ class Session:
                 tensors = _moved_to(mapped.calls[0], granted, before) if request["in_place"] else granted
                 if lift:
                     output, after, entered = self.lifted_call(tree, tensors, mode)
-                    picks = picks or entered.picks
+                    picks = picks or entered.selects
                 else:
                     output, after = model(*read_tree(tree, tensors.__getitem__)), tensors
                 outputs.append(detached(output) if request["detach"] else output)
@@ -312,8 +312,8 @@ class Session:
         self.buffer_twins = {id(b): (b, widened(b)) for b in self.model.buffers()}
 
     def lifted_call(
-        self, tree: Any, tensors: Sequence[torch.Tensor], mode: Callable[[Twins], LiftMode]
-    ) -> tuple[Any, list[torch.Tensor], LiftMode]:
+        self, tree: Any, tensors: Sequence[torch.Tensor], mode: Callable[[Twins], ModeT]
+    ) -> tuple[Any, list[torch.Tensor], ModeT]:
         """What the model returns, what its inputs are afterwards, in float64, and the mode that it ran in."""
         if not self.parameter_twins:
             self.parameter_twins = {id(p): (p, widened(p)) for p in self.model.parameters()}
@@ -322,11 +322,11 @@ class Session:
         def call(given: Sequence[torch.Tensor]) -> Any:
             return self.model(*read_tree(tree, given.__getitem__))
 
-        told = self.dtypes.told(self.model, call, tensors)
+        replayed = self.dtypes.replay(self.model, call, tensors)
         entered = mode(twins)
         if self.own_constants:
-            entered.given = frozenset([*twins, *map(id, tensors)])
-        with lifting(entered), told:
+            entered.variable_ids = frozenset([*twins, *map(id, tensors)])
+        with in_float64(entered), replayed:
             output = call(tensors)
         return twinned(output, twins), [twins[id(t)][1] if id(t) in twins else widened(t) for t in tensors], entered
 

@@ -86,7 +86,7 @@ def tensor_claims(reply: Any) -> list[dict[str, Any]]:
     return found
 
 
-def lazy(claim: Mapping[str, Any]) -> str:
+def lazy_reason(claim: Mapping[str, Any]) -> str:
     """What is wrong with a tensor whose memory does not hold its values, and what to do; "" with any other."""
     layout = str(claim.get("layout", ""))[:80]
     advice = "whose memory holds other values: return its resolve_conj().resolve_neg()"

@@ -11,11 +11,11 @@ from evaluator.comparison.claims import structure, tensor_claims
 from evaluator.comparison.target import Target
 from evaluator.comparison.tolerances import Limit
 
-TELLS_NOTHING = (
+INACCURATE_REFERENCE = (
     "the reference is more than 5 % away from its own float64 result, so nothing can be compared with it: use inputs"
     " that it computes accurately"
 )
-SHAPES_DEPEND = "the shapes of outputs depend on the inputs' values"
+VARYING_SHAPES = "the shapes of outputs depend on the inputs' values"
 FIXED_SHAPES = "return tensors of fixed shapes, a mask in place of nonzero() or unique(), for example"
 
 
@@ -50,16 +50,16 @@ class Expected:
         """Whether comparing says something of every output."""
         return all(math.isfinite(limit.norm) for limit in self.limits)
 
-    def called(self, index: int) -> str:
+    def label(self, index: int) -> str:
         """What a message says of a target."""
         returned = len(tensor_claims(self.reply))
         return f"output {index}" if index < returned else f"input {self.changed_inputs[index - returned]}, changed"
 
-    def loosened(self, slack: float) -> Expected:
+    def with_slack(self, slack: float) -> Expected:
         """With limits `slack` times as wide."""
         return replace(self, limits=tuple(Limit(slack * one.norm, slack * one.element) for one in self.limits))
 
-    def widest(self, others: Sequence[Expected]) -> Expected:
+    def with_widest_limits(self, others: Sequence[Expected]) -> Expected:
         """With the widest limits of all."""
         limits = self.limits
         for other in others:

@@ -9,13 +9,13 @@ from itertools import pairwise, zip_longest
 from typing import Any
 
 from evaluator.child.protocol.layout import TensorSpec
-from evaluator.comparison.claims import lazy, leaves, structure, tensor_claims
+from evaluator.comparison.claims import lazy_reason, leaves, structure, tensor_claims
 from evaluator.comparison.expected import Expected
 from evaluator.errors import Rejection
 from evaluator.types import Stage, Verdict
 
 STAGE = Stage.CORRECTNESS
-_MOST_PLACES = 1 << 28  # that a view's elements are looked for in, one by one
+_MOST_SEARCHED_PLACES = 1 << 28  # that a view's elements are looked for in, one by one
 
 
 def check_reply(expected: Expected, reply: Any) -> None:
@@ -39,7 +39,7 @@ def _check_tensor(path: str, want: Mapping[str, Any], got: Mapping[str, Any]) ->
             raise Rejection(
                 Verdict.REWARD_HACK, STAGE, f"{path} is a {kind}, not a plain torch.Tensor", check="plain_tensor"
             )
-        if why := lazy(got):
+        if why := lazy_reason(got):
             raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, f"{path} is {why}", check="layout")
         reason = f"{path} is on {where} with layout {layout}"
         raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="device", actual=where)
@@ -60,7 +60,7 @@ def _check_tensor(path: str, want: Mapping[str, Any], got: Mapping[str, Any]) ->
         raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="layout", stride=list(spec.stride))
 
 
-def check_fresh(expected: Expected, reply: Any, where: str, **evidence: Any) -> None:
+def check_no_alias(expected: Expected, reply: Any, where: str, **evidence: Any) -> None:
     """No output is memory of an input, unless the reference's is, too."""
     for mine, theirs in zip(tensor_claims(expected.reply), tensor_claims(reply), strict=True):
         if theirs.get("alias") and not mine.get("alias"):
@@ -87,7 +87,7 @@ def _overlapping(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
     elements = math.prod(shape)
     if axes[0][0] == 0 or elements > extent:
         return True
-    if extent > _MOST_PLACES:
+    if extent > _MOST_SEARCHED_PLACES:
         return False  # as far as anybody can tell: no usual view has gaps that another of its axes fills
     places = 1  # a bit for each place that an element takes
     for step, size in axes:
@@ -99,7 +99,7 @@ def _overlapping(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
     return places.bit_count() < elements
 
 
-def check_apart(replies: Sequence[Any], views: Sequence[bool] = ()) -> None:
+def check_no_reuse(replies: Sequence[Any], views: Sequence[bool] = ()) -> None:
     """Outputs of different calls lie in different memory; one that is handed out again is overwritten later. Of `views`
     of inputs that lie in the same memory nothing can be told."""
     places = []

@@ -8,9 +8,9 @@ import math
 import torch
 
 _SQUARES = (1e-140, 1e140)  # a norm in between was computed without overflow or underflow that matters
-_MANY = 8  # elements that a root mean square is worth something of
-_FILLING = 9e3  # what masks fill with is larger: 1e4 in float16
-_BESIDE = 2.0**10  # times the root mean square of all else
+_LEAST_ROW_LENGTH = 8  # elements that a root mean square is worth something of
+_LEAST_FILL = 9e3  # what masks fill with is larger: 1e4 in float16
+_FILL_RATIO = 2.0**10  # times the root mean square of all else
 _OVERFLOWING = frozenset((torch.float16, torch.bfloat16, torch.float32))  # what the oracle is wider than
 _ROUNDINGS = 4  # units in the last place
 
@@ -23,7 +23,7 @@ def norm_and_floor(
     are likely to be of different kinds, but for `pairs` of complex numbers: then it is that of its column. Elements
     of a `fill`, which are no measure of others, take no part."""
     if fill is not None:
-        return _norm_and_floor_beside(values.masked_fill(fill, 0.0), fill)
+        return _norm_and_floor_without(values.masked_fill(fill, 0.0), fill)
     norm = float(torch.linalg.vector_norm(values))
     if _SQUARES[0] < norm < _SQUARES[1]:
         return norm, _floor(values, norm, pairs=pairs)
@@ -37,9 +37,9 @@ def norm_and_floor(
 def _floor(values: torch.Tensor, norm: float, *, pairs: bool) -> torch.Tensor:
     whole = norm / math.sqrt(values.numel())
     columns = values.shape[-1] if values.ndim > 1 else 0
-    if columns >= _MANY:
+    if columns >= _LEAST_ROW_LENGTH:
         sizes: torch.Tensor = torch.linalg.vector_norm(values, dim=-1, keepdim=True) / math.sqrt(columns)
-    elif columns and values.numel() >= _MANY * columns and not pairs:
+    elif columns and values.numel() >= _LEAST_ROW_LENGTH * columns and not pairs:
         flat = values.reshape(-1, columns)
         sizes = torch.linalg.vector_norm(flat, dim=0) / math.sqrt(len(flat))
     else:
@@ -47,7 +47,7 @@ def _floor(values: torch.Tensor, norm: float, *, pairs: bool) -> torch.Tensor:
     return sizes.clamp_min_(1e-3 * whole)
 
 
-def _norm_and_floor_beside(values: torch.Tensor, fill: torch.Tensor) -> tuple[float, torch.Tensor]:
+def _norm_and_floor_without(values: torch.Tensor, fill: torch.Tensor) -> tuple[float, torch.Tensor]:
     """The same of what is left of rows: where that is little, it is measured by the whole tensor's size."""
     norm, floor = norm_and_floor(values, pairs=False)
     count = (~fill).sum(-1, keepdim=True)
@@ -55,15 +55,15 @@ def _norm_and_floor_beside(values: torch.Tensor, fill: torch.Tensor) -> tuple[fl
     if values.ndim < 2:
         return norm, whole
     of_row = floor * (values.shape[-1] / count.clamp_min(1)).sqrt()
-    return norm, torch.where(count >= _MANY, of_row.clamp_min(1e-3 * whole), whole)
+    return norm, torch.where(count >= _LEAST_ROW_LENGTH, of_row.clamp_min(1e-3 * whole), whole)
 
 
-def filled(values: torch.Tensor) -> torch.Tensor | None:
+def find_mask_fill(values: torch.Tensor) -> torch.Tensor | None:
     """Where several elements hold one same number beside which all others are next to nothing, as masks fill with:
     no order of a sum has a say in them, and how large they are says nothing of the others. None where there is none."""
-    if values.ndim == 0 or values.shape[-1] < _MANY or values.numel() == 0:
+    if values.ndim == 0 or values.shape[-1] < _LEAST_ROW_LENGTH or values.numel() == 0:
         return None  # statistics side by side, say
-    large = [edge for edge in {float(edge) for edge in values.aminmax()} if abs(edge) > _FILLING]
+    large = [edge for edge in {float(edge) for edge in values.aminmax()} if abs(edge) > _LEAST_FILL]
     if not large:
         return None
     found = torch.zeros(values.shape, dtype=torch.bool, device=values.device)
@@ -74,21 +74,21 @@ def filled(values: torch.Tensor) -> torch.Tensor | None:
     rest = values[~found] / min(map(abs, large))
     if len(rest) in (0, values.numel()):
         return None
-    return found if 0.0 < float(rest.square().mean().sqrt()) * _BESIDE < 1.0 else None
+    return found if 0.0 < float(rest.square().mean().sqrt()) * _FILL_RATIO < 1.0 else None
 
 
-def unknown(values: torch.Tensor) -> torch.Tensor | None:
+def partly_non_finite(values: torch.Tensor) -> torch.Tensor | None:
     """Where there is no number, beside some that there are; None where all are or none is, or rows are too short to be
     one kind of values."""
-    if values.ndim > 1 and values.shape[-1] < _MANY:
+    if values.ndim > 1 and values.shape[-1] < _LEAST_ROW_LENGTH:
         return None
     found = ~torch.isfinite(values)
     return found if 0 < int(found.sum()) < found.numel() else None
 
 
-def hopeless(values: torch.Tensor, share: float = 1.0) -> torch.Tensor:
+def non_finite_lines(values: torch.Tensor, share: float = 1.0) -> torch.Tensor:
     """Where such a share of a line along any axis are no numbers; a few numbers are no line."""
-    lost, axes = ~torch.isfinite(values), [axis for axis, size in enumerate(values.shape) if size >= _MANY]
+    lost, axes = ~torch.isfinite(values), [axis for axis, size in enumerate(values.shape) if size >= _LEAST_ROW_LENGTH]
     lines = [lost.double().mean(axis, keepdim=True).expand_as(lost) >= share for axis in axes]
     return torch.stack(lines).any(0) if lines else torch.zeros_like(lost)
 
@@ -104,7 +104,7 @@ def overflowing(wide: torch.Tensor, dtype: torch.dtype) -> torch.Tensor | None:
     return over if bool(over.any()) else None
 
 
-def beyond(wide: torch.Tensor, own: torch.Tensor) -> torch.Tensor | None:
+def overflowing_alone(wide: torch.Tensor, own: torch.Tensor) -> torch.Tensor | None:
     """Where numbers overflow when they are rounded to the type of `own`, which does not; None where none does."""
     over = overflowing(wide, own.dtype)
     if over is None or not bool((over & own.isfinite()).any()):
@@ -112,7 +112,7 @@ def beyond(wide: torch.Tensor, own: torch.Tensor) -> torch.Tensor | None:
     return over & own.isfinite()
 
 
-def by_rounding(wide: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
+def differ_by_rounding(wide: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
     """Where rounding alone tells numbers from those of `own`: then another order of the same sums may overflow."""
     mine = own.to(wide.dtype)
     return (wide - mine).abs() <= _ROUNDINGS * torch.finfo(own.dtype).eps * mine.abs()

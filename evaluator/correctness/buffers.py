@@ -40,7 +40,7 @@ def compare(
         (actual,) = subject.backend.fetch(subject.child, [claim])
         target = Target(value if not value.is_floating_point() else value.double(), None)
         rule = rule_for(value.dtype)
-        found = target.judge(actual, Limit(slack * rule.norm_floor, slack * rule.element_floor))
+        found = target.compare(actual, Limit(slack * rule.norm_floor, slack * rule.element_floor))
         if found is not None:
             reason = f"the buffer {name} is wrong after {calls} calls on {where}: {found.reason}"
             raise Rejection(Verdict.INCORRECT_VALUES, stage, reason, **{**found.detail, "check": "buffer"})

@@ -11,10 +11,10 @@ from typing import Any, NoReturn
 import torch
 
 from evaluator.child.protocol.layout import LayoutError
-from evaluator.comparison.expected import FIXED_SHAPES, SHAPES_DEPEND, TELLS_NOTHING, Expected
+from evaluator.comparison.expected import FIXED_SHAPES, INACCURATE_REFERENCE, VARYING_SHAPES, Expected
 from evaluator.correctness import padding, single_inputs
 from evaluator.errors import ChildError, ChildFault, LeaveOut, Rejection
-from evaluator.inputs import layouts, structure, values
+from evaluator.inputs import layouts, perturbations, structure, values
 from evaluator.inputs.sizes import Sizes
 from evaluator.oracle import constants
 from evaluator.oracle.oracle import Oracle
@@ -26,7 +26,7 @@ _SEEDS = 2
 _CASE_BYTES = 38  # of device memory per byte of a case's inputs: float64 expectations, their scales, work space
 _LATER_SETS, _HIDDEN_SETS = 5, 3
 _ROUNDING = {one.name: one.rounding for one in values.ADVERSARIAL}
-_IN_BOUNDS = frozenset(one.name for one in values.ADVERSARIAL if one.in_bounds)
+_IN_BOUNDS = frozenset(one.name for one in values.ADVERSARIAL if one.only_finite_results)
 _CANDIDATES_PER_SET = 16
 _FEW_ELEMENTS, _FEW_SLACK, _VARIED_SLACK = 1024, 4.0, 2.0
 RECIPE_CASES = tuple(f"seed {index}" for index in range(_SEEDS))  # names of the recipe's own draws
@@ -61,7 +61,7 @@ class PreparedCases:
     def bytes_held(self) -> int:
         """Return the device memory that the tensors hold."""
         inputs = [tensor for case in self.cases for tensor in case.tensors]
-        targets = [tensor for case in self.cases for target in case.expected.targets for tensor in target.held()]
+        targets = [tensor for case in self.cases for target in case.expected.targets for tensor in target.tensors()]
         stored = (tensor.untyped_storage() for tensor in (*inputs, *targets))
         return sum({storage.data_ptr(): storage.nbytes() for storage in stored}.values())
 
@@ -107,29 +107,29 @@ class _CaseMaker:
         except ChildError as fault:  # perhaps because of values that no draw has
             if fault.spoils and not self.sizes.adversarial:
                 raise  # these sizes can be left out
-            self.oracle.survive(fault)
-            taken = [(n, tensors) for n, tensors in changed if self.oracle.tried(tree, [tensors]) is not None]
+            self.oracle.leave_out_if_fatal(fault)
+            taken = [(n, tensors) for n, tensors in changed if self.oracle.try_calls(tree, [tensors]) is not None]
             self.skipped += [f"{self.sizes.shown_label}: {name}" for name, _ in changed if name not in dict(taken)]
             cases = arrange(tree, [*usual, *taken])
         return PreparedCases(self.oracle, cases, tree, tuple(self.skipped))
 
     def _changed(self, tree: Any, draws: Sequence[values.Tensors], *, first: bool) -> list[tuple[str, values.Tensors]]:
         """Return changed inputs that the recipe does not draw, with the structure of the draws."""
-        tensors, kept, left_out = draws[0], structure.of(draws), self.reference.left_out
+        tensors, kept, left_out = draws[0], structure.find_structures(draws), self.reference.left_out
         named: list[tuple[str, values.Tensors]] = []
         if self.sizes.adversarial:
-            twin = values.twin(tensors, [True] * len(tensors), self.generator)
+            twin = perturbations.near_duplicate(tensors, [True] * len(tensors), self.generator)
             named.append((_EXCHANGED, structure.restored(self._with_drawn(draws, _two_exchanged), kept)))
             named.append((_MIXED, structure.restored(self._with_drawn(draws, _some_exchanged), kept)))
             named.append((_TOUCHED, structure.restored(twin, kept)))
         self.skipped += [f"{self.sizes.shown_label}: {label}" for label in left_out if label in _VALUES]
         if values.UNUSUAL in left_out:
             return named
-        sets = self._within_memory(values.survived(self._sets(first=first), left_out), tensors)
-        named += [(s.name, structure.changed(tensors, s, kept, self.generator)) for s in sets]
+        sets = self._within_memory(values.usable_sets(self._sets(first=first), left_out), tensors)
+        named += [(s.name, structure.apply_values(tensors, s, kept, self.generator)) for s in sets]
         if not self.sizes.adversarial:
             return named
-        extremes = values.extremes(draws)
+        extremes = perturbations.extremes(draws)
         if extremes is not None:
             named.append(("rows of the largest and of the smallest integers", structure.restored(extremes, kept)))
         if first and values.NOT_FINITE not in left_out:
@@ -141,7 +141,7 @@ class _CaseMaker:
             made = change(self.oracle, tree, draws)
             if made is not None:
                 named.append((name, made))
-        others = constants.of(self.oracle, tree, draws)
+        others = constants.find_constants(self.oracle, tree, draws)
         return [*named, (_OTHERS, others.changed(tensors))] if others else named
 
     def _with_drawn(self, draws: Sequence[values.Tensors], change: Change) -> values.Tensors:
@@ -186,9 +186,9 @@ class _CaseMaker:
         differ = [shapes for shapes in others if shapes != own[0].shapes]
         if differ:
             shapes = "" if self.sizes.hidden else f" ({own[0].shapes} and {differ[0]})"
-            self._unusable(f"{SHAPES_DEPEND}{shapes}: {FIXED_SHAPES}")
+            self._unusable(f"{VARYING_SHAPES}{shapes}: {FIXED_SHAPES}")
         if not any(e.complete for e in own):
-            self._unusable(TELLS_NOTHING)
+            self._unusable(INACCURATE_REFERENCE)
 
     def _unusable(self, why: str) -> NoReturn:
         raise Rejection(Verdict.INVALID_REFERENCE, Stage.CORRECTNESS, f"on {self.sizes.label} {why}")
@@ -223,21 +223,21 @@ class _CaseMaker:
 def _two_exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Exchange two elements: a cache keyed by a tensor's ends, sum or maximum takes the result for equal."""
     real = tensor.is_floating_point() or tensor.is_complex()
-    return (values.with_two_exchanged if real else constants.exchanged)(tensor, generator)
+    return (perturbations.with_two_swapped if real else constants.with_two_swapped)(tensor, generator)
 
 
 def _some_exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Exchange many elements: where the few largest inputs decide the outputs, as in softmax, exchanging two is rarely
     visible."""
     real = tensor.is_floating_point() or tensor.is_complex()
-    return values.with_some_exchanged(tensor, generator) if real else tensor
+    return perturbations.with_some_swapped(tensor, generator) if real else tensor
 
 
 def _loosened(expected: Expected, varied: bool) -> Expected:
     """Loosen the limits at varied sizes: wrong outputs are far off there, and a few elements are a poor sample of an
     honest implementation's error."""
     few = all(target.oracle.numel() < _FEW_ELEMENTS for target in expected.targets)
-    return expected.loosened(_FEW_SLACK if few else _VARIED_SLACK) if varied else expected
+    return expected.with_slack(_FEW_SLACK if few else _VARIED_SLACK) if varied else expected
 
 
 def _is_comparable(name: str, expected: Expected) -> bool:

@@ -12,7 +12,7 @@ import torch
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.comparison.claims import tensor_claims
 from evaluator.comparison.expected import Expected
-from evaluator.comparison.layout_checks import check_apart, check_reply
+from evaluator.comparison.layout_checks import check_no_reuse, check_reply
 from evaluator.correctness import buffers
 from evaluator.correctness.cases import RECIPE_CASES, TWIN_CASES, Case, PreparedCases, prepare_cases
 from evaluator.correctness.compare_outputs import STAGE, Comparison, Report, uninitialised_note
@@ -20,7 +20,7 @@ from evaluator.correctness.shape_contract import ShapeContract
 from evaluator.correctness.state_reload import StateReloads, reference_must_work
 from evaluator.errors import ChildError, ChildFault, Rejection
 from evaluator.inputs import values
-from evaluator.inputs.sizes import Sizes, in_turn
+from evaluator.inputs.sizes import Sizes, sizes_for_one_module
 from evaluator.oracle.oracle import Oracle
 from evaluator.oracle.state import match_names
 from evaluator.subject import RunReply, Subject, rejection
@@ -89,7 +89,7 @@ class Checker:
             self.report.skipped += [] if sizes.layout else [sizes.shown_label]
             return
         self.report.skipped += ready.skipped
-        if not ready.oracle.lifts:
+        if not ready.oracle.in_float64:
             self.report.oracle = ready.oracle.precision
         try:
             self._check_cases(ready.oracle, ready.tree, ready.cases, sizes)
@@ -127,7 +127,7 @@ class Checker:
         self._check_parameters(oracle, matched, sizes)
         before = min(cases, key=lambda case: case.group).tensors if cases else oracle.inputs().tensors
         self._state_reloads(oracle, matched, sizes).run(tree, before, first=not self.report.checked)
-        self._check_size_sequence(oracle, sizes, moving=oracle.moves_buffers(tree, before))
+        self._check_size_sequence(oracle, sizes, moving=oracle.changes_buffers(tree, before))
         self._check_outputs_unchanged(reply, snapshot)
         candidate.drop("first")
         if not sizes.hidden and sizes.adversarial and cases:
@@ -135,7 +135,7 @@ class Checker:
 
     def _limit_s(self, oracle: Oracle, calls: int) -> float:
         """Return the limit for so many calls of any sizes; a slow reference widens it in whole steps."""
-        return max(self.first_call_s, _SLOWER * calls * oracle.call_s // _STEP_S * _STEP_S)
+        return max(self.first_call_s, _SLOWER * calls * oracle.slowest_call_s // _STEP_S * _STEP_S)
 
     def _state_reloads(self, oracle: Oracle, matched: Mapping[str, str], sizes: Sizes) -> StateReloads:
         limit_s = self._limit_s(oracle, 1)
@@ -168,7 +168,7 @@ class Checker:
         Returns [] if the reference does not accept a NaN.
         """
         made = [*calls[:-1], values.apply(values.WITH_NAN, calls[-1], self.generator)]
-        if values.NOT_FINITE in self.reference.left_out or oracle.tried(tree, made[-1:]) is None:
+        if values.NOT_FINITE in self.reference.left_out or oracle.try_calls(tree, made[-1:]) is None:
             return []
         with reference_must_work(sizes):
             return [(made, oracle.changed_buffers(tree, made), f"{sizes.label}, a NaN in the last one")]
@@ -182,7 +182,7 @@ class Checker:
         if not changed:
             return
         with reference_must_work(sizes):
-            now = oracle.parameters_now()
+            now = oracle.current_parameters()
         for name in changed:
             if name in now and values.same_bits(now[name], oracle.parameters[name]):
                 reason = f"forward changes the parameter {name}, on {sizes.label}: leave parameters as they are loaded"
@@ -199,8 +199,10 @@ class Checker:
         self._sequences_run.add(sizes.hidden)
         with reference_must_work(sizes):
             workloads = self.problem.workloads_for(self.reference.backend.kind)
-            turns = in_turn(self.problem, workloads, sizes, self.reference.left_out, oracle.same_for)
-            found = {one.label: oracle.elsewhere(one) for one in turns}
+            turns = sizes_for_one_module(
+                self.problem, workloads, sizes, self.reference.left_out, oracle.builds_same_module
+            )
+            found = {one.label: oracle.expect_at(one) for one in turns}
         known = [(one, *made) for one in turns if (made := found[one.label]) is not None]
         known = [turn for turn in known if self._has_contract_shapes(turn[0], turn[-1])]
         if len({one.label for one, *_ in known}) < 2:
@@ -322,7 +324,7 @@ class Checker:
         try:
             for item in reply.replies:
                 check_reply(case.expected, item)
-            check_apart(reply.replies, _output_views(case))
+            check_no_reuse(reply.replies, _output_views(case))
             picks = torch.randperm(count, generator=self.generator).tolist() if values_known else []
             picks = picks if count * bytes_each <= _MANY_READ_BYTES else picks[:_MANY_READ]
             self._compare_equal_calls(oracle, tree, case, reply, picks, sizes)

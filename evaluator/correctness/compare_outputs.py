@@ -11,14 +11,14 @@ from typing import Any
 import torch
 
 from evaluator.comparison.claims import tensor_claims
-from evaluator.comparison.layout_checks import check_apart, check_fresh, check_reply
+from evaluator.comparison.layout_checks import check_no_alias, check_no_reuse, check_reply
 from evaluator.correctness import single_inputs
 from evaluator.correctness.cases import Case
 from evaluator.correctness.state_reload import reference_must_work
 from evaluator.errors import Rejection
 from evaluator.inputs import values
 from evaluator.inputs.sizes import Sizes
-from evaluator.oracle.nan_and_ties import second_look
+from evaluator.oracle.nan_and_ties import allow_alternatives
 from evaluator.oracle.oracle import Oracle
 from evaluator.subject import RunReply, Subject
 from evaluator.types import Stage, Verdict
@@ -60,7 +60,7 @@ class Comparison:
         mutated = oracle.mutated(tree)
         for case, item in zip(cases, reply.replies, strict=True):
             check_reply(case.expected, item)
-        check_apart(reply.replies)
+        check_no_reuse(reply.replies)
         outputs = self.candidate.fetch_calls([tensor_claims(item) for item in reply.replies])
         after = reply.grant.read_back()
         outputs = [[*own, *(tensors[i] for i in mutated)] for own, tensors in zip(outputs, after, strict=True)]
@@ -70,7 +70,7 @@ class Comparison:
             self._compare_equal_inputs(oracle, tree, list(alike), sizes)
         self._check_repeats(cases, outputs, sizes)
         for case, item in zip(cases, reply.replies, strict=True):
-            check_fresh(case.expected, item, sizes.label, workload=sizes.label)
+            check_no_alias(case.expected, item, sizes.label, workload=sizes.label)
         self._check_inputs(cases, after, sizes, mutated)
         return outputs
 
@@ -99,15 +99,15 @@ class Comparison:
             return None
         if case.borrowed_limits:
             (exact,) = oracle.expect(tree, [case.tensors])
-            case = replace(case, expected=exact.widest([case.expected]))
+            case = replace(case, expected=exact.with_widest_limits([case.expected]))
             found = self._finding(case, outputs)
         found = self._finding_at_second_look(oracle, tree, case, outputs, found)
         if found is None or not (case.nan_spreads or case.name == single_inputs.MEETING_INFINITIES):
             return found
         if case.nan_spreads:
-            outputs = [t.where_nan(actual) for t, actual in zip(case.expected.targets, outputs, strict=True)]
+            outputs = [t.fill_nan(actual) for t, actual in zip(case.expected.targets, outputs, strict=True)]
         if case.name == single_inputs.MEETING_INFINITIES:
-            outputs = [t.nan_as_reference(actual) for t, actual in zip(case.expected.targets, outputs, strict=True)]
+            outputs = [t.copy_reference_nan(actual) for t, actual in zip(case.expected.targets, outputs, strict=True)]
         return self._finding_at_second_look(oracle, tree, case, outputs, self._finding(case, outputs))
 
     def _finding_at_second_look(
@@ -121,8 +121,8 @@ class Comparison:
         """Compare outputs with `found` wrong again, with the limits of the second look."""
         if found is None:
             return None
-        tiny = case.name in values.NEXT_TO_NOTHING
-        expected = second_look(oracle, tree, case.tensors, case.expected, outputs, any_pick=tiny)
+        tiny = case.name in values.NEARLY_ZERO
+        expected = allow_alternatives(oracle, tree, case.tensors, case.expected, outputs, any_tie=tiny)
         return found if expected is case.expected else self._finding(replace(case, expected=expected), outputs)
 
     def _finding(self, case: Case, outputs: Sequence[torch.Tensor]) -> dict[str, Any] | None:
@@ -130,9 +130,9 @@ class Comparison:
         if not case.comparable:
             return None
         for index, (target, limit, actual) in enumerate(zip(expected.targets, expected.limits, outputs, strict=True)):
-            found = target.judge(actual, limit)
+            found = target.compare(actual, limit)
             if found is not None:
-                which = f"{expected.called(index)}: " if len(expected.targets) > 1 else ""
+                which = f"{expected.label(index)}: " if len(expected.targets) > 1 else ""
                 evidence = {"check": found.check, "output": index, **found.detail}
                 return {"reason": f"{which}{found.reason}", "evidence": evidence}
             if not target.integral:
@@ -174,4 +174,4 @@ class Comparison:
 
 def uninitialised_note(outputs: Sequence[torch.Tensor]) -> str:
     """Return a note for outputs that hold uninitialised memory, else ""."""
-    return " (not written when the call returned)" if any(map(values.holds_fresh_memory, outputs)) else ""
+    return " (not written when the call returned)" if any(map(values.holds_uninitialised_memory, outputs)) else ""

@@ -42,6 +42,6 @@ def _run_calls(oracle: Oracle, count: int, limit_s: float) -> tuple[int, Mapping
     oracle.subject.load_state(oracle.buffers)
     while done < count and (not done or time.monotonic() < end):
         few = min(_AT_ONCE, count - done)
-        oracle.move(draws[0].tree, [draws[index % 2].tensors for index in range(few)])
+        oracle.run_calls(draws[0].tree, [draws[index % 2].tensors for index in range(few)])
         done += few
-    return done, oracle.buffers_now()
+    return done, oracle.current_buffers()

@@ -58,7 +58,7 @@ def _regular(mask: torch.Tensor) -> bool:
     square = mask.reshape(-1, mask.shape[-1])
     if square.shape[0] != square.shape[1]:
         return False
-    return structure.symmetric(square) or not bool(square.triu(1).any()) or not bool(square.tril(-1).any())
+    return structure.is_symmetric(square) or not bool(square.triu(1).any()) or not bool(square.tril(-1).any())
 
 
 def _padded_lines(mask: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

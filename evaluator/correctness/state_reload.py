@@ -20,7 +20,7 @@ from evaluator.inputs import values
 from evaluator.inputs.sizes import Sizes
 from evaluator.oracle import constants
 from evaluator.oracle.oracle import Oracle
-from evaluator.oracle.state import STRETCHES, Stretch, match_names
+from evaluator.oracle.state import PARAMETER_SCALINGS, ParameterScaling, match_names
 from evaluator.subject import RunReply, Subject
 from evaluator.timing.contender import ComparatorFailed
 
@@ -67,30 +67,30 @@ class StateReloads:
         """
         oracle = self.oracle
         with reference_must_work(self.sizes):
-            oracle.reload()
+            oracle.randomise_state()
             (like,) = oracle.expect(tree, [tensors])
         self._call_after_load("new parameters", tree, tensors, like)
         if self.sizes.adversarial and not self.sizes.hidden:
             self._change_elements(tree, tensors, like)
             if not oracle.stateful(tree, tensors):
-                for how in STRETCHES:
+                for how in PARAMETER_SCALINGS:
                     self._load_stretched(how, tree, tensors)
                 if first:
                     self._check_two_modules(tree, tensors)
             elif first and long_run_state.LABEL not in oracle.subject.left_out:
                 self._load_long_run_states(tree, tensors)
         if self.sizes.adversarial:
-            self._call_with_other_numbers(tree, tensors)
+            self._call_with_smaller_floats(tree, tensors)
 
     def _change_elements(self, tree: Any, tensors: values.Tensors, like: Expected) -> None:
         """Load states with one changed element each, or two exchanged ones."""
         for name, larger, where in self._element_changes():
             with reference_must_work(self.sizes):
-                self.oracle.touch(name, larger=larger, where=where)
+                self.oracle.perturb_element(name, larger=larger, where=where)
             self._load_one(f"one element of {name} changed", name, tree, tensors, like)
-        for name in values.shuffled(self.oracle.touchable, self.oracle.generator)[:_EXCHANGES]:
+        for name in values.shuffled(self.oracle.perturbable_names, self.oracle.generator)[:_EXCHANGES]:
             with reference_must_work(self.sizes):
-                self.oracle.exchange(name)
+                self.oracle.swap_elements(name)
             self._load_one(f"two elements of {name} exchanged", name, tree, tensors, like)
 
     def _load_one(self, what: str, name: str, tree: Any, tensors: values.Tensors, like: Expected) -> None:
@@ -107,13 +107,13 @@ class StateReloads:
 
         Every tensor has one if there are not too many. Few tensors have several, the last and the first among them.
         """
-        names = values.shuffled(self.oracle.touchable, self.oracle.generator)
+        names = values.shuffled(self.oracle.perturbable_names, self.oracle.generator)
         turns = max(_CHANGES, min(2 * len(names), _MOST_CHANGES)) if names else 0
         places = (divmod(turn, len(names)) for turn in range(turns))
         made = [(names[place], (lap + place) % 2 == 1, _PLACES[lap % len(_PLACES)]) for lap, place in places]
         return values.shuffled(made, self.oracle.generator)
 
-    def _load_stretched(self, how: Stretch, tree: Any, tensors: values.Tensors) -> None:
+    def _load_stretched(self, how: ParameterScaling, tree: Any, tensors: values.Tensors) -> None:
         """Load parameters far from their initial values: a negative gain, a slope above one, a tiny variance.
 
         Where signs change, large inputs are called with, too: a maximum before a negative gain is none after it.
@@ -123,13 +123,13 @@ class StateReloads:
             calls.append(values.apply(values.LARGE, tensors, self.oracle.generator))
         with ExitStack() as inside:
             with reference_must_work(self.sizes):
-                found = inside.enter_context(self.oracle.stretched(how, tree, calls))
+                found = inside.enter_context(self.oracle.with_scaled_state(how, tree, calls))
             for given, expected in found:
                 self._call_after_load(how.name, tree, given, expected)
 
-    def _call_with_other_numbers(self, tree: Any, tensors: values.Tensors) -> None:
+    def _call_with_smaller_floats(self, tree: Any, tensors: values.Tensors) -> None:
         with reference_must_work(self.sizes):
-            other = constants.with_other_numbers(self.oracle, tree, tensors)
+            other = constants.with_smaller_floats(self.oracle, tree, tensors)
             found = self.oracle.expect(other, [tensors]) if other is not None else []
         for expected in found:
             self._call_after_load("a number changed", other, tensors, expected)
@@ -139,13 +139,13 @@ class StateReloads:
         shared place is wrong for the other."""
         spare = self.oracle.subject.backend.spare_bytes()
         held = sum(value.numel() * value.element_size() for value in self.oracle.parameters.values())
-        if not self.oracle.touchable or (spare is not None and spare < _FREE_MEMORY_FACTOR * held):
+        if not self.oracle.perturbable_names or (spare is not None and spare < _FREE_MEMORY_FACTOR * held):
             return
         oracle, candidate = self.oracle, self.candidate
         known = []
         for other in (False, True):
             with reference_must_work(self.sizes):
-                oracle.reload()
+                oracle.randomise_state()
                 (expected,) = oracle.expect(tree, [tensors])
             known.append((oracle.parameters, oracle.buffers, expected))
             names = candidate.construct("ModelNew", oracle.init, train=self.train, seed=7, beside=other)

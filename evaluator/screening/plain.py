@@ -14,33 +14,17 @@ from __future__ import annotations
 import ast
 from collections.abc import Sequence
 
-_MODULES = {
-    "torch": "torch",
-    "torch.nn": "nn",
-    "triton": "triton",
-    "triton.language": "tl",
-    "math": "math",
-}
-_MEMBERS = {
-    ("torch", "nn"): "nn",
-    ("triton", "language"): "tl",
-    ("triton.language.extra", "libdevice"): "tl",
-    ("warpwright_native", "load_cuda"): "",
-}
+from evaluator.languages import ADAPTERS
+from evaluator.languages.allowed import AllowedNames, union
+
+_PYTHON = AllowedNames(modules={"math": "math"}, open=frozenset(("math",)))
+_ALLOWED = union(_PYTHON, *(language.allowed for language in ADAPTERS.values()))
 
 
 def _words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
-_ATTRIBUTES = {
-    "torch": _words(
-        "bool uint8 int8 int16 int32 int64 long half float double float16 bfloat16 float32 float64 complex64 complex128"
-        " float8_e4m3fn float8_e5m2 Tensor Size device nn empty empty_like empty_strided zeros zeros_like ones"
-        " ones_like full full_like cat tensor contiguous_format channels_last is_tensor finfo iinfo"
-    ),
-    "triton": _words("jit autotune heuristics Config cdiv next_power_of_2"),
-}
 _OF_VALUES = _words(
     "shape dtype device ndim T stride size numel dim contiguous is_contiguous reshape view flatten unsqueeze squeeze"
     " transpose permute t expand to float half bfloat16 double int long bool element_size data_ptr new_empty new_zeros"
@@ -123,11 +107,11 @@ class _Reader:
     def _import(self, node: ast.Import | ast.ImportFrom) -> bool:
         for alias in node.names:
             if isinstance(node, ast.Import):
-                family = _MODULES.get(alias.name)
+                family = _ALLOWED.modules.get(alias.name)
                 if family is None or ("." in alias.name and alias.asname is None):
                     return False
             else:
-                family = _MEMBERS.get((node.module or "", alias.name)) if node.level == 0 else None
+                family = _ALLOWED.members.get((node.module or "", alias.name)) if node.level == 0 else None
                 if family is None:
                     return False
             name = alias.asname or alias.name
@@ -181,7 +165,7 @@ class _Reader:
             return name in _OF_VALUES
         if family == "nn":
             return name[:1].isupper()
-        return family in ("tl", "math") or name in _ATTRIBUTES.get(family, ())
+        return family in _ALLOWED.open or name in _ALLOWED.attributes.get(family, ())
 
     def _family(self, node: ast.expr) -> str | None:
         """Which module an expression stands for, if it stands for one."""

@@ -9,8 +9,8 @@ import torch
 
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.child.reference.float64 import widened
-from evaluator.comparison.expected import FIXED_SHAPES, SHAPES_DEPEND, TELLS_NOTHING, Expected
-from evaluator.comparison.layout_checks import check_apart
+from evaluator.comparison.expected import FIXED_SHAPES, INACCURATE_REFERENCE, VARYING_SHAPES, Expected
+from evaluator.comparison.layout_checks import check_no_reuse
 from evaluator.comparison.target import Target
 from evaluator.comparison.tolerances import Limit, rule_for
 from evaluator.devices.rates import matmul_gflops
@@ -129,7 +129,7 @@ def _try_workload(
     if not made[0].tensors:
         raise _Refused(f"get_inputs() returns no tensor on workload {workload.name}: a kernel needs tensors to work on")
     expected = oracle.expect(made[0].tree, [m.tensors for m in made])
-    if not oracle.lifts:
+    if not oracle.in_float64:
         evidence["oracle"] = oracle.precision
     if not expected[0].targets:
         raise _Refused("forward returns no tensor: return what the kernel has to compute")
@@ -137,7 +137,7 @@ def _try_workload(
     _check_separate_outputs(reference, made[0].tree, [m.tensors for m in made], workload)
     _check_repeatable(oracle, made[0].tree, made[0].tensors, expected[0], workload)
     if not all(e.complete for e in expected):
-        raise _Refused(f"on workload {workload.name} {TELLS_NOTHING}")
+        raise _Refused(f"on workload {workload.name} {INACCURATE_REFERENCE}")
     _check_nulls(workload, made[0].tensors, expected, evidence)
     return _facts(workload, oracle, made[0], expected[0])
 
@@ -146,7 +146,7 @@ def _check_shapes(expected: Sequence[Expected], workload: Workload) -> None:
     """Refuse output shapes that depend on values: a kernel derives them from the shapes of its inputs."""
     first, second = (one.shapes for one in expected)
     if first != second:
-        raise _Refused(f"on workload {workload.name} {SHAPES_DEPEND} ({first} and {second}): {FIXED_SHAPES}")
+        raise _Refused(f"on workload {workload.name} {VARYING_SHAPES} ({first} and {second}): {FIXED_SHAPES}")
     if expected[0].structure != expected[1].structure:
         raise _Refused(
             f"on workload {workload.name} forward returns, next to tensors, a value that depends on the inputs' values "
@@ -160,7 +160,7 @@ def _check_separate_outputs(
     """Refuse a call that overwrites the outputs of the one before."""
     reply = reference.run(tree, calls, slot="apart", timeout_s=_CALL_S)
     try:
-        check_apart(reply.replies)
+        check_no_reuse(reply.replies)
     except Rejection:
         raise _Refused(
             f"on workload {workload.name} two calls return the same memory, for example a buffer of the module: "
@@ -175,13 +175,13 @@ def _check_repeatable(
     oracle: Oracle, tree: Any, tensors: Sequence[torch.Tensor], expected: Expected, workload: Workload
 ) -> None:
     """Repeat equal inputs twice: the outputs may differ by a few roundings only, regardless of the oracle."""
-    again = oracle.again(tree, tensors)
+    again = oracle.repeat(tree, tensors)
     for _, outputs in again:
         for first, actual in zip(expected.targets, outputs, strict=True):
             before = Target(first.reference if first.integral else widened(first.reference), None)
             rule = rule_for(actual.dtype)
             near = Limit(_NEAR * rule.norm_floor, _NEAR * rule.element_floor)
-            if first.reference.shape != actual.shape or before.judge(actual, near) is not None:
+            if first.reference.shape != actual.shape or before.compare(actual, near) is not None:
                 raise _Refused(
                     f"the reference returns different outputs for equal inputs on workload {workload.name}: remove "
                     "randomness (dropout, random numbers) and state that calls keep outside of buffers"
@@ -194,7 +194,7 @@ def _check_nulls(
     tried, (right, other) = evidence["null_solutions"], expected
     for name, outputs in null_solutions(right.targets, tensors, other.targets):
         wrong = any(
-            target.judge(actual, limit) is not None
+            target.compare(actual, limit) is not None
             for target, limit, actual in zip(right.targets, right.limits, outputs, strict=True)
         )
         if not wrong:

@@ -17,7 +17,7 @@ from evaluator.stages.candidate_children import CandidateChildren
 from evaluator.stages.judge import Judge
 from evaluator.stages.trial import Trial
 from evaluator.subject import rejection
-from evaluator.types import BuildReport, Candidate, Device, Evaluation, Language, Problem, Stage, Verdict, content_hash
+from evaluator.types import BuildReport, Candidate, Device, Evaluation, Problem, Stage, Verdict, content_hash
 
 
 def build(judge: Judge, problem: Problem, candidate: Candidate) -> BuildReport:
@@ -63,7 +63,7 @@ def _compile(session: DeviceSession, children: CandidateChildren, trial: Trial, 
     candidate, kind = trial.candidate, trial.kind
     pool = session.build_pool(trial.adapter)
     shapes: list[dict[str, Any]] = []
-    if candidate.language is Language.TRITON and capability:
+    if trial.adapter.builds_for_shapes and capability:
         every = sizes_to_check(trial.problem, trial.workloads)
         shapes = session.input_shapes(trial.problem, [s.sizes for s in every if not s.hidden and not s.layout])
     files = {"candidate.py": candidate.source.encode("utf-8", "surrogatepass"), **children.files(candidate)}

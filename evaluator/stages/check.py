@@ -14,7 +14,7 @@ from evaluator.inputs.sizes import Sizes, sizes_to_check
 from evaluator.stages.candidate_children import CandidateChildren
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
-from evaluator.types import Language, Stage
+from evaluator.types import Stage
 
 
 class CheckStage:
@@ -56,7 +56,7 @@ class CheckStage:
         """
         every = list(sizes_to_check(trial.problem, trial.workloads))
         self._check_sizes([sizes for sizes in every if not sizes.hidden], subject, checker)
-        if trial.candidate.language is Language.TRITON:  # compiled by its first calls
+        if trial.adapter.keeps_first_calls:
             self.children.store(trial.candidate, subject, stage)
         hidden = [sizes for sizes in every if sizes.hidden]
         if hidden:

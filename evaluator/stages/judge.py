@@ -151,7 +151,7 @@ class Judge:
 
     def with_retries(self, problem: Problem, work: Callable[[], Done]) -> Done:
         """Do the work; retry without inputs that the reference does not survive, and when memory runs out."""
-        return self.retry_on_shortage(lambda: self.session.exclusions.surviving(problem, work))
+        return self.retry_on_shortage(lambda: self.session.exclusions.retry_without(problem, work))
 
     def retry_on_shortage(self, work: Callable[[], Done]) -> Done:
         """Do the work; retry when memory runs out."""

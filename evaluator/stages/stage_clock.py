@@ -7,6 +7,7 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from evaluator.languages import adapter
 from evaluator.types import Candidate, Stage
 
 _COMPILES = re.compile(r"\btorch\.compile\b|\bimport compile\b|_inductor|_dynamo|torch\.jit|load_inline|cpp_extension")
@@ -32,7 +33,7 @@ class StageClock:
 
 def first_call_limit_s(candidate: Candidate) -> float:
     """Return the limit for the first calls, in which compilers run if a Candidate uses one."""
-    compiles = candidate.language in ("triton", "cuda") or _COMPILES.search(candidate.source)
+    compiles = adapter(candidate.language).compiles_on_first_call or _COMPILES.search(candidate.source)
     return 60.0 if compiles else 10.0
 
 
@@ -40,5 +41,5 @@ def load_limit_s(candidate: Candidate) -> float:
     """Return the limit for importing the module."""
     if "cpp_extension" in candidate.source:
         return 120.0
-    compiles = candidate.language != "torch" or _COMPILES.search(candidate.source)
+    compiles = adapter(candidate.language).compiles_on_import or _COMPILES.search(candidate.source)
     return 60.0 if compiles else 10.0

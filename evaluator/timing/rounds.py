@@ -40,9 +40,9 @@ class Rounds:
         self.inputs = Inputs(oracle)
         self.tree, self._bases = self.inputs.tree, self.inputs.bases
         first, *others = oracle.expect(self.tree, self._bases)
-        self.like = first.widest(others)
+        self.like = first.with_widest_limits(others)
         self._stateful = oracle.stateful(self.tree, self._bases[0])
-        self.moves_buffers = not self._stateful and oracle.moves_buffers(self.tree, self._bases[0])
+        self.moves_buffers = not self._stateful and oracle.changes_buffers(self.tree, self._bases[0])
         self._mutated = oracle.mutated(self.tree)
         self.verifier = Verifier(workload, oracle, self.tree, self.like, self._mutated, stateful=self._stateful)
         self._linked = self._linked_outputs()
@@ -148,8 +148,8 @@ class Rounds:
 
     def _compares(self, kind: values.ValueSet) -> bool:
         """Whether there is something to compare where the chain puts usual values among those. Who picks among scores
-        that all tie may pick what no way to pick has (`second_look`)."""
-        return not kind.in_bounds and not (self.oracle.subject.picks and kind.name in values.NEXT_TO_NOTHING)
+        that all tie may pick what no way to pick has (`allow_alternatives`)."""
+        return not kind.only_finite_results and not (self.oracle.subject.picks and kind.name in values.NEARLY_ZERO)
 
     def _one_of_all(self) -> values.ValueSet:
         self._next_odd += 1
@@ -230,7 +230,7 @@ class Rounds:
     ) -> EvaluatorError:
         """What a fault in a round is told as. Raises LeaveOut where the reference fails there, too."""
         if isinstance(fault, ChildError) and not fault.spoils:
-            self.oracle.doubt(self.tree, fresh.calls, fault)
+            self.oracle.leave_out_if_failing(self.tree, fresh.calls, fault)
         return self.verifier.blame(contender, fault)
 
     def _start(self, contender: Contender) -> None:

@@ -15,16 +15,14 @@ from typing import Any
 
 from evaluator.clean import clean_text
 from evaluator.errors import Rejection
-from evaluator.languages.triton import kernel_names
+from evaluator.languages import adapter, gpu_kernels
+from evaluator.languages.cuda import COMMENT
 from evaluator.tools import sanitizer_log, tool
 from evaluator.tools.sanitizer_log import Record
 from evaluator.tools.target_application import CANDIDATE_FILE, TargetApplication
-from evaluator.types import Candidate, DeviceKind, Stage, Verdict
+from evaluator.types import Candidate, DeviceKind, Language, Stage, Verdict
 
 DEVICES = (DeviceKind.CUDA,)
-_CUDA_KERNEL = re.compile(r"\b__global__\b[^;{}()]*?\b(\w+)\s*\(")
-_ATTRIBUTE = re.compile(r"\b__(?:launch_bounds|cluster_dims|maxnreg|block_size)__\s*\([^()]*\)")
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
 # Synchronisation that racecheck does not follow: a race that it reports there may not be one.
 _UNFOLLOWED = re.compile(
     r"\basm\b|\bcuda::|__threadfence|\bvolatile\b|\batomicCAS|\batomicExch|\batomic_ref\b|__pipeline_|memcpy_async"
@@ -172,7 +170,7 @@ def _needless(name: str, candidate: Candidate) -> str:
     """Return why a tool has nothing to check, or "" if it has."""
     if not kernels_of_its_own(candidate.source):
         return "the candidate writes no kernels of its own"
-    if name == "racecheck" and not cuda_kernels(candidate.source):
+    if name == "racecheck" and not adapter(Language.CUDA).gpu_kernels(candidate.source):
         return "the candidate writes no CUDA C++ kernels; a compiler synchronises the shared memory that it uses itself"
     return ""
 
@@ -212,22 +210,18 @@ def _counts(name: str, record: Record, candidate: Candidate) -> bool:
     """Return True if a finding is certainly the Candidate's own."""
     if not record.error or not record.places:
         return False
-    written, tritons = cuda_kernels(candidate.source), kernel_names(candidate.source)
+    written = adapter(Language.CUDA).gpu_kernels(candidate.source)
+    generated = gpu_kernels(candidate.source, without=Language.CUDA)
     if name == "racecheck":
-        followed = not _UNFOLLOWED.search(_COMMENT.sub(" ", candidate.source))
+        followed = not _UNFOLLOWED.search(COMMENT.sub(" ", candidate.source))
         at = record.places[0]
-        return followed and at.base not in tritons and (at.base in written or at.file == CANDIDATE_FILE)
-    return any(place.base in written | tritons or place.file == CANDIDATE_FILE for place in record.places)
-
-
-def cuda_kernels(source: str) -> frozenset[str]:
-    """Return the names of the CUDA C++ kernels in a Candidate's source."""
-    return frozenset(_CUDA_KERNEL.findall(_ATTRIBUTE.sub(" ", _COMMENT.sub(" ", source))))
+        return followed and at.base not in generated and (at.base in written or at.file == CANDIDATE_FILE)
+    return any(place.base in written | generated or place.file == CANDIDATE_FILE for place in record.places)
 
 
 def kernels_of_its_own(source: str) -> bool:
-    """Return True if a Candidate writes kernels: in Triton, in CUDA C++, or through a module that compiles them."""
-    return bool(cuda_kernels(source) or kernel_names(source)) or "load_cuda" in source or "cpp_extension" in source
+    """Return True if a Candidate writes GPU kernels, or uses a module that compiles them."""
+    return bool(gpu_kernels(source)) or "load_cuda" in source or "cpp_extension" in source
 
 
 def _count(value: object) -> int:

@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -14,7 +12,7 @@ from starlette.responses import Response
 
 from service.errors import ServiceError
 from service.http import problem_details
-from service.pages.rendering import error_page, wants_page
+from service.http.negotiation import respond
 
 
 def install(app: FastAPI) -> None:
@@ -25,12 +23,6 @@ def install(app: FastAPI) -> None:
     app.add_exception_handler(OperationalError, _database)
 
 
-def _respond(request: Request, members: dict[str, Any], headers: Mapping[str, str] | None = None) -> Response:
-    if wants_page(request):
-        return error_page(request, members)
-    return problem_details.response(members, headers)
-
-
 def _ours(request: Request, error: Exception) -> Response:
     assert isinstance(error, ServiceError)
     return refusal(request, error)
@@ -39,7 +31,7 @@ def _ours(request: Request, error: Exception) -> Response:
 def refusal(request: Request, error: ServiceError) -> Response:
     """The answer to a request that is refused."""
     members = problem_details.document(error.status, error.slug, error.title, error.detail, **error.extra)
-    return _respond(request, members, error.headers)
+    return respond(request, members, error.headers)
 
 
 def _invalid(request: Request, error: Exception) -> Response:
@@ -52,7 +44,7 @@ def _invalid(request: Request, error: Exception) -> Response:
         "The fields named in `errors` are missing, unknown or wrong.",
         errors=fields,
     )
-    return _respond(request, members)
+    return respond(request, members)
 
 
 _DETAILS = {
@@ -68,7 +60,7 @@ def _plain(request: Request, error: Exception) -> Response:
     headers = dict(error.headers or {})
     if error.status_code == 405 and (methods := _methods(request)):
         headers["Allow"] = ", ".join(methods)
-    return _respond(request, problem_details.for_status(error.status_code, detail), headers)
+    return respond(request, problem_details.for_status(error.status_code, detail), headers)
 
 
 def _methods(request: Request) -> list[str]:
@@ -84,4 +76,4 @@ def _database(request: Request, error: Exception) -> Response:
     members = problem_details.document(
         503, "unavailable", "Not available at the moment", "The database did not answer in time; try again shortly."
     )
-    return _respond(request, members, {"Retry-After": "2"})
+    return respond(request, members, {"Retry-After": "2"})

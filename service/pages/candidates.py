@@ -18,11 +18,11 @@ from service.context import Ctx
 from service.errors import NotFound
 from service.http.answering import CandidateId, checked_id, refusals
 from service.identity.principal import Principal, Reads
-from service.pages.charts.times import rooflines, strips, workload_times
-from service.pages.diffs import diff
 from service.pages.gates import report
-from service.pages.highlighting import highlight
-from service.pages.rendering import page
+from service.rendering.charts.times import rooflines, strips, workload_times
+from service.rendering.diffs import diff
+from service.rendering.highlighting import highlight
+from service.rendering.templates import page
 from service.routers.downloads import collect, send, speaking
 
 router = APIRouter()

@@ -17,8 +17,8 @@ from evolution.types import Run
 from service.context import Ctx
 from service.http.answering import checked_id, refusals
 from service.identity.principal import Reads
-from service.pages.diffs import diff
-from service.pages.rendering import page
+from service.rendering.diffs import diff
+from service.rendering.templates import page
 from service.routers.downloads import speaking
 
 router = APIRouter()

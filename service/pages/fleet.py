@@ -15,7 +15,7 @@ from db.repositories.work import devices, fleet, queue
 from db.views.rows import DeviceHour, DeviceView
 from service.context import Ctx
 from service.identity.principal import Reads
-from service.pages.rendering import page
+from service.rendering.templates import page
 
 router = APIRouter()
 

@@ -20,7 +20,7 @@ from service.context import Ctx
 from service.exports.spreadsheets import MOST_ROWS, leaderboard_csv
 from service.http.paging import Cursor, decode_cursor, encode_cursor
 from service.identity.principal import Reads
-from service.pages.rendering import page
+from service.rendering.templates import page
 from service.summaries import summed_up
 
 router = APIRouter()

@@ -11,10 +11,10 @@ from starlette.responses import RedirectResponse, Response
 from service.context import Ctx
 from service.errors import Forbidden, TooManyRequests, Unauthorized
 from service.http.addresses import block_of
+from service.http.limits import guard_guesses, note_guess
 from service.identity.authentication import COOKIE, SECURE_COOKIE
 from service.identity.principal import Reads
-from service.middleware.authenticate import guard_guesses, note_guess
-from service.pages.rendering import page
+from service.rendering.templates import page
 
 router = APIRouter()
 

@@ -19,12 +19,12 @@ from service.http.answering import RunId, answer, refusals
 from service.http.paging import Cursor, decode_cursor, encode_cursor
 from service.identity.principal import Principal, Reads, Submits
 from service.pages import lineage
-from service.pages.charts.archive_map import archive_map
-from service.pages.charts.funnel import funnel
-from service.pages.charts.gauges import gauges
-from service.pages.charts.lines import staircase, value_range
 from service.pages.forms import extend_request
-from service.pages.rendering import page
+from service.rendering.charts.archive_map import archive_map
+from service.rendering.charts.funnel import funnel
+from service.rendering.charts.gauges import gauges
+from service.rendering.charts.lines import staircase, value_range
+from service.rendering.templates import page
 from service.routers import runs as run_routes
 from service.routers import steering
 

@@ -13,8 +13,8 @@ from db.transitions.problems import publish_problem
 from service.context import Ctx
 from service.errors import NotFound
 from service.http.answering import ProblemId, ProjectId, answer, errors, refusals, write_errors
-from service.http.idempotency import Done, IdempotencyKey, perform
 from service.http.paging import Cursor, Limit, decode_cursor, encode_cursor
+from service.idempotency import Done, IdempotencyKey, perform
 from service.identity.auditing import note
 from service.identity.principal import Manages, Operates, Principal, Reads
 from service.schemas.access import (

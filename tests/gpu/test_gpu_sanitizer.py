@@ -8,7 +8,7 @@ import pytest
 
 from evaluator.correctness.checker import Checker
 from evaluator.errors import Rejection
-from evaluator.languages.triton import kernel_names
+from evaluator.languages import gpu_kernels
 from evaluator.problem import read_problem
 from evaluator.serve import make_backend
 from evaluator.stages.confirm import confirm
@@ -168,7 +168,7 @@ def test_counters_are_read(judge: Judge, name: str, kernel: str) -> None:
     print(f"\n{[kernel.text for kernel in found]} {why}")
     assert found, why
     first = found[0]
-    assert first.name == (kernel or next(iter(kernel_names(candidate(name).source))))
+    assert first.name == (kernel or next(iter(gpu_kernels(candidate(name).source))))
     assert 0 < first.values["dram_percent"] <= 100
     assert 0 < first.values["occupancy_percent"] <= 100
     assert {"sm_percent", "l2_hit_percent", "bank_conflicts"} <= set(first.values)

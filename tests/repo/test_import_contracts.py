@@ -21,6 +21,7 @@ PLANTS = {
     "evolution looks at the clock": ("evolution/planted.py", "import time\n", "Evolution is pure"),
     "the wheel imports a room": ("warpwright/planted.py", "import runtime\n", "warpwright talks HTTP"),
     "the API loads torch": ("service/planted.py", "import torch\n", "never load torch"),
+    "a router renders a page": ("service/routers/planted.py", "import service.pages\n", "Inside service"),
 }
 
 

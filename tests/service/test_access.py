@@ -18,8 +18,7 @@ from db.tables.core import Project
 from db.transitions.access.keys import create_key, open_session, revoke_key
 from runtime.settings import Settings
 from service.app import create_app
-from service.http.limits import Buckets
-from service.middleware.authenticate import Limits
+from service.http.limits import Buckets, Limits
 from tests.db.world import World
 from tests.service.conftest import BASE_URL, PROBLEM
 from tests.service.test_refusals import refused

@@ -22,13 +22,15 @@ from db.engine import make_engine, write_session
 from db.transitions.access.keys import create_key, revoke_key
 from evaluator.problem import read_problem
 from service.__main__ import main
-from service.identity.exposure import is_loopback
+from service.exposure import is_loopback
 from service.server import listen
 from tests.db.world import World, from_list
 from tests.service.conftest import PROBLEM, SOURCES
 from tests.support.stacks import NOBODY, Stack
 
 ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.stack
 
 
 @dataclass

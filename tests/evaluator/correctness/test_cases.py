@@ -63,7 +63,7 @@ def test_what_is_kept_comes_with_its_parameters_in_a_new_order(judge: Judge) -> 
         first = make(task, reference, generator)
         kept.put(task, candidate("A"), shown(task), first)
         before = dict(first.oracle.parameters)
-        first.oracle.reload()
+        first.oracle.randomise_state()
         assert kept.take(task, candidate("A"), shown(task), reference, generator) is None
         again = kept.take(task, candidate("B"), shown(task), reference, generator)
         assert again is not None

@@ -51,7 +51,7 @@ def test_matrices_that_must_have_a_root_are_drawn_whole(judge: Judge) -> None:
         assert made.kinds(values.TIMED) == []
         assert made.link(made.bases[0], 0, 81) is None
         calls, _ = made.calls(6, {})
-        assert made._oracle.tried(made.tree, calls) is not None
+        assert made._oracle.try_calls(made.tree, calls) is not None
     assert len({tuple(x.flatten().tolist()) for (x,) in calls}) == 6
 
 

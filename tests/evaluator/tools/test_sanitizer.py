@@ -9,6 +9,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.errors import CageError, Rejection
+from evaluator.languages import gpu_kernels
 from evaluator.stages.confirm import confirm
 from evaluator.stages.judge import Judge
 from evaluator.stages.trial import secret_generator
@@ -288,4 +289,4 @@ def test_kernels_are_found_in_a_source() -> None:
     // __global__ void third(int n) {}
     __device__ float helper(float x);
     """
-    assert sanitizer.cuda_kernels(source) == {"first", "second"}
+    assert gpu_kernels(source) == {"first", "second"}
