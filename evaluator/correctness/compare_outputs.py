@@ -14,7 +14,7 @@ from evaluator.comparison.claims import tensor_claims
 from evaluator.comparison.layout_checks import check_no_alias, check_no_reuse, check_reply
 from evaluator.correctness import single_inputs
 from evaluator.correctness.cases import Case
-from evaluator.correctness.state_reload import reference_must_work
+from evaluator.correctness.reference_faults import reference_must_work
 from evaluator.errors import Rejection
 from evaluator.inputs import values
 from evaluator.inputs.sizes import Sizes

@@ -9,6 +9,9 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evaluator.comparison.expected import Expected
+from evaluator.inputs.sizes import Sizes
+
 Shapes = Sequence[Sequence[int]]
 
 
@@ -28,6 +31,13 @@ class ShapeContract:
             return
         for known, new in zip(self._sizes_by_axis, found, strict=False):
             known[:] = [a & b for a, b in zip(known, new, strict=False)]
+
+    def learn_or_check(self, sizes: Sizes, expected: Expected) -> bool:
+        """Return True if the outputs have the shapes that the shown Workloads imply, which are noted first."""
+        shapes = [tuple(target.oracle.shape) for target in expected.targets]
+        if sizes.adversarial and not sizes.hidden:
+            self.learn(sizes.sizes, shapes)
+        return sizes.adversarial or self.allows(sizes.sizes, shapes)
 
     def allows(self, sizes: Mapping[str, Any], shapes: Shapes) -> bool:
         """Return True if every axis with known names equals one of those sizes here."""

@@ -7,6 +7,7 @@ from collections.abc import Mapping
 
 import torch
 
+from evaluator.correctness.context import CheckContext
 from evaluator.errors import ChildError, LeaveOut
 from evaluator.oracle.oracle import Oracle
 
@@ -16,7 +17,29 @@ _AT_ONCE = 20
 _LONG_S = 0.3
 
 
-def states_after_many_calls(oracle: Oracle) -> list[tuple[int, Mapping[str, torch.Tensor]]]:
+class LongRunState:
+    """For modules with state, on the first shown sizes."""
+
+    name = "long-run state"
+
+    def run(self, context: CheckContext) -> None:
+        oracle, tree, tensors = context.oracle, context.tree, context.plain_inputs
+        if not context.is_shown_workload or not context.first_sizes or not oracle.stateful(tree, tensors):
+            return
+        if LABEL in oracle.subject.left_out:
+            return
+        usual = oracle.parameters, oracle.buffers
+        with context.reference_must_work():
+            found = _states_after_many_calls(oracle)
+        for calls, state in found:
+            with context.reference_must_work():
+                oracle.load(oracle.parameters, {**oracle.buffers, **state})
+                (expected,) = oracle.expect(tree, [tensors])
+            context.call_after_load(f"a state after {calls} calls", tensors, expected)
+        oracle.load(*usual)
+
+
+def _states_after_many_calls(oracle: Oracle) -> list[tuple[int, Mapping[str, torch.Tensor]]]:
     """Return two states of the reference: the number of calls made, and its buffers after them.
 
     Each state is of other inputs. The second takes one call more than the first, so that sums which were cached at the
