@@ -20,10 +20,10 @@ from evaluator.errors import ChildError, ChildFault
 from evaluator.inputs.sizes import LeftOut
 from evaluator.languages import LanguageAdapter, adapter
 from evaluator.oracle.oracle import Oracle
-from evaluator.sandbox.build_cache import built_by
+from evaluator.sandbox.build_cache import collect_built_files
 from evaluator.sandbox.pool import ChildPool
-from evaluator.sandbox.prestart import Spares
-from evaluator.subject import Subject, ask_to_set_up
+from evaluator.sandbox.prestart import PrestartPool
+from evaluator.subject import Subject, send_setup
 from evaluator.types import DeviceKind, Language, Problem, Workload
 
 _KEPT_COMPARATORS = 12
@@ -61,7 +61,9 @@ class DeviceSession:
         self._runtime_files: dict[Language, Mapping[str, bytes]] = {}
         wanted = _SPARES if backend.kind is DeviceKind.CUDA else 0  # a CPU forks one in 10 ms
         device = str(backend.torch_device)
-        self._spares = Spares(self.pool, lambda child: ask_to_set_up(child, device), wanted, self.turns.in_background)
+        self._spares = PrestartPool(
+            self.pool, lambda child: send_setup(child, device), wanted, self.turns.in_background
+        )
         self._closer = ThreadPoolExecutor(1, thread_name_prefix="closes-children")
         self._closing: list[Future[None]] = []
 
@@ -78,7 +80,7 @@ class DeviceSession:
             self._runtime_files[language] = {}
             with suppress(ChildFault), self.build_pool(None).start(name="runtime") as child:
                 child.request(operation, timeout_s=_COMPILE_S)
-                self._runtime_files[language] = built_by(child)
+                self._runtime_files[language] = collect_built_files(child)
         return self._runtime_files[language]
 
     def baseline_modes(self) -> tuple[str, ...]:
@@ -122,14 +124,14 @@ class DeviceSession:
         """Start a child with the reference loaded."""
         subject = self.start(self.pool(), problem.source, "reference")
         subject.left_out = self.exclusions.of(problem)
-        subject.child.doubted = not self.trusts_memory_errors
+        subject.child.may_lack_memory = not self.trusts_memory_errors
         return subject
 
     def start(self, pool: ChildPool, source: str, kind: str, **how: Any) -> Subject:
         """Start a child as `Subject.start` does, from the ones started ahead if `pool` is theirs."""
         spares = self._spares if pool is self._pools.get(_PLAIN) else None
-        subject = Subject.start(pool, self.backend, source, kind, spares=spares, **how)
-        subject.give_way = self.turns.give_way
+        subject = Subject.start(pool, self.backend, source, kind, prestarted=spares, **how)
+        subject.yield_device = self.turns.give_way
         return subject
 
     @contextmanager
@@ -140,11 +142,11 @@ class DeviceSession:
             self.end(subject)
             subject = None
         subject = subject or self.reference(problem)
-        subject.child.doubted = not self.trusts_memory_errors
+        subject.child.may_lack_memory = not self.trusts_memory_errors
         try:
             yield subject
         finally:
-            subject.forget()
+            subject.drop_module()
             self._references[problem.hash] = subject
             while len(self._references) > _KEPT_REFERENCES:
                 self.end(self._references.popitem(last=False)[1])
@@ -235,7 +237,7 @@ class DeviceSession:
         with ExitStack() as stack:
             if self.backend.kind is DeviceKind.CPU:
                 for pool in self._pools.values():
-                    stack.enter_context(pool.quiet())
+                    stack.enter_context(pool.monitor_paused())
             yield
 
     def comparator(self, problem: Problem, workload: Workload, mode: str, oracle: Oracle) -> Subject:

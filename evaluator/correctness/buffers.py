@@ -29,7 +29,7 @@ def compare(
 ) -> None:
     """Compare a child's buffers with the reference's after the same `calls`. `names` maps the reference's names to the
     child's. Raises Rejection, ChildFault, LayoutError."""
-    own = {b.name: b.claim for b in subject.describe().buffers}
+    own = {b.name: b.claim for b in subject.describe_state().buffers}
     slack = _SLACK * max(1.0, calls / CALLS)
     for name, value in wanted.items():
         claim = own.get(names.get(name, ""))
@@ -48,7 +48,7 @@ def compare(
 
 def changed_parameters(subject: Subject, wanted: Mapping[str, torch.Tensor], names: Mapping[str, str]) -> list[str]:
     """Return the parameters that a child no longer holds bit by bit. Raises ChildFault, LayoutError."""
-    own = {p.name: p.claim for p in subject.describe().parameters}
+    own = {p.name: p.claim for p in subject.describe_state().parameters}
     known = [name for name in wanted if names.get(name) in own]
     found = subject.backend.fetch(subject.child, [own[names[name]] for name in known])
     pairs = zip(known, found, strict=True)

@@ -13,7 +13,7 @@ import torch
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.comparison.expected import FIXED_SHAPES, INACCURATE_REFERENCE, VARYING_SHAPES, Expected
 from evaluator.correctness import padding, single_inputs
-from evaluator.errors import ChildError, ChildFault, LeaveOut, Rejection
+from evaluator.errors import ChildError, ChildFault, Rejection, UnsupportedCase
 from evaluator.inputs import layouts, perturbations, structure, values
 from evaluator.inputs.sizes import Sizes
 from evaluator.oracle import constants
@@ -72,13 +72,13 @@ def prepare_cases(
     """Make the cases of one set of sizes: all adversarial values on the `first` sizes, a random choice on later ones.
 
     Varied sizes get the values that expose reads beyond an edge. Returns None for varied sizes that the reference
-    refuses. Raises Rejection where it fails on others, LeaveOut where it loses its device on varied ones.
+    refuses. Raises Rejection where it fails on others, UnsupportedCase where it loses its device on varied ones.
     """
     try:
         return _CaseMaker(problem, reference, sizes, generator).make(first=first)
     except (ChildFault, LayoutError) as fault:
-        if not sizes.adversarial and isinstance(fault, ChildError) and fault.spoils:
-            raise LeaveOut(sizes.label, fault) from fault
+        if not sizes.adversarial and isinstance(fault, ChildError) and fault.loses_device:
+            raise UnsupportedCase(sizes.label, fault) from fault
         if not sizes.adversarial and reference.child.alive:
             return None
         raise Rejection(
@@ -105,7 +105,7 @@ class _CaseMaker:
         try:
             cases = arrange(tree, [*usual, *changed])
         except ChildError as fault:  # perhaps because of values that no draw has
-            if fault.spoils and not self.sizes.adversarial:
+            if fault.loses_device and not self.sizes.adversarial:
                 raise  # these sizes can be left out
             self.oracle.leave_out_if_fatal(fault)
             taken = [(n, tensors) for n, tensors in changed if self.oracle.try_calls(tree, [tensors]) is not None]

@@ -14,7 +14,8 @@ from evaluator.correctness.context import CheckContext
 from evaluator.correctness.shape_contract import ShapeContract
 from evaluator.errors import ChildFault, Rejection
 from evaluator.inputs.sizes import Sizes
-from evaluator.subject import Subject, rejection
+from evaluator.rejections import rejection
+from evaluator.subject import Subject
 from evaluator.types import Problem, Verdict
 
 

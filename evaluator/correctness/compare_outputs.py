@@ -93,7 +93,7 @@ class Comparison:
         self, oracle: Oracle, tree: Any, case: Case, outputs: Sequence[torch.Tensor]
     ) -> dict[str, Any] | None:
         """Return the finding of `_finding` if closer analysis of the outputs confirms it."""
-        self.candidate.give_way()
+        self.candidate.yield_device()
         found = self._finding(case, outputs)
         if found is None:
             return None

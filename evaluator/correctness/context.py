@@ -98,9 +98,11 @@ class CheckContext:
         """Construct the module that is checked."""
         self.matched = self.construct()
 
-    def construct(self, *, beside: bool = False) -> Mapping[str, str]:
+    def construct(self, *, keep_previous: bool = False) -> Mapping[str, str]:
         """Construct a module of the Candidate with the oracle's state; return its names for that."""
-        names = self.candidate.construct("ModelNew", self.oracle.init, train=self.problem.train, seed=7, beside=beside)
+        names = self.candidate.construct(
+            "ModelNew", self.oracle.init, train=self.problem.train, seed=7, keep_previous=keep_previous
+        )
         matched = match_names(self.oracle.names, names)
         self.candidate.load_state(self.oracle.state_for(matched))
         return matched
@@ -113,7 +115,7 @@ class CheckContext:
             if case.expected.informative:
                 self.comparison.compare(self.oracle, tree, [case], reply, self.sizes)
         finally:
-            self.candidate.finish(reply)
+            self.candidate.end_run(reply)
         self.candidate.drop("second")
 
     def call_after_load(

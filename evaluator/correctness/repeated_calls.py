@@ -40,7 +40,7 @@ def compare_last_calls(
                 for case, out in zip(cases, found, strict=True)
             ]
     finally:
-        candidate.finish(reply)
+        candidate.end_run(reply)
     candidate.drop("again")
     for finding, outputs in zip(findings, found, strict=True):
         if finding is not None:

@@ -15,7 +15,7 @@ from evaluator.comparison.claims import tensor_claims
 from evaluator.comparison.expected import Expected
 from evaluator.comparison.target import Target
 from evaluator.comparison.tolerances import Limit
-from evaluator.errors import ChildError, LeaveOut
+from evaluator.errors import ChildError, UnsupportedCase
 from evaluator.inputs import perturbations, values
 from evaluator.inputs.sizes import Sizes
 from evaluator.oracle.reference_model import ReferenceModel
@@ -67,7 +67,7 @@ class Oracle(ReferenceModel):
         self, how: ParameterScaling, tree: Any, calls: Sequence[values.Tensors]
     ) -> list[tuple[values.Tensors, Expected]]:
         far = scaled_parameters(self.parameters, how, self.generator)
-        self.load(far, scaled_statistics(self.buffers, self._initial_buffers, self.subject.tables))
+        self.load(far, scaled_statistics(self.buffers, self._initial_buffers, self.subject.nontrivial_buffers))
         tried = self.try_calls(tree, calls) or []
         able = [call for call, (_, own) in zip(calls, tried, strict=False) if all(map(values.is_finite, own))]
         found = zip(able, self.expect(tree, able), strict=True) if able else ()
@@ -77,13 +77,13 @@ class Oracle(ReferenceModel):
 
     def expect_at(self, sizes: Sizes) -> tuple[Any, values.Tensors, Expected] | None:
         """Inputs of other sizes for the same module, and what it returns; None where the reference does not take them.
-        Raises LeaveOut."""
+        Raises UnsupportedCase."""
         try:
             made = self.subject.recipe("get_inputs", sizes.sizes, self._seed())
             self._run_as_is(made.tree, [made.tensors])
         except ChildError as fault:
-            if fault.spoils:
-                raise LeaveOut(sizes.label, fault) from fault
+            if fault.loses_device:
+                raise UnsupportedCase(sizes.label, fault) from fault
             return None
         (expected,) = self.expect(made.tree, [made.tensors])
         return (made.tree, made.tensors, expected) if expected.informative else None
@@ -197,7 +197,7 @@ class Oracle(ReferenceModel):
 
     def try_calls(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[Result] | None:
         """What calls return at the reference's own precision; None where one raises. Raises ChildFault where the
-        process ends, LeaveOut where values do that to it."""
+        process ends, UnsupportedCase where values do that to it."""
         try:
             return self._run_as_is(tree, calls)
         except ChildError as fault:
@@ -205,21 +205,21 @@ class Oracle(ReferenceModel):
             return None
 
     def leave_out_if_fatal(self, fault: ChildError) -> None:
-        """Raises LeaveOut where what the reference was tried with has cost it its device: without values that are
-        not finite it may do, else without any that no draw holds. Where these are left out, it was a draw."""
-        if fault.spoils:
+        """Raises UnsupportedCase where what the reference was tried with has cost it its device: without values that
+        are not finite it may do, else without any that no draw holds. Where these are left out, it was a draw."""
+        if fault.loses_device:
             self._leave_out(fault)
 
     def leave_out_if_failing(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], fault: ChildError) -> None:
-        """Raises LeaveOut where the reference fails in one of these calls, too, in which somebody else did: it took
-        others of their kind. Where such values are left out, whoever fails on a draw has failed."""
+        """Raises UnsupportedCase where the reference fails in one of these calls, too, in which somebody else did: it
+        took others of their kind. Where such values are left out, whoever fails on a draw has failed."""
         if any(self.try_calls(tree, [call]) is None for call in calls):
             self._leave_out(fault)
 
     def _leave_out(self, fault: ChildError) -> None:
         more = [label for label in (values.NOT_FINITE, values.UNUSUAL) if label not in self.subject.left_out]
         if more:
-            raise LeaveOut(more[0], fault) from fault
+            raise UnsupportedCase(more[0], fault) from fault
 
     def targets(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], like: Expected) -> list[Expected]:
         """The same, each with the limits of an earlier call: one run of the reference instead of three."""
@@ -315,7 +315,7 @@ class Oracle(ReferenceModel):
         changed: tuple[int, ...],
     ) -> Expected:
         """`near` are results that an honest implementation may come as far from the right one as."""
-        self.subject.give_way()
+        self.subject.yield_device()
         targets, limits = [], []
         for mine, oracle, *others in zip(own[1], wide[1], *(tensors for _, tensors in near), strict=True):
             target = Target(oracle, mine, inputs)

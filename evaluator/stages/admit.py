@@ -167,7 +167,7 @@ def _check_separate_outputs(
             "return a copy of it (clone())"
         ) from None
     finally:
-        reference.finish(reply)
+        reference.end_run(reply)
     reference.drop("apart")
 
 

@@ -11,12 +11,12 @@ from evaluator.device_session import DeviceSession
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.inputs.sizes import sizes_to_check
 from evaluator.languages.base import Ahead, BuildFacts
-from evaluator.sandbox.build_cache import built_by
+from evaluator.rejections import rejection
+from evaluator.sandbox.build_cache import collect_built_files
 from evaluator.screening.screen import screen
 from evaluator.stages.candidate_children import CandidateChildren
 from evaluator.stages.judge import Judge
 from evaluator.stages.trial import Trial
-from evaluator.subject import rejection
 from evaluator.types import BuildReport, Candidate, Device, Evaluation, Problem, Stage, Verdict, content_hash
 
 
@@ -70,7 +70,7 @@ def _compile(session: DeviceSession, children: CandidateChildren, trial: Trial, 
     with pool.start(name="build", files=files, limits=Limits.for_device(kind)) as child:
         try:
             facts = trial.adapter.build(child, kind, Ahead(shapes, capability))
-            children.built.put(candidate, built_by(child))
+            children.built.put(candidate, collect_built_files(child))
         except ChildFault as fault:
             raise rejection(fault, Stage.BUILD, "building") from fault
     return facts

@@ -13,16 +13,17 @@ from evaluator.errors import ChildFault, Rejection
 from evaluator.languages import adapter
 from evaluator.oracle.oracle import Oracle
 from evaluator.oracle.state import match_names
-from evaluator.sandbox.build_cache import BuiltFiles, built_by
+from evaluator.rejections import rejection
+from evaluator.sandbox.build_cache import BuildCache, collect_built_files
 from evaluator.stages.stage_clock import load_limit_s
-from evaluator.subject import Subject, rejection
+from evaluator.subject import Subject
 from evaluator.types import Candidate, Problem, Stage
 
 
 class CandidateChildren:
     """Starts children of Candidates and keeps the files that they compile."""
 
-    def __init__(self, session: DeviceSession, built: BuiltFiles) -> None:
+    def __init__(self, session: DeviceSession, built: BuildCache) -> None:
         self.session, self.built = session, built
 
     def start(self, candidate: Candidate, stage: Stage) -> Subject:
@@ -49,7 +50,7 @@ class CandidateChildren:
     def store(self, candidate: Candidate, subject: Subject, stage: Stage) -> None:
         """Keep the compiled files of a Candidate's child for its later children."""
         try:
-            self.built.put(candidate, built_by(subject.child))
+            self.built.put(candidate, collect_built_files(subject.child))
         except ChildFault as fault:
             raise rejection(fault, stage, "loading the module") from fault
 

@@ -19,7 +19,7 @@ from evaluator.correctness.checker import Checker
 from evaluator.device_session import DeviceSession
 from evaluator.errors import Rejection
 from evaluator.oracle.oracle import Oracle
-from evaluator.screening.plain import is_plain
+from evaluator.screening.restricted import is_restricted
 from evaluator.screening.screen import Screened, screen
 from evaluator.stages import outcomes
 from evaluator.stages.candidate_children import CandidateChildren, compiled_kernels, construct
@@ -195,7 +195,7 @@ class _Timing:
         for name, subject in self._start_together(suspects, processes).items():
             self.session.freeze_while_waiting(subject)
             buffers = construct(subject, oracle, problem, Stage.CONFIRM)
-            plain = is_plain(suspects[name].source)
+            plain = is_restricted(suspects[name].source)
             contenders.append(Contender(name, subject, True, buffers, sampled=name == "again", plain=plain))
         for mode in modes:
             if mode == "eager":
@@ -244,7 +244,7 @@ def _result(
     against = "champion" if with_champion else "fastest"
     on_held_out = [(t.workload, t.log_ratios["champion" if with_champion else "eager"]) for t in hidden]
     again = [(t.workload, t.log_ratios["again"]) for t in found]
-    plain = is_plain(trial.candidate.source)
+    plain = is_restricted(trial.candidate.source)
     decision = _promotion(logs[against], again, on_held_out, [] if plain else [t.resolution for t in found])
     evidence["promote"] = decision.pop("promote")
     evidence["confirm"] = {**decision, "against": against, "process_pairs": PROCESS_PAIRS, "plain": plain}

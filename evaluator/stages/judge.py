@@ -15,7 +15,7 @@ from evaluator.device_session import DeviceSession
 from evaluator.devices.base import DeviceBackend
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.sandbox import symbols
-from evaluator.sandbox.build_cache import BuiltFiles
+from evaluator.sandbox.build_cache import BuildCache
 from evaluator.screening import launched_kernels, libraries
 from evaluator.screening.screen import Screened, screen
 from evaluator.stages import memory_shortage, outcomes
@@ -46,7 +46,7 @@ class Judge:
         self.lost = self._suspicious = False
         memory_bytes = self.device.facts.get("memory_bytes")
         cases = CaseCache(int(memory_bytes * _CASE_SHARE) if memory_bytes else _CASE_BYTES)
-        self.children = CandidateChildren(self.session, BuiltFiles.here(self.environment))
+        self.children = CandidateChildren(self.session, BuildCache.from_environment(self.environment))
         self.check_stage = CheckStage(self.session, self.children, cases)
         self.tool_history = ToolHistory()
 
@@ -100,7 +100,7 @@ class Judge:
             with trial.clock.during(Stage.CORRECTNESS):
                 report = self.check_stage.check(trial, subject, checker, Stage.CORRECTNESS)
             evidence = {"correctness": report.evidence()}
-            named = libraries.named(report.operations)
+            named = libraries.library_operations(report.operations)
             screened = _with_libraries(trial, screened, named)
             if not trial.is_timed:
                 return outcomes.passed(trial, self.origin, screened, evidence, timed=False)
@@ -116,8 +116,8 @@ class Judge:
     def _libraries_seen(self, trial: Trial, subject: Subject, reference: Subject, times: Times) -> list[str]:
         """Return the libraries that were seen at work, after timing, since watching slows a child."""
         with self.session.shared():
-            launched = launched_kernels.of_libraries(trial.problem, trial.candidate, subject, reference)
-            return [*libraries.seen(times.ran), *launched]
+            launched = launched_kernels.library_kernels(trial.problem, trial.candidate, subject, reference)
+            return [*libraries.sampled_libraries(times.ran), *launched]
 
     @contextmanager
     def _reference(self, problem: Problem) -> Iterator[Subject]:
@@ -193,5 +193,5 @@ def _screen_for_device(trial: Trial) -> Screened:
 def _with_libraries(trial: Trial, screened: Screened, *found: list[str]) -> Screened:
     """Add the libraries that a Candidate uses. Raises Rejection where the Problem forbids them."""
     every = [name for names in found for name in names]
-    libraries.check(trial.problem, every, Stage.INTEGRITY)
+    libraries.check_policy(trial.problem, every, Stage.INTEGRITY)
     return replace(screened, libraries=tuple(sorted({*screened.libraries, *every})))

@@ -10,13 +10,14 @@ from evaluator.child.protocol.layout import LayoutError
 from evaluator.clean import clean
 from evaluator.errors import ChildError, ChildFault, Rejection
 from evaluator.oracle.oracle import Oracle
+from evaluator.rejections import rejection
 from evaluator.screening.screen import screen
 from evaluator.stages.candidate_children import construct
 from evaluator.stages.judge import Judge
 from evaluator.stages.stage_clock import first_call_limit_s
 from evaluator.stages.time_candidate import baseline_contender, copy_floor_us
 from evaluator.stages.trial import secret_generator
-from evaluator.subject import Subject, rejection
+from evaluator.subject import Subject
 from evaluator.timing.bench import Bench, Looks, Rules
 from evaluator.timing.contender import Contender
 from evaluator.tools import counters

@@ -8,7 +8,7 @@ from dataclasses import dataclass, field
 from evaluator.device_session import DeviceSession
 from evaluator.devices.base import DeviceBackend
 from evaluator.oracle.oracle import Oracle
-from evaluator.screening.plain import is_plain
+from evaluator.screening.restricted import is_restricted
 from evaluator.stages.candidate_children import construct
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
@@ -45,7 +45,7 @@ def time_candidate(session: DeviceSession, trial: Trial, subject: Subject, refer
         with session.shared():
             oracle = Oracle(trial.problem, reference, workload.sizes, trial.generator)
             buffers = construct(subject, oracle, trial.problem, Stage.TIMING)
-        plain = is_plain(trial.candidate.source)
+        plain = is_restricted(trial.candidate.source)
         contenders = [Contender("candidate", subject, suspect=True, buffers=buffers, plain=plain)]
         # The device is not held here: a new comparator may compile for a minute.
         contenders += [baseline_contender(session, trial.problem, workload, mode, oracle) for mode in modes]

@@ -149,7 +149,7 @@ class Rounds:
     def _compares(self, kind: values.ValueSet) -> bool:
         """Whether there is something to compare where the chain puts usual values among those. Who picks among scores
         that all tie may pick what no way to pick has (`allow_alternatives`)."""
-        return not kind.only_finite_results and not (self.oracle.subject.picks and kind.name in values.NEARLY_ZERO)
+        return not kind.only_finite_results and not (self.oracle.subject.selects and kind.name in values.NEARLY_ZERO)
 
     def _one_of_all(self) -> values.ValueSet:
         self._next_odd += 1
@@ -205,7 +205,7 @@ class Rounds:
             raise self._blamed(contender, fault, fresh) from fault
 
     def prepare_null(self, fresh: Fresh, *, graph: bool) -> None:
-        self._null.null(self.like.reply)
+        self._null.become_null(self.like.reply)
         self.backend.prepare(
             self._null.child, fresh.calls,
             tree=self.tree, timeout_s=self._first_call_s, graph=graph, link=fresh.link,
@@ -228,8 +228,8 @@ class Rounds:
     def _blamed(
         self, contender: Contender, fault: ChildFault | LayoutError | Rejection, fresh: Fresh
     ) -> EvaluatorError:
-        """What a fault in a round is told as. Raises LeaveOut where the reference fails there, too."""
-        if isinstance(fault, ChildError) and not fault.spoils:
+        """What a fault in a round is told as. Raises UnsupportedCase where the reference fails there, too."""
+        if isinstance(fault, ChildError) and not fault.loses_device:
             self.oracle.leave_out_if_failing(self.tree, fresh.calls, fault)
         return self.verifier.blame(contender, fault)
 

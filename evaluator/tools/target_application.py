@@ -91,7 +91,7 @@ class TargetApplication:
             "values.bin": bytes(self._values),
         }
         return tool.run(
-            self.kind, command, application="guest", files=files, environment=self.environment, limit_s=limit_s,
+            self.kind, command, application="tool_target", files=files, environment=self.environment, limit_s=limit_s,
             application_environment=environment,
         )  # fmt: skip
 

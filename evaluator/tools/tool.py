@@ -104,7 +104,7 @@ def run(
     limit_s: float,
     application_environment: Mapping[str, str] | None = None,
 ) -> ToolRun:
-    """Run a tool (its program and options) around `application` ("guest" or "probe") in its own cage.
+    """Run a tool (its program and options) around `application` ("tool_target" or "probe") in its own cage.
 
     Every child of the device gets `environment`; `application_environment` is for this run. Raises neither for a fault
     of the target application nor for a missing cage: `failed` tells these.
@@ -116,7 +116,7 @@ def run(
     )  # fmt: skip
     request: dict[str, Any] = {
         "tool": list(command),
-        "guest": application,
+        "target": application,
         "environment": dict(application_environment or {}),
         "limit_s": limit_s,
     }

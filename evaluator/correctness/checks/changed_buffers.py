@@ -27,7 +27,7 @@ class ChangedBuffers:
         for made, wanted, where in found:
             if wanted:
                 limit_s = context.limit_s(len(made))
-                candidate.finish(candidate.run(context.tree, made, slot="state", timeout_s=limit_s))
+                candidate.end_run(candidate.run(context.tree, made, slot="state", timeout_s=limit_s))
                 candidate.drop("state")
                 buffers.compare(candidate, wanted, context.matched, len(made), STAGE, where)
                 candidate.load_state(oracle.state_for(context.matched))

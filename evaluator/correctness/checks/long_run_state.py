@@ -8,7 +8,7 @@ from collections.abc import Mapping
 import torch
 
 from evaluator.correctness.context import CheckContext
-from evaluator.errors import ChildError, LeaveOut
+from evaluator.errors import ChildError, UnsupportedCase
 from evaluator.oracle.oracle import Oracle
 
 LABEL = "a state after many calls"
@@ -44,7 +44,7 @@ def _states_after_many_calls(oracle: Oracle) -> list[tuple[int, Mapping[str, tor
 
     Each state is of other inputs. The second takes one call more than the first, so that sums which were cached at the
     first are wrong for it. The first state's time limit decides the number of calls. Returns [] if the reference fails
-    on so many calls. Raises ChildFault, and LeaveOut where its device is lost.
+    on so many calls. Raises ChildFault, and UnsupportedCase where its device is lost.
     """
     count = _LEAST + int(torch.randint(_MORE, (1,), generator=oracle.generator))
     found: list[tuple[int, Mapping[str, torch.Tensor]]] = []
@@ -53,8 +53,8 @@ def _states_after_many_calls(oracle: Oracle) -> list[tuple[int, Mapping[str, tor
             found.append(_run_calls(oracle, count, limit_s))
             count = found[0][0] + 1
     except ChildError as fault:
-        if fault.spoils:
-            raise LeaveOut(LABEL, fault) from fault
+        if fault.loses_device:
+            raise UnsupportedCase(LABEL, fault) from fault
         return []
     return found
 

@@ -52,7 +52,7 @@ class ManyCalls:
             picks = picks if count * bytes_each <= _ALL_COMPARED_BYTES else picks[:_COMPARED_LARGE]
             _compare(context, case, reply, picks)
         finally:
-            candidate.finish(reply)
+            candidate.end_run(reply)
         candidate.drop("many")
 
 
@@ -69,7 +69,7 @@ def _call_us(context: CheckContext, case: Case, count: int) -> float:
     """Return the time of one of `count` calls in a row, since a request costs as much as many calls of a GPU."""
     limit_s = context.first_call_s
     reply = context.candidate.run(context.tree, [case.tensors], slot="few", timeout_s=limit_s, repeats=count)
-    context.candidate.finish(reply)
+    context.candidate.end_run(reply)
     context.candidate.drop("few")
     return max(1.0, reply.wall_us / count)
 

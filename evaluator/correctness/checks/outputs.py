@@ -15,5 +15,5 @@ class Outputs:
         try:
             outputs = context.comparison.compare(context.oracle, context.tree, cases, reply, context.sizes)
         finally:
-            candidate.finish(reply)
+            candidate.end_run(reply)
         context.first_calls = FirstCalls(reply, outputs)

@@ -39,7 +39,7 @@ class SizeSequence:
             try:
                 context.comparison.compare(context.oracle, tree, [Case(name, tensors, expected, 0)], reply, one)
             finally:
-                context.candidate.finish(reply)
+                context.candidate.end_run(reply)
             context.candidate.drop("turn")
             _call_with_nan(context, tree, tensors)
             before = one.label
@@ -65,5 +65,5 @@ def _call_with_nan(context: CheckContext, tree: Any, tensors: values.Tensors) ->
     candidate = context.candidate
     spoiled = tuple(torch.full_like(t, math.nan) if t.is_floating_point() else t for t in tensors)
     with contextlib.suppress(ChildError):  # such values may be refused
-        candidate.finish(candidate.run(tree, [spoiled], slot="turn", timeout_s=context.first_call_s))
+        candidate.end_run(candidate.run(tree, [spoiled], slot="turn", timeout_s=context.first_call_s))
         candidate.drop("turn")

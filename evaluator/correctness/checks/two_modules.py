@@ -27,9 +27,9 @@ class TwoModules:
                 oracle.randomise_state()
                 (expected,) = oracle.expect(context.tree, [tensors])
             known.append((oracle.parameters, oracle.buffers, expected))
-            context.construct(beside=other)
+            context.construct(keep_previous=other)
         for parameters, buffers, expected in (*reversed(known), known[1]):
             with context.reference_must_work():
                 oracle.load(parameters, buffers)
             context.compare_call(Case("two modules side by side", tensors, expected, 0))
-            candidate.swap()
+            candidate.swap_modules()

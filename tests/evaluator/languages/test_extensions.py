@@ -73,8 +73,8 @@ def built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Built:
     stand_in = Built()
     monkeypatch.setattr(builder, "_write_ninja_file_and_build_library", stand_in)
     monkeypatch.setenv("WARPWRIGHT_NATIVE_CACHE", str(tmp_path / "kept"))
-    extensions.keep_what_is_built()
-    extensions.keep_what_is_built()
+    extensions.cache_builds()
+    extensions.cache_builds()
     return stand_in
 
 

@@ -362,4 +362,4 @@ def test_a_result_that_holds_itself_is_told_so(judge: Judge) -> None:
     task = problem()
     found = judge.judge(task, forward("y = []", "y.append(y)", "return y"), eager_only(judge, task))
     assert found.verdict is Verdict.RUNTIME_ERROR
-    assert "the result holds itself" in found.reason
+    assert "the result contains itself" in found.reason

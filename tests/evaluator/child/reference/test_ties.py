@@ -129,7 +129,7 @@ def test_who_picks_nothing_is_not_asked_again(judge: Judge) -> None:
         made = oracle.inputs()
         (expected,) = oracle.expect(made.tree, [made.tensors])
         assert allow_other_ties(oracle, made.tree, made.tensors, expected, [torch.zeros(3)]) is None
-        assert reference.picks is False
+        assert reference.selects is False
 
 
 def test_unordered_picks_may_come_in_any_order() -> None:

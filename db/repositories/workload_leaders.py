@@ -7,7 +7,7 @@ from collections.abc import Mapping
 from sqlalchemy import select
 from sqlalchemy.orm import Session
 
-from db.bounded import Bounded
+from db.bounded_cache import BoundedCache
 from db.packing import load_baseline
 from db.tables.core import BaselineRow, CandidateRow, ProblemRow, RunRow
 from db.tables.ratios import WorkloadRatioRow
@@ -16,7 +16,7 @@ from evaluator.types import BaselineReport, DeviceKind, Problem
 from evolution.state import Rated, Share
 
 _Known = Mapping[str, tuple[float, float | None]]
-_KNOWN: Bounded[tuple[str, str, str | None], _Known] = Bounded()
+_KNOWN: BoundedCache[tuple[str, str, str | None], _Known] = BoundedCache()
 """Weights of Workloads, and how fast the reference is there. Neither changes once the Baselines are timed."""
 
 _COLUMNS = (
@@ -30,7 +30,7 @@ _COLUMNS = (
 )
 
 
-def shares(s: Session, run: RunRow) -> dict[str, Share]:
+def workload_leaders(s: Session, run: RunRow) -> dict[str, Share]:
     """The Workloads of a Run with the fastest Candidate on each; nothing where there is one Workload alone, or where
     nothing has passed yet."""
     if run.best_id is None:

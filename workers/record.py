@@ -1,4 +1,4 @@
-"""`python -m workers.proposers.record RUN -o FILE`: a Run's Proposals as lines that `replay:FILE` repeats."""
+"""`python -m workers.record RUN -o FILE`: a Run's Proposals as lines that `replay:FILE` repeats."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ def lines(s: Session, run_id: str) -> Iterator[dict[str, Any]]:
 
 def main(arguments: Sequence[str] | None = None) -> int:
     """Write the file; exit status 1 where there is no such Run."""
-    parser = argparse.ArgumentParser(prog="python -m workers.proposers.record", description=__doc__)
+    parser = argparse.ArgumentParser(prog="python -m workers.record", description=__doc__)
     parser.add_argument("run", help="run_...")
     parser.add_argument("-o", "--output", type=Path, required=True, help="a file in WARPWRIGHT_REPLAY_DIR")
     options = parser.parse_args(arguments)

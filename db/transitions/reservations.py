@@ -8,20 +8,20 @@ from sqlalchemy.orm import Session
 from db.clock import now
 from db.tables.core import ArmStat, ProposalRow, RunRow
 from db.transitions.access.projects import usd_left_of
-from db.transitions.work.locks import lock_run, take
+from db.transitions.work.locks import lock_job, lock_run
 from db.views.rows import Job
 from db.views.work import Call
 from evaluator.schema import from_json
 from evolution.types import Budget, RunStatus
 
 
-def hold(s: Session, job: Job, call: Call) -> int:
+def reserve(s: Session, job: Job, call: Call) -> int:
     """Hold the most that a call can cost; returns the tokens of reply that it may take, 0 where it may not be made.
 
     What this Proposal held before is replaced: `call.spent_tokens` and `call.spent_usd` say what its earlier calls
     came to. Nothing is granted once the claim was lost, the wall budget is over or the Run has ended.
     """
-    row = take(s, job)
+    row = lock_job(s, job)
     if row is None:
         return 0
     proposal = s.get_one(ProposalRow, row.subject_id)

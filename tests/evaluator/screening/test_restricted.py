@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from evaluator.screening.plain import is_plain
+from evaluator.screening.restricted import is_restricted
 
 HERE = Path(__file__).parent
 GPU_CANDIDATES = HERE.parents[1] / "gpu" / "candidates"
@@ -36,20 +36,20 @@ def kernel(x_ptr, weight_ptr, out_ptr, rows, hidden, BLOCK: tl.constexpr):
     x = tl.load(x_ptr + j, mask=j < hidden, other=0.0).to(tl.float32)
     tl.store(out_ptr + j, tl.math.exp(x), mask=j < hidden)
 """
-PLAIN = HEAD + KERNEL + MODEL
+RESTRICTED = HEAD + KERNEL + MODEL
 
 
 def test_a_triton_file_is_plain() -> None:
-    assert is_plain(PLAIN)
-    assert is_plain((GPU_CANDIDATES / "honest_triton.py").read_text())
+    assert is_restricted(RESTRICTED)
+    assert is_restricted((GPU_CANDIDATES / "honest_triton.py").read_text())
 
 
 def test_cuda_through_the_helper_is_plain_and_native_code_of_the_host_is_not() -> None:
     cuda = "from warpwright_native import load_cuda\n"
     cuda += 'module = load_cuda("...", defines={"N": 4})\nrun = module.kernel("k")\n'
-    assert is_plain("import torch\nfrom torch import nn\n" + cuda)
-    assert not is_plain(cuda.replace("load_cuda", "load_cpp"))
-    assert not is_plain((GPU_CANDIDATES / "evil_late_write.py").read_text())
+    assert is_restricted("import torch\nfrom torch import nn\n" + cuda)
+    assert not is_restricted(cuda.replace("load_cuda", "load_cpp"))
+    assert not is_restricted((GPU_CANDIDATES / "evil_late_write.py").read_text())
 
 
 @pytest.mark.parametrize(
@@ -100,10 +100,10 @@ def test_cuda_through_the_helper_is_plain_and_native_code_of_the_host_is_not() -
     ],
 )
 def test_a_way_out_is_not_plain(line: str) -> None:
-    assert not is_plain(PLAIN + "\n" + line + "\n"), line
+    assert not is_restricted(RESTRICTED + "\n" + line + "\n"), line
 
 
 def test_what_does_not_parse_is_not_plain() -> None:
-    assert not is_plain("def f(:")
-    assert not is_plain("\0")
-    assert not is_plain("(" * 5000)
+    assert not is_restricted("def f(:")
+    assert not is_restricted("\0")
+    assert not is_restricted("(" * 5000)

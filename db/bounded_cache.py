@@ -8,7 +8,7 @@ _Key = TypeVar("_Key")
 _Value = TypeVar("_Value")
 
 
-class Bounded(dict[_Key, _Value]):
+class BoundedCache(dict[_Key, _Value]):
     """A dictionary that is emptied before it would hold more than `most` entries."""
 
     def __init__(self, most: int = 1000) -> None:

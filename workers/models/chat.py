@@ -12,9 +12,9 @@ import openai
 
 from runtime.errors import SettingsError
 from runtime.models import ModelEndpoint
-from workers.proposers.base import Deadline
-from workers.proposers.network import make_client
-from workers.proposers.usage import Usage, count
+from workers.deadline import Deadline
+from workers.models.network import make_client
+from workers.models.usage import Usage, count
 
 RETRIED_STATUSES = frozenset({408, 409, 425, 429})
 OVERHEAD = 64

@@ -1,4 +1,4 @@
-"""Asking the configured endpoints: whichever is ready first, with limits, rests and a breaker for each."""
+"""ModelCall the configured endpoints: whichever is ready first, with limits, rests and a breaker for each."""
 
 from __future__ import annotations
 
@@ -10,10 +10,10 @@ from dataclasses import dataclass, field
 
 from runtime.logs import get_logger
 from runtime.models import ModelEndpoint
-from workers.proposers.base import Deadline
-from workers.proposers.breaker import OPEN_S, Breaker
-from workers.proposers.chat import CallFailed, Message, Reply, call
-from workers.proposers.pace import Pace
+from workers.deadline import Deadline
+from workers.models.breaker import OPEN_S, Breaker
+from workers.models.chat import CallFailed, Message, Reply, call
+from workers.models.pace import Pace
 
 ATTEMPTS = 3
 BACKOFF_S = 0.5
@@ -36,7 +36,7 @@ class Bill:
 
 
 @dataclass(frozen=True, slots=True)
-class Asking:
+class ModelCall:
     """What one endpoint is sent."""
 
     messages: list[Message]
@@ -98,11 +98,15 @@ class Endpoints:
         return order
 
     def ask(
-        self, order: Sequence[ModelEndpoint], asking: Callable[[ModelEndpoint], Asking], deadline: Deadline, bill: Bill
+        self,
+        order: Sequence[ModelEndpoint],
+        prepared: Callable[[ModelEndpoint], ModelCall],
+        deadline: Deadline,
+        bill: Bill,
     ) -> tuple[ModelEndpoint, Reply]:
-        """The first whole reply: the first of `order` that is ready is asked, and the next while it rests.
+        """Return the first whole reply. The first of `order` that is ready is asked, and the next while it rests.
 
-        Every call, lost ones too, is put on the bill. Nothing is waited for beyond the deadline. Raises AllFailed.
+        Every call is put on the bill, failed ones too. No wait goes beyond the deadline. Raises AllFailed.
         """
         turns = [_Turn(self._lanes[endpoint.name]) for endpoint in order]
         while turns and not deadline.passed:
@@ -115,7 +119,7 @@ class Endpoints:
                 time.sleep(wait_s)
             elif turn.lane.slots.acquire(timeout=min(SLOT_WAIT_S, deadline.remaining_s)):
                 try:
-                    reply = self._call(turn, asking, deadline, bill)
+                    reply = self._call(turn, prepared, deadline, bill)
                 finally:
                     turn.lane.slots.release()
                 if reply is not None:
@@ -125,14 +129,14 @@ class Endpoints:
         raise AllFailed
 
     def _call(
-        self, turn: _Turn, asking: Callable[[ModelEndpoint], Asking], deadline: Deadline, bill: Bill
+        self, turn: _Turn, prepared: Callable[[ModelEndpoint], ModelCall], deadline: Deadline, bill: Bill
     ) -> Reply | None:
         """One call; None where it gave no whole reply, with what follows from that noted."""
         lane = turn.lane
         if lane.pace.wait_s() > 0.0 or not lane.breaker.allows():
             return None  # another thread was quicker
         lane.pace.begin()
-        asked = asking(lane.endpoint)
+        asked = prepared(lane.endpoint)
         try:
             reply = call(
                 lane.endpoint,

@@ -15,7 +15,7 @@ from db.tables.core import EvaluationRow, ProposalRow, RunRow
 from db.tables.queue import JobRow
 from db.tables.webhooks import WebhookRow
 from db.transitions.events import emit
-from db.transitions.records.lessons import learn
+from db.transitions.records.lessons import store_lessons
 from evaluator.types import DeviceKind
 from evolution.lessons import describe
 from evolution.types import EndReason, ProposalOutcome, RunStatus
@@ -23,7 +23,7 @@ from evolution.types import EndReason, ProposalOutcome, RunStatus
 _DEVICE_WORK = (JobKind.ADMIT, JobKind.BASELINE, JobKind.JUDGE, JobKind.CONFIRM)
 
 
-def order_job(
+def enqueue_job(
     s: Session, kind: JobKind, subject_id: str, *, project_id: str, device_kind: DeviceKind, run: RunRow | None = None
 ) -> list[Nudge]:
     """Put a Job on its queue: held while its Run is paused, not at all once the Run has ended."""
@@ -41,7 +41,7 @@ def _queue_of(kind: JobKind, device_kind: DeviceKind) -> str:
     return device_queue(device_kind) if kind in _DEVICE_WORK else PROPOSE
 
 
-def order_advance(s: Session, run: RunRow) -> list[Nudge]:
+def enqueue_advance(s: Session, run: RunRow) -> list[Nudge]:
     """Have the Run looked at again, once: at most one advance waits per Run. The Run's row must be locked."""
     if run.status not in (RunStatus.RUNNING, RunStatus.PAUSED):
         return []
@@ -80,7 +80,7 @@ def _add(
     s.flush()
 
 
-def order_webhook(s: Session, run: RunRow) -> None:
+def enqueue_webhook(s: Session, run: RunRow) -> None:
     """Have the end of a Run told, where somebody wants to know. A Job of no Run: it goes on although that has ended."""
     hook = s.get(WebhookRow, run.id)
     if hook is None:
@@ -124,11 +124,11 @@ def end_run(s: Session, run: RunRow, status: RunStatus, reason: EndReason, messa
         .execution_options(synchronize_session="fetch")
     )
     _drop_waiting(s, run, moment)
-    learned = learn(s, run)
+    learned = store_lessons(s, run)
     if learned:
         emit(s, run.id, "run.learned", lessons=[describe(one) for one in learned])
     emit(s, run.id, "run.ended", status=status.value, reason=reason.value, message=message, champion_id=run.champion_id)
-    order_webhook(s, run)
+    enqueue_webhook(s, run)
 
 
 def _drop_waiting(s: Session, run: RunRow, moment: datetime) -> None:

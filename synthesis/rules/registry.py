@@ -1,4 +1,4 @@
-"""The book of rules, by the name of the aten operation."""
+"""The rules by the name of the aten operation."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ RULES: dict[str, Callable[..., Any]] = {}
 
 
 def rule(*names: str) -> Callable[[Callable[..., Any]], Callable[..., Any]]:
-    """Enter a function as the rule for these operations."""
+    """Register a function as the rule for these operations."""
 
     def register(function: Callable[..., Any]) -> Callable[..., Any]:
         for name in names:

@@ -1,7 +1,7 @@
-"""The program that runs beneath one of NVIDIA's tools (compute-sanitizer, Nsight Compute): a few calls of a Candidate.
+"""Make a few calls of a Candidate below one of NVIDIA's tools (compute-sanitizer, Nsight Compute).
 
-Its job folder holds `plan.json`, the Candidate's file and `values.bin`. Every tensor is an allocation of its own here,
-as long as its values and no longer, so that a tool which watches allocations sees where each ends.
+The job folder holds `plan.json`, the Candidate's file and `values.bin`. Every tensor is an allocation of its own, no
+longer than its values, so that a tool that watches allocations knows where each ends.
 """
 
 from __future__ import annotations
@@ -17,16 +17,16 @@ import torch
 
 from evaluator.child import warpwright_native
 from evaluator.child.protocol.layout import TensorSpec
-from evaluator.child.protocol.words import Words, told
+from evaluator.child.protocol.progress import Progress, run_reporting
 from evaluator.child.session import Session
 
 
 def main() -> None:
-    """Do what the plan says; each step that is done is written down, and what is raised at last."""
-    told(_follow)
+    """Follow the plan. Report each finished step, and an exception at the end."""
+    run_reporting(_follow)
 
 
-def _follow(words: Words) -> None:
+def _follow(progress: Progress) -> None:
     job = Path(os.environ.get("WARP_JOB", "/job"))
     plan = json.loads((job / "plan.json").read_text(encoding="utf-8"))
     session = Session()
@@ -35,14 +35,14 @@ def _follow(words: Words) -> None:
         _with_lines()
     session.load({"path": "candidate.py", "name": "candidate", "needs": ["ModelNew"]}, [])
     for number, one in enumerate(plan["sets"], start=1):
-        words.say(at=one["label"])
+        progress.report(at=one["label"])
         session.construct({**one["construct"], "class": "ModelNew"}, [])
         session.state(one["state"], [])
         for _ in range(plan["warm_up"]):
             _call(session, one)
         with _watched(plan["range"]):
             _call(session, one)
-        words.say(did=number)
+        progress.report(did=number)
 
 
 def _call(session: Session, one: Mapping[str, Any]) -> None:
@@ -54,7 +54,7 @@ def _call(session: Session, one: Mapping[str, Any]) -> None:
 
 @contextmanager
 def _watched(asked: bool) -> Iterator[None]:
-    """The part that a profiler looks at, where it was told to wait for that."""
+    """Mark the part for a profiler that was told to wait for it."""
     if not asked:
         yield
         return
@@ -72,14 +72,14 @@ class _Opened:
 
 
 class _OwnMemory:
-    """A device (`child.device`) whose grants name parts of a file: each tensor of theirs becomes one allocation."""
+    """A device (`child.device`) with grants that name parts of a file; each of their tensors becomes one allocation."""
 
     def __init__(self, device: str, values: Path) -> None:
         self.torch_device = torch.device("cpu") if device == "cpu" else torch.device("cuda", 0)
         self._values = values
 
     def open(self, grant: Mapping[str, Any], fds: list[int]) -> _Opened:
-        """Read what a grant names; "at" is where in the file a tensor's bytes are, None for one of random values."""
+        """Read the tensors of a grant. "at" is a tensor's place in the file, None for random values."""
         del fds
         return _Opened([[self._tensor(one) for one in call] for call in grant["calls"]])
 
@@ -96,18 +96,18 @@ class _OwnMemory:
         return spec.view(raw.copy_(torch.frombuffer(data, dtype=torch.uint8)) if data else raw)
 
     def claim(self, tensor: torch.Tensor) -> dict[str, Any]:
-        """Nobody reads from here: what there is is enough."""
+        """Return the layout alone: the judge reads nothing from here."""
         return TensorSpec.of(tensor).to_json()
 
     def poisoned(self, size: int) -> AbstractContextManager[None]:
-        """Memory is left as it is."""
+        """Do nothing."""
         return nullcontext()
 
-    def settled(self, tensors: Sequence[torch.Tensor]) -> dict[int, dict[str, Any]]:
+    def lasting_copies(self, tensors: Sequence[torch.Tensor]) -> dict[int, dict[str, Any]]:
         return {}
 
-    def spare(self, share: float) -> None:
-        """Nothing is kept."""
+    def trim_cache(self, share: float) -> None:
+        """Do nothing: there is no cache."""
 
     def finish(self) -> None:
         """Wait for the device."""
@@ -116,8 +116,10 @@ class _OwnMemory:
 
 
 def _with_lines() -> None:
-    """Have NVRTC note which line of the Candidate each instruction comes from; the code itself stays as it is. What was
-    kept of an earlier compilation does not say that, so nothing kept is used."""
+    """Make NVRTC record the Candidate's line of each instruction. The code itself stays the same.
+
+    Kept compilations lack that record, so none are used.
+    """
     compiled = warpwright_native._nvrtc_compile
 
     def with_lines(text: str, name: str, options: list[str]) -> bytes:

@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from db.bounded import Bounded
+from db.bounded_cache import BoundedCache
 
 
 def test_a_full_one_is_emptied_before_it_takes_more() -> None:
-    kept: Bounded[int, str] = Bounded(2)
+    kept: BoundedCache[int, str] = BoundedCache(2)
     kept[1] = "a"
     kept[2] = "b"
     kept[2] = "c"  # no more of them

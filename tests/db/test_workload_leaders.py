@@ -7,7 +7,7 @@ from dataclasses import dataclass, replace
 from sqlalchemy import Engine, select
 
 from db.engine import read_session
-from db.repositories import shares
+from db.repositories import workload_leaders
 from db.tables.core import CandidateRow, ProposalRow, RunRow
 from db.tables.ratios import WorkloadRatioRow
 from db.views.work import ProposalResult, ProposeWork
@@ -101,7 +101,7 @@ def test_a_dispatch_that_is_no_faster_is_not_tried_again(engine: Engine) -> None
 def test_shares_name_the_leaders_and_leave_dispatches_and_held_out_workloads_out(engine: Engine) -> None:
     _, run = world(engine, "speed=1.7 long=2.0 wide=1.1", "speed=1.2 long=0.9 wide=3.0")
     with read_session(engine) as s:
-        found = shares.shares(s, s.get_one(RunRow, run.id))
+        found = workload_leaders.workload_leaders(s, s.get_one(RunRow, run.id))
     assert set(found) == {"long", "wide"}
     assert [found[name].leader.number for name in ("long", "wide")] == [1, 2]
     assert found["long"].weight == 3.0

@@ -14,7 +14,7 @@ from typing import Any
 import httpcore2
 import httpx2
 
-from workers.proposers.base import Deadline
+from workers.deadline import Deadline
 
 STALL_S = 90.0
 

@@ -28,7 +28,7 @@ _UNCHARGED = (CONTROL, PROPOSE)  # queues whose work takes no device time; dolla
 _FORGETS = 0.3
 
 
-def turns(s: Session, queue: str) -> list[str]:
+def projects_by_service(s: Session, queue: str) -> list[str]:
     """The projects that have something ready in a queue, the one that had the least service first.
 
     One probe of an index a project, however many Jobs are ready. Where two had the same, the older Job goes first.
@@ -49,7 +49,7 @@ def turns(s: Session, queue: str) -> list[str]:
     )
 
 
-def serve(s: Session, job_id: str, queue: str, project_id: str) -> None:
+def charge_estimate(s: Session, job_id: str, queue: str, project_id: str) -> None:
     """Charge a project the estimate for a Job that was claimed just now. Locks its share: the last lock of a claim."""
     own = s.get(ShareRow, (queue, project_id), with_for_update=True, populate_existing=True)
     virtual = s.scalars(select(func.max(ShareRow.start)).where(ShareRow.queue == queue)).one() or 0.0
@@ -73,7 +73,7 @@ def _usual_s(s: Session, queue: str) -> float:
     return s.scalars(select(func.avg(ShareRow.cost_s)).where(ShareRow.queue == queue)).one() or 1.0
 
 
-def account(s: Session, job: Job) -> None:
+def charge_actual(s: Session, job: Job) -> None:
     """Charge what a Job that has ended (or was given back) really took. Call it last: it locks the project's share."""
     s.flush()
     row = s.get(JobRow, job.id, populate_existing=True)
@@ -93,7 +93,7 @@ def account(s: Session, job: Job) -> None:
     row.charged_s = None
 
 
-def keeps_free(s: Session, queue: str, project_id: str, worker: str) -> bool:
+def must_stay_free(s: Session, queue: str, project_id: str, worker: str) -> bool:
     """Whether this worker should leave what `project_id` has ready, since another's first Candidate is on its way.
 
     Admitting and timing the Baselines of a Run wait for a device once; its first Candidate, which comes seconds later,

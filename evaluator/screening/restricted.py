@@ -45,30 +45,30 @@ _NODES = (
 )  # fmt: skip
 
 
-def is_plain(source: str) -> bool:
+def is_restricted(source: str) -> bool:
     """Whether nothing in this file can reach the harness. False for a file that does not parse."""
     try:
         tree = ast.parse(source)
-        return _Reader(tree).plain()
+        return _Checker(tree).is_restricted()
     except (SyntaxError, ValueError, RecursionError, MemoryError):
         return False
 
 
-class _Reader:
+class _Checker:
     """Goes over a file twice: what it binds, then whether every node is allowed."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._tree = tree
         self._modules: dict[str, str] = {}  # a name in the file -> the family of the module that it stands for
         self._bound: set[str] = set()
-        self._special: set[int] = set()  # nodes that their parent allowed
+        self._allowed_nodes: set[int] = set()  # nodes that their parent allowed
 
-    def plain(self) -> bool:
+    def is_restricted(self) -> bool:
         nodes = list(ast.walk(self._tree))
         if not all(isinstance(node, _NODES) for node in nodes):
             return False
         imports = [node for node in nodes if isinstance(node, ast.Import | ast.ImportFrom)]
-        if not all(map(self._import, imports)):
+        if not all(map(self._allows_import, imports)):
             return False
         methods = [item for node in nodes if isinstance(node, ast.ClassDef) for item in node.body]
         selves = {id(item.args.args[0]) for item in methods if isinstance(item, ast.FunctionDef) and item.args.args}
@@ -78,33 +78,33 @@ class _Reader:
         # Who could call something else "self" could ask a module for any of its names.
         if self._bound & {"self", "super", "getattr", *self._modules}:
             return False
-        self._special |= self._dtypes(nodes)
-        return all(map(self._allowed, nodes))
+        self._allowed_nodes |= self._dtype_lookups(nodes)
+        return all(map(self._is_allowed, nodes))
 
-    def _dtypes(self, nodes: Sequence[ast.AST]) -> set[int]:
+    def _dtype_lookups(self, nodes: Sequence[ast.AST]) -> set[int]:
         """The calls `getattr(torch, name)` whose result is used as the dtype of something of torch's, and as nothing
         else: at once, or through a name that is not used otherwise."""
         uses: list[ast.expr] = []
         for node in nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and self._family(node.func.value):
                 uses += [keyword.value for keyword in node.keywords if keyword.arg == "dtype"]
-        found = {id(use): use for use in uses if self._looks_up(use)}
+        found = {id(use): use for use in uses if self._is_torch_lookup(use)}
         for node in nodes:
             match node:
-                case ast.Assign(targets=[ast.Name(id=name)], value=value) if self._looks_up(value):
-                    loads = {id(n) for n in nodes if isinstance(n, ast.Name) and n.id == name and _loads(n)}
+                case ast.Assign(targets=[ast.Name(id=name)], value=value) if self._is_torch_lookup(value):
+                    loads = {id(n) for n in nodes if isinstance(n, ast.Name) and n.id == name and _is_load(n)}
                     if loads <= {id(use) for use in uses}:
                         found[id(value)] = value
         return {each for call in found.values() if isinstance(call, ast.Call) for each in (id(call), id(call.func))}
 
-    def _looks_up(self, node: ast.expr) -> bool:
+    def _is_torch_lookup(self, node: ast.expr) -> bool:
         match node:
             case ast.Call(func=ast.Name(id="getattr"), args=[module, _], keywords=[]):
                 return self._family(module) == "torch"
             case _:
                 return False
 
-    def _import(self, node: ast.Import | ast.ImportFrom) -> bool:
+    def _allows_import(self, node: ast.Import | ast.ImportFrom) -> bool:
         for alias in node.names:
             if isinstance(node, ast.Import):
                 family = _ALLOWED.modules.get(alias.name)
@@ -120,39 +120,39 @@ class _Reader:
             self._modules[name] = family
         return True
 
-    def _allowed(self, node: ast.AST) -> bool:
+    def _is_allowed(self, node: ast.AST) -> bool:
         match node:
             case ast.Call(func=ast.Name(id="getattr")):
-                return id(node) in self._special
+                return id(node) in self._allowed_nodes
             case ast.Call(
                 func=ast.Attribute(value=ast.Call(func=ast.Name(id="super") as name, args=[]), attr="__init__")
             ):
-                self._special |= {id(name), id(node.func)}
+                self._allowed_nodes |= {id(name), id(node.func)}
                 return True
             case ast.Name():
-                return self._name(node)
+                return self._allows_name(node)
             case ast.Attribute():
-                return id(node) in self._special or self._attribute(node)
+                return id(node) in self._allowed_nodes or self._allows_attribute(node)
             case ast.ClassDef():
-                return self._class(node)
+                return self._allows_class(node)
             case ast.FunctionDef():
                 return not node.name.startswith("__") or node.name == "__init__"
             case _:
                 return True
 
-    def _class(self, node: ast.ClassDef) -> bool:
+    def _allows_class(self, node: ast.ClassDef) -> bool:
         """Modules with plain methods. Nothing in a class's body may call them: "self" would be what it liked."""
         bases = all(isinstance(b, ast.Attribute) and self._family(b.value) == "nn" for b in node.bases)
         return bases and not node.keywords and not node.decorator_list and all(map(_inert, node.body))
 
-    def _name(self, node: ast.Name) -> bool:
-        if id(node) in self._special:
+    def _allows_name(self, node: ast.Name) -> bool:
+        if id(node) in self._allowed_nodes:
             return True
         return not node.id.startswith("__") and (
             node.id in self._bound or node.id in self._modules or node.id in _NAMES
         )
 
-    def _attribute(self, node: ast.Attribute) -> bool:
+    def _allows_attribute(self, node: ast.Attribute) -> bool:
         base, name = node.value, node.attr
         if name.startswith("_") and not (_is_self(base) and not name.startswith("__")):
             return False
@@ -184,7 +184,7 @@ def _is_self(node: ast.expr) -> bool:
     return isinstance(node, ast.Name) and node.id == "self"
 
 
-def _loads(node: ast.Name) -> bool:
+def _is_load(node: ast.Name) -> bool:
     return isinstance(node.ctx, ast.Load)
 
 

@@ -1,4 +1,4 @@
-"""One thread beside the judge that drains what children print and watches how much memory they hold.
+"""Drain the output of children and watch their memory in one thread of the judge.
 
 A child never blocks on its output and never fills a disk: everything is read, and only a head and a tail are kept.
 """
@@ -37,7 +37,7 @@ class Capture:
             del self._tail[: -self._half]
 
     def text(self) -> str:
-        """What was kept, undecodable bytes escaped, with a note where something is left out."""
+        """Return the kept text, undecodable bytes escaped, with a note where something is left out."""
         tail = self._tail[-self._half :]
         left_out = self.total_bytes - len(self._head) - len(tail)
         middle = f"\n... {left_out} bytes left out ...\n".encode() if left_out else b""
@@ -45,8 +45,8 @@ class Capture:
 
 
 @dataclass(slots=True)
-class Ward:
-    """What the warden knows of one child. `root` is the first process of its namespace."""
+class Monitored:
+    """One monitored child. `root` is the first process of its namespace."""
 
     output_fd: int
     capture: Capture
@@ -55,54 +55,54 @@ class Ward:
     resident_limit: int | None = None
     thread_limit: int = 0
     over: str = ""
-    killed_for_memory: Callable[[], bool] | None = None  # whether the kernel ended it for that
+    killed_for_memory: Callable[[], bool] | None = None  # asks whether the kernel killed it for its memory
     kill_signal: signal.Signals = signal.SIGKILL
     gone: threading.Event = field(default_factory=threading.Event)
 
     def watch(self, root: int, pidfd: int, resident_limit: int | None, thread_limit: int) -> None:
-        """Kill `pidfd`, the process `root`, once what is below it is too much; `over` then says of what."""
+        """Watch process `root`; kill it by `pidfd` when its descendants exceed a limit. `over` then names the limit."""
         self.root = root
         self.pidfd = pidfd
         self.resident_limit = resident_limit
         self.thread_limit = thread_limit
 
 
-class Warden:
-    """The thread. It sleeps in the kernel while no child prints; it polls memory only while children live."""
+class Monitor:
+    """The thread. It sleeps in the kernel while no child prints, and polls memory only while children live."""
 
     def __init__(self) -> None:
         self._selector = selectors.DefaultSelector()
         self._wake_read, self._wake_write = os.pipe2(os.O_CLOEXEC | os.O_NONBLOCK)
         self._selector.register(self._wake_read, selectors.EVENT_READ, None)
-        self._wards: set[int] = set()
-        self._pending: list[tuple[bool, Ward]] = []
-        self._all: list[Ward] = []
+        self._registered: set[int] = set()
+        self._pending: list[tuple[bool, Monitored]] = []
+        self._all: list[Monitored] = []
         self._lock = threading.Lock()
-        self._quiet = 0
+        self._pauses = 0
         self._closing = False
-        self._thread = threading.Thread(target=self._run, name="cage-warden", daemon=True)
+        self._thread = threading.Thread(target=self._run, name="cage-monitor", daemon=True)
         self._thread.start()
 
-    def add(self, ward: Ward) -> None:
-        """Start to drain and to watch."""
-        os.set_blocking(ward.output_fd, False)
-        self._tell(True, ward)
+    def add(self, monitored: Monitored) -> None:
+        """Start to drain and watch a child."""
+        os.set_blocking(monitored.output_fd, False)
+        self._tell(True, monitored)
 
-    def remove(self, ward: Ward) -> None:
-        """Stop; what is already in the pipe is read, without waiting for its end. The descriptor is closed."""
-        self._tell(False, ward)
-        ward.gone.wait(5.0)
+    def remove(self, monitored: Monitored) -> None:
+        """Stop watching. Read the rest of the pipe without waiting for its end, and close the descriptor."""
+        self._tell(False, monitored)
+        monitored.gone.wait(5.0)
 
     @contextlib.contextmanager
-    def quiet(self) -> Iterator[None]:
-        """Do not watch memory meanwhile. Output is still drained."""
+    def paused(self) -> Iterator[None]:
+        """Do not watch memory while entered. Output is still drained."""
         with self._lock:
-            self._quiet += 1
+            self._pauses += 1
         try:
             yield
         finally:
             with self._lock:
-                self._quiet -= 1
+                self._pauses -= 1
             self._wake()
 
     def close(self) -> None:
@@ -113,9 +113,9 @@ class Warden:
         os.close(self._wake_read)
         os.close(self._wake_write)
 
-    def _tell(self, adding: bool, ward: Ward) -> None:
+    def _tell(self, adding: bool, monitored: Monitored) -> None:
         with self._lock:
-            self._pending.append((adding, ward))
+            self._pending.append((adding, monitored))
         self._wake()
 
     def _wake(self) -> None:
@@ -125,7 +125,7 @@ class Warden:
     def _run(self) -> None:
         next_watch = 0.0
         while not self._closing:
-            watching = bool(self._all) and not self._quiet
+            watching = bool(self._all) and not self._pauses
             for key, _ in self._selector.select(_WATCH_EVERY_S if watching else None):
                 if key.data is None:
                     os.read(self._wake_read, 4096)
@@ -133,65 +133,65 @@ class Warden:
                     self._drain(key.data, 16)
             self._take_orders()
             now = time.monotonic()
-            if now >= next_watch and not self._quiet:
+            if now >= next_watch and not self._pauses:
                 next_watch = now + _WATCH_EVERY_S
-                for ward in self._all:
-                    _watch_use(ward)
-        for ward in list(self._all):
-            self._drop(ward)
+                for monitored in self._all:
+                    _watch_use(monitored)
+        for monitored in list(self._all):
+            self._drop(monitored)
 
     def _take_orders(self) -> None:
         with self._lock:
             orders, self._pending = self._pending, []
-        for adding, ward in orders:
+        for adding, monitored in orders:
             if adding:
-                self._all.append(ward)
-                self._selector.register(ward.output_fd, selectors.EVENT_READ, ward)
-                self._wards.add(ward.output_fd)
-            elif ward in self._all:
-                self._drop(ward)
+                self._all.append(monitored)
+                self._selector.register(monitored.output_fd, selectors.EVENT_READ, monitored)
+                self._registered.add(monitored.output_fd)
+            elif monitored in self._all:
+                self._drop(monitored)
             else:
-                ward.gone.set()
+                monitored.gone.set()
 
-    def _drop(self, ward: Ward) -> None:
-        self._all.remove(ward)
-        self._drain(ward, 64)
-        self._forget(ward)
-        os.close(ward.output_fd)
-        ward.gone.set()
+    def _drop(self, monitored: Monitored) -> None:
+        self._all.remove(monitored)
+        self._drain(monitored, 64)
+        self._forget(monitored)
+        os.close(monitored.output_fd)
+        monitored.gone.set()
 
-    def _drain(self, ward: Ward, rounds: int) -> None:
+    def _drain(self, monitored: Monitored, rounds: int) -> None:
         for _ in range(rounds):
             try:
-                data = os.read(ward.output_fd, 1 << 18)
+                data = os.read(monitored.output_fd, 1 << 18)
             except BlockingIOError:
                 return
             except OSError:
                 data = b""
             if not data:
-                self._forget(ward)
+                self._forget(monitored)
                 return
-            ward.capture.add(data)
+            monitored.capture.add(data)
 
-    def _forget(self, ward: Ward) -> None:
-        if ward.output_fd in self._wards:
-            self._wards.remove(ward.output_fd)
-            self._selector.unregister(ward.output_fd)
+    def _forget(self, monitored: Monitored) -> None:
+        if monitored.output_fd in self._registered:
+            self._registered.remove(monitored.output_fd)
+            self._selector.unregister(monitored.output_fd)
 
 
-def _watch_use(ward: Ward) -> None:
-    if not ward.root or ward.over:
+def _watch_use(monitored: Monitored) -> None:
+    if not monitored.root or monitored.over:
         return
-    threads, resident = freezer.usage(ward.root)
-    if ward.resident_limit is not None and resident > ward.resident_limit:
-        ward.over = "memory"
-    elif threads > ward.thread_limit:  # the kernel's own limit does not bind root
-        ward.over = "processes"
-    if ward.over:
-        kill(ward.pidfd, ward.kill_signal)
+    threads, resident = freezer.usage(monitored.root)
+    if monitored.resident_limit is not None and resident > monitored.resident_limit:
+        monitored.over = "memory"
+    elif threads > monitored.thread_limit:  # the kernel's own limit does not bind root
+        monitored.over = "processes"
+    if monitored.over:
+        kill(monitored.pidfd, monitored.kill_signal)
 
 
 def kill(pidfd: int, number: signal.Signals = signal.SIGKILL) -> None:
-    """A signal to a process by descriptor; gone already is fine."""
+    """Send a signal to a process by descriptor; ignore a process that has ended."""
     with contextlib.suppress(ProcessLookupError):
         signal.pidfd_send_signal(pidfd, number)

@@ -9,14 +9,14 @@ from db.queues import JobKind
 from db.repositories import runs
 from db.tables.core import EvaluationRow, RunRow
 from db.tables.queue import JobRow
-from db.transitions.work.orders import finish_job
+from db.transitions.work.enqueue import finish_job
 from evaluator.schema import from_json
 from evolution.types import Budget
 
 _DEVICE = frozenset({JobKind.BUILD, JobKind.JUDGE, JobKind.CONFIRM})
 
 
-def overdrawn(s: Session, run_id: str | None, kind: str) -> str | None:
+def exhausted_limit(s: Session, run_id: str | None, kind: str) -> str | None:
     """The limit that forbids to begin a Job of this kind, or None. Model calls are held to theirs by `hold`."""
     if run_id is None or kind not in _DEVICE:
         return None
@@ -25,7 +25,7 @@ def overdrawn(s: Session, run_id: str | None, kind: str) -> str | None:
     return next((name for name in ("wall_s", "device_s") if name in used), None)
 
 
-def drop_unbegun(s: Session, job_id: str, limit: str) -> None:
+def drop_unstarted(s: Session, job_id: str, limit: str) -> None:
     """Close a Job that was claimed just now, and its Evaluation.
 
     The Run is not locked, since a claim may do this for several: what else is in flight, or the sweeper, has it looked
