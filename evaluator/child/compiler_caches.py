@@ -32,7 +32,7 @@ class CompilerCache:
 CACHES = (CompilerCache("triton", "TRITON_CACHE_DIR", "/tmp/triton", (".cubin", ".json", ".so")),)
 
 
-def hand_down() -> None:
+def restore() -> None:
     """Copy the job's files into the caches: compilers write there, and a job's folder is read-only."""
     job = Path(os.environ.get("WARP_JOB", "/job"))
     for cache in CACHES:

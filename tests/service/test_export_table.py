@@ -30,7 +30,7 @@ import json
 from runtime.settings import Settings
 from service.app import create_app
 from service.exports import KERNELS
-from service.pages.rendering import templates
+from service.rendering.templates import templates
 
 paths = create_app(Settings(database_url="sqlite://")).openapi()["paths"]
 route = paths["/api/v1/runs/{id}/download"]["get"]

@@ -104,7 +104,7 @@ class Endpoints:
         deadline: Deadline,
         bill: Bill,
     ) -> tuple[ModelEndpoint, Reply]:
-        """Return the first whole reply. The first of `order` that is ready is asked, and the next one while that one pauses.
+        """Return the first whole reply. The first of `order` that is ready is asked; while it pauses, the next.
 
         Every call is put on the bill, failed ones too. No wait goes beyond the deadline. Raises AllFailed.
         """

@@ -76,7 +76,7 @@ def _trust() -> ssl.SSLContext:
 
 
 def make_client(deadline: Deadline, *, max_bytes: int, stall_s: float = STALL_S) -> httpx2.Client:
-    """Return a client for one call. Reading more than `max_bytes` raises httpx2.ReadError, passing the deadline a timeout."""
+    """Return a client for one call. It raises httpx2.ReadError beyond `max_bytes`, and a timeout after the deadline."""
     transport = httpx2.HTTPTransport(verify=_trust(), trust_env=False)
     # The pool takes a backend, but the transport has no argument for it; a test holds us to this one place.
     transport._pool = httpcore2.ConnectionPool(ssl_context=_trust(), network_backend=_Backend(deadline, max_bytes))

@@ -17,7 +17,7 @@ from prompts.techniques import techniques
 from runtime.settings import Settings
 from service.app import create_app
 from service.exports import KERNELS, Export
-from service.pages.highlighting import highlight
+from service.rendering.highlighting import highlight
 
 PROBLEM = '''"""RMSNorm."""
 import torch
