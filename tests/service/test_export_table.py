@@ -15,7 +15,7 @@ import pytest
 from service import exports
 from service.exports import DEFAULT, KERNELS, LEADERBOARDS
 from tests.service.test_exports import RIGHT, export
-from warpwright import cli
+from warpwright.cli import commands
 
 ROOT = Path(__file__).resolve().parents[2]
 ROOMS = ("db", "evaluator", "evolution", "runtime", "service")
@@ -57,7 +57,7 @@ def test_every_format_builds_a_file(name: str) -> None:
 
 def test_the_command_line_offers_them_all() -> None:
     """`--format` has every format of a kernel, and `zip` for a whole run."""
-    hint = get_type_hints(cli.download, include_extras=True)["form"]
+    hint = get_type_hints(commands.download, include_extras=True)["form"]
     assert set(get_args(get_args(hint)[0])) == {*KERNELS, "zip"}
     assert DEFAULT == "py"
 
