@@ -61,11 +61,11 @@ def _evidence(facts: BuildFacts) -> dict[str, Any]:
 def _compile(session: DeviceSession, children: CandidateChildren, trial: Trial, capability: int) -> BuildFacts:
     """Build without sizes of held-out Workloads, since later children of the Candidate see the files of a build."""
     candidate, kind = trial.candidate, trial.kind
-    pool = session.build_pool(trial.adapter)
+    pool = session.pools.for_build(trial.adapter)
     shapes: list[dict[str, Any]] = []
     if trial.adapter.builds_for_shapes and capability:
         every = sizes_to_check(trial.problem, trial.workloads)
-        shapes = session.input_shapes(trial.problem, [s.sizes for s in every if not s.hidden and not s.layout])
+        shapes = session.pools.input_shapes(trial.problem, [s.sizes for s in every if not s.hidden and not s.layout])
     files = {"candidate.py": candidate.source.encode("utf-8", "surrogatepass"), **children.files(candidate)}
     with pool.start(name="build", files=files, limits=Limits.for_device(kind)) as child:
         try:
