@@ -171,7 +171,7 @@ def _with(workload: Workload, keys: Sequence[str], change: Callable[[int, int], 
 
 
 def _odd_multiple(step: int, value: int, _: int) -> int:
-    """The nearest odd multiple of a step; the value itself where that would be much larger or smaller."""
+    """Return the nearest odd multiple of a step; the value itself where that would be much larger or smaller."""
     return (value // step | 1) * step if value >= 2 * step else value
 
 

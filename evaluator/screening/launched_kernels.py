@@ -28,5 +28,5 @@ def library_kernels(problem: Problem, candidate: Candidate, subject: Subject, re
     except ChildError:
         return []
     except (ChildFault, LayoutError) as fault:
-        raise rejection(fault, Stage.INTEGRITY, "while kernels were profiled") from fault
+        raise rejection(fault, Stage.INTEGRITY, "profiling its kernels") from fault
     return libraries.library_kernels([str(one.get("name", "")) for one in found], candidate.source)

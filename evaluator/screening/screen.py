@@ -46,7 +46,7 @@ _LIBRARY_CALLS = frozenset(
 _CPP_LIBRARY = re.compile(r"\b(?:at|torch)::(\w+)\s*\(|\b(cublas\w+|cudnn\w+|cblas_\w+|mkldnn\w*|dnnl_\w+)\b")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _SIGNATURES = (".argtypes", ".restype", ".errcheck")  # of ctypes' functions
-# Switches of Python and of the languages that are there to be set.
+# Settings of Python and of the languages that are meant to be changed.
 _SETTABLE = (
     "os.environ",
     "sys.argv",
