@@ -53,7 +53,7 @@ def _check_tensor(path: str, want: Mapping[str, Any], got: Mapping[str, Any]) ->
         reason = f"{path} is {spec.dtype}; the reference's is {asked.dtype}"
         evidence = {"check": "dtype", "expected": asked.dtype, "actual": spec.dtype}
         raise Rejection(Verdict.INCORRECT_DTYPE, STAGE, reason, **evidence)
-    if spec.spread and not asked.spread:
+    if spec.is_sparse and not asked.is_sparse:
         reason = f"{path} lies scattered over {spec.span_bytes} bytes of memory: return a dense tensor"
         raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="layout", stride=list(spec.stride))
     if _overlaps_itself(spec) and not _overlaps_itself(asked):

@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from evaluator.errors import LeaveOut
+from evaluator.errors import UnsupportedCase
 from evaluator.inputs import layouts
 from evaluator.types import Domain, Problem, Workload
 
@@ -54,7 +54,7 @@ class LeftOut:
         while True:
             try:
                 return work()
-            except LeaveOut as found:
+            except UnsupportedCase as found:
                 if found.label in self.of(problem):
                     raise
                 self._labels[problem.hash].add(found.label)

@@ -123,12 +123,17 @@ def allow_other_ties(
     another tie-breaking order gives, that row. Integers computed from selections (a token and its beam) may be any
     where selections are undecided.
     """
-    if not oracle.in_float64 or oracle.subject.picks is False or oracle.mutated(tree) or oracle.stateful(tree, tensors):
+    if (
+        not oracle.in_float64
+        or oracle.subject.selects is False
+        or oracle.mutated(tree)
+        or oracle.stateful(tree, tensors)
+    ):
         return None
     places = [at for at, one in enumerate(outputs) if expected.targets[at].integral and one.dtype in INDICES]
     try:
         given = [outputs[at] for at in places]
-        found, made = oracle.subject.picked(tree, tensors, given, (*_BY_ELEMENT, *_BY_ROW), timeout_s=_CALL_S)
+        found, made = oracle.subject.resolve_ties(tree, tensors, given, (*_BY_ELEMENT, *_BY_ROW), timeout_s=_CALL_S)
     except ChildError:  # it selects nothing, or other elements in other precisions
         return None
     count, free = len(_BY_ELEMENT), {at for at, of_picks in zip(places, made, strict=False) if of_picks}

@@ -15,7 +15,7 @@ from evaluator.comparison.claims import tensor_claims
 from evaluator.comparison.expected import Expected
 from evaluator.comparison.target import Target
 from evaluator.comparison.tolerances import Limit
-from evaluator.errors import ChildError, LeaveOut
+from evaluator.errors import ChildError, UnsupportedCase
 from evaluator.inputs import perturbations, values
 from evaluator.inputs.sizes import Sizes
 from evaluator.oracle.reference_model import ReferenceModel
@@ -69,7 +69,7 @@ class Oracle(ReferenceModel):
         self, how: ParameterScaling, tree: Any, calls: Sequence[values.Tensors]
     ) -> list[tuple[values.Tensors, Expected]]:
         far = scaled_parameters(self.parameters, how, self.generator)
-        self.load(far, scaled_statistics(self.buffers, self._initial_buffers, self.subject.tables))
+        self.load(far, scaled_statistics(self.buffers, self._initial_buffers, self.subject.nontrivial_buffers))
         tried = self.try_calls(tree, calls) or []
         able = [call for call, (_, own) in zip(calls, tried, strict=False) if all(map(values.is_finite, own))]
         found = zip(able, self.expect(tree, able), strict=True) if able else ()
@@ -79,13 +79,13 @@ class Oracle(ReferenceModel):
 
     def expect_at(self, sizes: Sizes) -> tuple[Any, values.Tensors, Expected] | None:
         """Return inputs of other sizes for the same module and its expected result; None where the reference does not
-        take them. Raise LeaveOut."""
+        take them. Raise UnsupportedCase."""
         try:
             made = self.subject.recipe("get_inputs", sizes.sizes, self._seed())
             self._run_as_is(made.tree, [made.tensors])
         except ChildError as fault:
-            if fault.spoils:
-                raise LeaveOut(sizes.label, fault) from fault
+            if fault.loses_device:
+                raise UnsupportedCase(sizes.label, fault) from fault
             return None
         (expected,) = self.expect(made.tree, [made.tensors])
         return (made.tree, made.tensors, expected) if expected.informative else None
@@ -208,7 +208,7 @@ class Oracle(ReferenceModel):
     def try_calls(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[Result] | None:
         """Return results at the reference's own precision; None where a call raises.
 
-        Raise ChildFault where the process ends, LeaveOut where the values end it.
+        Raise ChildFault where the process ends, UnsupportedCase where the values end it.
         """
         try:
             return self._run_as_is(tree, calls)
@@ -217,28 +217,32 @@ class Oracle(ReferenceModel):
             return None
 
     def leave_out_if_fatal(self, fault: ChildError) -> None:
-        """Raise LeaveOut where a tried call cost the reference its device.
+        """Raise UnsupportedCase where a tried call cost the reference its device.
 
         Values that are not finite are left out first, then all that no draw holds. Where these are left out, the call
         was a draw.
         """
-        if fault.spoils:
+        if fault.loses_device:
             self._leave_out(fault)
 
     def leave_out_if_failing(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], fault: ChildError) -> None:
-        """Raise LeaveOut where the reference, too, fails in one of the calls in which a Candidate failed. The reference
-        took other values of their kind. Where such values are left out, a failure on a draw counts."""
+        """Raise UnsupportedCase where the reference, too, fails in one of the calls in which a Candidate failed.
+
+        The reference took other values of their kind. Where such values are left out, a failure on a draw counts.
+        """
         if any(self.try_calls(tree, [call]) is None for call in calls):
             self._leave_out(fault)
 
     def _leave_out(self, fault: ChildError) -> None:
         more = [label for label in (values.NOT_FINITE, values.UNUSUAL) if label not in self.subject.left_out]
         if more:
-            raise LeaveOut(more[0], fault) from fault
+            raise UnsupportedCase(more[0], fault) from fault
 
     def targets(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], like: Expected) -> list[Expected]:
-        """Return what to expect of calls, with the limits of an earlier one: one run of the reference
-        instead of three."""
+        """Return what to expect of calls, with the limits of an earlier one.
+
+        That is one run of the reference instead of three.
+        """
         if not calls:
             return []
         return self._with_limits_of(
@@ -336,7 +340,7 @@ class Oracle(ReferenceModel):
     ) -> Expected:
         """Return what to expect of one call. An honest implementation may be as far from the oracle as any of the
         results `near`."""
-        self.subject.give_way()
+        self.subject.yield_device()
         targets, limits = [], []
         for mine, oracle, *others in zip(own[1], wide[1], *(tensors for _, tensors in near), strict=True):
             target = Target(oracle, mine, inputs)

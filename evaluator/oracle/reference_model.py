@@ -12,7 +12,7 @@ from evaluator.errors import ChildError
 from evaluator.inputs import perturbations, values
 from evaluator.inputs.sizes import Sizes
 from evaluator.oracle.state import random_parameters, random_statistics
-from evaluator.subject import Arguments, Named, Subject
+from evaluator.subject import Arguments, NamedTensor, Subject
 from evaluator.types import Problem
 
 
@@ -27,7 +27,7 @@ class ReferenceModel:
         self.names = subject.construct("Model", self.init, train=problem.train, seed=self._seed())
         self._initial_parameters = self._fetched(self.names.parameters)
         self._initial_buffers = self._fetched(self.names.buffers)
-        self.buffers = random_statistics(self._initial_buffers, subject.tables, generator)
+        self.buffers = random_statistics(self._initial_buffers, subject.nontrivial_buffers, generator)
         self._seeded_floats, self._other_integers = self._seed_dependent_state()
         self._load_other_integers = False
         self.parameters: dict[str, torch.Tensor] = {}
@@ -43,7 +43,7 @@ class ReferenceModel:
         self.names = subject.construct("Model", self.init, train=self.problem.train, seed=self._seed())
         self.load(dict(parameters), self.buffers)
 
-    def _fetched(self, named: Sequence[Named]) -> dict[str, torch.Tensor]:
+    def _fetched(self, named: Sequence[NamedTensor]) -> dict[str, torch.Tensor]:
         found = self.subject.backend.fetch(self.subject.child, [one.claim for one in named])
         return dict(zip([one.name for one in named], found, strict=True))
 
@@ -122,10 +122,10 @@ class ReferenceModel:
 
     def current_buffers(self) -> dict[str, torch.Tensor]:
         """Return the reference's buffers after its last call, by name."""
-        return self._fetched(self.subject.describe().buffers)
+        return self._fetched(self.subject.describe_state().buffers)
 
     def current_parameters(self) -> dict[str, torch.Tensor]:
-        return self._fetched(self.subject.describe().parameters)
+        return self._fetched(self.subject.describe_state().parameters)
 
     def inputs(self) -> Arguments:
         """Draw inputs from the recipe."""

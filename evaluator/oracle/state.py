@@ -10,7 +10,7 @@ import torch
 from evaluator.errors import Rejection
 from evaluator.inputs.perturbations import random_like
 from evaluator.inputs.values import clone, on_device
-from evaluator.subject import Named, StateNames
+from evaluator.subject import NamedTensor, StateNames
 from evaluator.types import Stage, Verdict
 
 _NEARLY_ZERO = 1e-6
@@ -124,7 +124,7 @@ def match_names(reference: StateNames, candidate: StateNames) -> dict[str, str]:
     return {**matched, **(_match(reference.buffers, candidate.buffers) or _common(reference, candidate))}
 
 
-def _match(expected: Sequence[Named], actual: Sequence[Named]) -> dict[str, str] | None:
+def _match(expected: Sequence[NamedTensor], actual: Sequence[NamedTensor]) -> dict[str, str] | None:
     shapes = {a.name: a.shape for a in actual}
     if len(expected) == len(actual) and all(shapes.get(e.name) == e.shape for e in expected):
         return {e.name: e.name for e in expected}

@@ -6,8 +6,9 @@ import secrets
 
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.errors import ChildError, ChildFault
+from evaluator.rejections import rejection
 from evaluator.screening import libraries
-from evaluator.subject import Subject, rejection
+from evaluator.subject import Subject
 from evaluator.types import Candidate, DeviceKind, LibraryPolicy, Problem, Stage
 
 _PROFILE_S = 30.0

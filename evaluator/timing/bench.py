@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from evaluator.correctness import buffers
-from evaluator.device_session import Room
+from evaluator.device_session import DeviceSession
 from evaluator.devices.base import Round, RoundPlan
 from evaluator.errors import Rejection
 from evaluator.oracle.oracle import Oracle
@@ -83,7 +83,7 @@ class Bench:
 
     def __init__(
         self,
-        room: Room,
+        room: DeviceSession,
         workload: Workload,
         oracle: Oracle,
         contenders: Sequence[Contender],

@@ -13,7 +13,7 @@ import torch
 from evaluator.child.protocol import chain
 from evaluator.child.protocol.layout import LayoutError, TensorSpec
 from evaluator.comparison.layout_checks import check_reply
-from evaluator.device_session import Room
+from evaluator.device_session import DeviceSession
 from evaluator.devices.base import OneByOne, Round, RoundPlan, Singles
 from evaluator.errors import ChildError, ChildFault, EvaluatorError, Rejection
 from evaluator.inputs import values
@@ -34,7 +34,7 @@ _ODD_SPARE = 100  # times an input's bytes of device memory must be free for tha
 class Rounds:
     """Makes rounds of a Workload for any child that was constructed with the oracle's parameters."""
 
-    def __init__(self, room: Room, workload: Workload, oracle: Oracle, first_call_s: float) -> None:
+    def __init__(self, room: DeviceSession, workload: Workload, oracle: Oracle, first_call_s: float) -> None:
         self.room, self.backend, self.workload, self.oracle = room, room.backend, workload, oracle
         self._first_call_s = first_call_s
         self.inputs = Inputs(oracle)
@@ -50,7 +50,7 @@ class Rounds:
         self._next_odd = 0
         self._idle: Fresh | None = None
         self._leases = ExitStack()
-        self._null = self._leases.enter_context(room.null())
+        self._null = self._leases.enter_context(room.null_child())
         self.overhead_us: dict[int, float] = {}  # executions a round -> the least that a null child took
 
     def close(self) -> None:
@@ -149,7 +149,7 @@ class Rounds:
     def _compares(self, kind: values.ValueSet) -> bool:
         """Whether there is something to compare where the chain puts usual values among those. Who picks among scores
         that all tie may pick what no way to pick has (`allow_alternatives`)."""
-        return not kind.only_finite_results and not (self.oracle.subject.picks and kind.name in values.NEARLY_ZERO)
+        return not kind.only_finite_results and not (self.oracle.subject.selects and kind.name in values.NEARLY_ZERO)
 
     def _one_of_all(self) -> values.ValueSet:
         self._next_odd += 1
@@ -205,7 +205,7 @@ class Rounds:
             raise self._blamed(contender, fault, fresh) from fault
 
     def prepare_null(self, fresh: Fresh, *, graph: bool) -> None:
-        self._null.null(self.like.reply)
+        self._null.become_null(self.like.reply)
         self.backend.prepare(
             self._null.child, fresh.calls,
             tree=self.tree, timeout_s=self._first_call_s, graph=graph, link=fresh.link,
@@ -228,8 +228,8 @@ class Rounds:
     def _blamed(
         self, contender: Contender, fault: ChildFault | LayoutError | Rejection, fresh: Fresh
     ) -> EvaluatorError:
-        """What a fault in a round is told as. Raises LeaveOut where the reference fails there, too."""
-        if isinstance(fault, ChildError) and not fault.spoils:
+        """What a fault in a round is told as. Raises UnsupportedCase where the reference fails there, too."""
+        if isinstance(fault, ChildError) and not fault.loses_device:
             self.oracle.leave_out_if_failing(self.tree, fresh.calls, fault)
         return self.verifier.blame(contender, fault)
 

@@ -16,7 +16,7 @@ from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.inputs import values
 from evaluator.oracle.nan_and_ties import allow_alternatives
 from evaluator.oracle.oracle import Oracle
-from evaluator.subject import rejection
+from evaluator.rejections import rejection
 from evaluator.timing.contender import ComparatorFailed, Contender
 from evaluator.timing.runs import STAGE, Fresh, Run, to_read
 from evaluator.types import Verdict, Workload

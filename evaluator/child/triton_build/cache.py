@@ -1,4 +1,4 @@
-"""Where Triton keeps what it compiled in this child, and what an earlier child of the same Candidate handed down."""
+"""Keep Triton's compiled files in this child's cache, with those from an earlier child of the same Candidate."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from pathlib import Path
 
 
 def folder() -> Path:
-    """Triton's cache of this child."""
+    """Return Triton's cache folder of this child."""
     return Path(os.environ.get("TRITON_CACHE_DIR", "/tmp/triton"))
 
 
-def hand_down() -> None:
-    """Put what lies in the job's folder into the cache, since Triton writes there and a job's folder is read-only."""
+def restore() -> None:
+    """Copy the job folder's files into the cache: Triton writes to its cache, and a job's folder is read-only."""
     given = Path(os.environ.get("WARP_JOB", "/job")) / "triton"
     if given.is_dir():
         shutil.copytree(given, folder(), dirs_exist_ok=True)
