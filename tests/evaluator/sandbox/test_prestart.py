@@ -33,7 +33,7 @@ while not os.path.exists("/job/go"):
 
 @pytest.fixture
 def pool(judge: Judge) -> ChildPool:
-    one = judge.session.pool()
+    one = judge.session.pools.plain()
     if not one._level.nested:
         pytest.skip("this machine cannot start children before their files are known")
     return one
@@ -222,9 +222,9 @@ def test_a_judge_with_spares_judges_as_without_and_makes_new_ones_beside_the_nex
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     room, task = judge.session, problem()
-    spares = PrestartPool(room.pool, lambda child: send_setup(child, "cpu"), 2)
+    spares = PrestartPool(room.pools.plain, lambda child: send_setup(child, "cpu"), 2)
     try:
-        monkeypatch.setattr(room, "_spares", spares)
+        monkeypatch.setattr(room.children, "prestarted", spares)
         room.warm()
         waiting = set(pids(spares))
         assert len(waiting) == 2

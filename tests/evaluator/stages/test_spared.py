@@ -54,7 +54,7 @@ def test_nan_and_infinities_without_influence(
 ) -> None:
     source = f"import torch\ndef reference(x):\n    return {forward}\ndef get_inputs():\n    return [torch.randn(2)]\n"
     problem = read_problem(source, "spared")
-    with judge.session.reference(problem) as reference:
+    with judge.session.references.start(problem) as reference:
         oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(3))
         tree, tensors, outputs = oracle.inputs().tree, (torch.tensor(x),), [torch.tensor(actual)]
         (expected,) = oracle.expect(tree, [tensors])
@@ -68,7 +68,7 @@ def test_finite_inputs_allow_no_alternatives(judge: Judge) -> None:
         "import torch\ndef reference(x):\n    return x * 0 / (x - x)\ndef get_inputs():\n    return [torch.randn(2)]\n"
     )
     problem = read_problem(source, "spared")
-    with judge.session.reference(problem) as reference:
+    with judge.session.references.start(problem) as reference:
         oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(3))
         made = oracle.inputs()
         (expected,) = oracle.expect(made.tree, [made.tensors])
@@ -79,7 +79,7 @@ def test_a_reference_that_refuses_a_number_allows_no_alternatives(judge: Judge) 
     forward = "1 / 0 if torch.isfinite(x[1]) and x[1] > 7 else x[:1] * 1.5 + 0 * x"
     source = f"import torch\ndef reference(x):\n    return {forward}\ndef get_inputs():\n    return [torch.randn(2)]\n"
     problem = read_problem(source, "spared")
-    with judge.session.reference(problem) as reference:
+    with judge.session.references.start(problem) as reference:
         oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(3))
         tree, tensors = oracle.inputs().tree, (torch.tensor([5.0, NAN]),)
         (expected,) = oracle.expect(tree, [tensors])
