@@ -16,10 +16,10 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from evaluator.pool import ChildPool
 
 from evaluator.cage import bwrap
 from evaluator.cage.policy import StartMode
+from evaluator.sandbox.pool import ChildPool
 from evaluator.types import DeviceKind
 from tests.evaluator.cage.conftest import LIGHT
 
