@@ -87,7 +87,7 @@ def classify(path: Path, judges: Judges, limit_s: float) -> dict[str, Any]:
     return {**row, "outcome": "too large" if large else "refused", **evidence}
 
 
-def chosen(options: argparse.Namespace) -> list[Path]:
+def select_references(options: argparse.Namespace) -> list[Path]:
     """Return the selected references, in the order of their names."""
     base = options.checkout / "KernelBench"
     levels = [f"level{n}" for n in options.level] if options.level else list(LEVELS)
@@ -121,7 +121,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     options = parser().parse_args()
-    references = chosen(options)
+    references = select_references(options)
     if not references:
         print(f"there is no KernelBench/level*/*.py below {options.checkout}", file=sys.stderr)
         return 2

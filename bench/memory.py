@@ -20,7 +20,7 @@ from pathlib import Path
 from random import Random
 from unittest.mock import patch
 
-from bench.search.compare import FOLDER, versus
+from bench.search.compare import FOLDER, compare_needs
 from bench.search.landscape import Landscape, load
 from bench.search.ours import Ours
 from evaluator.screening.family import family_of
@@ -110,7 +110,7 @@ def main() -> int:
             }
             without = {(f"{b} after {a}", s): plain[b, s] for a, b, s in runs}
             name = f"within {within:.0%}, {'alike' if alike else 'not alike'}"
-            table[name] = {**versus(with_memory, without), "pairs": len(pairs)}
+            table[name] = {**compare_needs(with_memory, without), "pairs": len(pairs)}
             row = table[name]
             said = f"{row['ratio']:.2f} [{row['low']:.2f}, {row['high']:.2f}] {row['verdict']}"
             print(f"{name:<24} {said} ({len(pairs)} pairs, {options.seeds} seeds)", flush=True)

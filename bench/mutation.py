@@ -66,7 +66,7 @@ def pieces(repeats: int, device: str, *, mutants: bool = True) -> Iterator[Piece
         yield from (Piece(f"honest/{case.name}", None, turn, case) for case in honest)
 
 
-def in_order(some: Sequence[Piece], shards: int) -> list[Piece]:
+def order_shard(some: Sequence[Piece], shards: int) -> list[Piece]:
     """Return the work of one of so many shards.
 
     An original is judged several times in a row, since a judge keeps the references of few problems at once. The next
@@ -114,7 +114,7 @@ def run(options: argparse.Namespace, path: Path) -> list[dict[str, Any]]:
     known = _known(path) if options.resume else []
     done = {entry["key"] for entry in known}
     index, count = map(int, options.shard.split("/"))
-    todo = in_order([p for i, p in enumerate(_wanted(options)) if i % count == index - 1], count)
+    todo = order_shard([p for i, p in enumerate(_wanted(options)) if i % count == index - 1], count)
     end = time.monotonic() + options.budget_s
     judge = Judge(make_backend(options.device))
     try:

@@ -15,7 +15,7 @@ RESULTS = Path(__file__).parent / "results"
 _PART = re.compile(r"(?P<name>[a-z_]+?)(?:-(?P<shard>\d+))?\.jsonl")
 
 
-def together(folder: Path) -> list[Path]:
+def join_parts(folder: Path) -> list[Path]:
     """Join the parts below `folder`/parts. Return the written files."""
     parts: dict[str, list[tuple[int, Path]]] = defaultdict(list)
     for path in (folder / "parts").glob("*.jsonl"):
@@ -33,5 +33,5 @@ def together(folder: Path) -> list[Path]:
 
 
 if __name__ == "__main__":
-    for made in together(RESULTS):
+    for made in join_parts(RESULTS):
         print(made.name)

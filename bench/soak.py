@@ -61,7 +61,7 @@ HOSTILE_ON_GPU = (
 WRONG = ("return x * 1.01", "return x[:, :1]", "return undefined_name")
 
 
-def in_a_row(index: int, *, cuda: bool) -> tuple[Candidate, bool | None]:
+def pick_kernel(index: int, *, cuda: bool) -> tuple[Candidate, bool | None]:
     """Return kernel number `index`, and its rightness (None: hostile, anything except a pass or our own error)."""
     if index % 10 == 7:
         every = (*HOSTILE, *(HOSTILE_ON_GPU if cuda else ()))
@@ -82,7 +82,7 @@ def _candidate(source: str, index: int) -> Candidate:
     return Candidate(source=source, language=detect(source), proposer="bench")
 
 
-def held(judge: Judge) -> dict[str, float]:
+def resources(judge: Judge) -> dict[str, float]:
     """Return the judge's resources now."""
     status = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     resident_kib = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
@@ -131,7 +131,7 @@ def main() -> int:
             for done, index in enumerate(todo, start=1):
                 if time.monotonic() > end:
                     break
-                what, right = in_a_row(index, cuda=judge.backend.kind is DeviceKind.CUDA)
+                what, right = pick_kernel(index, cuda=judge.backend.kind is DeviceKind.CUDA)
                 found = judge.judge(problem, what, eager_only(judge, problem))
                 if not _as_expected(found.verdict, right):
                     wrong.append(f"{index}: {found.verdict}: {found.reason}"[:300])
@@ -139,7 +139,7 @@ def main() -> int:
                     judge.room.settle()
                     judge.room.forget(problem)
                     judge.room.renew()  # the number of children that wait at this moment is random
-                    counts.append({"kernels": index + 1, **held(judge)})
+                    counts.append({"kernels": index + 1, **resources(judge)})
                     _write(file, counts[-1])
             result = {"wrong_verdicts": wrong[:20], "counted": counts[:1] + counts[-1:]}
             _write(file, result)

@@ -38,7 +38,7 @@ from typing import Any
 from bench import machine
 from bench.rate import kernelbench
 from bench.rate.files import File, files
-from bench.rate.judges import candidate, together
+from bench.rate.judges import candidate, judge_all
 from evaluator.problem import read_problem
 from evaluator.sandbox.build_cache import FOLDER_VARIABLE
 from evaluator.serve import make_backend
@@ -119,7 +119,7 @@ def _builder(device: str) -> Judge:
     return Judge(make_backend(device))
 
 
-def theirs(one: File, folder: Path, device: str) -> dict[str, Any]:
+def run_kernelbench(one: File, folder: Path, device: str) -> dict[str, Any]:
     """Run one file through KernelBench's evaluation, in a process of its own, as its script does it."""
     start = time.monotonic()
     with multiprocessing.get_context("spawn").Pool(1) as pool:
@@ -257,13 +257,13 @@ class Run:
     def _theirs(self, every: Sequence[File]) -> None:
         for one in every:
             if time.monotonic() < self._end:
-                self._note(KERNELBENCH, one, theirs(one, self._folder, self._options.device))
+                self._note(KERNELBENCH, one, run_kernelbench(one, self._folder, self._options.device))
 
     def _ours(self, kind: str, judges: int) -> float:
         def note(one: File, found: dict[str, Any]) -> None:
             self._note(OURS, one, {**found, "judges": judges, "kind": kind})
 
-        return together(self._sets[kind], self._options.device, judges, note, self._options.sample)
+        return judge_all(self._sets[kind], self._options.device, judges, note, self._options.sample)
 
     def _note(self, who: str, one: File, found: dict[str, Any]) -> None:
         self._lines.append({"who": who, "file": one.name, "right": one.right, **found, **self._lease})

@@ -28,7 +28,7 @@ def candidate(one: File) -> Candidate:
     return Candidate(source=one.source, language=detect(one.source), proposer="bench")
 
 
-def judged(judge: Judge, problem: Problem, one: File) -> dict[str, Any]:
+def judge_file(judge: Judge, problem: Problem, one: File) -> dict[str, Any]:
     """Judge one file."""
     start = time.monotonic()
     found = judge.judge(problem, candidate(one), eager_only(judge, problem))
@@ -51,7 +51,7 @@ def _serve(pipe: Connection, device: str, sample: Path | None) -> None:
         sampler = Sampler(threading.get_ident()) if sample else None
         pipe.send("ready")
         while (one := pipe.recv()) is not None:
-            pipe.send(judged(judge, read_problem(one.problem, "rate"), one))
+            pipe.send(judge_file(judge, read_problem(one.problem, "rate"), one))
         if sampler and sample:
             sampler.stop(sample)
     finally:
@@ -84,7 +84,7 @@ class Work:
             return found
 
 
-def together(
+def judge_all(
     some: Sequence[File],
     device: str,
     judges: int,

@@ -63,7 +63,7 @@ class Wrong(Exception):
 
 
 @contextlib.contextmanager
-def held(path: Path | None) -> Iterator[None]:
+def hold_device(path: Path | None) -> Iterator[None]:
     """Hold the device for one process at a time. A process that dies releases it."""
     if path is None:
         yield
@@ -96,7 +96,7 @@ class Workload:
     comparator_name: str = ""
     baselines_us: dict[str, float] = field(default_factory=dict)
 
-    def everything(self) -> Tensors:
+    def all_tensors(self) -> Tensors:
         """Return all tensors that no kernel may change."""
         copies = [tensor for one in self.sets for tensor in one]
         return [*self.inputs, *copies, *self.state.values(), *self.oracle, *self.allowed]
@@ -122,7 +122,7 @@ class Bed:
         listed = [w for w in listed if timed in ("", w["name"])]
         if not listed:
             raise ValueError(f"the problem has no Workload {timed!r} for this device")
-        with held(lock):
+        with hold_device(lock):
             self.workloads = [self._workload(reference, w) for w in (*listed, *held_out)]
         for workload in self.workloads:
             if not workload.held_out:
@@ -206,7 +206,7 @@ class Bed:
             try:
                 with torch.no_grad():
                     called(*workload.inputs)  # compiles, without the lock
-                with held(self.lock):
+                with hold_device(self.lock):
                     times = self.samples(self.replay(called, workload, most=1), None, 7)[0]
                     workload.baselines_us[name] = us = statistics.median(times)
                     replays[name] = self.replay(called, workload, most=max(1, math.ceil(COMPARATOR_US / us)))
@@ -217,11 +217,11 @@ class Bed:
 
     def intact(self) -> bool:
         """Return true if all data that kernels are compared with is as it was at the first call."""
-        sums = torch.stack([_sum(t) for w in self.workloads for t in w.everything()]).tolist()
+        sums = torch.stack([_sum(t) for w in self.workloads for t in w.all_tensors()]).tolist()
         self.sums = self.sums or sums
         return self.sums == sums
 
-    def made(self, module: Any, workload: Workload) -> Any:
+    def build_model(self, module: Any, workload: Workload) -> Any:
         """Return the Candidate's module with the reference's parameters."""
         try:
             # Share the parameters: filling and copying 100 MB for each of thousands of kernels would take longer
@@ -305,7 +305,7 @@ class Bed:
         events[-1].synchronize()
         return [a.elapsed_time(b) * 1e3 for a, b in itertools.pairwise(events)]
 
-    def timed(self, model: Any, workload: Workload) -> dict[str, Any]:
+    def time_model(self, model: Any, workload: Workload) -> dict[str, Any]:
         """Return medians in microseconds, the log ratio's mean and standard error, and the number of samples."""
         assert workload.comparator is not None
         replay = self.replay(model, workload)

@@ -59,7 +59,7 @@ class Job:
     def __call__(self) -> Needed:
         found: Needed = {}
         for path in self.paths:
-            land = land_at(path, self.noise)
+            land = load_landscape(path, self.noise)
             if self.search:
                 count = searches()[self.search](land, self.seed, self.most, self.off != "tuning")
             else:
@@ -69,7 +69,7 @@ class Job:
 
 
 @cache
-def land_at(path: Path, noise: float = 0.0) -> Landscape:
+def load_landscape(path: Path, noise: float = 0.0) -> Landscape:
     """Return a landscape, read once by each process."""
     return load(path, noise)
 
@@ -85,7 +85,7 @@ def interval(logs: list[float]) -> tuple[float, float]:
     return math.exp(means[50]), math.exp(means[1949])
 
 
-def versus(mine: Needed, other: Needed) -> dict[str, object]:
+def compare_needs(mine: Needed, other: Needed) -> dict[str, object]:
     """Return how many times the measurements the other needs, and its own need."""
     return {**ratios(mine, other), **needed(other)}
 
@@ -150,7 +150,7 @@ def _table(every: Callable[[str, str], Needed]) -> dict[str, dict[str, Any]]:
     for tuner, off in (("on", ""), ("off", "tuning")):
         mine = every("", off)
         for name in searches():
-            table[f"{name}, tuner {tuner}"] = row = versus(mine, every(name, off))
+            table[f"{name}, tuner {tuner}"] = row = compare_needs(mine, every(name, off))
             print(f"{name}, tuner {tuner}: {shown(row)}", file=sys.stderr, flush=True)
         table[f"ours, tuner {tuner}"] = needed(mine)
     return table
@@ -159,7 +159,7 @@ def _table(every: Callable[[str, str], Needed]) -> dict[str, dict[str, Any]]:
 def _ablations(every: Callable[[str, str], Needed]) -> dict[str, dict[str, Any]]:
     """Return the need of ours without each mechanism, over that of the whole."""
     whole = every("", "")
-    return {f"ours without {off}": versus(whole, every("", off)) for off in ABLATIONS}
+    return {f"ours without {off}": compare_needs(whole, every("", off)) for off in ABLATIONS}
 
 
 def main() -> int:

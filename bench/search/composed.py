@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.search import attention, deep_attention, deep_linear, deep_rows, linear, linear_source
 from bench.search.designs import MOST_EDITS, Design
 from bench.search.designs import SLIP_EVERY as OFTEN
-from bench.search.lattice import picked
+from bench.search.lattice import shorten_lists
 from evaluator.types import Language
 
 PROBLEMS = (
@@ -117,9 +117,9 @@ def _design(problem: str, base: str, edits: frozenset[str]) -> Design:
     rng = random.Random(f"{problem}/{base}/{sorted(edits)}")
     most = MOST_CONFIGURATIONS if edits else BASE_CONFIGURATIONS
     if name == attention.PROBLEM:
-        listed = picked(attention.lists(base, edits), most, rng)
+        listed = shorten_lists(attention.lists(base, edits), most, rng)
         source = attention.source(base, edits, listed)
     else:
-        listed = picked(linear.lists(linear.KINDS[name], workload, base, edits), most, rng)
+        listed = shorten_lists(linear.lists(linear.KINDS[name], workload, base, edits), most, rng)
         source = linear_source.source(linear.KINDS[name], base, edits, listed)
     return Design(base, tuple(sorted(edits)), source, Language.TRITON)

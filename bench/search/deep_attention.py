@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from textwrap import indent
 
 from bench.search.attention import join
-from bench.search.lattice import Lattice, headed, options
+from bench.search.lattice import Lattice, launch_arguments, module_header
 
 EDITS = (
     "online", "grouped", "dots", "native", "split", "base-two", "even", "evict", "unrolled", "early-scale", "warps",
@@ -35,7 +35,7 @@ def source(edits: frozenset[str], tunables: Mapping[str, list[int]]) -> str:
     module = "class ModelNew(nn.Module):\n    def forward(self, q, k, v):\n" + indent(
         _forward(edits, tunables), " " * 8
     )
-    return headed(LATTICE, edits, tunables) + kernel + module
+    return module_header(LATTICE, edits, tunables) + kernel + module
 
 
 def _exponential(edits: frozenset[str]) -> tuple[str, str]:
@@ -125,7 +125,7 @@ def _forward(edits: frozenset[str], tunables: Mapping[str, list[int]]) -> str:
     if "even" in edits:
         step = 'CONFIG["SPLIT"] * CONFIG["BLOCK"]' if split else 'CONFIG["BLOCK"]'
         constants += f"EVEN=length % ({step}) == 0, "
-    constants += options(tunables, without=("JOIN",))
+    constants += launch_arguments(tunables, without=("JOIN",))
     if not split:
         return text + f"attention[({programs},)](q, k, v, out, length, {constants})\nreturn out\n"
     text += 'split = CONFIG["SPLIT"]\n'

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from functools import partial
 
 from bench.search import linear, linear_source
-from bench.search.lattice import Lattice, headed
+from bench.search.lattice import Lattice, module_header
 
 TILED = ("native", "transposed", "split", "ahead", "persistent", "wrapped", "descriptors", "pipelined")
 NEEDS = {**dict.fromkeys(TILED, "tiles"), "atomic": "split", "narrow": "native"}
@@ -55,7 +55,7 @@ def source(kind: linear.Kind, edits: frozenset[str], tunables: Mapping[str, list
     """Return the module of a design. Its first Configuration is the first value of each list."""
     wide = frozenset({"wide"}) if "tiles" in edits and "native" not in edits else frozenset[str]()
     text = linear_source.body(kind, base_of(edits), edits | wide, tuple(tunables))
-    return headed(lattice_of(kind), edits, tunables) + text
+    return module_header(lattice_of(kind), edits, tunables) + text
 
 
 def lattice_of(kind: linear.Kind) -> Lattice:

@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from textwrap import indent
 
-from bench.search.lattice import Lattice, headed, options
+from bench.search.lattice import Lattice, launch_arguments, module_header
 
 _EVERYWHERE = ("lanes", "even", "warps", "pipelined", "unrolled", "first-out", "registers")
 _WRITTEN = ("resident", "together", "persistent", "keep", "backwards", "streaming-stores", "half")
@@ -110,7 +110,7 @@ def lists(rows: Rows, edits: frozenset[str]) -> dict[str, list[int]]:
 def source(rows: Rows, edits: frozenset[str], tunables: Mapping[str, list[int]]) -> str:
     """Return the module of a design. Its first Configuration is the first value of each list."""
     writer = _Writer(rows, edits, tunables)
-    return headed(lattice_of(rows), edits, tunables) + writer.kernel() + writer.joining() + writer.module()
+    return module_header(lattice_of(rows), edits, tunables) + writer.kernel() + writer.joining() + writer.module()
 
 
 def lattice_of(rows: Rows) -> Lattice:
@@ -312,7 +312,7 @@ class _Writer:
         outs = ["peak", "total"] if "split" in edits else ["targets", "out"] if self.losses else ["out"]
         at = given.index("rows")
         given = [*given[:at], *outs, *given[at:], f"ROWS={many}", f"BLOCK={block}"]
-        given += [options({name: []}) if name in ("WARPS", "REGISTERS") else f'{name}=CONFIG["{name}"]'
+        given += [launch_arguments({name: []}) if name in ("WARPS", "REGISTERS") else f'{name}=CONFIG["{name}"]'
                   for name in self.tunables if name not in ("ROWS", "BLOCK", "WAVES")]  # fmt: skip
         if "even" in edits:
             given.append(f"EVEN=n % {block} == 0 and rows % {many} == 0")

@@ -160,9 +160,9 @@ def bases(graphs: Mapping[str, Graph], kind: DeviceKind, seed: int) -> list[Desi
     return list(found.values())
 
 
-def listed(base: Design) -> Design:
+def list_values(base: Design) -> Design:
     """Return a base with lists of values that can be tried in full."""
-    return replace(base, source=shortened(base.source, 2 * MOST_CONFIGURATIONS))
+    return replace(base, source=drop_values(base.source, 2 * MOST_CONFIGURATIONS))
 
 
 def designs(
@@ -172,7 +172,7 @@ def designs(
     rng = random.Random(seed)
     seen: set[str] = set()
     grown = list(made)
-    for design in [*map(listed, made), *by_hand, *plain(reference)][:most]:
+    for design in [*map(list_values, made), *by_hand, *reference_designs(reference)][:most]:
         seen.add(design.family)
         yield design
     for _ in range(200 * most):
@@ -180,7 +180,7 @@ def designs(
             return
         parent, name = rng.choice(grown), rng.choice(list(EDITS))
         root = next(base for base in made if base.base == parent.base)
-        design = edited(root, tuple(sorted({*parent.edits, name}, key=list(EDITS).index)))
+        design = apply_edits(root, tuple(sorted({*parent.edits, name}, key=list(EDITS).index)))
         if design is not None and design.family not in seen:
             seen.add(design.family)
             if name not in DEAD_ENDS and len(design.edits) < MOST_EDITS:
@@ -188,13 +188,13 @@ def designs(
             yield design
 
 
-def written(problem: str) -> list[Design]:
+def hand_written(problem: str) -> list[Design]:
     """Return the hand-written kernels of a problem."""
     files = sorted(Path(__file__).with_name("written").glob(f"{problem}_*.py"))
     return [Design(f"by hand: {path.stem}", (), path.read_text(encoding="utf-8"), Language.TRITON) for path in files]
 
 
-def plain(reference: str) -> list[Design]:
+def reference_designs(reference: str) -> list[Design]:
     """Return the reference as a Candidate: as it is, and through torch.compile."""
     renamed = re.sub(r"(?m)^class Model\(", "class ModelNew(", reference)
     compiled = re.sub(r"(?m)^class Model\(", "class Plain(", reference) + (
@@ -208,7 +208,7 @@ def plain(reference: str) -> list[Design]:
     return [Design("reference", (), renamed, Language.TORCH), Design("compiled", (), compiled, Language.TORCH)]
 
 
-def edited(base: Design, names: tuple[str, ...]) -> Design | None:
+def apply_edits(base: Design, names: tuple[str, ...]) -> Design | None:
     """Return a base with these edits, its lists of values shortened; None if an edit does not apply."""
     if base.language is not Language.TRITON:
         return None
@@ -222,10 +222,10 @@ def edited(base: Design, names: tuple[str, ...]) -> Design | None:
         ast.parse(source)
     except SyntaxError:  # two edits of one place: an author would notice at once
         return None
-    return Design(base.base, names, shortened(source, MOST_CONFIGURATIONS), base.language)
+    return Design(base.base, names, drop_values(source, MOST_CONFIGURATIONS), base.language)
 
 
-def shortened(source: str, most: int) -> str:
+def drop_values(source: str, most: int) -> str:
     """Drop values from the source's longest lists until there are at most so many Configurations."""
     tunables, configuration = read_tunables(source)
     lists = {name: list(values) for name, values in tunables.items()}
@@ -253,7 +253,7 @@ def items(chosen: list[Design], seed: int, slip_every: int = SLIP_EVERY, designs
                 slipped = slip(source, rng)
                 if slipped is not None:
                     origin = Item(source, design, configuration).hash
-                    yield Item(patched(source, slipped), design, configuration, origin, slipped)
+                    yield Item(patch_line(source, slipped), design, configuration, origin, slipped)
 
 
 _SWAPS = {"+": "-", "-": "+", "*": "+", "<": "<=", ">": "<", "&": "|", "%": "//"}
@@ -287,7 +287,7 @@ def _native(lines: list[str], at: int) -> bool:
     return not above.startswith("class ") and not above.startswith("import ")
 
 
-def patched(source: str, change: tuple[int, str]) -> str:
+def patch_line(source: str, change: tuple[int, str]) -> str:
     """Return the source with one line changed."""
     lines = source.split("\n")
     lines[change[0]] = change[1]

@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from bench.search.designs import patched
+from bench.search.designs import patch_line
 from evaluator.types import Language, Verdict
 from evolution.search import MOST_FAMILIES
 from evolution.state import Family
@@ -104,7 +104,7 @@ class Landscape:
         source = self.designs[kernel.family].source
         if kernel.configuration:
             source = apply_configuration(source, kernel.configuration)
-        return source if kernel.slip is None else patched(source, kernel.slip)
+        return source if kernel.slip is None else patch_line(source, kernel.slip)
 
 
 def load(path: Path, least_spread: float = 0.0) -> Landscape:

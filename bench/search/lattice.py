@@ -55,11 +55,11 @@ class Lattice:
             yield self._design(wanted, seed)
 
     def _design(self, edits: frozenset[str], seed: str) -> Design:
-        listed = picked(self.lists(edits), CONFIGURATIONS, random.Random(f"{seed}/{sorted(edits)}"))
+        listed = shorten_lists(self.lists(edits), CONFIGURATIONS, random.Random(f"{seed}/{sorted(edits)}"))
         return Design(DRAFT, tuple(sorted(edits)), self.source(edits, listed), Language.TRITON)
 
 
-def picked(lists: Lists, most: int, rng: random.Random) -> Lists:
+def shorten_lists(lists: Lists, most: int, rng: random.Random) -> Lists:
     """Drop values here and there until there are at most so many Configurations."""
     found = {name: list(values) for name, values in lists.items()}
     while math.prod(len(values) for values in found.values()) > most:
@@ -68,13 +68,13 @@ def picked(lists: Lists, most: int, rng: random.Random) -> Lists:
     return found
 
 
-def headed(lattice: Lattice, edits: frozenset[str], tunables: Mapping[str, list[int]]) -> str:
+def module_header(lattice: Lattice, edits: frozenset[str], tunables: Mapping[str, list[int]]) -> str:
     """Return the top of a design's module: its description, imports, Tunables and the Configuration in force."""
     about = ", ".join([DRAFT, *(edit for edit in lattice.edits if edit in edits)])
     config = {name: values[0] for name, values in tunables.items()}
     return f"# {about}\n{HEAD}\nTUNABLES = {dict(tunables)!r}\nCONFIG = {config!r}\n\n\n"
 
 
-def options(tunables: Mapping[str, list[int]], without: tuple[str, ...] = ()) -> str:
+def launch_arguments(tunables: Mapping[str, list[int]], without: tuple[str, ...] = ()) -> str:
     """Return the Tunables as arguments of a launch."""
     return ", ".join(f'{LAUNCHED.get(name, name)}=CONFIG["{name}"]' for name in tunables if name not in without)

@@ -25,7 +25,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from bench.search.compare import FOLDER, land_at, ratios, shown
+from bench.search.compare import FOLDER, load_landscape, ratios, shown
 from bench.search.ours import Ours
 from bench.search.scripted import MIXTURES, Model
 from evolution.bandit import USD_S
@@ -61,7 +61,7 @@ class Job:
     def __call__(self) -> Costs:
         found: Costs = {}
         for path in self.paths:
-            land = land_at(path)
+            land = load_landscape(path)
             run = Ours(land, self.seed, self.off, self.models)
             reached = run.run(self.most)
             found[land.name, self.seed] = Cost(run.meter.count, run.usd, run.cost_s, reached is not None)
@@ -148,7 +148,7 @@ def main() -> int:
         "seeds": options.seeds,
         "most": options.most,
         "usd_s": USD_S,
-        "landscapes": [land_at(path).name for path in paths],
+        "landscapes": [load_landscape(path).name for path in paths],
         "mixtures": {name: [asdict(model) for model in models] for name, models in MIXTURES.items()},
         "table": table,
     }

@@ -61,7 +61,7 @@ def random_search(land: Landscape, seed: int, most: int, tuner: bool) -> int | N
     return meter.reached_at
 
 
-def drawn(land: Landscape, seed: int, most: int, tuner: bool) -> int | None:
+def draw_any(land: Landscape, seed: int, most: int, tuner: bool) -> int | None:
     """Draw any recorded kernel, all equally likely. No search can do that.
 
     It draws a kernel of many edits as easily as a first draft, and seldom a slip. It is reported with the others, since
@@ -69,17 +69,17 @@ def drawn(land: Landscape, seed: int, most: int, tuner: bool) -> int | None:
     """
     rng = random.Random(f"random/{seed}")
     kernels = sorted(land.kernels.values(), key=lambda kernel: kernel.hash)
-    return _over_and_over(land, rng, most, tuner, lambda: rng.choice(kernels))
+    return _measure_until_goal(land, rng, most, tuner, lambda: rng.choice(kernels))
 
 
 def best_of_n(land: Landscape, seed: int, most: int, tuner: bool) -> int | None:
     """Ask the proposer from the reference alone, repeatedly."""
     rng = random.Random(f"best/{seed}")
     proposer = Proposer(land, rng)
-    return _over_and_over(land, rng, most, tuner, lambda: proposer.propose(None))
+    return _measure_until_goal(land, rng, most, tuner, lambda: proposer.propose(None))
 
 
-def _over_and_over(
+def _measure_until_goal(
     land: Landscape, rng: random.Random, most: int, tuner: bool, draw: Callable[[], Kernel]
 ) -> int | None:
     """Measure every drawn kernel until the goal. Only the tuner learns from it."""
@@ -178,7 +178,7 @@ def shinkaevolve(land: Landscape, seed: int, most: int, tuner: bool) -> int | No
 
 def searches() -> dict[str, Search]:
     """Return the searches that this machine has."""
-    found: dict[str, Search] = {"random": random_search, "best-of-N": best_of_n, "drawn from the recording": drawn}
+    found: dict[str, Search] = {"random": random_search, "best-of-N": best_of_n, "drawn from the recording": draw_any}
     if importlib.util.find_spec("openevolve") is not None:
         found["OpenEvolve"] = openevolve
     if importlib.util.find_spec("shinka") is not None:

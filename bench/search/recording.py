@@ -17,8 +17,8 @@ from typing import Any
 import torch
 
 from bench.search import composed
-from bench.search.bed import Bed, Wrong, held
-from bench.search.designs import Design, Item, bases, designs, items, written
+from bench.search.bed import Bed, Wrong, hold_device
+from bench.search.designs import Design, Item, bases, designs, hand_written, items
 from evaluator.languages import adapter
 from evaluator.types import DeviceKind, Language, Verdict, content_hash
 from tests.synthesis import checking
@@ -45,7 +45,7 @@ def work(options: argparse.Namespace) -> int:
     lock = options.output / "device.lock" if cuda else None
     bed = Bed(source, options.device, folder, lock, timed=name.partition("-")[2])
     known = _known(part, options.output / f"{name}.known")
-    with held(bed.lock):
+    with hold_device(bed.lock):
         bed.intact()
     recorder = Recorder(bed, f"{time.time():.0f}.{shard}", random.Random(shard))
     with part.open("a") as out:
@@ -78,7 +78,7 @@ def _chosen(name: str, source: str, kind: DeviceKind, seed: int) -> list[Design]
     if composed.is_composed(name):
         return list(composed.designs(name, seed, DEEP_DESIGNS if composed.is_deep(name) else DESIGNS))
     graphs = checking.graphs(source, checking.sizes_of(source, kind.value))
-    by_hand = written(name) if kind is DeviceKind.CUDA else []
+    by_hand = hand_written(name) if kind is DeviceKind.CUDA else []
     return list(designs(bases(graphs, kind, seed), source, seed, DESIGNS, by_hand))
 
 
@@ -143,7 +143,7 @@ class Recorder:
             found = {"verdict": _verdict(text).value, "reason": text[:300]}
             self.crashed = self.bed.cuda and any(sign in text for sign in FATAL)
         if item.origin is not None and not self.crashed:
-            with held(self.bed.lock):
+            with hold_device(self.bed.lock):
                 self.crashed = not self.bed.intact()  # a slip wrote out of bounds
         took = {name: round(value, 4) for name, value in seconds.items()}
         return {**self.head(item), **found, **took, "took_s": round(time.perf_counter() - began, 4)}
@@ -157,19 +157,19 @@ class Recorder:
             raise Wrong(Verdict.BUILD_ERROR, f"{type(error).__name__}: {error}") from error
         try:
             with launches.withheld():
-                models = [(bed.made(module, w), w) for w in bed.workloads]
+                models = [(bed.build_model(module, w), w) for w in bed.workloads]
                 for model, workload in models if launches.on or item.design.language is Language.TORCH else []:
                     with torch.no_grad():
                         model(*workload.inputs)
             seconds["build_s"] = time.perf_counter() - began
             rows = []
             for model, workload in sorted(models, key=lambda m: not m[1].held_out):
-                with held(bed.lock):
+                with hold_device(bed.lock):
                     start = time.perf_counter()
                     with launches.noted():
                         bed.check(model, workload)
                     if not workload.held_out:
-                        rows.append(bed.timed(model, workload))
+                        rows.append(bed.time_model(model, workload))
                     seconds["device_s"] += time.perf_counter() - start
             return {
                 "log_speedup": round(sum(row["log_ratio"] for row in rows) / len(rows), 5),

@@ -69,7 +69,7 @@ def seed(engine: Engine, scale: Scale) -> int:
     newest = {(row[2], row[6]): row[0] for row in world.champions}
     loader.add("champions", columns, ((*row, newest[row[2], row[6]] == row[0]) for row in world.champions))
     say("candidates")
-    derived.everything(loader)
+    derived.fill_derived(loader)
     say("what follows from them")
     size = loader.finish()
     say("indexes")

@@ -26,7 +26,7 @@ _DEVICE = Device(kind=DeviceKind.CUDA, name="NVIDIA H200", uuid="gpu-0", facts={
 _ENVIRONMENT = Environment(python="3.12", torch="2.11", triton="3.6", cuda="13.0", driver="580.95")
 
 
-def everything(loader: Loader) -> None:
+def fill_derived(loader: Loader) -> None:
     """Fill the tables that depend on `candidates` and `runs`."""
     _proposals(loader)
     _evaluations(loader)

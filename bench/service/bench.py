@@ -85,10 +85,10 @@ def ids_of(engine: Engine, rng: random.Random) -> dict[str, list[str]]:
             select(EvaluationRow.id).where(EvaluationRow.candidate_id.in_([row.id for row in candidates]))
         ).all()
     return {
-        "runs": [largest, *s_unique(newest, largest)],
+        "runs": [largest, *unique(newest, largest)],
         "candidates": [*(row.id for row in candidates), *(row.candidate_id for row in champions)],
         "proposals": [row.proposal_id for row in candidates],
-        "problems": s_unique([of_largest, *(row.problem_id for row in champions)], ""),
+        "problems": unique([of_largest, *(row.problem_id for row in champions)], ""),
         "evaluations": list(evaluations),
         "projects": ["default"],
         "parents": [candidates[0].id],
@@ -97,7 +97,7 @@ def ids_of(engine: Engine, rng: random.Random) -> dict[str, list[str]]:
     }
 
 
-def s_unique(values: Sequence[str], besides: str) -> list[str]:
+def unique(values: Sequence[str], besides: str) -> list[str]:
     """Return the values in their order, once each."""
     return [value for value in dict.fromkeys(values) if value != besides]
 

@@ -6,7 +6,7 @@ import pytest
 
 from bench.rate.bench import KERNELBENCH, OURS, summary
 from bench.rate.files import File, files
-from bench.rate.judges import Work, together
+from bench.rate.judges import Work, judge_all
 
 
 def test_fifty_files_of_each_kind_a_third_of_them_wrong() -> None:
@@ -73,6 +73,6 @@ def test_two_judges_judge_files_together() -> None:
     right = File("right", _SMALL, _RIGHT, "torch", True, False)
     wrong = File("wrong", _SMALL, _RIGHT.replace("+ 1", "- 1"), "torch", False, False)
     noted = []
-    wall_s = together([right, wrong], "cpu", 2, lambda one, told: noted.append((one.name, told["passed"])))
+    wall_s = judge_all([right, wrong], "cpu", 2, lambda one, told: noted.append((one.name, told["passed"])))
     assert sorted(noted) == [("right", True), ("wrong", False)]
     assert wall_s > 0

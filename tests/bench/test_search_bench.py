@@ -9,7 +9,7 @@ import pytest
 
 from bench.search.landscape import Landscape, Meter, load
 from bench.search.ours import Ours
-from bench.search.peers import best_of_n, drawn, random_search
+from bench.search.peers import best_of_n, draw_any, random_search
 from evaluator.types import Candidate, Language
 
 
@@ -41,7 +41,7 @@ def test_every_search_gets_there_and_is_the_same_again(land: Landscape) -> None:
         assert found is not None
         assert found == Ours(land, seed).run(500)
         assert random_search(land, seed, 2000, True) is not None
-        assert drawn(land, seed, 2000, True) is not None
+        assert draw_any(land, seed, 2000, True) is not None
         assert best_of_n(land, seed, 2000, True) is not None
 
 
