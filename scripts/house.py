@@ -51,7 +51,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something to rewrite or to split, at a line of a file."""
+    """A place to rewrite or split: a line of a file."""
 
     path: str
     line: int
@@ -84,7 +84,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measures:
-    """What is printed of one room. Shares are in percent, lengths in lines."""
+    """The printed measures of one room. Shares are in percent, lengths in lines."""
 
     modules: int
     lines: int

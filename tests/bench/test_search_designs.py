@@ -1,4 +1,4 @@
-"""The kernels of a landscape: designs and their edits are source that differs as it says; a recording works."""
+"""The kernels of a landscape: designs and their edits are source that differs as declared; a recording works."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ def test_an_edit_leaves_a_module_that_parses_and_says_what_can_be_chosen(name: s
         assert f'CONFIG["{name.upper()}"]' not in design.source or name.upper() in tunables
 
 
-def test_kernels_are_each_there_once_and_the_same_again(made: list[Design]) -> None:
+def test_kernels_occur_once_and_repeat(made: list[Design]) -> None:
     chosen = list(designs(made, REFERENCE, 3, 20, hand_written("rmsnorm_residual")))
     assert len({design.family for design in chosen}) == 20
     assert {"reference", "compiled", "by hand: rmsnorm_residual_rows"} <= {design.base for design in chosen}
