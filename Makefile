@@ -44,7 +44,7 @@ demo: setup  ## optimise a real op on this machine, from nothing to a proved ker
 serve: setup  ## API, dashboard and workers on this machine
 	$(PY) -m warpwright serve
 
-fmt: setup  ## format the code and mend what the linter can
+fmt: setup  ## format the code and fix what the linter can
 	$(PY) -m ruff format .
 	$(PY) -m ruff check --fix .
 

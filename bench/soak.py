@@ -136,9 +136,9 @@ def main() -> int:
                 if not _as_expected(found.verdict, right):
                     wrong.append(f"{index}: {found.verdict}: {found.reason}"[:300])
                 if done % EVERY == 0 or index == todo[-1]:
-                    judge.room.settle()
-                    judge.room.forget(problem)
-                    judge.room.renew()  # the number of children that wait at this moment is random
+                    judge.session.finish_background_work()
+                    judge.session.forget(problem)
+                    judge.session.reset()  # the number of children that wait at this moment is random
                     counts.append({"kernels": index + 1, **resources(judge)})
                     _write(file, counts[-1])
             result = {"wrong_verdicts": wrong[:20], "counted": counts[:1] + counts[-1:]}

@@ -23,7 +23,7 @@ from service.context import Context
 from service.exposure import is_keyless
 from service.http import handlers
 from service.http.known_parameters import known_parameters
-from service.http.limits import GUESSES, Buckets, Limits
+from service.http.limits import GUESSES, Limits, TokenBuckets
 from service.identity.authentication import Authenticator
 from service.metrics import MeasureRequests, Metrics
 from service.middleware.access import LOOPBACK_HOSTS, AccessControl, host_name
@@ -110,7 +110,7 @@ def create_app(
     app = FastAPI(
         title="Warpwright",
         lifespan=lifespan,
-        middleware=_layers(context),
+        middleware=_middleware(context),
         openapi_url=f"{API}/openapi.json",
         docs_url=None,  # its scripts come from elsewhere, which the content security policy forbids
         redoc_url=None,
@@ -141,13 +141,13 @@ def _ended_reader(engine: Engine) -> Callable[[Collection[str]], set[str]]:
 
 def _limits(settings: Settings) -> Limits:
     return Limits(
-        addresses=Buckets(settings.requests_per_s, settings.request_burst),
-        keys=Buckets(settings.requests_per_s, settings.request_burst),
-        guesses=Buckets(settings.wrong_keys_per_minute / 60, GUESSES),
+        addresses=TokenBuckets(settings.requests_per_s, settings.request_burst),
+        keys=TokenBuckets(settings.requests_per_s, settings.request_burst),
+        guesses=TokenBuckets(settings.wrong_keys_per_minute / 60, GUESSES),
     )
 
 
-def _layers(context: Context) -> list[Middleware]:
+def _middleware(context: Context) -> list[Middleware]:
     settings = context.settings
     hosts = {host_name(host) for host in settings.allowed_hosts} | LOOPBACK_HOSTS
     return [

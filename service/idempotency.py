@@ -18,7 +18,7 @@ from evaluator.types import canonical_json, content_hash
 from service.context import Context
 from service.errors import Unprocessable
 from service.http.answering import answer, refusals
-from service.identity.auditing import note
+from service.identity.auditing import record_operation
 from service.identity.principal import Principal
 
 IdempotencyKey = Annotated[
@@ -58,7 +58,7 @@ def perform(
         if stored is not None:
             return _again(stored, fingerprint)
         done = work(session)
-        note(session, who, request, _subject(request, done))
+        record_operation(session, who, request, _subject(request, done))
         headers = {"Location": done.location} if done.location else {}
         response = answer(done.value, status=done.status, headers=headers)
         if key:

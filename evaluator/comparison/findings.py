@@ -1,4 +1,4 @@
-"""Findings: a wrong output in words, with the evidence that helps to repair the kernel."""
+"""Findings: errors of an output in words, with the evidence that helps to repair the kernel."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evaluator.comparison.real_values import all_finite
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """What is wrong with an output. `check` names the test that fired; `detail` goes into the evidence."""
+    """An error of an output. `check` names the test that failed; `detail` goes into the evidence."""
 
     check: str
     reason: str
@@ -22,8 +22,10 @@ class Finding:
 
 
 def finding_at(check: str, reason: str, detail: dict[str, Any], wrong: torch.Tensor, *, pairs: bool) -> Finding:
-    """Return a Finding that also describes the places where `wrong` is true; with `pairs` its last axis holds the two
-    parts of complex numbers."""
+    """Return a Finding that also describes the places where `wrong` is true.
+
+    With `pairs` the last axis of `wrong` holds the two parts of complex numbers.
+    """
     pattern = patterns.describe(wrong.any(-1) if pairs else wrong)
     if pattern is not None:
         reason, detail = f"{reason}; wrong: {pattern}", {**detail, "pattern": pattern}
@@ -31,8 +33,10 @@ def finding_at(check: str, reason: str, detail: dict[str, Any], wrong: torch.Ten
 
 
 def element_detail(worst: int, actual: torch.Tensor, expected: torch.Tensor, dtype: torch.dtype) -> dict[str, Any]:
-    """Return index, actual and expected value of the element at a flat index, for the evidence. `dtype` is that of the
-    output; both tensors hold its numbers as real ones."""
+    """Return index, actual and expected value of the element at a flat index, for the evidence.
+
+    `dtype` is that of the output; both tensors hold its numbers as real ones.
+    """
     shape, part = tuple(expected.shape), {}
     if dtype.is_complex:
         part, shape = {"part": ("real", "imaginary")[worst % 2]}, shape[:-1]
@@ -45,8 +49,10 @@ def element_detail(worst: int, actual: torch.Tensor, expected: torch.Tensor, dty
 
 
 def origin_of(inputs: Sequence[torch.Tensor], *, target_finite: bool, finite: bool) -> str:
-    """Say where the first NaN or infinity appears: in the inputs, in the right result, or in the kernel. `finite` tells
-    of the right value at that place, `target_finite` of the whole right output."""
+    """Name the origin of a NaN or infinity: the inputs, the right result, or the kernel.
+
+    `finite` tells whether the right value at that place is finite, `target_finite` whether the whole right output is.
+    """
     named = [(index, tensor) for index, tensor in enumerate(inputs) if tensor.is_floating_point()]
     odd = [f"input {index}" for index, tensor in named if not all_finite(tensor)]
     if odd:
@@ -68,6 +74,7 @@ def format_number(value: torch.Tensor, dtype: torch.dtype) -> str:
 
 
 def index_of(flat: int, shape: tuple[int, ...]) -> list[int]:
+    """Return the index by axis of a flat index."""
     index = []
     for size in reversed(shape):
         index.append(flat % size)

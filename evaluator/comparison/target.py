@@ -1,4 +1,4 @@
-"""What an output should be, how far from it one is, and what is wrong with it in words."""
+"""Targets: the expected values of one output, the error of an output, and the limit for it."""
 
 from __future__ import annotations
 
@@ -15,8 +15,8 @@ from evaluator.comparison.real_values import all_finite, as_real, same_non_finit
 from evaluator.comparison.tolerances import AT_LEAST, Limit, rule_for
 from evaluator.types import Precision
 
-# What may become zero on a GPU, whose fast instructions make no denormal results. (float16 has too few numbers to do
-# without.) A CPU makes them unless it is told not to: there what their steps add up to in a long sum is forgiven.
+# Numbers up to these may become zero on a GPU: its fast instructions make no denormal results. (float16 has too few
+# numbers to do without them.) A CPU makes them unless told not to: there the rounding of a long sum of them is allowed.
 _SMALLEST_NORMAL = {
     torch.float32: 1.1755e-38,
     torch.bfloat16: 1.1755e-38,
@@ -24,18 +24,20 @@ _SMALLEST_NORMAL = {
     torch.float16: 6e-8,
 }
 _DENORMAL_ERROR = {torch.float32: 9e-41, torch.bfloat16: 8e-40, torch.float64: 1.7e-310, torch.float16: 6e-8}
-_NEAR_ZERO = 1e6
+_NEAR_ZERO = 1e6  # times the numbers above
 _NEARLY_INFINITE_SHARE = 2**-10  # of the largest number
-_LEAST_QUANTISED_LEVELS = 8  # of quantised values: fewer may be flags
-_UNINFORMATIVE_NORM = 0.05  # where the reference itself is off by 5 % in norm, a comparison says nothing
-_LINE_SHARE = 7 / 8
-_NEAR_NAN_SCALES = 4.0  # times an element's scale: where the reference has NaN it does not tell how near one can come
+_LEAST_QUANTISED_LEVELS = 8  # fewer may be flags
+_UNINFORMATIVE_NORM = 0.05  # with the reference itself 5 % off, a comparison tells nothing
+_LINE_SHARE = 7 / 8  # of a line that counts as all NaN
+_NEAR_NAN_SCALES = 4.0  # of an element's scale: where the reference has NaN it shows no error to compare with
 
 
 class Target:
-    """What one output tensor should be. `oracle` is float64 (complex128) or integral; `reference` is what the
-    reference returned at its own precision (None: not run, the oracle stands in for it). `inputs` are those of the
-    call, to tell where NaN come from."""
+    """The expected values of one output tensor.
+
+    `oracle` is float64 (complex128) or integral. `reference` is the reference's result at its own precision (None: not
+    run, the oracle stands in for it). `inputs` are those of the call, to find where NaN come from.
+    """
 
     def __init__(
         self, oracle: torch.Tensor, reference: torch.Tensor | None, inputs: Sequence[torch.Tensor] = ()
@@ -48,13 +50,13 @@ class Target:
         if self.integral:
             return
         wide = as_real(oracle)
-        # Numbers that only the oracle's type holds are nobody's to return: the reference's own ones are right there.
+        # No kernel can return numbers that only the oracle's type holds: the reference's results are right there.
         self._overflowing = None if reference is None else scales.overflowing_alone(wide, reference)
         nearly = self._overflowing is not None and bool(
             (self._overflowing & scales.differ_by_rounding(wide, self.reference)).any()
         )
         self.finite = all_finite(wide) and (reference is None or all_finite(self.reference)) and not nearly
-        # Where the reference overflows or the oracle does, the other one stands in.
+        # Where either the reference or the oracle overflows, the other one stands in.
         self.values = wide if self.finite else torch.where(torch.isfinite(wide), wide, self._reference_values())
         if self._overflowing is not None:
             self.values = torch.where(self._overflowing, self._reference_values(), self.values)
@@ -63,38 +65,33 @@ class Target:
             self._finite_values(), self._excluded_from_scale(), pairs=oracle.is_complex()
         )
 
-    def with_finite_alternatives(self, actual: torch.Tensor, spared: torch.Tensor) -> Target:
-        """What `actual` should be where it may hold the values in `spared` (NaN where there are none) in place of the
-        reference's NaN."""
+    def with_finite_alternatives(self, actual: torch.Tensor, alternatives: torch.Tensor) -> Target:
+        """Return the target for `actual` where it may hold the values in `alternatives` in place of the reference's
+        NaN. NaN in `alternatives` offers none."""
         if self.integral or self.finite or self.oracle.element_size() == 1:
             return self
-        wide, spared = as_real(actual), as_real(spared)
-        able = self._reference_values().isnan() & (
-            (spared.isfinite() & wide.isfinite()) | (spared.isinf() & (wide == spared))
-        )
-        spared = torch.where(able, spared, wide)
+        wide, others, own = as_real(actual), as_real(alternatives), self._reference_values()
+        able = own.isnan() & ((others.isfinite() & wide.isfinite()) | (others.isinf() & (wide == others)))
+        others = torch.where(able, others, wide)
         if not bool(able.any()):
             return self
-        able |= self._order_dependent_nan(
-            wide
-        )  # which is told by whole lines: they have numbers when others of theirs are spared
-        right = with_dtype_of(self.oracle, torch.where(able, spared, as_real(self.oracle)))
+        # Decided before other elements get numbers, since it looks at lines without any.
+        able |= self._order_dependent_nan(wide)
+        right = with_dtype_of(self.oracle, torch.where(able, others, as_real(self.oracle)))
         if self.reference is self.oracle:
             return Target(right, None, self._inputs)
-        return Target(
-            right, with_dtype_of(self.reference, torch.where(able, spared, self._reference_values())), self._inputs
-        )
+        return Target(right, with_dtype_of(self.reference, torch.where(able, others, own)), self._inputs)
 
     def fill_nan(self, actual: torch.Tensor) -> torch.Tensor:
-        """`actual` with what is right in place of its NaN."""
+        """Replace NaN in `actual` by the right values."""
         if self.integral or not bool(actual.isnan().any()):
             return actual
         real = as_real(actual)
         return with_dtype_of(actual, torch.where(real.isnan(), self.values, real))
 
     def copy_reference_nan(self, actual: torch.Tensor) -> torch.Tensor:
-        """`actual` with NaN wherever the reference has it: where infinities meet in sums and products, who skips a
-        factor of zero has a number there."""
+        """Set NaN in `actual` wherever the reference has it. Where infinities meet in sums and products, a kernel that
+        skips a factor of zero has a number there."""
         if self.integral or not bool(self._reference_values().isnan().any()):
             return actual
         return with_dtype_of(actual, as_real(actual).masked_fill(self._reference_values().isnan(), torch.nan))
@@ -107,9 +104,12 @@ class Target:
         *,
         any_number: bool = False,
     ) -> Target:
-        """What `actual` should be where each element may be that of any of `others`, which were computed as the oracle
-        was, and each row as a whole that of any of `by_row`: it is measured by the nearest one. With `anything` it may
-        be any number where they differ, an integer any between the least and the greatest of theirs."""
+        """Return the target with each element from the nearest of `others`, and each row as a whole from the nearest of
+        `by_row`.
+
+        All of them were computed as the oracle was. With `any_number` any number is right where they differ; an integer
+        must lie between the least and the greatest of theirs.
+        """
         if not (self.integral or self._supports_arithmetic()):
             return self
         wide, best = actual.to(self.oracle.dtype), self.oracle
@@ -126,20 +126,20 @@ class Target:
         return Target(best, torch.where(moved, best.to(self.reference.dtype), self.reference), self._inputs)
 
     def _supports_arithmetic(self) -> bool:
-        """Whether its elements can be put together with others: not those of complex numbers, nor of eight bits."""
+        """Return whether elements can be combined with others: not complex numbers, nor numbers of eight bits."""
         return not self.oracle.is_complex() and self.oracle.element_size() > 1
 
     def tensors(self) -> tuple[torch.Tensor, ...]:
-        """The tensors that it keeps, some of them perhaps twice."""
+        """Return the tensors that the target keeps in memory, some of them perhaps twice."""
         if self.integral:
             return self.oracle, self.reference
         masks = (mask for mask in (self._overflowing, self._mask_fill) if mask is not None)
         return self.oracle, self.reference, self.values, self._floor, *masks
 
     def errors(self, actual: torch.Tensor) -> tuple[float, float]:
-        """Relative error in norm, and the largest scaled element error.
+        """Return the relative error in norm, and the largest scaled element error.
 
-        Elements that are not finite in the target are left out, what masks fill with of the norm; NaN in `actual`
+        Both leave out elements that are not finite in the target; the norm also leaves out mask fills. NaN in `actual`
         elsewhere gives infinite errors.
         """
         difference = self._difference(actual).abs_()
@@ -152,13 +152,13 @@ class Target:
         return norm / self.norm, float(difference.div_(self._scale()).max())
 
     def errors_in_float64(self, actual: torch.Tensor) -> tuple[float, float]:
-        """The same of a result that was computed as the oracle was."""
+        """Return the errors of a result that was computed as the oracle was."""
         return self.errors(
             actual if self._overflowing is None else torch.where(self._overflowing, self.values, as_real(actual))
         )
 
     def overflows(self, wide: torch.Tensor) -> bool:
-        """Whether a result that was computed as the oracle was has numbers too large for this output's type."""
+        """Return whether a result that was computed as the oracle was has numbers too large for this output's type."""
         return not self.integral and scales.overflowing(wide, self.reference.dtype) is not None
 
     def _norm_of(self, difference: torch.Tensor) -> float:
@@ -168,7 +168,7 @@ class Target:
     def limit(
         self, good: float, good_element: float, dtype: torch.dtype, policy: Precision, budget: float | None
     ) -> Limit:
-        """The limit from a good implementation's two errors."""
+        """Return the limit that follows from the two errors of a good implementation."""
         rule = rule_for(dtype)
         norm, element = (
             rule.norm_factor * good + rule.norm_floor,
@@ -178,18 +178,19 @@ class Target:
         return Limit(max(norm, least[0]), max(element, least[1]))
 
     def reference_error(self) -> tuple[float, float]:
-        """The errors of the reference at its own precision; where it overflows, of what is right in its dtype."""
+        """Return the errors of the reference at its own precision; where it overflows, those of the right values in its
+        dtype."""
         if self.integral or self.reference is self.oracle:
             return 0.0, 0.0
         if self.finite:
             return self.errors(self.reference)
         own, right = self._reference_values(), self.values
-        rounded = right.to(self.reference.dtype.to_real()).to(torch.float64)  # which nobody can do without
+        rounded = right.to(self.reference.dtype.to_real()).to(torch.float64)  # rounding that no kernel avoids
         rounded = torch.where(torch.isfinite(rounded), rounded, right)
         return self.errors(torch.where(torch.isfinite(own), own, rounded))
 
     def compare(self, actual: torch.Tensor, limit: Limit) -> Finding | None:
-        """What is wrong with `actual` (of the right shape and dtype), or None."""
+        """Return a Finding where `actual` (of the right shape and dtype) is wrong, else None."""
         if self.integral:
             return self._integer_finding(actual)
         if not self.finite:
@@ -202,7 +203,7 @@ class Target:
             wrong = self._non_finite_finding(real, fine)
             if wrong is not None:
                 return wrong
-            # An overflow that the reference has too is right; it takes no part in the errors.
+            # An overflow that the reference has too is right and left out of the errors.
             actual = torch.where(fine | self._near_reference_nan(real), self.values, real)
         if self._clearly_within(actual, limit):
             return None
@@ -235,11 +236,11 @@ class Target:
         return as_real(self.reference)
 
     def _scale(self) -> torch.Tensor:
-        """What an element's error is measured by: its own size, or that of its row if that is larger."""
+        """Return the scale of each element's error: its own size, or that of its row if that is larger."""
         return torch.maximum(self._finite_values().abs(), self._floor)
 
     def _excluded_from_scale(self) -> torch.Tensor | None:
-        """The elements that say nothing of how large others are: a row of NaN with one number left is no small row."""
+        """Mark elements that tell nothing of the size of others: a row of NaN with one number left is no small row."""
         if self.finite or self.oracle.is_complex():
             return self._mask_fill
         if self._mask_fill is None:
@@ -247,13 +248,13 @@ class Target:
         return self._mask_fill | ~torch.isfinite(self.values)
 
     def _finite_values(self) -> torch.Tensor:
-        """The values, 0 where they are not finite."""
+        """Return the values, 0 where they are not finite."""
         if self.finite:
             return self.values
         return torch.nan_to_num(self.values, nan=0.0, posinf=0.0, neginf=0.0)
 
     def _difference(self, actual: torch.Tensor) -> torch.Tensor:
-        """Fresh, in float64; 0 where the target is not finite."""
+        """Return a new float64 tensor, 0 where the target is not finite."""
         mixes = actual.dtype in (torch.float32, torch.float64)
         difference = torch.sub(self.values, actual if mixes else as_real(actual))
         least = (_DENORMAL_ERROR if actual.device.type == "cpu" else _SMALLEST_NORMAL).get(actual.dtype, 0.0)
@@ -262,8 +263,11 @@ class Target:
         return difference if self.finite else difference.masked_fill_(~torch.isfinite(self.values), 0.0)
 
     def _clearly_within(self, actual: torch.Tensor, limit: Limit) -> bool:
-        """Whether both errors are allowed even by the least scale of each row: most right answers are told so, in a
-        third of the time of the exact errors. NaN and infinities fail every comparison."""
+        """Return whether both errors are allowed even by the least scale of each row.
+
+        Most right answers pass here, in a third of the time of the exact errors. NaN and infinities fail every
+        comparison.
+        """
         difference = self._difference(actual)
         if difference.numel() == 0:
             return True
@@ -272,19 +276,20 @@ class Target:
         return bool(near & (most <= limit.element * self._floor).all())
 
     def _worst(self, actual: torch.Tensor) -> int:
-        """The flat index of the element with the largest scaled error."""
+        """Return the flat index of the element with the largest scaled error."""
         difference = torch.nan_to_num_(self._difference(actual).abs_(), nan=math.inf, posinf=math.inf)
         return int(difference.div_(self._scale()).argmax())
 
     def _beyond_limit(self, actual: torch.Tensor, limit: Limit) -> torch.Tensor:
-        """Which elements are further off than one may be."""
+        """Mark the elements with an error above the limit."""
         difference = torch.nan_to_num_(self._difference(actual).abs_(), nan=math.inf, posinf=math.inf)
         return difference > limit.element * self._scale()
 
     def _finding(
         self, check: str, reason: str, detail: dict[str, Any], wrong: torch.Tensor, *pair: torch.Tensor
     ) -> Finding:
-        """`pair` is the wrong element and the right one: of a NaN or infinity the evidence names the origin."""
+        """Return a Finding. `pair` is the wrong element and the right one: for a NaN or infinity the evidence names the
+        origin."""
         if pair and not math.isfinite(float(pair[0])):
             finite = math.isfinite(float(pair[1]))
             detail = {**detail, "origin": origin_of(self._inputs, target_finite=self.finite, finite=finite)}
@@ -297,7 +302,7 @@ class Target:
         return format_number(value, self.reference.dtype)
 
     def _non_finite_finding(self, actual: torch.Tensor, fine: torch.Tensor) -> Finding | None:
-        """NaN and infinities: where the reference has one, so must the output, unless it is `fine` or gives the
+        """Check NaN and infinities: where the reference has one the output must have it, unless it is `fine` or has the
         oracle's value."""
         own = self._reference_values()
         same = fine | same_non_finite(actual, as_real(self.oracle))
@@ -311,12 +316,15 @@ class Target:
         return self._finding("non_finite", reason, detail, wrong, flat[worst], own.flatten()[worst])
 
     def _order_dependent_nan(self, actual: torch.Tensor) -> torch.Tensor:
-        """Where NaN and infinities may be others than the reference's, which has one there, too: in a line that has no
-        number, what a sum through all of it, a Fourier transform, say, makes of an infinity is a matter of its order.
-        If several inputs hold infinities an infinity may be NaN, but where two of them meet: who rounds a weight to
-        zero that one makes small, or multiplies in another order, has zero times infinity. Where NaN come in, they are
-        to come out; not only in nearly all of a line, as from a fast Fourier transform, but in the rest, too. A complex
-        number that is none in the reference need be none in either part."""
+        """Mark NaN and infinities that may differ from the reference's, which is not finite there either.
+
+        In a line without any number, the order of a sum through all of it (a Fourier transform, for example) decides
+        what an infinity becomes. If several inputs hold infinities an infinity may be NaN, except where two of them
+        meet: a kernel that rounds to zero a weight that one of them makes small, or multiplies in another order, has
+        zero times infinity. Where inputs hold NaN, the output must hold NaN; a line that is nearly all NaN, as from a
+        fast Fourier transform, may be NaN in the rest, too. A complex number that is not finite in the reference need
+        not be finite in either part.
+        """
         own, floating = self._reference_values(), [t for t in self._inputs if t.is_floating_point() or t.is_complex()]
         if self.oracle.is_complex():
             return ~actual.isfinite() & ~own.isfinite().all(-1, keepdim=True)
@@ -333,7 +341,8 @@ class Target:
         )
 
     def _overflows_early(self, actual: torch.Tensor) -> torch.Tensor:
-        """Where it is infinite and should nearly be: a product overflows before its last factor makes it smaller."""
+        """Mark infinities that should be nearly infinite: a product overflows before its last factor makes
+        it smaller."""
         kind = self.reference.dtype if self.reference.is_floating_point() else torch.float64
         largest = torch.finfo(kind).max * _NEARLY_INFINITE_SHARE
         actual = as_real(actual)
@@ -343,8 +352,8 @@ class Target:
         return early & (~self._overflowing | scales.differ_by_rounding(as_real(self.oracle), self.reference))
 
     def _near_reference_nan(self, actual: torch.Tensor) -> torch.Tensor:
-        """Where the reference lost itself in NaN, as half precision does in large scores: there is no telling which of
-        two of them is larger, and limits come from elements that are easier to compute."""
+        """Mark numbers near the target where the reference computes NaN, as half precision does from large scores.
+        Which of two such scores is larger cannot be known, and limits come from elements that are easier to compute."""
         return self._reference_values().isnan() & (self._difference(actual).abs_() <= _NEAR_NAN_SCALES * self._scale())
 
     def _integer_finding(self, actual: torch.Tensor) -> Finding | None:
@@ -368,8 +377,8 @@ class Target:
 
 
 def _differs_by_quantisation_ties(actual: torch.Tensor, right: torch.Tensor, allowed: Sequence[torch.Tensor]) -> bool:
-    """Whether eight-bit integers are those of a quantisation that rounded a few values next to a tie to the other side:
-    one step off, in one of a thousand elements at the most."""
+    """Return whether eight-bit integers are a quantisation that rounded a few values next to a tie to the other side:
+    one step off, in at most one of a thousand elements."""
     if actual.dtype not in (torch.int8, torch.uint8):
         return False
     wide = allowed[0].to(torch.int16)
@@ -381,8 +390,8 @@ def _differs_by_quantisation_ties(actual: torch.Tensor, right: torch.Tensor, all
 
 
 def _not_both_infinite(infinite: Sequence[torch.Tensor], shape: torch.Size) -> torch.Tensor:
-    """Where no two inputs of a shape are infinite in one place, of an output of that shape; of another, nowhere if any
-    two are."""
+    """Mark where no two inputs of the output's shape are infinite in one place. Where two inputs of another shape are,
+    mark nothing."""
     free = torch.ones(shape, dtype=torch.bool, device=infinite[0].device)
     for one, other in itertools.combinations(infinite, 2):
         met = one & other if one.shape == other.shape else None

@@ -13,7 +13,7 @@ import torch
 from evaluator.child.protocol import chain
 from evaluator.child.protocol.layout import LayoutError, TensorSpec
 from evaluator.comparison.layout_checks import check_reply
-from evaluator.device_session import Room
+from evaluator.device_session import DeviceSession
 from evaluator.devices.base import OneByOne, Round, RoundPlan, Singles
 from evaluator.errors import ChildError, ChildFault, EvaluatorError, Rejection
 from evaluator.inputs import values
@@ -34,7 +34,7 @@ _ODD_SPARE = 100  # times an input's bytes of device memory must be free for tha
 class Rounds:
     """Makes rounds of a Workload for any child that was constructed with the oracle's parameters."""
 
-    def __init__(self, room: Room, workload: Workload, oracle: Oracle, first_call_s: float) -> None:
+    def __init__(self, room: DeviceSession, workload: Workload, oracle: Oracle, first_call_s: float) -> None:
         self.room, self.backend, self.workload, self.oracle = room, room.backend, workload, oracle
         self._first_call_s = first_call_s
         self.inputs = Inputs(oracle)
@@ -50,7 +50,7 @@ class Rounds:
         self._next_odd = 0
         self._idle: Fresh | None = None
         self._leases = ExitStack()
-        self._null = self._leases.enter_context(room.null())
+        self._null = self._leases.enter_context(room.null_child())
         self.overhead_us: dict[int, float] = {}  # executions a round -> the least that a null child took
 
     def close(self) -> None:

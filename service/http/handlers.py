@@ -17,13 +17,13 @@ from service.http.negotiation import respond
 
 def install(app: FastAPI) -> None:
     """Register every handler; what is left over is the boundary's."""
-    app.add_exception_handler(ServiceError, _ours)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _plain)
-    app.add_exception_handler(OperationalError, _database)
+    app.add_exception_handler(ServiceError, _service_error)
+    app.add_exception_handler(RequestValidationError, _validation_error)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(OperationalError, _database_error)
 
 
-def _ours(request: Request, error: Exception) -> Response:
+def _service_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, ServiceError)
     return refusal(request, error)
 
@@ -34,7 +34,7 @@ def refusal(request: Request, error: ServiceError) -> Response:
     return respond(request, members, error.headers)
 
 
-def _invalid(request: Request, error: Exception) -> Response:
+def _validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     fields = problem_details.field_errors(error.errors())
     members = problem_details.document(
@@ -54,7 +54,7 @@ _DETAILS = {
 }
 
 
-def _plain(request: Request, error: Exception) -> Response:
+def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     detail = _DETAILS.get(error.status_code, str(error.detail))
     headers = dict(error.headers or {})
@@ -71,7 +71,7 @@ def _methods(request: Request) -> list[str]:
     return []
 
 
-def _database(request: Request, error: Exception) -> Response:
+def _database_error(request: Request, error: Exception) -> Response:
     """The database is away or busy beyond patience: nothing was stored, and trying again is right."""
     members = problem_details.document(
         503, "unavailable", "Not available at the moment", "The database did not answer in time; try again shortly."

@@ -16,7 +16,7 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 from service.errors import ServiceError, Unauthorized
 from service.http.addresses import Network, address_of, block_of, is_forwarded
 from service.http.handlers import refusal
-from service.http.limits import Limits, guard_guesses, note_guess
+from service.http.limits import Limits, check_guesses, count_guess
 from service.http.negotiation import wants_page
 from service.identity.authentication import Authenticator
 from service.identity.principal import LOCAL, VIEWER, Principal
@@ -65,12 +65,12 @@ class Authenticate:
         authorization = headers.get("authorization")
         key = (authorization or "").partition(" ")[2].strip()
         if authorization is not None:
-            guard_guesses(self.limits, block, key)
+            check_guesses(self.limits, block, key)
         cookies = cookie_parser(headers.get("cookie", ""))
         try:
             who = await self._in_thread(authorization, cookies, is_forwarded(scope))
         except Unauthorized:
-            note_guess(self.limits, block, key)
+            count_guess(self.limits, block, key)
             raise
         if who is None:
             raise Unauthorized("Send an API key: Authorization: Bearer KEY.", headers={"WWW-Authenticate": "Bearer"})

@@ -23,7 +23,7 @@ from service.rendering.charts.times import rooflines, strips, workload_times
 from service.rendering.diffs import diff
 from service.rendering.highlighting import highlight
 from service.rendering.templates import page
-from service.routers.downloads import collect, send, speaking
+from service.routers.downloads import collect, deciding_evaluation, send
 
 router = APIRouter()
 
@@ -54,7 +54,7 @@ def overview(context: Ctx, who: Reads, id: CandidateId) -> Response:
             "resources": _pretty(official.resources) if official is not None and official.resources else "",
             "times": times,
             "roofs": rooflines(times),
-            "parents": candidates.several(session, view.parents, project_id=who.project_id),
+            "parents": candidates.get_many(session, view.parents, project_id=who.project_id),
             "children": lineage.children(session, view.run_id, id, after_number=view.number, limit=NEAR)
             if values["own"]
             else (),
@@ -79,7 +79,7 @@ def show_diff(
     with read_session(context.engine) as session, refusals():
         values = _frame(session, who, id, "diff")
         view: CandidateView = values["candidate"]
-        parents = candidates.several(session, view.parents, project_id=who.project_id)
+        parents = candidates.get_many(session, view.parents, project_id=who.project_id)
         chosen = checked_id(to, "candidate") if to is not None else next((one.id for one in parents), None)
         other = candidates.get(session, chosen, project_id=who.project_id) if chosen is not None else None
         sources = [candidates.source(session, one.id).source for one in (other, view) if one is not None]
@@ -127,7 +127,7 @@ def download(context: Ctx, who: Reads, id: CandidateId) -> Response:
 
 
 def _official(session: Session, candidate_id: str) -> Evaluation | None:
-    return speaking(evaluations.for_candidate(session, candidate_id))
+    return deciding_evaluation(evaluations.for_candidate(session, candidate_id))
 
 
 def _frame(session: Session, who: Principal, candidate_id: str, tab: str) -> dict[str, Any]:

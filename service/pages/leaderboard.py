@@ -21,7 +21,7 @@ from service.exports.spreadsheets import MOST_ROWS, leaderboard_csv
 from service.http.paging import Cursor, decode_cursor, encode_cursor
 from service.identity.principal import Reads
 from service.rendering.templates import page
-from service.summaries import summed_up
+from service.summaries import group_summaries
 
 router = APIRouter()
 
@@ -40,7 +40,7 @@ Text = Annotated[str, Query(max_length=100)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class LeaderboardQuery:
     """What the reader asked for; `address` makes a permalink of it."""
 
     only: Filter
@@ -62,7 +62,7 @@ class Question:
         return f"{path}?{urlencode(parts)}" if parts else path
 
 
-def asked(
+def leaderboard_query(
     q: Text = "",
     device: Text = "",
     language: Text = "",
@@ -70,17 +70,17 @@ def asked(
     family: Text = "",
     sort: Sort = "speedup",
     view: View = "list",
-) -> Question:
+) -> LeaderboardQuery:
     """The question in a query string."""
     only = Filter(text=q.strip(), device=device, language=language, proposer=proposer, family=family)
-    return Question(only=only, sort=sort, view=view)
+    return LeaderboardQuery(only=only, sort=sort, view=view)
 
 
-Asked = Annotated[Question, Depends(asked)]
+QueryParameters = Annotated[LeaderboardQuery, Depends(leaderboard_query)]
 
 
 @router.get("/")
-def show(context: Ctx, who: Reads, question: Asked, cursor: Cursor = None) -> Response:
+def show(context: Ctx, who: Reads, question: QueryParameters, cursor: Cursor = None) -> Response:
     """The leaderboard; where it is empty, what to do about that."""
     list_name = f"leaderboard:{question.address()}"[:300]
     after = decode_cursor(list_name, cursor)
@@ -102,7 +102,7 @@ def show(context: Ctx, who: Reads, question: Asked, cursor: Cursor = None) -> Re
         question=question,
         rows=shown,
         grid=_grid(shown) if as_map else None,
-        families=summed_up(shown, "family") if summed else None,
+        families=group_summaries(shown, "family") if summed else None,
         kinds=[family.value for family in Family],
         views=VIEWS,
         trends=trends,
@@ -117,7 +117,7 @@ def show(context: Ctx, who: Reads, question: Asked, cursor: Cursor = None) -> Re
 
 
 @router.get("/leaderboard.csv")
-def as_csv(context: Ctx, who: Reads, question: Asked) -> Response:
+def as_csv(context: Ctx, who: Reads, question: QueryParameters) -> Response:
     """The same question, answered as a file of comma-separated values."""
     with read_session(context.engine) as session:
         found = leaderboard.rows(session, who.project_id, limit=MOST_ROWS, only=question.only, sort=question.sort)

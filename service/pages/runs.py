@@ -64,7 +64,7 @@ def show_all(
         found = runs.list(session, who.project_id, limit=PAGE + 1, after=after, only=only)
         shown = found[:PAGE]
         names = problems.names(session, {run.problem_id for run in shown})
-        best = candidates.several(session, [run.best_id for run in shown if run.best_id is not None])
+        best = candidates.get_many(session, [run.best_id for run in shown if run.best_id is not None])
         crowned = history.newest_champions(session, [run.id for run in shown if run.champion_id is not None])
     return page(
         "runs.html",
@@ -96,7 +96,7 @@ def overview(context: Ctx, who: Reads, id: RunId, x: Axis = "evaluations") -> Re
             "newest": candidates.list(session, id, limit=NEWEST),
             "gates": funnel(arms, tallies, (_confirms(tallies), len(crowned))),
             "gauges": gauges(run),
-            "taught": memory.taught(session, id) if run.status.ended else (),
+            "taught": memory.lessons_of(session, id) if run.status.ended else (),
             "axis": x,
             "axes": tuple(AXES),
             "chart": staircase(milestones, AXES[x], _ends(run, milestones, tallies)[x]),

@@ -151,7 +151,7 @@ def _chunks(file: IO[bytes]) -> Iterator[bytes]:
 def collect(who: Principal, session: Session, candidate_id: str, device_kind: DeviceKind) -> Export:
     """Everything that the file of a Candidate says. Raises db.errors.NotFound."""
     view = candidates.get(session, candidate_id, project_id=who.project_id)
-    evaluation = speaking(evaluations.for_candidate(session, candidate_id))
+    evaluation = deciding_evaluation(evaluations.for_candidate(session, candidate_id))
     return Export(
         problem=problems.get(session, view.problem_id, project_id=who.project_id).problem,
         candidate=candidates.source(session, candidate_id),
@@ -165,7 +165,7 @@ def collect(who: Principal, session: Session, candidate_id: str, device_kind: De
     )
 
 
-def speaking(found: Sequence[Evaluation]) -> Evaluation | None:
+def deciding_evaluation(found: Sequence[Evaluation]) -> Evaluation | None:
     """The Evaluation that speaks for a Candidate: the newest passed confirmation, else the newest that passed."""
     passed = [evaluation for evaluation in found if evaluation.verdict is Verdict.PASSED]
     confirmations = [evaluation for evaluation in passed if evaluation.stage is Stage.CONFIRM]

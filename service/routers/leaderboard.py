@@ -19,7 +19,7 @@ from service.http.paging import Cursor, Limit, Search, decode_cursor, encode_cur
 from service.identity.principal import Reads
 from service.schemas.answers import ChampionPage, LeaderboardPage, SummaryPage
 from service.schemas.fields import ProblemRef
-from service.summaries import GROUPS, summed_up
+from service.summaries import GROUPS, group_summaries
 
 router = APIRouter(tags=["leaderboard"])
 
@@ -28,7 +28,7 @@ Order = Annotated[Sort, Query(description="Greatest speedup or share of roofline
 Only = Annotated[ProblemRef | None, Query(description="Only Champions of this Problem.")]
 
 
-def asked(
+def leaderboard_filter(
     q: Search = None,
     device: Annotated[DeviceKind | None, Query(description="A kind of device.")] = None,
     device_name: Annotated[Name, Query(description="The name of a device, exactly.")] = None,
@@ -47,7 +47,7 @@ def asked(
     )
 
 
-Asked = Annotated[Filter, Depends(asked)]
+FilterParameters = Annotated[Filter, Depends(leaderboard_filter)]
 
 
 @router.get(
@@ -60,7 +60,7 @@ Asked = Annotated[Filter, Depends(asked)]
 def list_champions(
     context: Ctx,
     who: Reads,
-    only: Asked,
+    only: FilterParameters,
     problem_id: Only = None,
     sort: Order = "speedup",
     limit: Limit = 100,
@@ -90,7 +90,9 @@ def list_champions(
     },
     summary="Download the leaderboard",
 )
-def as_csv(context: Ctx, who: Reads, only: Asked, problem_id: Only = None, sort: Order = "speedup") -> Response:
+def as_csv(
+    context: Ctx, who: Reads, only: FilterParameters, problem_id: Only = None, sort: Order = "speedup"
+) -> Response:
     """As comma-separated values; what a spreadsheet would take for a formula is made text."""
     with read_session(context.engine) as session:
         found = leaderboard.rows(session, who.project_id, limit=MOST_ROWS, problem_id=problem_id, only=only, sort=sort)
@@ -107,13 +109,13 @@ def as_csv(context: Ctx, who: Reads, only: Asked, problem_id: Only = None, sort:
 def summarise(
     context: Ctx,
     who: Reads,
-    only: Asked,
+    only: FilterParameters,
     by: Annotated[Literal[GROUPS], Query(description="What to sum over.")] = "everything",  # type: ignore[valid-type]
 ) -> Response:
     """How many Champions there are and how fast they are, over everything or by group: the largest group first."""
     with read_session(context.engine) as session:
         found = leaderboard.rows(session, who.project_id, limit=MOST_ROWS, only=only)
-    return answer(SummaryPage(items=summed_up(found, by), next_cursor=None))
+    return answer(SummaryPage(items=group_summaries(found, by), next_cursor=None))
 
 
 @router.get(

@@ -23,7 +23,7 @@ from service.http.answering import RunId, answer, errors, refusals, write_errors
 from service.http.paging import Cursor, Limit, Search, decode_cursor, encode_cursor
 from service.idempotency import Done, IdempotencyKey, perform
 from service.identity.principal import Principal, Reads, Submits
-from service.reading import ChosenProblem
+from service.problem_source import ChosenProblem
 from service.schemas.answers import RunPage
 from service.schemas.fields import ProblemRef
 from service.schemas.requests import RunRequest

@@ -274,6 +274,6 @@ def test_a_listening_socket_hands_out_connections_without_nagle() -> None:
 
 
 def test_full_collections_leave_the_application_alone() -> None:
-    code = "import gc\nfrom service.server import settle_memory\nfrom service.app import create_app\n"
-    code += "settle_memory()\nassert gc.get_freeze_count() > 50_000\nassert len(gc.get_objects()) < 5_000\n"
+    code = "import gc\nfrom service.server import freeze_heap\nfrom service.app import create_app\n"
+    code += "freeze_heap()\nassert gc.get_freeze_count() > 50_000\nassert len(gc.get_objects()) < 5_000\n"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -10,26 +9,7 @@ from typing import Protocol
 from db.views.work import Call, ProposalResult, ProposeWork
 from evaluator.languages import detect
 from evolution.types import ProposalOutcome
-
-
-class Deadline:
-    """A point in time after which nothing more is waited for."""
-
-    def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
-
-    @property
-    def remaining_s(self) -> float:
-        """Seconds left, never negative."""
-        return max(0.0, self._end - time.monotonic())
-
-    @property
-    def passed(self) -> bool:
-        return self.remaining_s <= 0.0
-
-    def within(self, seconds: float) -> Deadline:
-        """A deadline `seconds` from now, but not later than this one."""
-        return Deadline(min(seconds, self.remaining_s))
+from workers.deadline import Deadline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,10 +11,12 @@ from evaluator.errors import CageError
 from evaluator.sandbox.pool import ChildPool
 from evaluator.types import DeviceKind, Problem
 from evolution.types import ProposalOutcome
+from runtime.settings import Settings
 from synthesis import Graph, TraceError, Unsupported, propose
 from synthesis.graph.capture import capture
+from workers.deadline import Deadline
 from workers.errors import StepFailed
-from workers.proposers.base import Deadline, Request, candidate, none
+from workers.proposers.base import Request, candidate, none
 
 KEPT_PROBLEMS = 32
 
@@ -24,7 +26,8 @@ Key = tuple[str, DeviceKind]
 class SynthesiserProposer:
     """Keeps the graphs of the newest Problems. Tracing is done by one thread at a time; writing by any."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings) -> None:
+        del settings
         self._graphs: OrderedDict[Key, Mapping[str, Graph] | TraceError] = OrderedDict()
         self._lock = threading.Lock()
 

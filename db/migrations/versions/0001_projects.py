@@ -64,8 +64,8 @@ def upgrade() -> None:
         sa.Column("expires_at", TIME, nullable=False),
         sa.Column("ended_at", TIME, nullable=True),
     )
-    op.create_index("ix_sessions_expires_at", "sessions", ["expires_at"])
     op.create_index("ix_sessions_key_id", "sessions", ["key_id"])
+    op.create_index("ix_sessions_expires_at", "sessions", ["expires_at"])
 
     op.create_table(
         "audit_log",

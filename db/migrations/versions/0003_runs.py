@@ -66,8 +66,8 @@ def upgrade() -> None:
     op.create_index("ix_runs_baseline_id", "runs", ["baseline_id"])
     op.create_index("ix_runs_problem_id", "runs", ["problem_id"])
     op.create_index("ix_runs_project_id_id", "runs", ["project_id", "id"])
-    op.create_index("ix_runs_project_id_kind_id", "runs", ["project_id", "kind", "id"])
     op.create_index("ix_runs_status", "runs", ["status"])
+    op.create_index("ix_runs_project_id_kind_id", "runs", ["project_id", "kind", "id"])
 
     op.create_table(
         "events",
@@ -115,6 +115,7 @@ def upgrade() -> None:
         sa.Column("settled_at", TIME, nullable=True),
         sa.UniqueConstraint("run_id", "number"),
     )
+    op.create_index("ix_proposals_run_id_outcome", "proposals", ["run_id", "outcome"])
     op.create_index(
         "ix_proposals_open",
         "proposals",
@@ -122,7 +123,6 @@ def upgrade() -> None:
         sqlite_where=sa.text("outcome IS NULL"),
         postgresql_where=sa.text("outcome IS NULL"),
     )
-    op.create_index("ix_proposals_run_id_outcome", "proposals", ["run_id", "outcome"])
 
     op.create_table(
         "arm_stats",
@@ -184,9 +184,13 @@ def upgrade() -> None:
         sa.Column("created_at", TIME, nullable=False),
         sa.UniqueConstraint("run_id", "hash"),
     )
-    op.create_index("ix_candidates_elite", "candidates", ["run_id", "elite", "speedup"])
+    # The order counts: SQLite's planner chooses by it between indexes that it rates alike.
+    op.create_index("ix_candidates_run_id_launches", "candidates", ["run_id", "launches"])
+    op.create_index("ix_candidates_run_id_signature", "candidates", ["run_id", "signature"])
     op.create_index(
-        "ix_candidates_family", "candidates", ["run_id", "family", "configuration_key", "speedup", "verdict"]
+        "ix_candidates_newest",
+        "candidates",
+        ["run_id", "number", "verdict", "language", "confirmed", "island", "proposer", "model"],
     )
     op.create_index(
         "ix_candidates_fastest",
@@ -194,12 +198,9 @@ def upgrade() -> None:
         ["run_id", "speedup", "number", "verdict", "language", "confirmed", "island", "proposer", "model"],
     )
     op.create_index(
-        "ix_candidates_newest",
-        "candidates",
-        ["run_id", "number", "verdict", "language", "confirmed", "island", "proposer", "model"],
+        "ix_candidates_family", "candidates", ["run_id", "family", "configuration_key", "speedup", "verdict"]
     )
-    op.create_index("ix_candidates_run_id_launches", "candidates", ["run_id", "launches"])
-    op.create_index("ix_candidates_run_id_signature", "candidates", ["run_id", "signature"])
+    op.create_index("ix_candidates_elite", "candidates", ["run_id", "elite", "speedup"])
 
     op.create_table(
         "evaluations",
@@ -264,10 +265,7 @@ def upgrade() -> None:
         sa.Column("roofline", sa.Double(), nullable=True),
         sa.Column("promoted_at", TIME, nullable=False),
     )
-    op.create_index("ix_champions_candidate_id", "champions", ["candidate_id"])
-    op.create_index("ix_champions_problem_id_id", "champions", ["problem_id", "id"])
     op.create_index("ix_champions_project_id_standing_speedup", "champions", ["project_id", "standing", "speedup"])
-    op.create_index("ix_champions_run_id", "champions", ["run_id"])
     op.create_index(
         "uq_champions_current",
         "champions",
@@ -276,6 +274,9 @@ def upgrade() -> None:
         sqlite_where=sa.text("standing = 1"),
         postgresql_where=sa.text("standing"),
     )
+    op.create_index("ix_champions_run_id", "champions", ["run_id"])
+    op.create_index("ix_champions_problem_id_id", "champions", ["problem_id", "id"])
+    op.create_index("ix_champions_candidate_id", "champions", ["candidate_id"])
 
     op.create_table(
         "milestones",

@@ -42,21 +42,7 @@ def upgrade() -> None:
         sa.Column("charged_s", sa.Double(), nullable=True),
         sa.UniqueConstraint("subject_id", "kind", "ordinal"),
     )
-    op.create_index(
-        "ix_jobs_alive",
-        "jobs",
-        ["state", "queue", "created_at"],
-        sqlite_where=sa.text("state IN ('ready', 'held', 'claimed')"),
-        postgresql_where=sa.text("state IN ('ready', 'held', 'claimed')"),
-    )
     op.create_index("ix_jobs_queue_state_project_id_id", "jobs", ["queue", "state", "project_id", "id"])
-    op.create_index(
-        "ix_jobs_ready_confirm",
-        "jobs",
-        ["queue", "project_id", "id"],
-        sqlite_where=sa.text("kind = 'confirm' AND state = 'ready'"),
-        postgresql_where=sa.text("kind = 'confirm' AND state = 'ready'"),
-    )
     op.create_index("ix_jobs_run_id_state", "jobs", ["run_id", "state"])
     op.create_index("ix_jobs_state_lease_until", "jobs", ["state", "lease_until"])
     op.create_index(
@@ -66,6 +52,20 @@ def upgrade() -> None:
         unique=True,
         sqlite_where=sa.text("kind = 'advance' AND state IN ('ready', 'held')"),
         postgresql_where=sa.text("kind = 'advance' AND state IN ('ready', 'held')"),
+    )
+    op.create_index(
+        "ix_jobs_ready_confirm",
+        "jobs",
+        ["queue", "project_id", "id"],
+        sqlite_where=sa.text("kind = 'confirm' AND state = 'ready'"),
+        postgresql_where=sa.text("kind = 'confirm' AND state = 'ready'"),
+    )
+    op.create_index(
+        "ix_jobs_alive",
+        "jobs",
+        ["state", "queue", "created_at"],
+        sqlite_where=sa.text("state IN ('ready', 'held', 'claimed')"),
+        postgresql_where=sa.text("state IN ('ready', 'held', 'claimed')"),
     )
 
     op.create_table(

@@ -10,7 +10,7 @@ from service.rendering.charts.lines import IntervalBar, log_bar
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Contestant:
+class TimeBar:
     """One bar: the kernel (`mode` is "") or a Baseline. `ratio` is the kernel's speedup over that Baseline.
 
     `gbs` is at what rate it moves the bytes of a call.
@@ -35,7 +35,7 @@ class WorkloadTimes:
     clock: str
     floor_us: float | None
     share: float | None
-    contestants: tuple[Contestant, ...]
+    contestants: tuple[TimeBar, ...]
     ratio: Ratio | None
     roof_gbs: float | None
     bytes_moved: int | None
@@ -61,13 +61,13 @@ def _one(
     bottom = 0.7 * min(*shown, m.floor_us or m.median_us, m.median_us)
     top = 1.4 * max(shown)
 
-    def contestant(mode: str, one: Measurement | BaselineTime, fastest: bool) -> Contestant:
+    def contestant(mode: str, one: Measurement | BaselineTime, fastest: bool) -> TimeBar:
         reach = one.interval_us
 
         def rate(us: float) -> float | None:
             return bytes_moved / us / 1000 if bytes_moved and us > 0 else None
 
-        return Contestant(
+        return TimeBar(
             mode=mode,
             median_us=one.median_us,
             interval=reach,

@@ -33,7 +33,7 @@ while not os.path.exists("/job/go"):
 
 @pytest.fixture
 def pool(judge: Judge) -> ChildPool:
-    one = judge.room.pool()
+    one = judge.session.pool()
     if not one._level.nested:
         pytest.skip("this machine cannot start children before their files are known")
     return one
@@ -221,7 +221,7 @@ def test_starting_children_pause_while_another_judge_has_the_device(
 def test_a_judge_with_prestarted_children_judges_the_same_and_refills(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    room, task = judge.room, problem()
+    room, task = judge.session, problem()
     spares = PrestartPool(room.pool, lambda child: send_setup(child, "cpu"), 2)
     try:
         monkeypatch.setattr(room, "_spares", spares)
