@@ -4,8 +4,6 @@ from __future__ import annotations
 
 import json
 
-from service.pages.highlighting import highlight
-
 from evaluator.languages import adapter, detect
 from evaluator.problem import read_problem
 from evaluator.screening.screen import screen
@@ -18,8 +16,8 @@ from prompts import Material, render
 from prompts.techniques import techniques
 from runtime.settings import Settings
 from service.app import create_app
-from service.exports.python_file import Export
-from service.exports.python_file import build as export
+from service.exports import KERNELS, Export
+from service.rendering.highlighting import highlight
 
 PROBLEM = '''"""RMSNorm."""
 import torch
@@ -83,7 +81,7 @@ def main() -> None:
         "niche": str(language.niche(KERNEL)),
         "notes": techniques(kernel.language, PROBLEM, {}),
         "prompt": render(material, tokens=20_000).user,
-        "download": export(file),
+        "download": KERNELS["py"].build(file),
         "page": str(highlight(KERNEL)),
         "api": create_app(Settings(database_url="sqlite://")).openapi()["components"]["schemas"]["Language"]["enum"],
     }
