@@ -23,7 +23,8 @@ from evaluator.oracle.oracle import Oracle
 from evaluator.sandbox.build_cache import collect_built_files
 from evaluator.sandbox.pool import ChildPool
 from evaluator.sandbox.prestart import PrestartPool
-from evaluator.subject import Subject, send_setup
+from evaluator.sandbox.setup import send_setup
+from evaluator.subject import Subject
 from evaluator.types import DeviceKind, Language, Problem, Workload
 
 _KEPT_COMPARATORS = 12

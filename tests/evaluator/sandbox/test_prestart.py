@@ -17,9 +17,10 @@ from evaluator.devices.device_lock import Hold, device_lock
 from evaluator.sandbox.pool import ChildPool
 from evaluator.sandbox.prestart import HoldDevice, PrestartPool, _provide
 from evaluator.sandbox.process import ChildProcess, PendingRequest
+from evaluator.sandbox.setup import send_setup
 from evaluator.serve import make_backend
 from evaluator.stages.judge import Judge
-from evaluator.subject import Subject, send_setup
+from evaluator.subject import Subject
 from evaluator.types import DeviceKind, Verdict
 from tests.evaluator.rooms import CPP, candidate, eager_only, problem
 
