@@ -89,8 +89,8 @@ def show(report: dict[str, Any]) -> None:
         print(f"{entry['candidate']} {entry['note']} {seen.verdict} in {entry['wall_s']} s: {seen.reason}")
         for m in seen.measurements:
             floor = f"{m.floor_us:.1f}" if m.floor_us is not None else "?"
-            beside = ", ".join(f"{b.mode} {b.median_us:.2f}" for b in m.baselines)
-            print(f"  {m.workload:<14}{m.median_us:>10.2f} us  [{m.clock}] floor {floor}; beside: {beside}")
+            baselines = ", ".join(f"{b.mode} {b.median_us:.2f}" for b in m.baselines)
+            print(f"  {m.workload:<14}{m.median_us:>10.2f} us  [{m.clock}] floor {floor}; baselines: {baselines}")
         for r in seen.speedups:
             where = r.workload or "all workloads"
             print(f"  x{r.value:.3f} [{r.interval.low:.3f}, {r.interval.high:.3f}] against {r.against} on {where}")

@@ -226,7 +226,7 @@ class Run:
             every = files(load_inline=kind == "inline")
             names = list(dict.fromkeys(one.problem for one in every))[int(index) - 1 :: int(count)]
             known = {p for p in names if all((OURS, f.name) in self._log.known for f in every if f.problem == p)}
-            wanted = [p for p in names if p not in known] or names  # of what is known all, everything is measured again
+            wanted = [p for p in names if p not in known] or names  # if all are known, all are measured again
             self._sets[kind] = [one for one in every if one.problem in wanted]
         self._lines: list[dict[str, Any]] = []
 

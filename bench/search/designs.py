@@ -148,7 +148,7 @@ EDITS: dict[str, Edit] = {
 }
 
 DEAD_ENDS = ("double", "half", "copied", "fenced")
-"""Nobody builds on these."""
+"""No design builds on these."""
 MOST_EDITS = 5
 
 

@@ -138,7 +138,7 @@ class Recorder:
             self.passed.append(item)
         except Wrong as wrong:
             found = {"verdict": wrong.verdict.value, "reason": str(wrong)[:300]}
-        except Exception as error:  # noqa: BLE001  whatever a kernel does is a line
+        except Exception as error:  # noqa: BLE001  any failure of a kernel becomes a line
             text = f"{type(error).__name__}: {error}"
             found = {"verdict": _verdict(text).value, "reason": text[:300]}
             self.crashed = self.bed.cuda and any(sign in text for sign in FATAL)

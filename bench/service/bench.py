@@ -97,9 +97,9 @@ def ids_of(engine: Engine, rng: random.Random) -> dict[str, list[str]]:
     }
 
 
-def unique(values: Sequence[str], besides: str) -> list[str]:
+def unique(values: Sequence[str], excluded: str) -> list[str]:
     """Return the values in their order, once each."""
-    return [value for value in dict.fromkeys(values) if value != besides]
+    return [value for value in dict.fromkeys(values) if value != excluded]
 
 
 _CURSOR = re.compile(r"[?&](?:amp;)?cursor=([A-Za-z0-9_%=-]+)")
