@@ -136,7 +136,7 @@ def main() -> int:
                 if not _as_expected(found.verdict, right):
                     wrong.append(f"{index}: {found.verdict}: {found.reason}"[:300])
                 if done % EVERY == 0 or index == todo[-1]:
-                    judge.session.finish_background_work()
+                    judge.session.children.finish_background_work()
                     judge.session.forget(problem)
                     judge.session.reset()  # the number of children that wait at this moment is random
                     counts.append({"kernels": index + 1, **resources(judge)})

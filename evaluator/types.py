@@ -50,7 +50,7 @@ class Stage(StrEnum):
 
 
 class Language(StrEnum):
-    """The language of a Candidate; each has one adapter in `evaluator/languages/`."""
+    """The language of a Candidate. Each has a folder in `evaluator/languages/`, and a line in the table there."""
 
     TORCH = "torch"
     CPP = "cpp"

@@ -1,4 +1,4 @@
-"""Calls in a row with one module, of which the last of each case is compared."""
+"""Calls in a row with one module, and comparison of the last one of each case."""
 
 from __future__ import annotations
 

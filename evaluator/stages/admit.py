@@ -66,7 +66,7 @@ def admit(judge: Judge, problem: Problem) -> Admission:
         facts=tuple(facts) if verdict is Verdict.PASSED else (),
         device=judge.device,
         environment=judge.environment,
-        isolation=judge.session.isolation,
+        isolation=judge.session.pools.isolation,
         duration_s=clock.duration_s,
     )
 
@@ -82,12 +82,12 @@ def _admit(judge: Judge, problem: Problem, facts: list[WorkloadFacts]) -> dict[s
     judge.check_stage.cases.clear()  # memory that a reference may need
     generator = secret_generator()
     evidence: dict[str, Any] = {"null_solutions": {}, "oracle": "float64", "uninformative": []}
-    with judge.session.shared(), judge.session.reference(problem) as reference:
+    with judge.session.shared(), judge.session.references.start(problem) as reference:
         for workload in workloads:
             try:
                 facts.append(_try_workload(problem, workload, reference, generator, evidence))
             except torch.OutOfMemoryError:
-                if not judge.session.trusts_memory_errors:
+                if not judge.session.references.trusts_memory_errors:
                     raise
                 raise _Refused(
                     f"workload {workload.name} needs too much memory: the expected outputs are computed in float64,"

@@ -31,13 +31,13 @@ def _baseline(judge: Judge, problem: Problem) -> BaselineReport:
     times: list[BaselineTime] = []
     skipped: dict[str, str] = {}
     generator = secret_generator()
-    with judge.session.reference(problem) as reference:
+    with judge.session.references.start(problem) as reference:
         for workload in problem.workloads_for(judge.backend.kind):
             if workload.held_out:
                 continue
             oracle = Oracle(problem, reference, workload.sizes, generator)
             contenders = []
-            for mode in judge.session.baseline_modes():
+            for mode in judge.session.comparators.modes():
                 try:
                     contenders.append(baseline_contender(judge.session, problem, workload, mode, oracle))
                 except (ChildFault, LayoutError) as fault:

@@ -10,7 +10,7 @@ from evaluator.clean import clean
 from evaluator.device_session import DeviceSession
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.inputs.sizes import sizes_to_check
-from evaluator.languages.base import Ahead, BuildFacts
+from evaluator.languages.base import BuildFacts, BuildTarget
 from evaluator.rejections import rejection
 from evaluator.sandbox.build_cache import collect_built_files
 from evaluator.screening.screen import screen
@@ -61,15 +61,15 @@ def _evidence(facts: BuildFacts) -> dict[str, Any]:
 def _compile(session: DeviceSession, children: CandidateChildren, trial: Trial, capability: int) -> BuildFacts:
     """Build without sizes of held-out Workloads, since later children of the Candidate see the files of a build."""
     candidate, kind = trial.candidate, trial.kind
-    pool = session.build_pool(trial.adapter)
+    pool = session.pools.for_build(trial.adapter)
     shapes: list[dict[str, Any]] = []
     if trial.adapter.builds_for_shapes and capability:
         every = sizes_to_check(trial.problem, trial.workloads)
-        shapes = session.input_shapes(trial.problem, [s.sizes for s in every if not s.hidden and not s.layout])
+        shapes = session.pools.input_shapes(trial.problem, [s.sizes for s in every if not s.hidden and not s.layout])
     files = {"candidate.py": candidate.source.encode("utf-8", "surrogatepass"), **children.files(candidate)}
     with pool.start(name="build", files=files, limits=Limits.for_device(kind)) as child:
         try:
-            facts = trial.adapter.build(child, kind, Ahead(shapes, capability))
+            facts = trial.adapter.build(child, kind, BuildTarget(shapes, capability))
             children.built.put(candidate, collect_built_files(child))
         except ChildFault as fault:
             raise rejection(fault, Stage.BUILD, "building") from fault

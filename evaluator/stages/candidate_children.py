@@ -28,11 +28,11 @@ class CandidateChildren:
 
     def start(self, candidate: Candidate, stage: Stage) -> Subject:
         """Start a child with the Candidate loaded, given the files that earlier ones compiled. Raises Rejection."""
-        pool = self.session.candidate_pool(adapter(candidate.language))
+        pool = self.session.pools.for_candidate(adapter(candidate.language))
         known = self.built.get(candidate) is not None
         files, load_s = self.files(candidate), load_limit_s(candidate)
         try:
-            subject = self.session.start(pool, candidate.source, "candidate", files=files, load_s=load_s)
+            subject = self.session.children.start(pool, candidate.source, "candidate", files=files, load_s=load_s)
         except ChildFault as fault:
             raise rejection(fault, stage, "loading the module") from fault
         if not known:
@@ -45,7 +45,7 @@ class CandidateChildren:
 
     def files(self, candidate: Candidate) -> Mapping[str, bytes]:
         """Return the compiled files for a Candidate's child, by their paths in its job folder."""
-        return {**self.session.runtime_files(candidate.language), **(self.built.get(candidate) or {})}
+        return {**self.session.pools.runtime_files(candidate.language), **(self.built.get(candidate) or {})}
 
     def store(self, candidate: Candidate, subject: Subject, stage: Stage) -> None:
         """Keep the compiled files of a Candidate's child for its later children."""

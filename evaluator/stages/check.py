@@ -64,7 +64,7 @@ class CheckStage:
             try:
                 self._check_sizes(hidden, other, checker)
             finally:
-                self.session.end(other)
+                self.session.children.end(other)
         return checker.report
 
     def _check_sizes(self, every: list[Sizes], subject: Subject, checker: Checker) -> None:

@@ -84,7 +84,7 @@ def confirm(
 def _confirm(judge: Judge, trial: Trial) -> Evaluation:
     with trial.clock.during(Stage.SCREEN):
         screened = screen(trial.problem, trial.candidate)
-    with trial.clock.during(Stage.CONFIRM), judge.session.reference(trial.problem) as reference:
+    with trial.clock.during(Stage.CONFIRM), judge.session.references.start(trial.problem) as reference:
         checked = _check(judge, trial, reference)
         if not trial.is_timed:
             raise Rejection(Verdict.INVALID_SUBMISSION, Stage.CONFIRM, "this language is not timed on this device")
@@ -157,7 +157,7 @@ class _Timing:
         if workload.held_out:
             return ["eager"]
         if self.trial.baseline is None:
-            return list(self.session.baseline_modes())
+            return list(self.session.comparators.modes())
         return list(dict.fromkeys(["eager", self.trial.baseline.fastest(workload.name).mode]))
 
     def run(self, workload: Workload, repetitions: int) -> _Times:
@@ -199,7 +199,7 @@ class _Timing:
             contenders.append(Contender(name, subject, True, buffers, sampled=name == "again", plain=plain))
         for mode in modes:
             if mode == "eager":
-                subject = processes.enter_context(self.session.new_comparator(problem, mode, oracle))
+                subject = processes.enter_context(self.session.comparators.start(problem, mode, oracle))
                 contenders.append(Contender(mode, subject, suspect=False, buffers=oracle.buffers))
             else:
                 contenders.append(baseline_contender(self.session, problem, workload, mode, oracle))

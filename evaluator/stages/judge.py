@@ -56,12 +56,12 @@ class Judge:
 
     def isolation(self) -> tuple[str, ...]:
         """Return the limits of isolation that this machine cannot enforce."""
-        self.session.pool()
-        return self.session.isolation
+        self.session.pools.plain()
+        return self.session.pools.isolation
 
     @property
     def origin(self) -> Origin:
-        return Origin(self.device, self.environment, self.session.isolation)
+        return Origin(self.device, self.environment, self.session.pools.isolation)
 
     def warm(self) -> None:
         """Prepare on a GPU what the first Candidate would wait for, five seconds of work; a CPU needs little."""
@@ -81,7 +81,7 @@ class Judge:
 
         def work() -> Evaluation:
             self.backend.trim()
-            self.session.prestart()
+            self.session.children.prestarted.begin()
             return self.with_retries(problem, lambda: self._judge(trial))
 
         try:
@@ -96,7 +96,7 @@ class Judge:
             checker = Checker(trial.problem, reference, trial.generator, trial.first_call_s)
             with trial.clock.during(Stage.BUILD):
                 subject = self.check_stage.start_and_prepare(trial, checker)
-                children.callback(self.session.end, subject)
+                children.callback(self.session.children.end, subject)
             with trial.clock.during(Stage.CORRECTNESS):
                 report = self.check_stage.check(trial, subject, checker, Stage.CORRECTNESS)
             evidence = {"correctness": report.evidence()}
@@ -123,7 +123,7 @@ class Judge:
     def _reference(self, problem: Problem) -> Iterator[Subject]:
         with ExitStack() as lent:
             try:
-                reference = lent.enter_context(self.session.cached_reference(problem))
+                reference = lent.enter_context(self.session.references.lend(problem))
             except ChildFault as fault:
                 raise Rejection(
                     Verdict.INVALID_REFERENCE, Stage.CORRECTNESS, f"the reference does not load: {fault}"
@@ -151,7 +151,7 @@ class Judge:
 
     def with_retries(self, problem: Problem, work: Callable[[], Done]) -> Done:
         """Do the work; retry without inputs that the reference does not survive, and when memory runs out."""
-        return self.retry_on_shortage(lambda: self.session.exclusions.retry_without(problem, work))
+        return self.retry_on_shortage(lambda: self.session.references.exclusions.retry_without(problem, work))
 
     def retry_on_shortage(self, work: Callable[[], Done]) -> Done:
         """Do the work; retry when memory runs out."""

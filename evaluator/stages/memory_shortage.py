@@ -40,7 +40,7 @@ def retry_on_shortage(
             found = str(short)
         _raise_if_held_by_others(backend, found)
     try:
-        with session.trusting_memory_errors():
+        with session.references.trusting_memory_errors():
             return work()
     except Rejection as error:
         if error.verdict is Verdict.OUT_OF_MEMORY and not _is_main_memory(error):

@@ -75,7 +75,7 @@ def _profile(judge: Judge, problem: Problem, candidate: Candidate, workload: str
     screen(problem, candidate)
     chosen = _chosen(problem, judge.backend.kind, workload)
     session = judge.session
-    with judge.children.start(candidate, Stage.PROFILE) as subject, session.reference(problem) as reference:
+    with judge.children.start(candidate, Stage.PROFILE) as subject, session.references.start(problem) as reference:
         oracle = Oracle(problem, reference, chosen.sizes, secret_generator())
         buffers = construct(subject, oracle, problem, Stage.PROFILE)
         contender = Contender("candidate", subject, suspect=True, buffers=buffers)

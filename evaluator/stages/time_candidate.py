@@ -41,7 +41,7 @@ def time_candidate(session: DeviceSession, trial: Trial, subject: Subject, refer
     times = Times()
     strict = trial.problem.allow_library is LibraryPolicy.FORBIDDEN
     for workload in trial.shown:
-        modes = [trial.baseline.fastest(workload.name).mode] if trial.baseline else list(session.baseline_modes())
+        modes = [trial.baseline.fastest(workload.name).mode] if trial.baseline else list(session.comparators.modes())
         with session.shared():
             oracle = Oracle(trial.problem, reference, workload.sizes, trial.generator)
             buffers = construct(subject, oracle, trial.problem, Stage.TIMING)
@@ -68,7 +68,9 @@ def baseline_contender(
     session: DeviceSession, problem: Problem, workload: Workload, mode: str, oracle: Oracle
 ) -> Contender:
     """Return a Baseline on a Workload, with the oracle's parameters, ready to be timed."""
-    return Contender(mode, session.comparator(problem, workload, mode, oracle), suspect=False, buffers=oracle.buffers)
+    return Contender(
+        mode, session.comparators.get(problem, workload, mode, oracle), suspect=False, buffers=oracle.buffers
+    )
 
 
 def copy_floor_us(backend: DeviceBackend, bytes_moved: int) -> float | None:

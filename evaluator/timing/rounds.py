@@ -50,7 +50,7 @@ class Rounds:
         self._next_odd = 0
         self._idle: Fresh | None = None
         self._leases = ExitStack()
-        self._null = self._leases.enter_context(room.null_child())
+        self._null = self._leases.enter_context(room.comparators.lend_null_child())
         self.overhead_us: dict[int, float] = {}  # executions a round -> the least that a null child took
 
     def close(self) -> None:
@@ -216,7 +216,7 @@ class Rounds:
         try:
             self._start(contender)
             contender.shown(plan.replays)
-            with self.room.quiet():
+            with self.room.pools.monitoring_paused():
                 return self.backend.run_round(
                     contender.subject.child, fresh.calls, plan,
                     tree=self.tree, check=self._check_replies, timeout_s=self._first_call_s, read=read, link=fresh.link,
@@ -252,7 +252,7 @@ class Rounds:
         assert fresh.link is None
         try:
             self._start(contender)
-            with self.room.quiet():
+            with self.room.pools.monitoring_paused():
                 return backend.run_singly(
                     contender.subject.child, fresh.calls, layouts,
                     tree=self.tree, check=self._check_replies, timeout_s=self._first_call_s,
@@ -263,7 +263,7 @@ class Rounds:
 
     def run_null(self, fresh: Fresh, plan: RoundPlan, *, watch: bool = False) -> Round:
         """One round of the null child, of which nothing is read."""
-        with self.room.quiet():
+        with self.room.pools.monitoring_paused():
             return self.backend.run_round(
                 self._null.child, fresh.calls, plan,
                 tree=self.tree, check=lambda replies: None, timeout_s=30.0, read=0, link=fresh.link, watch=watch,

@@ -93,7 +93,7 @@ def _check(judge: Judge, problem: Problem, one: Candidate) -> dict[str, Any]:
 def _guest(judge: Judge, problem: Problem, one: Candidate) -> TargetApplication:
     with (
         judge.children.start(one, Stage.CONFIRM) as subject,
-        judge.session.reference(problem) as reference,
+        judge.session.references.start(problem) as reference,
         judge.session.shared(),
     ):
         trial = Trial(problem=problem, candidate=one, kind=DeviceKind.CUDA)

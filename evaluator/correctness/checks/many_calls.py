@@ -25,8 +25,8 @@ _TIMED_FIRST = 16  # calls
 class ManyCalls:
     """Make as many calls in a row as a short time and little memory allow, and keep the memory of all outputs.
 
-    The tensors are not kept. So a kernel that returns a few buffers in turn, or reuses one whose tensor is gone, has to
-    return its first one again. For the first two shown sizes.
+    The tensors are not kept. So a kernel that returns a few buffers in turn, or reuses one after its tensor is gone,
+    has to return its first one again. For the first two shown sizes.
     """
 
     name = "many calls"

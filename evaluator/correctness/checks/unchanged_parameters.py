@@ -1,4 +1,4 @@
-"""Parameters that forward leaves unchanged: a user who saves them or falls back to the reference needs them."""
+"""Parameters that forward leaves unchanged: saving them and falling back to the reference depend on it."""
 
 from __future__ import annotations
 

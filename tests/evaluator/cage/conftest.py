@@ -46,7 +46,7 @@ StartProbe = Callable[..., AbstractContextManager[Probe]]
 @pytest.fixture
 def pool(judge: Judge) -> ChildPool:
     """Return the pool that Candidates come from."""
-    return judge.session.pool()
+    return judge.session.pools.plain()
 
 
 @pytest.fixture

@@ -59,7 +59,7 @@ def make(task: Problem, reference: Subject, generator: torch.Generator) -> Prepa
 def test_what_is_kept_comes_with_its_parameters_in_a_new_order(judge: Judge) -> None:
     task, kept = problem(), CaseCache(256 << 20)
     generator = torch.Generator().manual_seed(3)
-    with judge.session.cached_reference(task) as reference:
+    with judge.session.references.lend(task) as reference:
         first = make(task, reference, generator)
         kept.put(task, candidate("A"), shown(task), first)
         before = dict(first.oracle.parameters)
@@ -78,7 +78,7 @@ def test_what_is_kept_comes_with_its_parameters_in_a_new_order(judge: Judge) -> 
 def test_sixteen_candidates_at_the_most_share_cases(judge: Judge) -> None:
     task, kept = problem(), CaseCache(256 << 20)
     generator = torch.Generator().manual_seed(3)
-    with judge.session.cached_reference(task) as reference:
+    with judge.session.references.lend(task) as reference:
         kept.put(task, candidate("0"), shown(task), make(task, reference, generator))
         taken = [kept.take(task, candidate(str(n)), shown(task), reference, generator) for n in range(1, 18)]
     assert [one is not None for one in taken] == [True] * 15 + [False] * 2
@@ -87,7 +87,7 @@ def test_sixteen_candidates_at_the_most_share_cases(judge: Judge) -> None:
 def test_memory_bounds_what_is_kept_and_hidden_sizes_never_are(judge: Judge) -> None:
     task = problem()
     generator = torch.Generator().manual_seed(3)
-    with judge.session.cached_reference(task) as reference:
+    with judge.session.references.lend(task) as reference:
         one = make(task, reference, generator)
         assert one.bytes_held() > sum(t.nbytes for case in one.cases[:-2] for t in case.tensors)
         for most_bytes, sizes in (
@@ -114,7 +114,7 @@ def test_a_reference_that_is_gone_is_told_so(judge: Judge, monkeypatch: pytest.M
     def gone(*_: object) -> None:
         raise ChildCrashed(signal=9)
 
-    with judge.session.cached_reference(task) as reference:
+    with judge.session.references.lend(task) as reference:
         kept.put(task, candidate("A"), shown(task), make(task, reference, generator))
         monkeypatch.setattr(Oracle, "construct_again", gone)
         with pytest.raises(Rejection) as found:

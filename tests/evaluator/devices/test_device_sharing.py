@@ -169,7 +169,7 @@ def test_nothing_of_a_judges_runs_while_others_have_the_device(judge: Judge) -> 
     ours, other = Turns(Device(), room._candidates_frozen), turns()[0]  # type: ignore[arg-type]
     begun = threading.Event()
     seen: list[bool] = []
-    with room.start(room.candidate_pool(None), "class ModelNew: pass", "candidate") as subject:
+    with room.children.start(room.pools.for_candidate(None), "class ModelNew: pass", "candidate") as subject:
         room.freeze_while_waiting(subject)
 
         def time_something() -> None:

@@ -107,7 +107,7 @@ RANDOM = "torch.randn(6, 6), torch.rand(6, 6) > 0.5"
 )
 def test_the_reference_has_to_take_it(judge: Judge, forward: str, inputs: str, found: bool) -> None:
     problem = task(forward, inputs)
-    with judge.session.reference(problem) as reference:
+    with judge.session.references.start(problem) as reference:
         oracle = Oracle(problem, reference, {}, draw())
         made = [oracle.inputs() for _ in range(3)]
         others = constants.find_constants(oracle, made[0].tree, [one.tensors for one in made])
@@ -138,7 +138,7 @@ def test_numbers_become_smaller_where_the_reference_takes_it(
     judge: Judge, forward: str, inputs: str, found: object
 ) -> None:
     problem = task(forward, inputs)
-    with judge.session.reference(problem) as reference:
+    with judge.session.references.start(problem) as reference:
         oracle = Oracle(problem, reference, {}, draw())
         made = oracle.inputs()
         other = constants.with_smaller_floats(oracle, made.tree, made.tensors)

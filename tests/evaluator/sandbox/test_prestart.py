@@ -34,7 +34,7 @@ while not os.path.exists("/job/go"):
 
 @pytest.fixture
 def pool(judge: Judge) -> ChildPool:
-    one = judge.session.pool()
+    one = judge.session.pools.plain()
     if not one._level.nested:
         pytest.skip("this machine cannot start children before their files are known")
     return one
@@ -223,9 +223,9 @@ def test_a_judge_with_prestarted_children_judges_the_same_and_refills(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     room, task = judge.session, problem()
-    spares = PrestartPool(room.pool, lambda child: send_setup(child, "cpu"), 2)
+    spares = PrestartPool(room.pools.plain, lambda child: send_setup(child, "cpu"), 2)
     try:
-        monkeypatch.setattr(room, "_spares", spares)
+        monkeypatch.setattr(room.children, "prestarted", spares)
         room.warm()
         waiting = set(pids(spares))
         assert len(waiting) == 2

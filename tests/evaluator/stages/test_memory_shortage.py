@@ -39,7 +39,7 @@ RIGHT = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(sel
 def doubting(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> Judge:
     """A judge whose device others may use, as a GPU; they have none of its memory. It does not wait for them."""
     monkeypatch.setattr(memory_shortage, "_WAIT_S", 0.0)
-    monkeypatch.setattr(judge.session, "trusts_memory_errors", False)
+    monkeypatch.setattr(judge.session.references, "trusts_memory_errors", False)
     device = replace(judge.device, facts={**judge.device.facts, "memory_bytes": 80 << 30})
     monkeypatch.setattr(judge.backend, "describe", lambda: device)
     return judge
@@ -50,7 +50,7 @@ def test_a_reference_that_runs_out_of_memory_twice_is_believed(doubting: Judge) 
     right = Candidate(source=RIGHT, language=Language.TORCH, proposer="test")
     found = doubting.judge(problem, right, eager_only(doubting, problem))
     assert found.verdict is Verdict.PASSED, found.reason
-    assert not doubting.session.trusts_memory_errors
+    assert not doubting.session.references.trusts_memory_errors
     always = read_problem(GREEDY.replace("len(x) == 1", "True"), "greedier")
     assert "needs too much memory" in admit(doubting, always).reason
 

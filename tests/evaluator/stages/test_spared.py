@@ -52,7 +52,7 @@ NONE = complex(NAN, NAN)
 def test_what_has_no_influence(judge: Judge, forward: str, x: list[float], actual: list[complex], right: bool) -> None:
     source = f"import torch\ndef reference(x):\n    return {forward}\ndef get_inputs():\n    return [torch.randn(2)]\n"
     problem = read_problem(source, "spared")
-    with judge.session.reference(problem) as reference:
+    with judge.session.references.start(problem) as reference:
         oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(3))
         tree, tensors, outputs = oracle.inputs().tree, (torch.tensor(x),), [torch.tensor(actual)]
         (expected,) = oracle.expect(tree, [tensors])
@@ -66,7 +66,7 @@ def test_finite_inputs_are_nobodys_excuse(judge: Judge) -> None:
         "import torch\ndef reference(x):\n    return x * 0 / (x - x)\ndef get_inputs():\n    return [torch.randn(2)]\n"
     )
     problem = read_problem(source, "spared")
-    with judge.session.reference(problem) as reference:
+    with judge.session.references.start(problem) as reference:
         oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(3))
         made = oracle.inputs()
         (expected,) = oracle.expect(made.tree, [made.tensors])
@@ -77,7 +77,7 @@ def test_a_reference_that_takes_no_number_there_is_not_asked_again(judge: Judge)
     forward = "1 / 0 if torch.isfinite(x[1]) and x[1] > 7 else x[:1] * 1.5 + 0 * x"
     source = f"import torch\ndef reference(x):\n    return {forward}\ndef get_inputs():\n    return [torch.randn(2)]\n"
     problem = read_problem(source, "spared")
-    with judge.session.reference(problem) as reference:
+    with judge.session.references.start(problem) as reference:
         oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(3))
         tree, tensors = oracle.inputs().tree, (torch.tensor([5.0, NAN]),)
         (expected,) = oracle.expect(tree, [tensors])

@@ -155,7 +155,7 @@ def test_questions_to_the_reference_together_are_answered_as_one_by_one(judge, m
 
     monkeypatch.setattr(Subject, "results", results)
     task = problem()
-    with judge.session.cached_reference(task) as reference:
+    with judge.session.references.lend(task) as reference:
         oracle = Oracle(task, reference, task.workloads[0].sizes, torch.Generator().manual_seed(1))
         made = [oracle.inputs() for _ in range(3)]
         tree, calls = made[0].tree, [one.tensors for one in made]

@@ -17,7 +17,7 @@ def inputs(judge: Judge, forward: str, recipe: str):
     """Inputs for a reference of one line, with its child."""
     source = f"import torch\ndef reference(*x):\n    return {forward}\ndef get_inputs():\n    return [{recipe}]\n"
     problem = read_problem(source, "inputs")
-    subject = judge.session.reference(problem)
+    subject = judge.session.references.start(problem)
     return subject, lambda child: Inputs(Oracle(problem, child, {}, torch.Generator().manual_seed(3)))
 
 

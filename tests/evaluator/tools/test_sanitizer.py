@@ -35,7 +35,7 @@ def application(judge: Judge) -> TargetApplication:
 
 def _application(judge: Judge, one: Candidate) -> TargetApplication:
     task = problem()
-    with judge.children.start(one, Stage.CONFIRM) as subject, judge.session.reference(task) as reference:
+    with judge.children.start(one, Stage.CONFIRM) as subject, judge.session.references.start(task) as reference:
         workloads = task.workloads_for(DeviceKind.CPU)
         found = TargetApplication.of(task, one, judge.device, judge.children.files(one))
         why = add_small_calls(found, subject, reference, secret_generator(), workloads)

@@ -20,7 +20,7 @@ def _judged(judge: Judge, forward: str, x: torch.Tensor, actual: list[torch.Tens
         f"def get_inputs():\n    return [torch.randn({tuple(x.shape)})]\n"
     )
     problem = read_problem(source, "picks")
-    with judge.session.reference(problem) as reference:
+    with judge.session.references.start(problem) as reference:
         oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(3))
         tree = oracle.inputs().tree
         (expected,) = oracle.expect(tree, [(x,)])
@@ -124,7 +124,7 @@ def test_who_picks_nothing_is_not_asked_again(judge: Judge) -> None:
     problem = read_problem(
         "import torch\ndef reference(x):\n    return x * 2\ndef get_inputs():\n    return [torch.randn(3)]\n", "picks"
     )
-    with judge.session.reference(problem) as reference:
+    with judge.session.references.start(problem) as reference:
         oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(3))
         made = oracle.inputs()
         (expected,) = oracle.expect(made.tree, [made.tensors])
