@@ -16,7 +16,7 @@ RESERVED_NAMES = frozenset({"model", "synthesiser", "seed", "replay"})
 
 
 class ModelEndpoint(BaseModel):
-    """One OpenAI-compatible endpoint. Keys are never written here: `api_key_env` names the variable that holds one."""
+    """One OpenAI-compatible endpoint. `api_key_env` names the variable that holds its key, never the key."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
@@ -62,17 +62,17 @@ class ModelEndpoint(BaseModel):
 
     @property
     def priced(self) -> bool:
-        """Whether both prices are known; a dollar budget is refused where one is not."""
+        """Tell whether both prices are known; a dollar budget is refused where one is not."""
         return self.usd_per_million_input is not None and self.usd_per_million_output is not None
 
     def usd(self, input_tokens: int, output_tokens: int) -> float:
-        """What a call cost in dollars; an unpriced endpoint counts as 0."""
+        """Return the cost of a call in dollars; an unpriced endpoint counts as 0."""
         return (
             input_tokens * (self.usd_per_million_input or 0.0) + output_tokens * (self.usd_per_million_output or 0.0)
         ) / 1e6
 
     def api_key(self) -> str:
-        """The key from the environment, or a placeholder where none is needed. Raises SettingsError."""
+        """Return the key from the environment, or a placeholder where none is needed. Raise SettingsError."""
         if self.api_key_env is None:
             return "none"
         key = os.environ.get(self.api_key_env, "")
@@ -82,7 +82,7 @@ class ModelEndpoint(BaseModel):
 
 
 def read_endpoints(value: object) -> tuple[ModelEndpoint, ...]:
-    """Endpoints from a list, JSON text, or the path of a JSON file. Raises SettingsError naming what is wrong."""
+    """Read endpoints from a list, JSON text, or the path of a JSON file. Raise SettingsError naming the fault."""
     items = _load(value)
     try:
         endpoints = tuple(

@@ -1,4 +1,4 @@
-"""Every setting of service and workers: read from WARPWRIGHT_* variables, each with its meaning."""
+"""Every setting of service and workers, read from WARPWRIGHT_* variables, each with its meaning."""
 
 from __future__ import annotations
 
@@ -146,22 +146,22 @@ class Settings(BaseSettings):
             raise ValueError(str(error)) from error
 
     def endpoint(self, name: str) -> ModelEndpoint | None:
-        """The endpoint of that name, or None."""
+        """Return the endpoint of that name, or None."""
         return next((endpoint for endpoint in self.models if endpoint.name == name), None)
 
     @property
     def proposer_names(self) -> tuple[str, ...]:
-        """What `RunConfig.proposers` may name here, besides `seed` and `replay:NAME`."""
+        """Return the names that `RunConfig.proposers` may use here, apart from `seed` and `replay:NAME`."""
         return ("synthesiser", *(("model",) if self.models else ()), *(endpoint.name for endpoint in self.models))
 
     @property
     def default_proposers(self) -> tuple[str, ...]:
-        """The synthesiser alone, or with every model where one is configured."""
+        """Return the synthesiser alone, or with every model where one is configured."""
         return ("synthesiser", "model") if self.models else ("synthesiser",)
 
 
 def load_settings() -> Settings:
-    """Settings from the environment, read anew. Raises SettingsError with one line per wrong variable."""
+    """Read the settings from the environment. Raise SettingsError with one line per wrong variable."""
     try:
         return Settings()
     except ValidationError as error:
@@ -174,12 +174,12 @@ def load_settings() -> Settings:
 
 @cache
 def settings() -> Settings:
-    """The settings of this process, read once. Raises SettingsError."""
+    """Return the settings of this process, read once. Raise SettingsError."""
     return load_settings()
 
 
 def settings_table() -> str:
-    """A Markdown table of every setting and of every field of a model endpoint, for the documentation."""
+    """Return a Markdown table of every setting and of every field of a model endpoint."""
     lines = ["| variable | default | meaning |", "|---|---|---|"]
     for name, info in Settings.model_fields.items():
         lines.append(f"| `{PREFIX}{name.upper()}` | {_shown(info.default)} | {info.description} |")

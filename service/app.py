@@ -1,4 +1,4 @@
-"""The application: routes, layers, and what lives as long as it does."""
+"""The application: routes, middleware, and resources with its lifetime."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ def create_app(
     keep_alive_s: float = 15.0,
     stream_lifetime_s: float = 3600.0,
 ) -> FastAPI:
-    """The service for `settings`. The database must be migrated. The named parameters are for tests."""
+    """Build the service for `settings`. The database must be migrated. The named parameters are for tests."""
     own_engine = engine is None
     database = engine or make_engine(settings.database_url)
     metrics = Metrics(database)
@@ -112,7 +112,7 @@ def create_app(
         lifespan=lifespan,
         middleware=_middleware(context),
         openapi_url=f"{API}/openapi.json",
-        docs_url=None,  # its scripts come from elsewhere, which the content security policy forbids
+        docs_url=None,  # its scripts come from another origin, which the content security policy forbids
         redoc_url=None,
         redirect_slashes=False,
     )

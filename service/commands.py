@@ -1,4 +1,4 @@
-"""`python -m service keys`: API keys without the API, for whoever has the database: the first key, and the lost one."""
+"""`python -m service keys`: manage API keys in the database, without the API. For the first key, and a lost one."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ from service.identity.principal import DEFAULT_PROJECT, Scope
 
 
 def add_keys(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The `keys` command and its options."""
+    """Add the `keys` command and its options."""
     group = commands.add_parser("keys", help="make, list and revoke API keys in the database of the settings")
     actions = group.add_subparsers(dest="action", metavar="ACTION", required=True)
     create = actions.add_parser("create", help="make a key; it is printed once, on standard output")
@@ -42,7 +42,7 @@ def _days(text: str) -> int:
 
 
 def run_keys(chosen: argparse.Namespace, engine: Engine) -> int:
-    """Exit status: 0, or 2 where there is no such project or key."""
+    """Return exit status 0, or 2 where there is no such project or key."""
     try:
         match chosen.action:
             case "create":

@@ -1,4 +1,4 @@
-"""Metrics that are the same whichever process is asked: read from the database at every scrape."""
+"""Metrics of the whole installation, the same from every process: read from the database at every scrape."""
 
 from __future__ import annotations
 
@@ -25,17 +25,17 @@ _COUNTERS = (
 
 
 class DatabaseMetrics(Collector):
-    """What `picture` sees. A database that is away shows as `warpwright_database_up 0`, and the rest is left out."""
+    """Export `picture`. Without a database only `warpwright_database_up 0` is exported."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: asking the database when this is registered would be too early."""
+        """Return nothing: reading the database at registration would be too early."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """Everything, for one scrape."""
+        """Return every metric, for one scrape."""
         yield from pool(self._engine)
         try:
             with read_session(self._engine) as session:
@@ -51,7 +51,7 @@ class DatabaseMetrics(Collector):
 
 
 def pool(engine: Engine) -> Iterator[Metric]:
-    """This process's connections to the database."""
+    """Return the state of this process's connection pool."""
     found = engine.pool
     if isinstance(found, QueuePool):
         values = {("in_use",): found.checkedout(), ("idle",): found.checkedin()}
@@ -82,7 +82,7 @@ def _counter(name: str, text: str, labels: tuple[str, ...], values: Mapping[Labe
 
 
 def _histogram(counters: Mapping[str, Mapping[Labels, float]]) -> Metric:
-    """How long each stage of judging takes; buckets are cumulative, as Prometheus wants them."""
+    """Return the duration of each stage of judging; buckets are cumulative, as Prometheus requires."""
     family = HistogramMetricFamily("warpwright_stage_seconds", "Seconds of each stage of judging.", labels=("stage",))
     buckets, sums = counters.get("stage_seconds_bucket", {}), counters.get("stage_seconds_sum", {})
     for stage in sorted({key[0] for key in buckets}):

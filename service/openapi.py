@@ -41,7 +41,7 @@ TAGS = {
 
 
 def build(app: FastAPI) -> dict[str, Any]:
-    """The document for `app`: FastAPI's, with errors as they are really sent and with plain names."""
+    """Return the document for `app`: FastAPI's, with the errors as really sent and with plain names."""
     if app.openapi_schema is None:
         schema = get_openapi(
             title="Warpwright", version=VERSION, summary="Kernels, proved", description=DESCRIPTION, routes=app.routes
@@ -71,12 +71,12 @@ def build(app: FastAPI) -> dict[str, Any]:
 
 
 def text(app: FastAPI) -> str:
-    """The document as it is committed."""
+    """Return the document as it is committed."""
     return json.dumps(build(app), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def _errors(schema: dict[str, Any]) -> None:
-    """What the routes' errors refer to, once, and none of FastAPI's own."""
+    """Keep one schema for the routes' errors, and none of FastAPI's own."""
     components = schema["components"]["schemas"]
     for unused in ("HTTPValidationError", "ValidationError"):
         components.pop(unused, None)
@@ -86,15 +86,15 @@ def _errors(schema: dict[str, Any]) -> None:
     for path in schema["paths"].values():
         for operation in path.values():
             if "HTTPValidationError" in str(operation["responses"].get("422")):
-                del operation["responses"]["422"]  # FastAPI's guess: an id that cannot be is a 404 here
+                del operation["responses"]["422"]  # FastAPI's guess: an impossible id is a 404 here
 
 
-# What a worker registered: a Device, with where it is and since when.
+# The registered Device, with its queue and time.
 _RENAMED = {"ArmView": "ArmStatistics", "DeviceView": "RegisteredDevice"}
 
 
 def _plain_names(schema: dict[str, Any]) -> dict[str, Any]:
-    """Schemas by the words of the glossary: `Candidate`, not the name of the class that carries one."""
+    """Name schemas by the glossary: `Candidate`, not the class that carries one."""
     names = schema["components"]["schemas"]
     renamed = {
         name: _RENAMED.get(name, name.removesuffix("View").removesuffix("Answer"))

@@ -1,4 +1,4 @@
-"""How routes answer: dataclasses as JSON, refusals of `db` as ours, ids checked before they are looked up."""
+"""Answers of routes: dataclasses as JSON, refusals of `db` as HTTP errors, ids checked before any look-up."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ _MEANINGS = {
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The documented errors of a route, on top of those that every route has."""
+    """Return the documented errors of a route, on top of those of every route."""
     return {
         status: {
             "description": _MEANINGS[status],
@@ -50,19 +50,19 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def write_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The documented errors of a route that changes something: it takes a body."""
+    """Return the documented errors of a route that changes something: it takes a body."""
     return errors(408, 413, *statuses)
 
 
 def answer(value: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """A JSON answer for a dataclass or a container of them."""
+    """Return a JSON answer for a dataclass or a container of them."""
     body = json.dumps(to_json(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Response(body.encode("utf-8", "replace"), status_code=status, media_type="application/json", headers=headers)
 
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Turns what the database room refuses into answers."""
+    """Turn refusals of the database room into HTTP errors."""
     try:
         yield
     except db.errors.NotFound as error:
@@ -99,7 +99,7 @@ def _quota(error: db.errors.QuotaExceeded) -> TooManyRequests:
 
 
 def checked_id(value: str, noun: str) -> str:
-    """An id that could exist. Raises NotFound otherwise, so that odd characters never reach the database."""
+    """Return a well-formed id. Raise NotFound otherwise, so that odd characters never reach the database."""
     if not _ID.match(value):
         raise NotFound(f"There is no {noun} with this id.")
     return value

@@ -1,4 +1,4 @@
-"""Opaque cursors: where a list goes on. A cursor belongs to one list and is refused anywhere else."""
+"""Opaque cursors: the position where a list continues. A cursor fits one list and is refused anywhere else."""
 
 from __future__ import annotations
 
@@ -28,16 +28,16 @@ Search = Annotated[
 
 
 def encode_cursor(list_name: str, position: str) -> str:
-    """The cursor that resumes `list_name` after `position` (what the last item sent was sorted by).
+    """Return the cursor that resumes `list_name` after `position` (the sort key of the last item sent).
 
-    `list_name` says all that the list depends on, its filters too: a cursor fits the list that it came from alone.
+    `list_name` names everything that the list depends on, its filters too, so a cursor fits only its own list.
     """
     text = json.dumps([content_hash(list_name)[:16], position], separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def decode_cursor(list_name: str, cursor: str | None) -> str | None:
-    """The position that a cursor stands for, or None without one. Raises BadRequest for what we did not make."""
+    """Return the position of a cursor, or None without one. Raise BadRequest for a cursor that is not ours."""
     if cursor is None:
         return None
     position = _position(content_hash(list_name)[:16], cursor)

@@ -1,4 +1,4 @@
-"""What a browser session writes has to carry the session's token: in X-CSRF-Token, or as a form's `csrf_token`."""
+"""CSRF tokens: a browser session's writes carry the token in X-CSRF-Token, or as a form's `csrf_token`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORM = "application/x-www-form-urlencoded"
 
 
 class CsrfGuard:
-    """Stands inside the body limit, so that a form is here in one message. Keys are sent by programs: not asked."""
+    """Stands inside the body limit, so that a form arrives in one message. Requests with a key need no token."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

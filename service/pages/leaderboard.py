@@ -41,14 +41,14 @@ Text = Annotated[str, Query(max_length=100)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderboardQuery:
-    """What the reader asked for; `address` makes a permalink of it."""
+    """The reader's filters and order; `address` makes a permalink of them."""
 
     only: Filter
     sort: Sort
     view: View
 
     def address(self, path: str = "/", **changes: str) -> str:
-        """A link to the same question, with some of it changed."""
+        """Return a link to the same query, with some fields changed."""
         given = {
             "q": self.only.text,
             "device": self.only.device,
@@ -71,7 +71,7 @@ def leaderboard_query(
     sort: Sort = "speedup",
     view: View = "list",
 ) -> LeaderboardQuery:
-    """The question in a query string."""
+    """Read the query string."""
     only = Filter(text=q.strip(), device=device, language=language, proposer=proposer, family=family)
     return LeaderboardQuery(only=only, sort=sort, view=view)
 
@@ -81,7 +81,7 @@ QueryParameters = Annotated[LeaderboardQuery, Depends(leaderboard_query)]
 
 @router.get("/")
 def show(context: Ctx, who: Reads, question: QueryParameters, cursor: Cursor = None) -> Response:
-    """The leaderboard; where it is empty, what to do about that."""
+    """Show the leaderboard; for an empty one, the next step to take."""
     list_name = f"leaderboard:{question.address()}"[:300]
     after = decode_cursor(list_name, cursor)
     as_map = question.view == "map"
@@ -93,7 +93,7 @@ def show(context: Ctx, who: Reads, question: QueryParameters, cursor: Cursor = N
         shown = found[:limit]
         trends = leaderboard.trends(session, shown) if question.view == "list" else {}
         devices = leaderboard.devices(session, who.project_id)
-        # Said only where there is nothing to show.
+        # Only for an empty leaderboard.
         newest = () if shown else runs.list(session, who.project_id, limit=20)
     more = encode_cursor(list_name, shown[-1].id) if len(found) > limit else None
     return page(
@@ -118,7 +118,7 @@ def show(context: Ctx, who: Reads, question: QueryParameters, cursor: Cursor = N
 
 @router.get("/leaderboard.csv")
 def as_csv(context: Ctx, who: Reads, question: QueryParameters) -> Response:
-    """The same question, answered as a file of comma-separated values."""
+    """Send the same rows as a file of comma-separated values."""
     with read_session(context.engine) as session:
         found = leaderboard.rows(session, who.project_id, limit=MOST_ROWS, only=question.only, sort=question.sort)
     return leaderboard_csv(found)

@@ -51,7 +51,7 @@ async def list_all(
     limit: Limit = 100,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", description="As `after`.")] = None,
 ) -> Response:
-    """Gap-free, in commit order."""
+    """List events without gaps, in commit order."""
     if "text/event-stream" not in request.headers.get("accept", ""):
         return await anyio.to_thread.run_sync(_page, context, who, id, after, limit)
     if last_event_id:

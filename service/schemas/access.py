@@ -1,4 +1,4 @@
-"""Projects, keys, the audit log, and who one is: what is taken and what is answered."""
+"""Requests and answers of projects, keys, the audit log and the caller's own identity."""
 
 from __future__ import annotations
 
@@ -43,7 +43,6 @@ class NewApiKey:
 
     @classmethod
     def of(cls, view: ApiKeyView, secret: str) -> NewApiKey:
-        """The answer for a fresh key."""
         return cls(
             id=view.id,
             project_id=view.project_id,
@@ -69,7 +68,7 @@ class AuditPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhoAmI:
-    """Who asks. `actor` is how the audit log names them."""
+    """The caller. `actor` is its name in the audit log."""
 
     project_id: str
     scope: Scope
@@ -84,7 +83,7 @@ Weight = Annotated[float, Field(ge=0.01, le=1000.0, allow_inf_nan=False)]
 
 
 class QuotaRequest(Strict):
-    """What a project may use at most; null or left out: as much as it likes. Days and months are UTC's."""
+    """The limits of a project; null or left out: no limit. Days and months are in UTC."""
 
     live_runs: Annotated[int, Field(ge=0, le=10**6), WHOLE] | None = Field(
         default=None, description="Runs that have not ended, paused ones too."
@@ -100,7 +99,7 @@ class QuotaRequest(Strict):
     )
 
     def quota(self) -> Quota:
-        """The Quota that these limits mean."""
+        """Convert to a Quota."""
         return Quota(**self.model_dump())
 
 
@@ -113,7 +112,7 @@ class ProjectRequest(Strict):
 
 
 class ProjectChangeRequest(Strict):
-    """What to change of a project; what is left out stays. A `quota` replaces the whole quota."""
+    """Changes of a project; omitted fields stay. A `quota` replaces the whole quota."""
 
     name: ProjectName | None = None
     weight: Weight | None = None
@@ -122,14 +121,14 @@ class ProjectChangeRequest(Strict):
 
 
 class VisibilityRequest(Strict):
-    """Who may see a Problem."""
+    """The visibility of a Problem."""
 
     public: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectAnswer:
-    """A project, what it may use, and what it uses."""
+    """A project with its quotas and usage."""
 
     id: str
     name: str
@@ -141,7 +140,6 @@ class ProjectAnswer:
 
     @classmethod
     def of(cls, view: ProjectView, usage: Usage) -> ProjectAnswer:
-        """The answer for a project."""
         return cls(
             id=view.id,
             name=view.name,

@@ -1,4 +1,4 @@
-"""What the API takes: strict models. An unknown field is an error, so that a typing error never passes as a default."""
+"""Requests of the API: strict models. An unknown field is an error, so a typing error never passes as a default."""
 
 from __future__ import annotations
 
@@ -47,7 +47,7 @@ _LIMITS: JsonDict = {"candidates": _COUNT, "tokens": _COUNT, "usd": _AMOUNT, "de
 
 
 class BudgetRequest(Strict):
-    """Hard limits; at least one. Checked before spending."""
+    """Hard limits; at least one. Checked before spending; work in flight at the limit is finished and charged."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -69,12 +69,12 @@ class BudgetRequest(Strict):
         return self
 
     def budget(self) -> Budget:
-        """The Budget that these limits mean."""
+        """Convert to a Budget."""
         return Budget(**self.model_dump())
 
 
 class ConfigRequest(Strict):
-    """How the Run searches; everything has a default."""
+    """The settings of the search; each has a default."""
 
     proposers: Annotated[list[ProposerName], Field(min_length=1, max_length=50)] | None = Field(
         default=None, description="Default: the synthesiser, and every configured model.", examples=[["synthesiser"]]
@@ -108,7 +108,7 @@ class ConfigRequest(Strict):
         return self
 
     def config(self, default_proposers: tuple[str, ...]) -> RunConfig:
-        """The RunConfig that these choices mean."""
+        """Convert to a RunConfig."""
         return RunConfig(
             proposers=default_proposers if self.proposers is None else tuple(self.proposers),
             seed=self.seed,
@@ -123,7 +123,7 @@ class ConfigRequest(Strict):
 
 
 def _one_of(*names: tuple[str, str]) -> JsonDict:
-    """The document's words for "exactly one of two"."""
+    """Describe "exactly one of two" in the document."""
     (first, kind), (second, other) = names
     return {
         "oneOf": [
@@ -137,7 +137,7 @@ _ONE_PROBLEM = _one_of(("problem_id", "string"), ("problem", "object"))
 
 
 class WebhookRequest(Strict):
-    """Whom to tell when the Run has ended: a POST of JSON, signed in `Warpwright-Signature: t=SECONDS,v1=HEX`.
+    """A POST of JSON when the Run has ended, signed in `Warpwright-Signature: t=SECONDS,v1=HEX`.
 
     HEX is HMAC-SHA256 of "SECONDS.BODY" under the secret. It is tried for a minute; redirects are not followed, and
     internal addresses are refused.
@@ -176,7 +176,7 @@ class RunRequest(Strict):
 
 
 class ExtendRequest(Strict):
-    """More budget for a Run: each limit is added to what it has. One that ended for want of it goes on."""
+    """More budget for a Run: each limit is added to its present one. A Run that ended by its budget continues."""
 
     budget: BudgetRequest
     target_speedup: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = Field(
@@ -185,7 +185,7 @@ class ExtendRequest(Strict):
 
 
 class ForkRequest(Strict):
-    """A new Run of the same Problem and device that begins where another one stands."""
+    """A new Run of the same Problem and device, seeded from another Run."""
 
     budget: BudgetRequest
     config: ConfigRequest | None = Field(default=None, description="Default: the parent's, its own seeds left out.")
@@ -207,13 +207,13 @@ class CandidateRequest(Strict):
     )
 
     def candidate(self, parents: tuple[str, ...] = ()) -> Candidate:
-        """The Candidate that this describes."""
+        """Convert to a Candidate."""
         language = self.language if self.language is not None else detect(self.source)
         return Candidate(source=self.source, language=language, parents=parents, proposer=f"external:{self.by}")
 
 
 class InjectRequest(CandidateRequest):
-    """A Candidate to be judged within a Run that is under way; it uses one of the Run's candidates."""
+    """A Candidate to be judged within a live Run; it uses one of the Run's candidates."""
 
     parents: Annotated[list[CandidateRef], Field(max_length=8)] = Field(
         default=[], description="Candidates of this Run that it was made from."
@@ -221,7 +221,7 @@ class InjectRequest(CandidateRequest):
 
 
 class EvaluationRequest(CandidateRequest):
-    """A Candidate to be judged by itself: for a stored Problem (`problem_id`) or one given here (`problem`)."""
+    """A Candidate to be judged on its own: for a stored Problem (`problem_id`) or one given here (`problem`)."""
 
     model_config = ConfigDict(json_schema_extra=_ONE_PROBLEM)
 

@@ -1,4 +1,4 @@
-"""The funnel of a Run: how many Candidates reached each stage, and what became of those that did not go on."""
+"""The funnel of a Run: the Candidates that reached each stage, and the reasons why others stopped."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _GATES = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """One level: how many got here, as a share of the first, and why the others stopped before the next."""
+    """One level: the Candidates that got here, as a share of the first, and the reasons of those that stopped here."""
 
     name: str
     number: int
@@ -28,7 +28,7 @@ class Gate:
 
 
 def funnel(arms: Sequence[ArmView], tallies: Sequence[Tally], confirms: tuple[int, int]) -> list[Gate]:
-    """The levels of a Run's judgements, then those of its confirmations."""
+    """Return the levels of a Run's judgements, then those of its confirmations."""
     judgements = [tally for tally in tallies if tally.kind == "judge"]
     settled, made = sum(arm.settled for arm in arms), sum(arm.candidates for arm in arms)
     judged = sum(tally.number for tally in judgements)
