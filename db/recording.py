@@ -88,7 +88,7 @@ def read_recording(data: bytes) -> Recording:
         manifest = json.loads(members.pop("manifest.json"))
         if manifest["format"] != FORMAT or manifest["schema_version"] != SCHEMA_VERSION:
             found = f"{manifest['format']} {manifest['schema_version']}"
-            raise BadRecording(f"this is {found}; needed is {FORMAT} {SCHEMA_VERSION}")
+            raise BadRecording(f"this is {found}; expected is {FORMAT} {SCHEMA_VERSION}")
         for name, expected in manifest["members"].items():
             if hashlib.sha256(members[name]).hexdigest() != expected:
                 raise BadRecording(f"{name} is not what the manifest says: the archive was changed or cut")

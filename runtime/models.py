@@ -21,10 +21,10 @@ class ModelEndpoint(BaseModel):
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")] = Field(
-        description="How runs, prices and dashboards call this endpoint."
+        description="Name of this endpoint in runs, prices and pages."
     )
     base_url: str = Field(
-        pattern=r"^https?://", description="Where the API is, with its /v1: http://127.0.0.1:8000/v1."
+        pattern=r"^https?://", description="Base URL of the API, with its /v1: http://127.0.0.1:8000/v1."
     )
     model: str = Field(min_length=1, description="The model's name at that endpoint.")
     api_key_env: str | None = Field(
@@ -41,17 +41,17 @@ class ModelEndpoint(BaseModel):
         default=4, ge=1, le=256, description="Requests in flight at once from one worker process."
     )
     timeout_s: float = Field(default=300.0, gt=0, description="Deadline of one request, from connect to last byte.")
-    stall_s: float = Field(default=90.0, gt=0, description="A reply of which nothing comes for so long is given up.")
+    stall_s: float = Field(default=90.0, gt=0, description="A reply is aborted after this long without data.")
     requests_per_minute: float | None = Field(
         default=None, gt=0, description="Rate limit of one worker process; unset: none."
     )
     tokens_per_minute: float | None = Field(
         default=None, gt=0, description="Rate limit of one worker process, in and out; unset: none."
     )
-    max_output_tokens: int = Field(default=16384, ge=1, description="Asked of the endpoint for each reply.")
+    max_output_tokens: int = Field(default=16384, ge=1, description="Token limit of each reply.")
     context_tokens: int = Field(default=32768, ge=1024, description="Prompts are cut to fit this with the reply.")
     temperature: float | None = Field(default=None, ge=0, le=2, description="Sampling temperature; unset: its default.")
-    stream: bool = Field(default=True, description="Stream replies, so that a stalled one is seen early.")
+    stream: bool = Field(default=True, description="Stream replies, so that a stalled one is noticed early.")
     reasoning: bool = Field(
         default=False, description="A reasoning model: its limit is sent as max_completion_tokens, thoughts included."
     )

@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
+from fastapi.routing import APIRoute
 from sqlalchemy import Engine
 from starlette.middleware import Middleware
 
@@ -188,5 +189,13 @@ def _routes(app: FastAPI) -> None:
     app.include_router(api)
     app.include_router(operations.router)
     for page in (leaderboard_pages, run_pages, candidate_pages, problem_pages, compare, fleet, submit, login):
+        _answer_head(page.router)
         app.include_router(page.router, include_in_schema=False)
     app.mount("/static", Assets(directory=ASSETS), name="static")
+
+
+def _answer_head(router: APIRouter) -> None:
+    """Let every page that answers GET answer HEAD too; the server leaves out the body."""
+    for route in router.routes:
+        if isinstance(route, APIRoute) and route.methods and "GET" in route.methods:
+            route.methods.add("HEAD")

@@ -16,11 +16,11 @@ from db.repositories.work.operations import Operations, picture
 from db.tables.counters import BUCKETS_S, Labels
 
 _COUNTERS = (
-    ("evaluations", "Evaluations settled, by how they ended.", ("kind", "stage", "verdict")),
+    ("evaluations", "Evaluations settled, by result.", ("kind", "stage", "verdict")),
     ("proposals", "Proposals settled, by outcome.", ("proposer", "model", "outcome")),
     ("spend_usd", "Dollars spent on models.", ("proposer", "model")),
     ("tokens", "Tokens sent to models and received.", ("proposer", "model", "direction")),
-    ("device_seconds", "Seconds of device time that judging took.", ("kind", "device")),
+    ("device_seconds", "Seconds of device time used by judging.", ("kind", "device")),
 )
 
 
@@ -41,9 +41,9 @@ class DatabaseMetrics(Collector):
             with read_session(self._engine) as session:
                 seen = picture(session)
         except SQLAlchemyError:
-            yield _gauge("database_up", "1 where the database answers.", (), {(): 0})
+            yield _gauge("database_up", "1 while the database answers.", (), {(): 0})
             return
-        yield _gauge("database_up", "1 where the database answers.", (), {(): 1})
+        yield _gauge("database_up", "1 while the database answers.", (), {(): 1})
         yield from _present(seen)
         for name, text, labels in _COUNTERS:
             yield _counter(name, text, labels, seen.counters.get(name, {}))
@@ -60,11 +60,11 @@ def pool(engine: Engine) -> Iterator[Metric]:
 
 def _present(seen: Operations) -> Iterator[Metric]:
     jobs = {(q.queue, state): getattr(q, state) for q in seen.queues for state in ("ready", "held", "claimed")}
-    yield _gauge("jobs", "Jobs that wait or are worked on.", ("queue", "state"), jobs)
+    yield _gauge("jobs", "Jobs waiting or in work.", ("queue", "state"), jobs)
     waits = {(q.queue,): q.oldest_ready_s for q in seen.queues if q.oldest_ready_s is not None}
-    yield _gauge("job_oldest_ready_seconds", "Age of the oldest Job that nobody has claimed.", ("queue",), waits)
+    yield _gauge("job_oldest_ready_seconds", "Age of the oldest unclaimed Job.", ("queue",), waits)
     yield _gauge("runs", "Runs that have not ended.", ("status",), {(k,): v for k, v in seen.runs.items()})
-    yield _gauge("devices", "Devices whose workers were heard of lately.", ("kind", "device"), seen.devices)
+    yield _gauge("devices", "Devices with a recent heartbeat.", ("kind", "device"), seen.devices)
 
 
 def _gauge(name: str, text: str, labels: tuple[str, ...], values: Mapping[Any, float]) -> Metric:

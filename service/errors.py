@@ -25,7 +25,7 @@ class ServiceError(Exception):
 
     status: ClassVar[int] = 500
     slug: str = "internal"
-    title: str = "Something went wrong on our side"
+    title: str = "Internal error"
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Forbidden(ServiceError):
 class NotFound(ServiceError):
     status = 404
     slug = "not-found"
-    title = "There is nothing here"
+    title = "Not found"
 
 
 class Conflict(ServiceError):
@@ -83,7 +83,7 @@ class TooLarge(ServiceError):
 class Unprocessable(ServiceError):
     status = 422
     slug = "unprocessable"
-    title = "The request is well formed and wrong"
+    title = "The request is well formed but wrong"
 
 
 class TooManyRequests(ServiceError):

@@ -89,7 +89,7 @@ _OWN: Mapping[str, Mapping[str, Any]] = {
     "ForkRequest": {"config": None, "heritage": "champions"},
     "ExtendRequest": {"target_speedup": 2.0},
     "ProblemDetails": {
-        "type": "/errors/not-found", "title": "There is nothing here", "status": 404,
+        "type": "/errors/not-found", "title": "Not found", "status": 404,
         "detail": "There is no run with this id.",
     },
     "Event": {"kind": "evaluation.settled", "seq": 12, "data": {"candidate_id": f"cand_{_ID}", "verdict": "PASSED"}},

@@ -38,12 +38,12 @@ def check_exposure(settings: Settings, *, operator_key: bool = False) -> None:
     if not is_keyless(settings) and not settings.api_key and not operator_key:
         where = settings.host if not is_loopback(settings.host) else f"behind {', '.join(settings.allowed_hosts)}"
         raise StartupError(
-            f"refusing to listen on {where} without a key: anybody who reaches it could run code here. "
-            "Make one (python -m service keys create --scope operator), or set WARPWRIGHT_API_KEY "
+            f"refusing to listen on {where} without a key: any caller could run code here. "
+            "Create one (python -m service keys create --scope operator), or set WARPWRIGHT_API_KEY "
             f"({LEAST_CHARACTERS} characters or more), or listen on 127.0.0.1."
         )
     if settings.api_key is not None and len(settings.api_key) < LEAST_CHARACTERS:
         raise StartupError(
-            f"WARPWRIGHT_API_KEY is too short: take {LEAST_CHARACTERS} characters or more, "
+            f"WARPWRIGHT_API_KEY is too short: use {LEAST_CHARACTERS} characters or more, "
             "for example openssl rand -hex 24"
         )

@@ -26,7 +26,7 @@ IdempotencyKey = Annotated[
     Header(
         alias="Idempotency-Key",
         pattern=r"^[\x21-\x7e]{1,200}$",
-        description="Any unique text: a repeated POST with the same key and body is answered again, not done again.",
+        description="Any unique text: a repeated POST with the same key and body gets the first answer.",
     ),
 ]
 
@@ -81,7 +81,7 @@ def _subject(request: Request, done: Done) -> str:
 def _again(stored: StoredAnswer, fingerprint: str) -> Response:
     if stored.fingerprint != fingerprint:
         raise Unprocessable(
-            "This Idempotency-Key was used for another request: take a fresh one.",
+            "This Idempotency-Key was used for another request: use a new one.",
             slug="idempotency-key-reused",
             title="The Idempotency-Key belongs to another request",
         )

@@ -26,17 +26,17 @@ moments are ISO 8601 in UTC, ids sort by time. Errors are `application/problem+j
 `Idempotency-Key`. Lists answer `items` and `next_cursor`.
 """
 TAGS = {
-    "problems": "What is to be made fast: a reference and its Workloads. Immutable, found by its content.",
-    "runs": "One optimisation of a Problem on a kind of device, with its budget, its events, its search from inside.",
-    "candidates": "Kernels: where they come from, what became of them, their source.",
-    "evaluations": "What the judge said of a Candidate, down to the samples; and having one judged by itself.",
+    "problems": "A reference to speed up, with its Workloads. Immutable, identified by its content.",
+    "runs": "One optimisation of a Problem on a kind of device, with its budget, its events and its search state.",
+    "candidates": "Kernels: origin, results, source.",
+    "evaluations": "The judge's results of a Candidate, down to the samples; judges single kernels too.",
     "proposals": "Attempts to make a Candidate: prompt, reply, tokens, cost.",
-    "leaderboard": "The Champion of every Problem on every device, what stood before, and sums over all of it.",
+    "leaderboard": "The Champion of every Problem on every device, past Champions, and summaries.",
     "downloads": "The best kernel as one file that verifies itself.",
     "fleet": "Devices, workers and queues.",
-    "models": "Language models that may be asked, and what was spent.",
-    "access": "Who asks: keys, their scopes, the audit log.",
-    "operations": "For those who run the service.",
+    "models": "Available language models, and the spend.",
+    "access": "Keys, their scopes, the audit log.",
+    "operations": "Endpoints for operators.",
 }
 
 

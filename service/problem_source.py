@@ -60,7 +60,7 @@ class ChosenProblem:
         if not any(not workload.held_out for workload in view.problem.workloads_for(self.device)):
             raise Unprocessable(
                 f"The Problem has no Workload for {self.device.value}: add one to its WORKLOADS, "
-                "or take another device.",
+                "or choose another device.",
                 slug="no-workload",
                 title="Nothing to do on this device",
             )

@@ -27,7 +27,7 @@ class Utc(TypeDecorator[datetime]):
         if value is None:
             return None
         if value.tzinfo is None:
-            raise ValueError("a naive datetime does not say when")
+            raise ValueError("a naive datetime has no time zone")
         value = value.astimezone(UTC)
         return value.replace(tzinfo=None) if dialect.name == "sqlite" else value
 

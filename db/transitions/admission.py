@@ -36,7 +36,7 @@ def settle_admission(s: Session, job: Job, admission: Admission) -> list[Nudge]:
     found.body, found.settled_at = to_json(admission), now(s)
     found.environment_key = admission.environment.key if admission.environment is not None else None
     if admission.verdict is Verdict.INTERNAL_ERROR:
-        return abandon_admission(s, found, f"The Problem could not be tried: {admission.reason}")
+        return abandon_admission(s, found, f"The reference could not be tried: {admission.reason}")
     found.state = "accepted" if admission.accepted else "refused"
     nudges: list[Nudge] = []
     for run in _waiting(s, RunRow.admission_id == found.id, RunRow.baseline_id.is_(None)):

@@ -41,7 +41,7 @@ def extend_run(
     """
     run = lock_run(s, run_id, project_id)
     if run.kind == RunKind.JUDGE:
-        raise Conflict(f"run {run_id} judges one candidate; only a search can be given more")
+        raise Conflict(f"run {run_id} judges one candidate; only a search can be extended")
     budget = from_json(Budget, run.budget).plus(more)
     config = from_json(RunConfig, run.config)
     if target_speedup is not None:
@@ -73,7 +73,7 @@ def _check(s: Session, run: RunRow, budget: Budget, config: RunConfig) -> None:
     if run.status != RunStatus.FINISHED or run.end_reason not in _GOES_ON:
         raise Conflict(
             f"run {run.id} ended as {run.status} ({run.end_reason}); only one that ran out of budget, stagnated or "
-            "reached its target goes on: fork it, or start a new one"
+            "reached its target can be extended: fork it, or start a new one"
         )
     used = budget.used_up(runs.spend(run, now(s)))
     if used:

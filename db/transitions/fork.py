@@ -37,7 +37,7 @@ def fork_run(
     taken = inherited(s, run_id, heritage, most=max(0, room))
     if not taken:
         what = "a confirmed champion" if heritage is Heritage.CHAMPIONS else "a candidate that passed"
-        raise Conflict(f"run {run_id} has no {heritage} to begin with: it needs {what}")
+        raise Conflict(f"run {run_id} has no {heritage} to start from: it needs {what}")
     seeds = tuple(dict.fromkeys((*config.seed_candidates, *taken)))
     config = dataclasses.replace(config, seed_candidates=seeds)
     return create_run(

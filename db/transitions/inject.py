@@ -54,7 +54,7 @@ def inject_candidate(
 
 def _check(s: Session, run: RunRow) -> None:
     if run.kind == RunKind.JUDGE:
-        raise Conflict(f"run {run.id} judges one candidate; hand another one in by itself")
+        raise Conflict(f"run {run.id} judges one candidate; submit another one on its own")
     paused_early = run.status == RunStatus.PAUSED and run.started_at is None
     if run.status not in _OPEN or paused_early:
         raise Conflict(f"run {run.id} is {run.status}; a candidate can be injected while it is running or paused")

@@ -160,7 +160,7 @@ def _our_fault(s: Session, run: RunRow, candidate: CandidateRow, found: Evaluati
     run.faults += 1
     _tell(s, run, candidate, found)
     if run.faults >= FAULTS and not RunStatus(run.status).ended:
-        message = f"The judge failed {FAULTS} times in a row, by its own fault: {found.reason}"
+        message = f"The judge failed {FAULTS} times in a row with an internal error: {found.reason}"
         end_run(s, run, RunStatus.FAILED, EndReason.INTERNAL_ERROR, message)
     return enqueue_advance(s, run)
 

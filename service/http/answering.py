@@ -24,16 +24,16 @@ _ID = re.compile(r"[a-z]{2,8}_[0-9a-z]{8,40}\Z")
 _MEANINGS = {
     400: "The request cannot be understood.",
     401: "An API key is needed and was not sent, or is wrong.",
-    403: "The key does not allow this, or a page of another site asked; `type` says which.",
+    403: "The key does not allow this, or a page of another site sent it; `type` says which.",
     404: "Nothing has this id.",
-    405: "Not this method.",
-    406: "Not in this form.",
+    405: "Method not allowed.",
+    406: "None of the accepted media types is available.",
     408: "The body arrived too slowly.",
     409: "Not possible in its present state.",
     413: "More than 2 MiB.",
-    429: "Too often, or a quota is used up; `Retry-After` says when to try again where that helps.",
-    422: "Well formed and wrong: the fields or the line are named.",
-    500: "Our fault; logged under `error_id`.",
+    429: "Too many requests, or a quota is used up; `Retry-After` says when to try again, if that helps.",
+    422: "Well formed but wrong: the fields or the line are named.",
+    500: "Internal error; logged under `error_id`.",
     503: "Not available at the moment.",
 }
 
@@ -74,8 +74,8 @@ def refusals() -> Iterator[None]:
 
 
 _QUOTAS = {
-    "live_runs": "{used:g} of {allowed:g} Runs that may live at once do. Wait for one to end, or cancel one.",
-    "runs_per_day": "{used:g} of {allowed:g} Runs of today (UTC) are started. There is room again after midnight.",
+    "live_runs": "{used:g} of {allowed:g} concurrent Runs are live. Wait for one to end, or cancel one.",
+    "runs_per_day": "{used:g} of {allowed:g} Runs of today (UTC) have started. More may start after midnight.",
     "device_s_per_month": "{used:.0f} of {allowed:g} device seconds of this month (UTC) are used.",
     "usd_per_month": "{used:.2f} of {allowed:g} US dollars of this month (UTC) are used.",
 }

@@ -40,7 +40,7 @@ def _validation_error(request: Request, error: Exception) -> Response:
     members = problem_details.document(
         422,
         "invalid-request",
-        "The request does not fit what is taken here",
+        "The request does not match the schema",
         "The fields named in `errors` are missing, unknown or wrong.",
         errors=fields,
     )
@@ -48,9 +48,9 @@ def _validation_error(request: Request, error: Exception) -> Response:
 
 
 _DETAILS = {
-    400: "The body is not the JSON that its headers say it is.",
+    400: "The body is not valid JSON.",
     404: "There is nothing at this address.",
-    405: "This address does not take this method.",
+    405: "This address does not support this method.",
 }
 
 

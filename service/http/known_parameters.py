@@ -18,7 +18,7 @@ def known_parameters(request: Request) -> None:
     known = _names(request.scope["route"])
     unknown = [name for name in dict.fromkeys(request.query_params) if name not in known]
     if unknown:
-        takes = f"this takes {', '.join(sorted(known))}" if known else "this takes none"
+        takes = f"accepted: {', '.join(sorted(known))}" if known else "none is accepted"
         raise RequestValidationError(
             [
                 {"type": "unknown", "loc": ("query", name), "msg": f"there is no such parameter; {takes}"}

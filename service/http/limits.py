@@ -71,9 +71,7 @@ class TokenBuckets:
 def too_many(wait_s: float) -> TooManyRequests:
     """Return the refusal, with Retry-After in whole seconds."""
     seconds = max(1, math.ceil(wait_s))
-    return TooManyRequests(
-        f"Too many requests: try again in {seconds} s, and not faster than that.", headers={"Retry-After": str(seconds)}
-    )
+    return TooManyRequests(f"Too many requests: try again in {seconds} s.", headers={"Retry-After": str(seconds)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -16,10 +16,10 @@ from service.errors import BadRequest
 MAX_LIMIT = 200
 _SHAPE = re.compile(r"[A-Za-z0-9_-]{4,400}\Z")
 
-Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="How many items at most.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Maximum number of items.")]
 Cursor = Annotated[
     str | None,
-    Query(max_length=400, description="`next_cursor` of the page before; leave out for the first page."),
+    Query(max_length=400, description="`next_cursor` of the previous page; omit for the first page."),
 ]
 Search = Annotated[
     str | None,
@@ -43,10 +43,10 @@ def decode_cursor(list_name: str, cursor: str | None) -> str | None:
     position = _position(content_hash(list_name)[:16], cursor)
     if position is None or encode_cursor(list_name, position) != cursor:
         raise BadRequest(
-            "This cursor is not one that this list gave out: use next_cursor of the page before, unchanged, "
-            "or leave it out to start from the beginning.",
+            "This cursor does not belong to this list: use next_cursor of the previous page, unchanged, "
+            "or omit it to start from the beginning.",
             slug="bad-cursor",
-            title="The cursor is not ours",
+            title="Invalid cursor",
         )
     return position
 

@@ -108,7 +108,7 @@ class Authenticator:
             with write_session(self._engine) as s:
                 touch_key(s, grant.key_id)
         except OperationalError:
-            log.warning("the use of a key was not noted: the database is busy")
+            log.warning("the last use of a key was not stored: the database is busy")
 
 
 def csrf_token_of(secret: str) -> str:
@@ -128,6 +128,6 @@ def _principal(grant: Grant, *, csrf_token: str | None = None) -> Principal:
 
 def _wrong_key() -> Unauthorized:
     return Unauthorized(
-        "This API key is unknown, has expired or was revoked. Send one that holds: Authorization: Bearer KEY.",
+        "This API key is unknown, has expired or was revoked. Send a valid one: Authorization: Bearer KEY.",
         headers={"WWW-Authenticate": "Bearer"},
     )

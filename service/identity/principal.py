@@ -80,7 +80,7 @@ class RequiresScope:
         if not who.scope.allows(self.scope):
             raise Forbidden(
                 f"This needs a key with the scope {self.scope.value!r}; this one has {who.scope.value!r}. "
-                "Ask whoever manages the project's keys for one.",
+                "Ask a manager of the project's keys for one.",
                 slug="scope-missing",
                 title="The key does not allow this",
                 needed=self.scope.value,

@@ -62,7 +62,7 @@ def _check_origin(headers: Headers, host: str) -> None:
     foreign = origin is not None and urlsplit(origin).netloc.lower() != host.strip().lower()
     if foreign or headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise Forbidden(
-            "A page of another site asked for this; only this service's own pages and programs may.",
+            "A page of another site sent this request; only this service's own pages and programs may.",
             slug="cross-origin",
             title="Requests from other sites are refused",
         )

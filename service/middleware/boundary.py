@@ -42,7 +42,7 @@ class ErrorBoundary:
             members = problem_details.document(
                 500,
                 "internal",
-                "Something went wrong on our side",
+                "Internal error",
                 f"It was logged as {error_id}; trying again may help.",
                 error_id=error_id,
             )

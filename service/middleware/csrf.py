@@ -33,7 +33,7 @@ class CsrfGuard:
         given = headers.get("x-csrf-token") or _field(headers, first)
         if not hmac.compare_digest(given.encode("utf-8", "replace"), who.csrf_token.encode()):
             error = Forbidden(
-                "The page that asked is out of date, or not ours: load it again, then try once more.",
+                "The page is out of date, or belongs to another site: reload it and try again.",
                 slug="csrf",
                 title="The session's token is missing or wrong",
             )

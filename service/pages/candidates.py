@@ -103,7 +103,7 @@ def show_proposal(context: Ctx, who: Reads, id: CandidateId) -> Response:
         values = _frame(session, who, id, "proposal")
         proposal = proposals.of_candidate(session, id, project_id=who.project_id)
     if proposal is None:
-        raise NotFound("The Proposal of this Candidate is its project's own, or is not kept any more.")
+        raise NotFound("The Proposal of this Candidate is private to its project, or was deleted.")
     return page("candidate_proposal.html", **values, proposal=proposal)
 
 

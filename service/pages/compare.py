@@ -90,9 +90,7 @@ def _caveats(sides: Sequence[Side]) -> list[str]:
     if len({side.won is not None for side in sides}) > 1:
         lines.append("Some of these numbers are confirmed and some are not.")
     if len(sides) > 1 and not lines:
-        lines.append(
-            "Each was timed in a session of its own, beside its baselines; only intervals that stay apart tell."
-        )
+        lines.append("Each was timed in a session of its own: only separate intervals show a difference.")
     return lines
 
 

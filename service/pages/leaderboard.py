@@ -80,18 +80,18 @@ QueryParameters = Annotated[LeaderboardQuery, Depends(leaderboard_query)]
 
 
 @router.get("/")
-def show(context: Ctx, who: Reads, question: QueryParameters, cursor: Cursor = None) -> Response:
+def show(context: Ctx, who: Reads, query: QueryParameters, cursor: Cursor = None) -> Response:
     """Show the leaderboard; for an empty one, the next step to take."""
-    list_name = f"leaderboard:{question.address()}"[:300]
+    list_name = f"leaderboard:{query.address()}"[:300]
     after = decode_cursor(list_name, cursor)
-    as_map = question.view == "map"
-    summed = question.view == "families"
+    as_map = query.view == "map"
+    summed = query.view == "families"
     limit = MAP if as_map else MOST_ROWS if summed else PAGE
-    sort: Sort = "problem" if as_map else question.sort
+    sort: Sort = "problem" if as_map else query.sort
     with read_session(context.engine) as session:
-        found = leaderboard.rows(session, who.project_id, limit=limit + 1, only=question.only, sort=sort, after=after)
+        found = leaderboard.rows(session, who.project_id, limit=limit + 1, only=query.only, sort=sort, after=after)
         shown = found[:limit]
-        trends = leaderboard.trends(session, shown) if question.view == "list" else {}
+        trends = leaderboard.trends(session, shown) if query.view == "list" else {}
         devices = leaderboard.devices(session, who.project_id)
         # Only for an empty leaderboard.
         newest = () if shown else runs.list(session, who.project_id, limit=20)
@@ -99,7 +99,7 @@ def show(context: Ctx, who: Reads, question: QueryParameters, cursor: Cursor = N
     return page(
         "leaderboard.html",
         section="leaderboard",
-        question=question,
+        query=query,
         rows=shown,
         grid=_grid(shown) if as_map else None,
         families=group_summaries(shown, "family") if summed else None,
@@ -117,10 +117,10 @@ def show(context: Ctx, who: Reads, question: QueryParameters, cursor: Cursor = N
 
 
 @router.get("/leaderboard.csv")
-def as_csv(context: Ctx, who: Reads, question: QueryParameters) -> Response:
+def as_csv(context: Ctx, who: Reads, query: QueryParameters) -> Response:
     """Send the same rows as a file of comma-separated values."""
     with read_session(context.engine) as session:
-        found = leaderboard.rows(session, who.project_id, limit=MOST_ROWS, only=question.only, sort=question.sort)
+        found = leaderboard.rows(session, who.project_id, limit=MOST_ROWS, only=query.only, sort=query.sort)
     return leaderboard_csv(found)
 
 

@@ -94,7 +94,7 @@ def overview(context: Ctx, who: Reads, id: RunId, x: Axis = "evaluations") -> Re
         values |= {
             "best": candidates.get(session, run.best_id) if run.best_id is not None else None,
             "newest": candidates.list(session, id, limit=NEWEST),
-            "gates": funnel(arms, tallies, (_confirms(tallies), len(crowned))),
+            "gates": funnel(arms, tallies, (_confirms(tallies), len(crowned)), ended=run.status.ended),
             "gauges": gauges(run),
             "taught": memory.lessons_of(session, id) if run.status.ended else (),
             "axis": x,

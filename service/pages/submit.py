@@ -111,7 +111,7 @@ def _look(context: Context, who: Principal, form: RunForm) -> dict[str, Any]:
         with read_session(context.engine) as session:
             known = expectations.expectation(session, who.project_id, kind)
         estimate = None if known is None else estimate_of(form, known)
-        unknown = "" if known is not None else f"No run on {kind.value} has ended here yet: there is nothing to go by."
+        unknown = "" if known is not None else f"No estimate: no run on {kind.value} has ended here yet."
     except (ValueError, Unprocessable) as error:
         unknown = str(error)
     return {
@@ -122,6 +122,7 @@ def _look(context: Context, who: Principal, form: RunForm) -> dict[str, Any]:
         "estimate": estimate,
         "unknown": unknown,
         "left_out": forms.unticked(problem, form) if problem is not None else (),
+        "asks_models": any(one.name in form.proposers or not form.proposers for one in context.settings.models),
         "form": form,
     }
 
@@ -148,7 +149,7 @@ def estimate_of(form: RunForm, known: Expectation) -> Estimate:
     }
     given = {name: counts for name, counts in allowed.items() if counts is not None}
     if not given:
-        raise Unprocessable("Nothing recorded says how far these limits reach.")
+        raise Unprocessable("No estimate: earlier runs used nothing of these limits.")
     bound = min(given, key=lambda name: given[name][1])
     counts = tuple(min(each[i] for each in given.values()) for i in range(3))
     return Estimate(

@@ -78,7 +78,7 @@ def get(context: Ctx, who: Reads, id: CandidateId) -> Response:
     responses={
         **errors(404),
         200: {"description": "The source, as text.", "content": {"text/x-python": {"schema": {"type": "string"}}}},
-        304: {"description": "Not changed: a source never does."},
+        304: {"description": "Not modified: a source never changes."},
     },
     summary="Read the source of a Candidate",
 )

@@ -80,7 +80,7 @@ def of_problem(
     context: Ctx,
     who: Reads,
     id: ProblemId,
-    device: Annotated[DeviceKind, Query(description="For which kind of device.")],
+    device: Annotated[DeviceKind, Query(description="The device kind.")],
 ) -> Response:
     """Send the fastest Champion on that kind of device."""
     with read_session(context.engine) as session, refusals():

@@ -38,7 +38,7 @@ STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
             "of each is its `seq`; a stream resumes after Last-Event-ID and ends after `run.ended`.",
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
         },
-        204: {"description": "A stream was asked for, and there is nothing left to send: the Run has ended."},
+        204: {"description": "A stream was requested, and nothing is left to send: the Run has ended."},
     },
     summary="Read or follow the events of a Run",
 )

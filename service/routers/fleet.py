@@ -92,7 +92,7 @@ def list_models(context: Ctx, _: Reads) -> Response:
     tags=["models"],
     response_model=SpendPage,
     responses=errors(),
-    summary="Read what was spent",
+    summary="Read the spend",
 )
 def list_spend(
     context: Ctx,

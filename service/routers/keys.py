@@ -24,7 +24,9 @@ router = APIRouter(tags=["access"])
 
 ProjectFilter = Annotated[
     str | None,
-    Query(pattern=PROJECT_ID, description="Of this project. The operator alone may name others, or none for all."),
+    Query(
+        pattern=PROJECT_ID, description="Only of this project. Only the operator may name others, or omit it for all."
+    ),
 ]
 
 
@@ -115,7 +117,7 @@ def revoke(context: Ctx, who: Manages, request: Request, id: KeyId) -> Response:
     return answer(view)
 
 
-@router.get("/me", operation_id="get_me", response_model=WhoAmI, responses=errors(), summary="Who am I here?")
+@router.get("/me", operation_id="get_me", response_model=WhoAmI, responses=errors(), summary="Read my own identity")
 def me(who: Reads) -> Response:
     """Return the project and the scope of the key or session in use."""
     return answer(WhoAmI(project_id=who.project_id, scope=who.scope, actor=who.actor))

@@ -32,9 +32,9 @@ def leaderboard_filter(
     q: Search = None,
     device: Annotated[DeviceKind | None, Query(description="A kind of device.")] = None,
     device_name: Annotated[Name, Query(description="The name of a device, exactly.")] = None,
-    language: Annotated[Language | None, Query(description="What the kernel is written in.")] = None,
-    proposer: Annotated[Name, Query(description="Who made it: a Proposer's or a model's name.")] = None,
-    family: Annotated[Family | None, Query(description="What kind of operation the Problem is.")] = None,
+    language: Annotated[Language | None, Query(description="The language of the kernel.")] = None,
+    proposer: Annotated[Name, Query(description="The name of a Proposer or of a model.")] = None,
+    family: Annotated[Family | None, Query(description="The family of the Problem's operation.")] = None,
 ) -> Filter:
     """Read the filter from the query string."""
     return Filter(
@@ -104,13 +104,13 @@ def as_csv(
     operation_id="summarise_leaderboard",
     response_model=SummaryPage,
     responses=errors(),
-    summary="Sum the leaderboard up",
+    summary="Summarise the leaderboard",
 )
 def summarise(
     context: Ctx,
     who: Reads,
     only: FilterParameters,
-    by: Annotated[Literal[GROUPS], Query(description="What to sum over.")] = "everything",  # type: ignore[valid-type]
+    by: Annotated[Literal[GROUPS], Query(description="The grouping.")] = "everything",  # type: ignore[valid-type]
 ) -> Response:
     """Count Champions and summarise their speedups, overall or by group: the largest group first."""
     with read_session(context.engine) as session:

@@ -28,7 +28,7 @@ READY_S = 4.0
 _limiter = CapacityLimiter(2)  # own threads: those of the routes may all be waiting for the database
 
 
-@router.get("/healthz", operation_id="get_health", response_model=Health, summary="Is the process alive?")
+@router.get("/healthz", operation_id="get_health", response_model=Health, summary="Check that the process is alive")
 async def health() -> Response:
     """Answer while the process runs: no thread, no database, no broker is needed."""
     return answer(Health(status="ok", checks={}), headers={"Cache-Control": "no-store"})
@@ -38,8 +38,8 @@ async def health() -> Response:
     "/readyz",
     operation_id="get_readiness",
     response_model=Health,
-    responses={503: {"description": "Something that is needed is not there; `checks` says what.", "model": Health}},
-    summary="Can it do its work?",
+    responses={503: {"description": "A dependency is missing; `checks` names it.", "model": Health}},
+    summary="Check that it is ready",
 )
 async def readiness(context: Ctx) -> Response:
     """Check the database (reachable, at the right revision), the broker, and the tailer of event streams."""

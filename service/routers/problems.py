@@ -54,7 +54,7 @@ def list_all(
     q: Search = None,
     hash: Annotated[str | None, Query(pattern=r"^[0-9a-f]{64}$", description="Only the one with this hash.")] = None,
     family: Annotated[Family | None, Query(description="Only of this kind of operation.")] = None,
-    public: Annotated[bool, Query(description="Everybody's public ones, instead of your project's own.")] = False,
+    public: Annotated[bool, Query(description="All public ones, instead of your project's own.")] = False,
 ) -> Response:
     """List newest first, without sources."""
     list_name = f"problems:{q}:{hash}:{family}:{public}"
@@ -72,7 +72,7 @@ def list_all(
     "/{id}",
     operation_id="get_problem",
     response_model=ProblemAnswer,
-    responses={**errors(404), 304: {"description": "Not changed: a Problem never does."}},
+    responses={**errors(404), 304: {"description": "Not modified: a Problem never changes."}},
     summary="Read a Problem",
 )
 def get(context: Ctx, who: Reads, request: Request, id: ProblemId) -> Response:

@@ -78,7 +78,7 @@ def check_webhook(context: Context, url: str) -> None:
         raise Unprocessable(
             "The webhook goes to an internal address; the operator can allow it in WARPWRIGHT_WEBHOOK_INTERNAL_HOSTS.",
             slug="internal-webhook",
-            title="The webhook may not go there",
+            title="The webhook's address is not allowed",
         )
 
 
@@ -91,7 +91,7 @@ def list_all(
     status: Annotated[list[RunStatus] | None, Query(description="Only these; may be given several times.")] = None,
     problem_id: Annotated[ProblemRef | None, Query(description="Only those of this Problem.")] = None,
     device: Annotated[DeviceKind | None, Query(description="Only those for this kind of device.")] = None,
-    kind: Annotated[RunKind, Query(description="Searches, or Candidates that were handed in.")] = RunKind.OPTIMISE,
+    kind: Annotated[RunKind, Query(description="Searches, or submitted Candidates.")] = RunKind.OPTIMISE,
     q: Search = None,
 ) -> Response:
     """List Runs, newest first."""

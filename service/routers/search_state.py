@@ -87,7 +87,7 @@ def get_lineage(
     context: Ctx,
     who: Reads,
     id: CandidateId,
-    most: Annotated[int, Query(ge=1, le=lineage.MOST_NODES, description="How many of each at most.")] = 100,
+    most: Annotated[int, Query(ge=1, le=lineage.MOST_NODES, description="Maximum number of each.")] = 100,
 ) -> Response:
     """Return its nearest ancestors, oldest first, and its descendants among the next 5,000 of its Run."""
     with read_session(context.engine) as session, refusals():

@@ -72,7 +72,7 @@ def fork(
     status_code=202,
     response_model=Proposal,
     responses=write_errors(404, 409),
-    summary="Put a Candidate into a Run",
+    summary="Inject a Candidate into a Run",
 )
 def inject(
     context: Ctx, who: Submits, request: Request, id: RunId, body: InjectRequest, key: IdempotencyKey = None

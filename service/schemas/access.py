@@ -17,7 +17,7 @@ PROJECT_ID = r"^[a-z0-9_]{1,40}$"
 class ApiKeyRequest(Strict):
     """A key to make."""
 
-    name: Annotated[Name, Field(description="Whose it is or what for.", examples=["nightly runs"])]
+    name: Annotated[Name, Field(description="Its owner or purpose.", examples=["nightly runs"])]
     scope: Annotated[Scope, Field(strict=False)] = Field(
         default=Scope.SUBMIT, description="Each allows all before it: read, submit, manage, operator."
     )
@@ -88,9 +88,7 @@ class QuotaRequest(Strict):
     live_runs: Annotated[int, Field(ge=0, le=10**6), WHOLE] | None = Field(
         default=None, description="Runs that have not ended, paused ones too."
     )
-    runs_per_day: Annotated[int, Field(ge=0, le=10**6), WHOLE] | None = Field(
-        default=None, description="Runs that are started."
-    )
+    runs_per_day: Annotated[int, Field(ge=0, le=10**6), WHOLE] | None = Field(default=None, description="Runs started.")
     device_s_per_month: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None = Field(
         default=None, description="Seconds on devices; waiting is not charged."
     )
@@ -106,8 +104,8 @@ class QuotaRequest(Strict):
 class ProjectRequest(Strict):
     """A project to make."""
 
-    name: Annotated[ProjectName, Field(description="What people call it; no other project has this name.")]
-    weight: Weight = Field(default=1.0, description="Its share of the devices, against others that wait too.")
+    name: Annotated[ProjectName, Field(description="A unique display name.")]
+    weight: Weight = Field(default=1.0, description="Its share of the devices against other waiting projects.")
     quota: QuotaRequest = QuotaRequest()
 
 

@@ -31,7 +31,7 @@ from service.schemas.fields import (
 class ProblemRequest(Strict):
     """A Problem to store: the text of a problem file. It is read here and executed only in the judge's cage."""
 
-    name: Annotated[Name, Field(description="What people call it.", examples=["rmsnorm_residual"])]
+    name: Annotated[Name, Field(description="A display name.", examples=["rmsnorm_residual"])]
     source: Annotated[Source, Field(description="A Python module with `Model` (or `reference`) and `get_inputs`.")]
     description: Annotated[Text, Field(max_length=10_000)] | None = Field(
         default=None, description="Default: the module's docstring."
@@ -56,7 +56,7 @@ class BudgetRequest(Strict):
         }
     )
 
-    candidates: Count | None = Field(default=None, description="How many Candidates at most.")
+    candidates: Count | None = Field(default=None, description="Maximum number of Candidates.")
     tokens: Count | None = Field(default=None, description="Tokens of language models, in and out.")
     usd: Amount | None = Field(default=None, description="US dollars.")
     device_s: Amount | None = Field(default=None, description="Seconds on a device; waiting is not charged.")
@@ -81,9 +81,7 @@ class ConfigRequest(Strict):
     )
     seed: Annotated[int, Field(ge=0, lt=2**53), WHOLE] = Field(default=0, description="Drives every random choice.")
     islands: Annotated[int, Field(ge=1, le=64), WHOLE] = 2
-    in_flight: Annotated[int, Field(ge=1, le=256), WHOLE] = Field(
-        default=4, description="Proposals in the works at once."
-    )
+    in_flight: Annotated[int, Field(ge=1, le=256), WHOLE] = Field(default=4, description="Proposals in flight at once.")
     target_speedup: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = Field(
         default=None, description="End once a confirmed Champion reaches this."
     )
@@ -92,13 +90,13 @@ class ConfigRequest(Strict):
         description="End once a confirmed Champion attains this share of what a GPU's memory allows; null: never.",
     )
     stagnation_candidates: Annotated[int, Field(ge=1, le=10**6), WHOLE] = Field(
-        default=40, description="End after so many Candidates without progress."
+        default=40, description="End after this many Candidates without progress."
     )
     seed_sources: Annotated[list[Source], Field(max_length=50)] = Field(
-        default=[], description="Kernels to begin with: their texts."
+        default=[], description="Sources of kernels to start from."
     )
     seed_candidates: Annotated[list[CandidateRef], Field(max_length=50)] = Field(
-        default=[], description="Kernels to begin with: ids of stored Candidates of the same Problem."
+        default=[], description="Ids of stored Candidates of the same Problem to start from."
     )
 
     @model_validator(mode="after")
@@ -166,7 +164,7 @@ class RunRequest(Strict):
     )
     budget: BudgetRequest
     config: ConfigRequest = ConfigRequest()
-    webhook: WebhookRequest | None = Field(default=None, description="Whom to tell when the Run has ended.")
+    webhook: WebhookRequest | None = Field(default=None, description="A webhook to call when the Run has ended.")
 
     @model_validator(mode="after")
     def _one_problem(self) -> Self:
@@ -188,10 +186,10 @@ class ForkRequest(Strict):
     """A new Run of the same Problem and device, seeded from another Run."""
 
     budget: BudgetRequest
-    config: ConfigRequest | None = Field(default=None, description="Default: the parent's, its own seeds left out.")
+    config: ConfigRequest | None = Field(default=None, description="Default: the parent's, without its seeds.")
     heritage: Annotated[Heritage, Field(strict=False)] = Field(
         default=Heritage.POPULATION,
-        description="What it takes over: every elite of the archive, or only what was confirmed.",
+        description="Its seeds: every elite of the archive, or only confirmed Candidates.",
     )
 
 
@@ -200,10 +198,10 @@ class CandidateRequest(Strict):
 
     source: Annotated[Source, Field(description="A Python module with `ModelNew`.")]
     language: Annotated[Language, Field(strict=False)] | None = Field(
-        default=None, description="Default: told from the source."
+        default=None, description="Default: detected from the source."
     )
     by: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,49}$")] = Field(
-        default="hand", description="Who wrote it, as lists and the leaderboard name them: `external:BY`."
+        default="hand", description="Its author; lists and the leaderboard show `external:BY`."
     )
 
     def candidate(self, parents: tuple[str, ...] = ()) -> Candidate:

@@ -33,10 +33,10 @@ def cancelled(s: Session, row: JobRow) -> bool:
     return status == RunStatus.CANCELLED
 
 
-def drop(s: Session, row: JobRow) -> None:
-    """End a locked, claimed Job of a cancelled Run; its Evaluation is cancelled and says nothing of the Candidate."""
+def drop(s: Session, row: JobRow, why: str) -> None:
+    """End a locked, claimed Job of an ended Run; its Evaluation is cancelled and says nothing of the Candidate."""
     finish_job(s, row)
-    row.state, row.error = "dead", "the run was cancelled"
+    row.state, row.error = "dead", why
     found = s.get_one(EvaluationRow, row.subject_id)
     if found.state in ("building", "judging"):
         found.state, found.settled_at = "cancelled", now(s)
@@ -48,7 +48,7 @@ def fail_job(s: Session, job: Job, message: str, *, ours: bool) -> list[Nudge]:
     if row is None:
         return []
     if cancelled(s, row):
-        drop(s, row)
+        drop(s, row, "the run was cancelled")
         return []
     if ours and row.attempts < ATTEMPTS:
         return retry_job(s, row, clean(message))

@@ -21,7 +21,7 @@ from db.transitions.begin import progress
 from db.transitions.over_budget import drop_unstarted, exhausted_limit
 from db.transitions.runs import pause_run
 from db.transitions.work.enqueue import enqueue_advance, retry_job
-from db.transitions.work.failures import BROKEN_OFF, cancelled, drop, give_up
+from db.transitions.work.failures import BROKEN_OFF, drop, give_up
 from db.transitions.work.fair_queueing import charge_estimate, must_stay_free, projects_by_service
 from db.transitions.work.locks import lock_problems, lock_run, lock_runs
 from db.views.rows import Job
@@ -161,11 +161,11 @@ def _expired(s: Session) -> list[Nudge]:
     _lock_subjects(s, rows)
     nudges: list[Nudge] = []
     for row in rows:
-        if cancelled(s, row):
-            drop(s, row)
-            continue
-        message = f"worker {row.worker} went silent on attempt {row.attempts}"
         ended = row.run_id is not None and RunStatus(lock_run(s, row.run_id).status).ended
+        if ended and row.kind in BROKEN_OFF:
+            drop(s, row, "the run ended first")
+            continue
+        message = f"worker {row.worker} stopped responding on attempt {row.attempts}"
         again = row.attempts < ATTEMPTS and not ended
         nudges += retry_job(s, row, message) if again else give_up(s, row, message)
     return nudges
@@ -194,7 +194,7 @@ def _hold_spent(s: Session) -> None:
         pause_run(
             s,
             run_id,
-            why="Paused: the project was closed, or has used up its quota of this month. Resume it once there is room.",
+            why="Paused: the project was closed, or its quota of this month is used up. Resume the run afterwards.",
         )
 
 

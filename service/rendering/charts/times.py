@@ -35,7 +35,7 @@ class WorkloadTimes:
     clock: str
     floor_us: float | None
     share: float | None
-    contestants: tuple[TimeBar, ...]
+    bars: tuple[TimeBar, ...]
     ratio: Ratio | None
     roof_gbs: float | None
     bytes_moved: int | None
@@ -84,7 +84,7 @@ def _one(
         clock=m.clock.value,
         floor_us=m.floor_us,
         share=min(1.0, m.floor_us / m.median_us) if m.floor_us else None,
-        contestants=(
+        bars=(
             contestant("", m, False),
             *(contestant(time.mode, time, index == 0) for index, time in enumerate(times)),
         ),
@@ -160,7 +160,7 @@ def rooflines(times: Sequence[WorkloadTimes]) -> tuple[Roof, ...]:
             ("arithmetic", "GFLOP/s", one.flops, one.roof_gflops),
         )
         known = [(kind, unit, work, limit) for kind, unit, work, limit in per_us if work and limit]
-        kernel_us = one.contestants[0].median_us
+        kernel_us = one.bars[0].median_us
         shares = {kind: work / kernel_us / 1000 / limit for kind, _, work, limit in known}
         for kind, unit, work, limit in known:
             nearest = len(known) > 1 and shares[kind] == max(shares.values())
@@ -170,12 +170,12 @@ def rooflines(times: Sequence[WorkloadTimes]) -> tuple[Roof, ...]:
 
 def _roof(one: WorkloadTimes, kind: str, unit: str, work: int, limit: float, *, nearest: bool) -> Roof:
     """Build a roof: work in bytes or operations a call, the limit in 1e9 of them a second."""
-    top = 1.08 * max(limit, *(work / c.median_us / 1000 for c in one.contestants))
+    top = 1.08 * max(limit, *(work / c.median_us / 1000 for c in one.bars))
 
     def position(us: float) -> float:
         return round(100 * min(1.0, work / us / 1000 / top), 2)
 
-    kernel = one.contestants[0]
+    kernel = one.bars[0]
     return Roof(
         workload=one.name,
         kind=kind,
@@ -186,6 +186,6 @@ def _roof(one: WorkloadTimes, kind: str, unit: str, work: int, limit: float, *, 
         low=position(kernel.interval.high),
         middle=position(kernel.median_us),
         high=position(kernel.interval.low),
-        baselines=tuple((c.mode, position(c.median_us)) for c in one.contestants[1:]),
+        baselines=tuple((c.mode, position(c.median_us)) for c in one.bars[1:]),
         nearest=nearest,
     )
