@@ -1,4 +1,4 @@
-"""What earlier Runs found for similar Problems: Champions by what the reference computes, on such a device."""
+"""Results of earlier Runs on similar Problems: Champions by the reference's operations, on such a device."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ _PER_PROBLEM = 4
 
 
 def similar_champion(s: Session, run: RunRow, reference: str) -> Remembered | None:
-    """The Champion of the most similar other Problem, own or public; the faster of equally similar ones."""
+    """Return the Champion of the most similar other Problem, own or public; of equally similar ones the faster."""
     wanted = fingerprint(reference)
     rows = s.execute(
         select(ChampionRow.candidate_id, ChampionRow.speedup, ProblemRow.name, ProblemRow.body)
@@ -46,9 +46,9 @@ def similar_champion(s: Session, run: RunRow, reference: str) -> Remembered | No
 
 
 def precedents(s: Session, run: RunRow, reference: str) -> tuple[Precedent, ...]:
-    """What earlier Runs learned on similar Problems on a device of this name, own or public; the most alike first.
+    """Return lessons of earlier Runs on similar Problems on a device of this name, own or public.
 
-    Of each Problem the surest few; of equal ones the newest.
+    The most similar Problem comes first, with its surest lessons; of equally sure ones the newest.
     """
     device = s.scalars(select(BaselineRow.device_name).where(BaselineRow.id == run.baseline_id)).one_or_none()
     if device is None:
@@ -85,7 +85,7 @@ def precedents(s: Session, run: RunRow, reference: str) -> tuple[Precedent, ...]
 
 
 def lessons_of(s: Session, run_id: str) -> tuple[str, ...]:
-    """What an ended Run taught, a line each, the surest first."""
+    """Return the lessons of an ended Run, a line each, the surest first."""
     bodies = s.scalars(select(LessonRow.body).where(LessonRow.run_id == run_id))
     found = sorted((from_json(Learned, body) for body in bodies), key=lambda one: -one.low)
     return tuple(describe(one) for one in found)

@@ -1,4 +1,4 @@
-"""Who leads on which Workload of a Run."""
+"""The fastest Candidate on each Workload of a Run."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ from evolution.state import Rated, Share
 
 _Known = Mapping[str, tuple[float, float | None]]
 _KNOWN: BoundedCache[tuple[str, str, str | None], _Known] = BoundedCache()
-"""Weights of Workloads, and how fast the reference is there. Neither changes once the Baselines are timed."""
+"""Weights and reference speeds of Workloads. Neither changes once the Baselines are timed."""
 
 _COLUMNS = (
     WorkloadRatioRow.workload,
@@ -31,8 +31,10 @@ _COLUMNS = (
 
 
 def workload_leaders(s: Session, run: RunRow) -> dict[str, Share]:
-    """The Workloads of a Run with the fastest Candidate on each; nothing where there is one Workload alone, or where
-    nothing has passed yet."""
+    """Return the fastest Candidate on each Workload of a Run.
+
+    The result is empty for a single Workload, and before anything has passed.
+    """
     if run.best_id is None:
         return {}
     known = _known(s, run)
@@ -71,6 +73,6 @@ def _known(s: Session, run: RunRow) -> _Known:
 
 
 def _reference(report: BaselineReport | None, workload: str) -> float | None:
-    """How fast the reference as it is runs against the fastest Baseline: at most 1."""
+    """Return the speed of the eager reference against the fastest Baseline: at most 1."""
     eager = [time for time in report.times if (time.mode, time.workload) == ("eager", workload)] if report else []
     return None if report is None or not eager else report.fastest(workload).median_us / eager[0].median_us

@@ -1,4 +1,4 @@
-"""What Runs have taught."""
+"""Lessons of Runs."""
 
 from __future__ import annotations
 

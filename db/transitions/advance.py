@@ -1,4 +1,4 @@
-"""What next: the search's decisions become rows."""
+"""The next step of a search: decisions become rows."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ from evolution.types import Confirm, Decision, EndReason, Finish, Operator, Prop
 
 
 def generator(seed: int, decision: int) -> Random:
-    """The random generator of one decision: the same for the same Run seed and decision number, on every machine."""
+    """Return the random generator of one decision: the same for a seed and decision number on every machine."""
     return Random(int(content_hash("decision", str(seed), str(decision)), 16))
 
 
 def advance(s: Session, job: Job) -> list[Nudge]:
-    """Load the Run's state, ask evolution.decide, write Proposals, Evaluations, Jobs and events; settles the Job.
+    """Load the Run's state, ask evolution.decide, write Proposals, Evaluations, Jobs and events; settle the Job.
 
-    Serialised by the Run's row, which stays locked throughout.
+    The Run's row stays locked throughout, which serialises its decisions.
     """
     row = lock_job(s, job)
     if row is None:
@@ -47,7 +47,7 @@ def advance(s: Session, job: Job) -> list[Nudge]:
 
 
 def _decide(s: Session, run: RunRow) -> list[Nudge]:
-    arms = search.arm_rows(s, run.id)  # held, so that counting does not read them again
+    arms = search.arm_rows(s, run.id)  # kept referenced, so that counting does not read them again
     state = search.load(s, run, arms)
     decisions = decide(state, generator(state.config.seed, run.decisions))
     if not decisions:
@@ -72,13 +72,13 @@ def _decide(s: Session, run: RunRow) -> list[Nudge]:
 
 
 def _last_detail(s: Session, run: RunRow) -> str:
-    """Return what the newest settled Proposal says of its outcome."""
+    """Return the outcome's detail of the newest settled Proposal."""
     details = select(ProposalRow.detail).where(ProposalRow.run_id == run.id, ProposalRow.outcome.is_not(None))
     return s.scalars(details.order_by(ProposalRow.number.desc()).limit(1)).first() or ""
 
 
 def _numbers(s: Session, decisions: Sequence[Decision]) -> dict[str, int]:
-    """The numbers of the Candidates that decisions name: ids differ between a Run and its replay."""
+    """Return the numbers of the Candidates in decisions: ids differ between a Run and its replay."""
     ids = {id for decision in decisions for id in named(decision)}
     if not ids:
         return {}

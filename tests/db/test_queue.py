@@ -115,7 +115,7 @@ def test_three_silent_workers_end_a_proposal(engine: Engine) -> None:
     with read_session(engine) as s:
         first = proposals.list(s, run.id)[-1]
     assert first.outcome is ProposalOutcome.ENDPOINT_ERROR
-    assert "went silent on attempt 3" in first.detail
+    assert "stopped responding on attempt 3" in first.detail
     world.drain()
     assert world.run(run.id).status.ended
 

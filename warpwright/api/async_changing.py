@@ -177,7 +177,7 @@ class AsyncChanging(AsyncCaller):
         parents: Sequence[str] | None = None,
         key: str | None = None,
     ) -> Proposal:
-        """Put a Candidate into a Run."""
+        """Inject a Candidate into a Run."""
         return await self.call(
             Proposal,
             "POST",

@@ -177,7 +177,7 @@ class Changing(Caller):
         parents: Sequence[str] | None = None,
         key: str | None = None,
     ) -> Proposal:
-        """Put a Candidate into a Run."""
+        """Inject a Candidate into a Run."""
         return self.call(
             Proposal,
             "POST",

@@ -148,7 +148,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Milestone:
-    """A moment at which a Run's best changed, and what had been used by then. `confirmed`: a Champion was crowned."""
+    """A moment at which a Run's best changed, with the use so far. `confirmed`: a Champion was promoted."""
 
     at: str
     candidate_id: str
@@ -163,7 +163,7 @@ class Milestone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """How many Evaluations of a Run ended at a stage with a Verdict. `kind` is judge or confirm."""
+    """The number of a Run's Evaluations that ended at a stage with a Verdict. `kind` is judge or confirm."""
 
     device_s: float
     kind: str
@@ -174,7 +174,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmStatistics:
-    """What one arm of a Run was asked, what it cost, and what came of it. `reward` is the bandit's."""
+    """The requests, costs and results of one arm of a Run. `reward` is the bandit's."""
 
     asked: int
     candidates: int
@@ -195,7 +195,7 @@ class ArmStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One Job as it waits (`ready`, `held`) or is worked on (`claimed` by `worker`). `error` is of its last attempt."""
+    """One Job, waiting (`ready`, `held`) or `claimed` by `worker`. `error` is of its last attempt."""
 
     attempts: int
     claimed_at: str | None
@@ -210,7 +210,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """What became of a Run's webhook. `state` is waiting, ready, delivered or failed; `status` is the last answer's."""
+    """The state of a Run's webhook: waiting, ready, delivered or failed. `status` is the last answer's."""
 
     attempts: int
     error: str
