@@ -16,7 +16,7 @@ from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
 
 from evaluator.devices.base import DeviceBackend
-from evaluator.devices.device_sharing import Turns
+from evaluator.devices.device_sharing import DeviceSharing
 from evaluator.errors import ChildError, ChildFault
 from evaluator.inputs.sizes import LeftOut
 from evaluator.languages.base import LanguageAdapter
@@ -51,7 +51,7 @@ class Room:
 
     def __init__(self, backend: DeviceBackend) -> None:
         self.backend = backend
-        self.turns = Turns(backend, self._still)
+        self.sharing = DeviceSharing(backend, self._still)
         self.left_out = LeftOut()
         self.believing = backend.kind is DeviceKind.CPU  # that a reference needs more memory than there is
         self._candidates: weakref.WeakSet[Subject] = weakref.WeakSet()
@@ -63,7 +63,7 @@ class Room:
         self._runtime_files: Mapping[str, bytes] | None = None
         wanted = _SPARES if backend.kind is DeviceKind.CUDA else 0  # a CPU forks one in a hundredth of a second
         device = str(backend.torch_device)
-        self._spares = Spares(self.pool, lambda child: ask_to_set_up(child, device), wanted, self.turns.in_background)
+        self._spares = Spares(self.pool, lambda child: ask_to_set_up(child, device), wanted, self.sharing.in_background)
         self._ender = ThreadPoolExecutor(1, thread_name_prefix="ends-children")
         self._ending: list[Future[None]] = []
 
@@ -114,7 +114,7 @@ class Room:
     def build_pool(self, adapter: LanguageAdapter | None) -> ChildPool:
         """For children that compile. They see no GPU: one is being timed on, perhaps, and compiling needs none."""
         shown = dict(adapter.child_environment(self.backend.kind)) if adapter is not None else {}
-        return self.pool({**shown, **self.backend.building()})
+        return self.pool({**shown, **self.backend.build_environment()})
 
     def reference(self, problem: Problem) -> Subject:
         """A fresh child with the reference in it."""
@@ -127,7 +127,7 @@ class Room:
         """As `Subject.start`, with a child that waits already if `pool` is the one that those come from."""
         spares = self._spares if pool is self._pools.get(_PLAIN) else None
         subject = Subject.start(pool, self.backend, source, kind, spares=spares, **how)
-        subject.give_way = self.turns.give_way
+        subject.give_way = self.sharing.yield_to_waiters
         return subject
 
     @contextmanager
@@ -170,7 +170,7 @@ class Room:
             self._ending.append(self._ender.submit(self._close, subject))
 
     def _close(self, subject: Subject) -> None:
-        with self.turns.in_background():  # lest it disturb what another judge times
+        with self.sharing.in_background():  # lest it disturb what another judge times
             subject.close()
 
     def warm(self) -> None:

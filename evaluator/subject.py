@@ -81,7 +81,7 @@ class Subject:
 
     def __init__(self, child: ChildProcess, backend: DeviceBackend, kind: str) -> None:
         self.child, self.backend, self.kind = child, backend, kind
-        self.give_way: Callable[[], None] = lambda: None  # called before what takes long (`turns.Turns.give_way`)
+        self.give_way: Callable[[], None] = lambda: None  # called before long work (`DeviceSharing`)
         self.picks: bool | None = None  # whether a reference has any of `child.lift.PICKING`; None: not seen yet
         self.left_out: Collection[str] = ()  # what a reference does not survive (`sizes.LeftOut`)
         self.tables: set[str] = set()  # a reference's buffers that were not all zeros or ones when they were made

@@ -16,8 +16,8 @@ from evaluator.errors import ChildFault, Rejection
 from evaluator.inputs import values
 from evaluator.subject import Subject
 from evaluator.timing.contender import Contender
+from evaluator.timing.contender_round import STAGE, ContenderRound
 from evaluator.timing.rounds import Rounds
-from evaluator.timing.runs import STAGE, Run
 from evaluator.types import Stage, Verdict
 
 CALLS = 3
@@ -63,17 +63,17 @@ def hold(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan) -> No
         return
     once = replace(plan, replays=1, instances=1)
     for contender in (c for c in contenders if c.compared_in_full):
-        rounds.run(contender, rounds.repeated(once.calls), once)  # prepares it for such rounds
-        fresh = rounds.plain(once.calls)
-        done = rounds.run(contender, fresh, once, read=once.calls)
-        rounds.verifier.verify(Run(contender, fresh, done))
+        rounds.run(contender, rounds.repeated_inputs(once.calls), once)  # prepares it for such rounds
+        inputs = rounds.usual_inputs(once.calls)
+        done = rounds.run(contender, inputs, once, read=once.calls)
+        rounds.verifier.verify(ContenderRound(contender, inputs, done))
         try:
-            calls = chain.derive(fresh.calls, done.outputs, fresh.link)
+            calls = chain.derive(inputs.calls, done.outputs, inputs.link)
             wanted = rounds.oracle.changed_buffers(rounds.tree, calls)
             names = _names(rounds.oracle.buffers, contender.buffers)
-            compare(contender.subject, wanted, names, once.calls, STAGE, rounds.verifier.shown)
+            compare(contender.subject, wanted, names, once.calls, STAGE, rounds.verifier.label)
         except (ChildFault, LayoutError) as fault:
-            raise rounds.verifier.blame(contender, fault) from fault
+            raise rounds.verifier.attribute(contender, fault) from fault
         except Rejection as found:
             if rounds.workload.held_out:
                 raise Rejection(

@@ -204,7 +204,7 @@ class _Maker:
 
     def _affordable(self, sets: Sequence[values.ValueSet], tensors: values.Tensors) -> list[values.ValueSet]:
         """As many of the value sets, picked at random, as the device has memory for; smaller sizes get all of them."""
-        spare = self.reference.backend.spare_bytes()
+        spare = self.reference.backend.free_bytes()
         if spare is None:
             return list(sets)
         case_bytes = _CASE_BYTES * sum(t.numel() * t.element_size() for t in tensors)

@@ -128,7 +128,7 @@ class Loads:
     def _side_by_side(self, tree: Any, tensors: values.Tensors) -> None:
         """Two new modules, as a network has them, each with parameters of its own, called in turn: what one of them
         has prepared in a place that both look at is wrong for the other."""
-        spare = self.oracle.subject.backend.spare_bytes()
+        spare = self.oracle.subject.backend.free_bytes()
         held = sum(value.numel() * value.element_size() for value in self.oracle.parameters.values())
         if not self.oracle.touchable or (spare is not None and spare < _SPARE * held):
             return

@@ -74,7 +74,7 @@ class Round:
 
 
 @dataclass(frozen=True, slots=True)
-class Early:
+class EarlyRead:
     """What some elements of an output held when its call had just returned: output `leaf`, the bytes in `data` at each
     of `offsets` from its start."""
 
@@ -84,13 +84,13 @@ class Early:
 
 
 @dataclass(frozen=True, slots=True)
-class Singles:
+class SingleCallRound:
     """Calls that came one at a time: the time of each, and what was read of each before its clock stopped. The whole of
     their outputs is in `round`, whose own time means nothing."""
 
     round: Round
     times_us: Sequence[float]
-    early: Sequence[Early]
+    early: Sequence[EarlyRead]
 
 
 class DeviceBackend(Protocol):
@@ -98,7 +98,7 @@ class DeviceBackend(Protocol):
 
     kind: DeviceKind
     round_us: float  # the least net time of a round while many Candidates are compared; confirming takes longer ones
-    together_bytes: int  # of outputs and inputs of rounds that are kept, to be verified together
+    batch_bytes: int  # of outputs and inputs of rounds that are kept, to be verified together
     torch_device: torch.device
 
     def describe(self) -> Device:
@@ -111,7 +111,7 @@ class DeviceBackend(Protocol):
         """A new pool of caged children for this device, pinned where timing wants them. With `compiler` they may have
         torch's compiler loaded when they start. The caller closes it."""
 
-    def building(self) -> Mapping[str, str]:
+    def build_environment(self) -> Mapping[str, str]:
         """Variables for children that compile for this device and do not use it."""
 
     def grant(self, tensors: Sequence[torch.Tensor]) -> Grant:
@@ -171,7 +171,7 @@ class DeviceBackend(Protocol):
     def release(self, child: ChildProcess) -> None:
         """Forget what `prepare` made for a child; it may be prepared again."""
 
-    def spare_bytes(self) -> int | None:
+    def free_bytes(self) -> int | None:
         """Device memory that is free now; None where memory is no concern."""
 
     def held_by_others(self) -> int:
@@ -180,14 +180,14 @@ class DeviceBackend(Protocol):
     def trim(self) -> None:
         """Give back what is kept of the device's memory for speed alone, where others may be short of it."""
 
-    def release_kept(self) -> None:
+    def release_caches(self) -> None:
         """Give back memory that is kept for later. No child may be alive that was shown any."""
 
     def least_us(self, written_bytes: int, plan: RoundPlan) -> float | None:
         """Less than this per call is impossible for calls that write so many bytes each; None where nothing is known.
         Only what cannot have stayed in a cache counts, at the speed that the datasheet promises."""
 
-    def finish(self) -> None:
+    def synchronize(self) -> None:
         """Wait for what the judge itself has the device do."""
 
     def probe(self) -> str:
@@ -201,14 +201,14 @@ class DeviceBackend(Protocol):
 
 
 @runtime_checkable
-class OneByOne(Protocol):
+class SingleCallBackend(Protocol):
     """A device on which calls can also be made to come one at a time."""
 
     @property
-    def has_company(self) -> bool:
+    def judge_has_own_core(self) -> bool:
         """Whether judge and child can run at the same time: else nothing can be told from such calls."""
 
-    def run_singly(
+    def run_single_calls(
         self,
         child: ChildProcess,
         calls: Sequence[Sequence[torch.Tensor]],
@@ -219,6 +219,6 @@ class OneByOne(Protocol):
         timeout_s: float,
         read: int,
         look: bool,
-    ) -> Singles:
+    ) -> SingleCallRound:
         """As `DeviceBackend.run_round`, but a call's inputs are written when the call before it has returned. `layouts`
         are those of a call's output tensors, as far as they are known."""

@@ -22,9 +22,9 @@ from evaluator.cage.policy import CagePolicy
 from evaluator.child.protocol.chain import Link
 from evaluator.child.protocol.layout import LayoutError, TensorSpec
 from evaluator.comparison.claims import replies_of, tensor_claims
-from evaluator.devices.base import Round, RoundPlan, Singles
+from evaluator.devices.base import Round, RoundPlan, SingleCallRound
 from evaluator.devices.cpu_memory import CpuGrant, SharedGrant, Staged, mark_aliases, read_claim
-from evaluator.devices.cpu_turns import Turns
+from evaluator.devices.cpu_single_calls import SingleCallGrants
 from evaluator.devices.device_lock import reserve_core
 from evaluator.errors import ChildFault
 from evaluator.sandbox import symbols
@@ -55,7 +55,7 @@ class CpuBackend:
 
     kind = DeviceKind.CPU
     round_us = 10_000.0
-    together_bytes = 16 << 20
+    batch_bytes = 16 << 20
     torch_device = torch.device("cpu")
 
     def __init__(self) -> None:
@@ -94,7 +94,7 @@ class CpuBackend:
     def grant(self, tensors: Sequence[torch.Tensor]) -> CpuGrant:
         return CpuGrant([tensors])
 
-    def building(self) -> Mapping[str, str]:
+    def build_environment(self) -> Mapping[str, str]:
         return {}
 
     def grant_calls(self, calls: Sequence[Sequence[torch.Tensor]], *, ours: bool = False) -> CpuGrant:
@@ -161,13 +161,13 @@ class CpuBackend:
         before_us = child.ran_and_waited_us()
         start = time.perf_counter_ns()
         child.thaw()
-        watcher = _Watcher(child) if watch else None
-        reply = child.request("cpu_round", timeout_s=timeout_s, meanwhile=watcher)
+        sampler = _Sampler(child) if watch else None
+        reply = child.request("cpu_round", timeout_s=timeout_s, meanwhile=sampler)
         child.freeze()
         wall_us = (time.perf_counter_ns() - start) / 1000
         ran_us, waited_us = (now - before for now, before in zip(child.ran_and_waited_us(), before_us, strict=True))
         replies, outputs, inputs = self._read_round(child, staged, reply, len(calls), read, look, check)
-        diagnostics = watcher.diagnostics() if watcher is not None else {}
+        diagnostics = sampler.diagnostics() if sampler is not None else {}
         return Round(
             plan=plan,
             wall_us=wall_us,
@@ -180,11 +180,11 @@ class CpuBackend:
         )
 
     @property
-    def has_company(self) -> bool:
+    def judge_has_own_core(self) -> bool:
         """Whether the judge has a core beside the one on which children are timed."""
         return self.core not in self.others
 
-    def run_singly(
+    def run_single_calls(
         self,
         child: ChildProcess,
         calls: Sequence[Sequence[torch.Tensor]],
@@ -195,20 +195,20 @@ class CpuBackend:
         timeout_s: float,
         read: int,
         look: bool,
-    ) -> Singles:
+    ) -> SingleCallRound:
         """See the protocol."""
         staged = self._stage(child, calls, None, timeout_s)
         child.request("cpu_arm", timeout_s=timeout_s, tree=tree, **staged.fields(len(calls), None))
-        with Turns(child, staged, calls, layouts) as turns:
-            reply = child.request("cpu_singles", timeout_s=timeout_s, fds=[turns.fd], meanwhile=turns)
+        with SingleCallGrants(child, staged, calls, layouts) as grants:
+            reply = child.request("cpu_singles", timeout_s=timeout_s, fds=[grants.fd], meanwhile=grants)
             child.freeze()
-            turns()  # a last call that took long may have been made, and told, between two looks at it
-        if len(turns.times_us) < len(calls):
+            grants()  # a last call that took long may have been made, and told, between two looks at it
+        if len(grants.times_us) < len(calls):
             raise LayoutError("the child was done before its calls were")
         replies, outputs, inputs = self._read_round(child, staged, reply, len(calls), read, look, check)
         plan = RoundPlan(calls=len(calls))
-        done = Round(plan=plan, wall_us=sum(turns.times_us), replies=replies, outputs=outputs, inputs=inputs)
-        return Singles(done, turns.times_us, turns.early)
+        done = Round(plan=plan, wall_us=sum(grants.times_us), replies=replies, outputs=outputs, inputs=inputs)
+        return SingleCallRound(done, grants.times_us, grants.early)
 
     def _read_round(
         self,
@@ -256,7 +256,7 @@ class CpuBackend:
         with contextlib.suppress(ChildFault):  # it is gone, or will say so when it is asked next
             child.request("cpu_release", timeout_s=_RELEASE_S)
 
-    def spare_bytes(self) -> int | None:
+    def free_bytes(self) -> int | None:
         return None
 
     def held_by_others(self) -> int:
@@ -266,14 +266,14 @@ class CpuBackend:
     def trim(self) -> None:
         """Nothing to do: what is freed is the system's again, or small."""
 
-    def release_kept(self) -> None:
+    def release_caches(self) -> None:
         self._share(None)
 
     def least_us(self, written_bytes: int, plan: RoundPlan) -> float | None:
         """Nobody knows a CPU's caches and memory from a table."""
         return None
 
-    def finish(self) -> None:
+    def synchronize(self) -> None:
         """What the judge computes on a CPU is done when it returns."""
 
     def probe(self) -> str:
@@ -291,7 +291,7 @@ class CpuBackend:
             self._unstage(child)
 
 
-class _Watcher:
+class _Sampler:
     """Looks at a child at random moments, some thousand a second."""
 
     def __init__(self, child: ChildProcess) -> None:

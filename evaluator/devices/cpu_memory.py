@@ -95,15 +95,17 @@ class Staged:
 
     def __init__(self, calls: Sequence[Sequence[torch.Tensor]], link: Link | None) -> None:
         self.specs, self.pitch = _pitched(calls)
-        self.room = len(calls)
-        self._link_start = self.pitch * max(1, self.room)
+        self.capacity = len(calls)
+        self._link_start = self.pitch * max(1, self.capacity)
         self.bytes = self._link_start + _link_bytes(link)
         self.fd = memory_file("inputs", self.bytes)
-        _fill_gaps(self.fd, self.pitch, self.specs, self.room)
+        _fill_gaps(self.fd, self.pitch, self.specs, self.capacity)
 
     def fits(self, calls: Sequence[Sequence[torch.Tensor]], link: Link | None) -> bool:
         specs, _ = _pitched(calls)
-        return specs == self.specs and len(calls) <= self.room and self._link_start + _link_bytes(link) <= self.bytes
+        return (
+            specs == self.specs and len(calls) <= self.capacity and self._link_start + _link_bytes(link) <= self.bytes
+        )
 
     def fields(self, count: int, link: Link | None) -> dict[str, Any]:
         """What the child has to be told to find the inputs of `count` calls and the coefficients."""

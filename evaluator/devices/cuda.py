@@ -38,10 +38,10 @@ from evaluator.devices.cuda_memory import (
     Block,
     CudaGrant,
     Peer,
-    Retired,
-    Shown,
+    RetiredBlocks,
+    ShownBlocks,
     Snapshot,
-    Spare,
+    SpareBlocks,
     clone,
     fill,
     mark_aliases,
@@ -60,7 +60,7 @@ _FREE_SHARE = 1 / 4  # of the GPU's memory; where less is free, the judge keeps 
 _HOARD_SHARE = 1 / 8  # of the GPU's memory that the judge keeps of what torch has freed; children need the rest
 
 
-class _Timed:
+class _TimedChild:
     """What the judge keeps of one child that is being timed: its exported inputs, a staging copy, its outputs."""
 
     def __init__(self, block: Block, staging: torch.Tensor, peer: Peer, instances: int, graph: bool) -> None:
@@ -76,7 +76,7 @@ class _Timed:
 
     def fits(self, calls: int, instances: int, link: Link | None) -> bool:
         """Whether it was prepared for such rounds."""
-        return (self.block.count, self.instances) == (calls, instances) and self.block.chained_like(link)
+        return (self.block.count, self.instances) == (calls, instances) and self.block.has_chain_of(link)
 
     def inputs(self) -> list[list[torch.Tensor]]:
         """What lies in the child's inputs now: the judge's own block, written to by the child's chain or by itself."""
@@ -88,7 +88,7 @@ class CudaBackend:
 
     kind = DeviceKind.CUDA
     round_us = ROUND_US
-    together_bytes = 1 << 30
+    batch_bytes = 1 << 30
 
     def __init__(self, ordinal: int = 0, *, cpus: frozenset[int] | None = None) -> None:
         why = cuda_driver.available()
@@ -103,10 +103,10 @@ class CudaBackend:
         self._properties = torch.cuda.get_device_properties(ordinal)
         self._uuid = f"GPU-{self._properties.uuid}"
         self._nvml = _nvml(self._uuid)
-        self._retired = Retired()
-        self._spare = Spare(self._retired)
-        self._shown = Shown()
-        self._timed: dict[ChildProcess, _Timed] = {}
+        self._retired = RetiredBlocks()
+        self._spare = SpareBlocks(self._retired)
+        self._shown = ShownBlocks()
+        self._timed: dict[ChildProcess, _TimedChild] = {}
         self._lasting: dict[ChildProcess, Peer] = {}
         self._looked_after: weakref.WeakSet[ChildProcess] = weakref.WeakSet()
         self._copy_rate_gbs: float | None = None
@@ -143,7 +143,7 @@ class CudaBackend:
         policy = CagePolicy(environment=shown, preload=_PRELOAD)
         return ChildPool(self.kind, cpus=self._cpus, policy=policy)
 
-    def building(self) -> Mapping[str, str]:
+    def build_environment(self) -> Mapping[str, str]:
         """The GPU is hidden, and NVRTC is told what it is."""
         return {"CUDA_VISIBLE_DEVICES": "", "WARPWRIGHT_CUDA_TARGET": warpwright_native._cuda_target()}
 
@@ -214,7 +214,7 @@ class CudaBackend:
             "link": None if link is None or block.link_layout is None else link.to_json(block.link_layout),
         }  # fmt: skip
         peer = Peer(self._driver, {block.handle: block})
-        timed = _Timed(block, staging, peer, instances, graph)
+        timed = _TimedChild(block, staging, peer, instances, graph)
         self._timed[child] = timed
         if child not in self._looked_after:
             self._looked_after.add(child)
@@ -297,7 +297,7 @@ class CudaBackend:
         with contextlib.suppress(ChildFault):  # it is gone, or will say so when it is asked next
             child.request("cuda_release", timeout_s=_RELEASE_S)
 
-    def spare_bytes(self) -> int | None:
+    def free_bytes(self) -> int | None:
         free, _ = self._driver.memory()
         reserved, allocated = reserved_bytes(self.torch_device)
         return free + reserved - allocated
@@ -311,7 +311,7 @@ class CudaBackend:
         if free < _FREE_SHARE * total:
             torch.cuda.empty_cache()
 
-    def release_kept(self) -> None:
+    def release_caches(self) -> None:
         self._spare.close()
         self._retired.close()
         torch.cuda.empty_cache()
@@ -320,7 +320,7 @@ class CudaBackend:
         name, l2_bytes = str(self._properties.name), int(self._properties.L2_cache_size)
         return floor_us(written_bytes, plan.calls, l2_bytes, bandwidth_of(name))
 
-    def finish(self) -> None:
+    def synchronize(self) -> None:
         torch.cuda.synchronize(self.torch_device)
 
     def probe(self) -> str:
@@ -354,7 +354,7 @@ class CudaBackend:
         try:
             return Block(self._driver, calls, link)
         except CageError:
-            self.release_kept()
+            self.release_caches()
             return Block(self._driver, calls, link)
 
     def _forget_timed(self, child: ChildProcess) -> None:
@@ -365,14 +365,14 @@ class CudaBackend:
             self._retired.add(timed.block)
 
     @staticmethod
-    def _take_claims(timed: _Timed) -> None:
+    def _take_claims(timed: _TimedChild) -> None:
         """Plan the snapshot of what each call is said to have returned. Raises LayoutError for false claims."""
         timed.claims = [tensor_claims(value) for value in timed.replies]
         mark_aliases(timed.block, [claim for call in timed.claims for claim in call])
         timed.snapshot = Snapshot(timed.peer, [claim for call in timed.claims for claim in call])
 
     @staticmethod
-    def _per_call(timed: _Timed) -> list[list[torch.Tensor]]:
+    def _per_call(timed: _TimedChild) -> list[list[torch.Tensor]]:
         tensors = iter(timed.snapshot.tensors)
         return [[next(tensors) for _ in call] for call in timed.claims]
 

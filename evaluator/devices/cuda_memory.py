@@ -47,7 +47,7 @@ class Block:
         """The sets of tensors in `raw`, which is laid out like this block."""
         return [[spec.view(raw[i * self.pitch :]) for spec in self.specs] for i in range(self.count)]
 
-    def chained_like(self, link: Link | None) -> bool:
+    def has_chain_of(self, link: Link | None) -> bool:
         """Whether this block has room for just these coefficients, and the same tensors are chained: a captured step
         stays what it is."""
         return self.linked == (None if link is None else link.captured)
@@ -84,7 +84,7 @@ def fill(targets: Sequence[Sequence[torch.Tensor]], sources: Sequence[Sequence[t
             target.copy_(source)
 
 
-class Retired:
+class RetiredBlocks:
     """Blocks that are no longer needed but that a child may still map: freed oldest first, once there are many.
 
     CUDA leaves it undefined to free memory that another process has open. By the time a block's turn comes, the
@@ -104,11 +104,11 @@ class Retired:
             self._blocks.pop().close()
 
 
-class Spare:
+class SpareBlocks:
     """Blocks that only children of ours were shown, to be shown again with other contents: the driver takes a
     millisecond to make one. The ones that were not used for longest are retired."""
 
-    def __init__(self, retired: Retired) -> None:
+    def __init__(self, retired: RetiredBlocks) -> None:
         self._retired = retired
         self._blocks: list[Block] = []
 
@@ -129,7 +129,7 @@ class Spare:
             self._retired.add(self._blocks.pop())
 
 
-class Shown:
+class ShownBlocks:
     """The blocks that children were shown: an output that is an input lies there, and a driver opens no handle in the
     process that it is of. Nobody is told of a block that another child was shown."""
 
@@ -249,7 +249,7 @@ class CudaGrant:
 
     fds: Sequence[int] = ()
 
-    def __init__(self, block: Block, shown: Shown, give_back: Callable[[Block], None]) -> None:
+    def __init__(self, block: Block, shown: ShownBlocks, give_back: Callable[[Block], None]) -> None:
         self.fields: Mapping[str, Any] = block.fields()
         self._block: Block | None = block
         self._shown, self._give_back = shown, give_back

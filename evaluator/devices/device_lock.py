@@ -19,7 +19,7 @@ from evaluator.errors import LockTimeout
 
 _POLL_S = 0.0005
 
-Waiting = Callable[[], AbstractContextManager[None]]
+WhileWaiting = Callable[[], AbstractContextManager[None]]
 
 
 def reserve_core(cpus: set[int]) -> tuple[int, frozenset[int]]:
@@ -28,11 +28,17 @@ def reserve_core(cpus: set[int]) -> tuple[int, frozenset[int]]:
     return core, frozenset(cpus - {core}) or frozenset({core})
 
 
-class Hold:
+class DeviceHold:
     """The device `key` in the hands of one thread: made by `device_lock`."""
 
-    def __init__(self, key: str, gate: int, body: int, timeout_s: float, waiting: Waiting) -> None:
-        self._key, self._gate, self._body, self._timeout_s, self._waiting = key, gate, body, timeout_s, waiting
+    def __init__(self, key: str, gate: int, body: int, timeout_s: float, while_waiting: WhileWaiting) -> None:
+        self._key, self._gate, self._body, self._timeout_s, self._while_waiting = (
+            key,
+            gate,
+            body,
+            timeout_s,
+            while_waiting,
+        )
 
     def take(self, *, exclusive: bool) -> None:
         """Let go of the device if it is held, let whoever waits at the gate go first, and hold it, alone or shared.
@@ -42,7 +48,7 @@ class Hold:
         fcntl.flock(self._body, fcntl.LOCK_UN)
         try:
             if not (_try(self._gate, fcntl.LOCK_EX) and _try(self._body, kind)):
-                with self._waiting():
+                with self._while_waiting():
                     self._acquire(self._gate, fcntl.LOCK_EX, deadline)
                     self._acquire(self._body, kind, deadline)
         finally:
@@ -72,7 +78,9 @@ def _try(fd: int, kind: int) -> bool:
 
 
 @contextmanager
-def device_lock(key: str, *, exclusive: bool, timeout_s: float, waiting: Waiting = nullcontext) -> Iterator[Hold]:
+def device_lock(
+    key: str, *, exclusive: bool, timeout_s: float, while_waiting: WhileWaiting = nullcontext
+) -> Iterator[DeviceHold]:
     """Hold the device `key`, alone or shared; `waiting` is entered while others have it. Never to be entered twice by
     one thread. Raises LockTimeout.
 
@@ -81,7 +89,7 @@ def device_lock(key: str, *, exclusive: bool, timeout_s: float, waiting: Waiting
     """
     gate, body = _open(key, "gate"), _open(key, "lock")
     try:
-        hold = Hold(key, gate, body, timeout_s, waiting)
+        hold = DeviceHold(key, gate, body, timeout_s, while_waiting)
         hold.take(exclusive=exclusive)
         yield hold
     finally:

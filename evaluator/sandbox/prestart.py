@@ -26,7 +26,7 @@ _LOOK_MS = 4  # how often the thread looks whether somebody else waits for the d
 
 
 class Awaited(Protocol):
-    """A device that is held, shared (`lock.Hold`)."""
+    """A device that is held, shared (`device_lock.DeviceHold`)."""
 
     def is_awaited(self) -> bool:
         """Whether somebody waits to have it alone."""

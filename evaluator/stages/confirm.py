@@ -181,7 +181,7 @@ def _time(task: _Task, workload: Workload, repetitions: int) -> _Times:
             rehearsal = int(torch.randint(repetitions, (1,), generator=task.generator))
             for repetition in range(repetitions):
                 with ExitStack() as fresh:
-                    with judge.room.turns.beside():  # most of a confirmation is starting processes
+                    with judge.room.sharing.released():  # most of a confirmation is starting processes
                         bench.replace(_contenders(task, modes, oracle, workload, fresh))
                     bench.run(replace(_RULES, rehearse=repetition == rehearsal))
                     _note(times, bench, modes, task.champion is not None)

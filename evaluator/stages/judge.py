@@ -34,7 +34,7 @@ from evaluator.screening.screen import Screened, screen
 from evaluator.stages import memory_shortage
 from evaluator.stages.stage_clock import Clockwork, first_call_limit_s, load_limit_s
 from evaluator.subject import Subject, rejection
-from evaluator.timing.bench import BRIEFLY, FOR_LIBRARIES, Bench, Rules, Watched
+from evaluator.timing.bench import BRIEF_SAMPLING, LIBRARY_SAMPLING, Bench, Rules, SampledContender
 from evaluator.timing.contender import ComparatorFailed, Contender
 from evaluator.timing.speedups import speedups
 from evaluator.tools.sanitizer import Known
@@ -98,13 +98,13 @@ class Judge:
 
     def shared(self) -> AbstractContextManager[None]:
         """While entered, nobody times anything on the device (`Turns.shared`). Never entered twice."""
-        return self.room.turns.shared()
+        return self.room.sharing.shared()
 
     @contextmanager
     def alone(self) -> Iterator[None]:
         """While entered, nobody else uses the device: what is timed is timed in here."""
         self.room.settle()
-        with self.room.turns.alone():
+        with self.room.sharing.exclusive():
             yield
 
     # ------------------------------------------------------------ judge
@@ -138,7 +138,7 @@ class Judge:
         """End every child that is kept, and give back all memory that is kept for later."""
         self.room.end_all()
         self.kept_cases.clear()
-        self.backend.release_kept()
+        self.backend.release_caches()
 
     def checker(
         self, problem: Problem, candidate: Candidate, reference: Subject, generator: torch.Generator
@@ -249,7 +249,9 @@ class Judge:
                 bench = Bench(self.room, workload, oracle, contenders, first_call_s=first_s)
             try:
                 with self.alone():
-                    watched = None if ran else Watched("candidate", FOR_LIBRARIES if strict else BRIEFLY)
+                    watched = (
+                        None if ran else SampledContender("candidate", LIBRARY_SAMPLING if strict else BRIEF_SAMPLING)
+                    )
                     ran = bench.run(_JUDGE_RULES, watched) or ran
                     measurements.append(bench.measurement("candidate", modes, self.floor_us(bench)))
             finally:

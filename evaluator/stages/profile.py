@@ -14,7 +14,7 @@ from evaluator.screening.screen import screen
 from evaluator.stages.judge import Judge, secret_generator
 from evaluator.stages.stage_clock import first_call_limit_s
 from evaluator.subject import Subject, rejection
-from evaluator.timing.bench import Bench, Looks, Rules
+from evaluator.timing.bench import Bench, Rules, SamplingPlan
 from evaluator.timing.contender import Contender
 from evaluator.tools import counters
 from evaluator.tools.counters import KernelCounters
@@ -23,7 +23,7 @@ from evaluator.types import Candidate, Device, DeviceKind, Environment, Interval
 
 COUNTED = (DeviceKind.CUDA,)
 _RULES = Rules(least_pairs=4, most_pairs=6)
-_LOOKS, _CALLS = Looks(span_s=3.0, enough=3000), 10
+_LOOKS, _CALLS = SamplingPlan(span_s=3.0, most_samples=3000), 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -78,7 +78,7 @@ def _profile(judge: Judge, problem: Problem, candidate: Candidate, workload: str
         try:
             with judge.alone():
                 bench.run(_RULES)
-                seen = bench.watch("candidate", _LOOKS)
+                seen = bench.sample_functions("candidate", _LOOKS)
                 call_us, floor_us = contender.official_us(), judge.floor_us(bench)
                 bench.close()
                 parts, notes = _parts(judge, subject, oracle, seen, call_us)

@@ -25,22 +25,25 @@ from evaluator.oracle.oracle import Oracle
 from evaluator.screening import libraries
 from evaluator.timing import stats
 from evaluator.timing.contender import Contender, call_us
+from evaluator.timing.contender_round import STAGE, ContenderRound, compared_calls
 from evaluator.timing.integrity import own_loops, repeated_integers, single_calls
 from evaluator.timing.integrity.graph_replays import skipped_work
 from evaluator.timing.rounds import Rounds, ends_after
-from evaluator.timing.runs import STAGE, Run, to_read
 from evaluator.types import BaselineTime, Clock, Measurement, Verdict, Workload
 
-_SIZES = (1.0, 1.6)  # of a round, in units of the plan
+_ROUND_SIZES = (1.0, 1.6)  # of a round, in units of the plan
 _NULL_ROUNDS = 4
 _REFINEMENTS = 3
 _WARM_UP_ROUNDS = 2
-_LEAST_OF_GRAPH, _LEAST_OF_CALLS = 0.02, 0.5  # of a round's wall time is the calls', when rounds are planned
-_WATCHED_CHECKED = 4  # one in so many of the rounds in which a child is watched
+_LEAST_NET_SHARE_OF_GRAPH, _LEAST_NET_SHARE_OF_CALLS = (
+    0.02,
+    0.5,
+)  # of a round's wall time is the calls', when rounds are planned
+_SAMPLED_ROUNDS_VERIFIED = 4  # one in so many of the rounds in which a child is watched
 _HARNESS_US = 20.0
 _REHEARSALS = 8  # at the least, where a graph is replayed in a round
-_WAITED = 0.03  # of a round's net time a child may wait for its core
-_DISCARDED = 1  # times the most pairs may be discarded for that; then what there is counts
+_WAITED_SHARE = 0.03  # of a round's net time a child may wait for its core
+_MOST_DISCARDED = 1  # times the most pairs may be discarded for that; then what there is counts
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,25 +60,25 @@ class Rules:
 
 
 @dataclass(frozen=True, slots=True)
-class Looks:
+class SamplingPlan:
     """How long a child is watched: for so long, so often, or, with `until_library`, until a library was seen."""
 
     span_s: float = 0.1
-    enough: int = 100
+    most_samples: int = 100
     until_library: bool = False
 
 
 @dataclass(frozen=True, slots=True)
-class Watched:
+class SampledContender:
     """Who is watched, and for how long."""
 
     name: str
-    looks: Looks
+    plan: SamplingPlan
 
 
-BRIEFLY = Looks()
+BRIEF_SAMPLING = SamplingPlan()
 # A small product is a fiftieth of a call: the rest is what calls it.
-FOR_LIBRARIES = Looks(span_s=5.0, enough=2000, until_library=True)
+LIBRARY_SAMPLING = SamplingPlan(span_s=5.0, most_samples=2000, until_library=True)
 
 
 class Bench:
@@ -99,7 +102,7 @@ class Bench:
         self._warm = False
         self._may_discard = 0
         self._racing = True
-        self._unverified: list[Run] = []
+        self._unverified: list[ContenderRound] = []
         self.pairs = self.discarded = 0
 
     @property
@@ -112,64 +115,66 @@ class Bench:
         self._rounds.close()
         self._release(ending)
 
-    def run(self, rules: Rules, watched: Watched | None = None) -> dict[str, int]:
+    def run(self, rules: Rules, sampled: SampledContender | None = None) -> dict[str, int]:
         """Rounds until the rules are satisfied; what was seen of whom is `watched`. Raises Rejection,
         ComparatorFailed."""
         if not self.contenders:
             return {}
         self._racing = rules.racing
         self._warm_up(rules)
-        self._pairs(rules, rehearse_at=self._rounds.secret(rules.least_pairs) if rules.rehearse else -1)
+        self._pairs(rules, rehearse_at=self._rounds.secret_below(rules.least_pairs) if rules.rehearse else -1)
         seen: dict[str, int] = {}
-        if watched:
-            with self._beside():  # here, where it is prepared for such rounds
-                seen = self.watch(watched.name, watched.looks)
-        if self._skipped(racing=rules.racing) is not None:
+        if sampled:
+            with self._released_device():  # here, where it is prepared for such rounds
+                seen = self.sample_functions(sampled.name, sampled.plan)
+        if self._find_skipped_work(racing=rules.racing) is not None:
             # Perhaps the device has become busy since: everything is timed again, and nothing of before counts.
-            self._forget_samples()
-            self._touch()
+            self._discard_samples()
+            self._touch_memory()
             self._pairs(rules, rehearse_at=-1)
-            found = self._skipped(racing=False)
+            found = self._find_skipped_work(racing=False)
             if found is not None:
                 raise found
         buffers.hold(self._rounds, self.contenders, self._plans[0])
-        repeated_integers.hold(self._rounds, self.contenders, self._plans[0], self.official_log_ratios)
-        saved = single_calls.doubted(self._rounds, self.contenders, self.official_log_ratios)
-        own_loops.refuse(self._rounds, [c for c in self.contenders if c.name in saved], self._plans[-1])
-        single_calls.hold(self._rounds, self.contenders, saved)
-        self._check_least()
+        repeated_integers.check(self._rounds, self.contenders, self._plans[0], self.official_log_ratios)
+        saved = single_calls.find_suspects(self._rounds, self.contenders, self.official_log_ratios)
+        own_loops.check(self._rounds, [c for c in self.contenders if c.name in saved], self._plans[-1])
+        single_calls.check(self._rounds, self.contenders, saved)
+        self._check_floor()
         return seen
 
     def _pairs(self, rules: Rules, rehearse_at: int) -> None:
-        self._may_discard = _DISCARDED * rules.most_pairs
+        self._may_discard = _MOST_DISCARDED * rules.most_pairs
         end = time.monotonic() + rules.budget_s
         while self.pairs < rules.most_pairs:
             if self.pairs == rehearse_at:
                 rehearse_at = -1
                 self._rehearse(rules.least_pairs - self.pairs)
             self.pair()
-            if self.pairs >= rules.least_pairs and (not rules.racing or self._enough(rules) or time.monotonic() > end):
+            if self.pairs >= rules.least_pairs and (
+                not rules.racing or self._is_decided(rules) or time.monotonic() > end
+            ):
                 break
-        with self._beside():
+        with self._released_device():
             self._verify()
 
-    def _note(self, run: Run) -> None:
+    def _keep(self, run: ContenderRound) -> None:
         """Keep a round until there are enough to be verified together; a large one, of which a device may not have room
         for another copy, is verified at once. Raises Rejection, ComparatorFailed."""
-        room = self._rounds.backend.together_bytes
-        self._unverified.append(run.kept() if run.bytes_held <= room else run)
+        room = self._rounds.backend.batch_bytes
+        self._unverified.append(run.copied() if run.bytes_held <= room else run)
         if sum(one.bytes_held for one in self._unverified) > room:
-            with self._beside():
+            with self._released_device():
                 self._verify()
 
     def _verify(self) -> None:
         runs, self._unverified = self._unverified, []
         self._rounds.verifier.verify(*runs)
 
-    def _skipped(self, *, racing: bool) -> Rejection | None:
+    def _find_skipped_work(self, *, racing: bool) -> Rejection | None:
         return skipped_work(self._rounds, self.contenders, self._plans[0], racing=racing)
 
-    def _forget_samples(self) -> None:
+    def _discard_samples(self) -> None:
         for contender in self.contenders:
             contender.samples.clear()
         self._unverified.clear()
@@ -181,39 +186,46 @@ class Bench:
         kernel may learn to tell, has not worked in theirs. Raises Rejection."""
         usual, rounds = min(self._plans, key=lambda plan: plan.calls), self._rounds
         most = max(plan.replays for plan in self._plans)
-        with self._beside():
+        with self._released_device():
             self._verify()  # what pairs hold need not be rehearsed
-            shown_to = [c for c in self.contenders if c.compared_in_full]
-            shortest = {c.name: c.shortest for c in shown_to}  # before these
+            fully_compared = [c for c in self.contenders if c.compared_in_full]
+            fewest_replays = {c.name: c.fewest_replays for c in fully_compared}  # before these
             rehearsals = rounds.rehearsals(usual.calls, to_come, least=_REHEARSALS if most > 2 else 0)
-            for number, fresh in enumerate(rehearsals):
-                for contender in shown_to:
-                    ends = ends_after(number, rounds.share(), most=most, shortest=shortest[contender.name])
+            for number, inputs in enumerate(rehearsals):
+                for contender in fully_compared:
+                    ends = ends_after(
+                        number, rounds.secret_fraction(), most=most, fewest=fewest_replays[contender.name]
+                    )
                     plan = replace(usual, replays=ends)
-                    self._note(Run(contender, fresh, rounds.run(contender, fresh, plan, read=plan.calls)))
+                    self._keep(ContenderRound(contender, inputs, rounds.run(contender, inputs, plan, read=plan.calls)))
             self._verify()
 
-    def _beside(self) -> AbstractContextManager[None]:
+    def _released_device(self) -> AbstractContextManager[None]:
         """Others may use the device meanwhile. What is confirmed has it alone all the time."""
-        return self._rounds.room.turns.beside() if self._racing else nullcontext()
+        return self._rounds.room.sharing.released() if self._racing else nullcontext()
 
-    def watch(self, name: str, looks: Looks = BRIEFLY) -> dict[str, int]:
+    def sample_functions(self, name: str, plan: SamplingPlan = BRIEF_SAMPLING) -> dict[str, int]:
         """How often a contender was seen in which function during a few more rounds, which are checked like the others
         (some of them, which nobody can tell beforehand) but not timed. Empty where the device does not tell. Raises
         Rejection."""
         rounds, contender = self._rounds, self._contender(name)
         seen: dict[str, int] = {}
-        end = time.monotonic() + looks.span_s
+        end = time.monotonic() + plan.span_s
         while True:
-            fresh = rounds.fresh(self._plans[-1].calls)
-            read = to_read(contender, self._plans[-1].calls)
-            done = rounds.run(contender, fresh, self._plans[-1], read=read, watch=True)
-            if not seen or rounds.secret(_WATCHED_CHECKED) == 0:
-                rounds.verifier.verify(Run(contender, fresh, done))
+            inputs = rounds.new_inputs(self._plans[-1].calls)
+            read = compared_calls(contender, self._plans[-1].calls)
+            done = rounds.run(contender, inputs, self._plans[-1], read=read, watch=True)
+            if not seen or rounds.secret_below(_SAMPLED_ROUNDS_VERIFIED) == 0:
+                rounds.verifier.verify(ContenderRound(contender, inputs, done))
             for place, count in done.diagnostics.get("ran", {}).items():
                 seen[place] = seen.get(place, 0) + count
-            told = looks.until_library and bool(libraries.seen(seen))
-            if "ran" not in done.diagnostics or told or sum(seen.values()) >= looks.enough or time.monotonic() > end:
+            told = plan.until_library and bool(libraries.seen(seen))
+            if (
+                "ran" not in done.diagnostics
+                or told
+                or sum(seen.values()) >= plan.most_samples
+                or time.monotonic() > end
+            ):
                 break
         return dict(sorted(seen.items(), key=lambda pair: -pair[1]))
 
@@ -226,7 +238,7 @@ class Bench:
         """Time other children from now on, in rounds of the same sizes; earlier samples are forgotten."""
         self._release()
         self.contenders = list(contenders)
-        self._forget_samples()
+        self._discard_samples()
         self._warm = False
 
     def log_ratios(self, over: str, under: str) -> list[float]:
@@ -252,23 +264,23 @@ class Bench:
     def pair(self) -> None:
         """One round of every contender on the same fresh inputs."""
         plan, rounds = self._plans[self.pairs % len(self._plans)], self._rounds
-        fresh = rounds.fresh(plan.calls)
-        found = {c.name: rounds.run(c, fresh, plan, read=to_read(c, plan.calls)) for c in self._in_turn()}
-        rounds.measure_null(fresh, plan, 1)
+        inputs = rounds.new_inputs(plan.calls)
+        found = {c.name: rounds.run(c, inputs, plan, read=compared_calls(c, plan.calls)) for c in self._in_order()}
+        rounds.measure_null(inputs, plan, 1)
         disturbed = self.discarded < self._may_discard and any(map(self._disturbed, found.values()))
         for contender in self.contenders:
-            self._note(Run(contender, fresh, found[contender.name]))
+            self._keep(ContenderRound(contender, inputs, found[contender.name]))
         for contender in () if disturbed else self.contenders:
             sample = call_us(found[contender.name], rounds.overhead_us)
             contender.samples.setdefault(plan.executions, []).append(sample)
         self.discarded += disturbed
         self.pairs += not disturbed
 
-    def _in_turn(self) -> Sequence[Contender]:
+    def _in_order(self) -> Sequence[Contender]:
         """A secret order for each size of round, then the same backwards. Who runs first after the judge's own work is
         a little slower, and so may be who runs behind whom: no place is anybody's own."""
         if self.pairs % (2 * len(self._plans)) == 0:
-            self._order = self._rounds.inputs.shuffled(self.contenders)
+            self._order = self._rounds.input_maker.shuffled(self.contenders)
         return self._order[::-1] if self.pairs // len(self._plans) % 2 else self._order
 
     def resolution(self, name: str) -> float:
@@ -284,9 +296,9 @@ class Bench:
     def _disturbed(self, done: Round) -> bool:
         """Whether a child waited for its core too long: somebody else ran on it. Nobody is timed in such a pair."""
         net_us = done.wall_us - self._rounds.overhead_us[done.plan.executions]
-        return done.waited_us > _WAITED * max(net_us, 0.5 * done.wall_us)
+        return done.waited_us > _WAITED_SHARE * max(net_us, 0.5 * done.wall_us)
 
-    def _check_least(self) -> None:
+    def _check_floor(self) -> None:
         """Nobody writes faster than the memory does."""
         written = self._rounds.output_bytes
         for contender in (c for c in self.contenders if c.suspect):
@@ -314,8 +326,8 @@ class Bench:
             diagnostics={
                 "bytes_moved": self.bytes_moved,
                 "attainable_share": None if floor_us is None else round(floor_us / one.official_us(), 4),
-                "single_calls": one.singly,
-                "unseen_draws": one.unseen,
+                "single_calls": one.single_calls,
+                "unseen_draws": one.fresh_draws,
                 "pairs": self.pairs,
                 "discarded_pairs": self.discarded,
                 "harness_share": round(self.resolution(name), 4),
@@ -349,14 +361,14 @@ class Bench:
             self._graph = graph
             self._plan(rules, first)
             for plan in self._plans:
-                rounds.measure_null(rounds.idle(plan.calls), plan, _NULL_ROUNDS)
-        self._touch()
+                rounds.measure_null(rounds.idle_inputs(plan.calls), plan, _NULL_ROUNDS)
+        self._touch_memory()
         self._warm = True
 
-    def _touch(self) -> None:
+    def _touch_memory(self) -> None:
         """A round that does not count: memory for a whole one is touched, and a captured graph has its size."""
         largest = self._plans[-1]
-        calls = self._rounds.idle(largest.calls)
+        calls = self._rounds.idle_inputs(largest.calls)
         for contender in self.contenders:
             self._rounds.run(contender, calls, largest)
 
@@ -372,7 +384,7 @@ class Bench:
     def _plan(self, rules: Rules, first: RoundPlan) -> None:
         """Choose the rounds by the fastest contender; all are prepared for the `first`."""
         rounds, round_us = self._rounds, rules.round_us or self._rounds.backend.round_us
-        calls, fastest = rounds.idle(first.calls), math.inf
+        calls, fastest = rounds.idle_inputs(first.calls), math.inf
         for contender in self.contenders:
             for _ in range(_WARM_UP_ROUNDS):
                 done = rounds.run(contender, calls, first)
@@ -380,7 +392,7 @@ class Bench:
         rounds.prepare_null(calls, graph=self._graph)
         rounds.measure_null(calls, first, 2)
         call_us = self._refined_us(self._net_us(fastest * first.executions, first) / first.executions, round_us)
-        sizes = [rounds.planned(call_us, round_us * factor) for factor in _SIZES]
+        sizes = [rounds.planned(call_us, round_us * factor) for factor in _ROUND_SIZES]
         self._plans = list(dict.fromkeys(sizes))
 
     def _refined_us(self, call_us: float, round_us: float) -> float:
@@ -390,7 +402,7 @@ class Bench:
             plan = self._rounds.planned(call_us, round_us)
             if plan == tried:
                 break
-            tried, calls = plan, self._rounds.idle(plan.calls)
+            tried, calls = plan, self._rounds.idle_inputs(plan.calls)
             wall_us = min(self._rounds.run(contender, calls, plan).wall_us for contender in self.contenders)
             self._rounds.measure_null(calls, plan, 1)
             net_us = self._net_us(wall_us, plan)
@@ -402,10 +414,10 @@ class Bench:
     def _net_us(self, wall_us: float, plan: RoundPlan) -> float:
         """A round's time less its overhead, to plan with. On a busy CPU a few rounds of the null child can take many
         times what they should: believed, that would make rounds as long as they may be."""
-        least = _LEAST_OF_GRAPH if self._graph else _LEAST_OF_CALLS
+        least = _LEAST_NET_SHARE_OF_GRAPH if self._graph else _LEAST_NET_SHARE_OF_CALLS
         return max(wall_us - self._rounds.overhead_us[plan.executions], least * wall_us)
 
-    def _enough(self, rules: Rules) -> bool:
+    def _is_decided(self, rules: Rules) -> bool:
         """Narrow enough, or clearly worse than what it is compared with."""
         first, *others = [c.name for c in self.contenders]
         for other in others:

@@ -17,7 +17,7 @@ from evaluator.timing import stats
 from evaluator.types import BaselineTime, Clock, Interval
 
 Ratios = Callable[[str, str], Sequence[float]]  # logarithms of the time of one over that of another, by their names
-MOST_OVERHEAD = 0.1  # of a round's wall time that is taken off
+MAX_OVERHEAD_SHARE = 0.1  # of a round's wall time that is taken off
 
 
 @dataclass(slots=True)
@@ -37,14 +37,14 @@ class Contender:
     plain: bool = False
     clock: Clock = Clock.CALLS
     samples: dict[int, list[float]] = field(default_factory=dict)  # executions a round -> microseconds a call
-    singly: Mapping[str, Any] = field(default_factory=dict)
-    unseen: Mapping[str, Any] = field(default_factory=dict)
-    shortest: float = math.inf
+    single_calls: Mapping[str, Any] = field(default_factory=dict)
+    fresh_draws: Mapping[str, Any] = field(default_factory=dict)
+    fewest_replays: float = math.inf
 
-    def shown(self, replays: int) -> None:
+    def note_replays(self, replays: int) -> None:
         """It has a round of so many replays, and may learn from that how many a round has."""
         if replays > 1:
-            self.shortest = min(self.shortest, replays)
+            self.fewest_replays = min(self.fewest_replays, replays)
 
     def slow_by(self, factor: float) -> None:
         """Take it for so many times slower than it seemed."""
@@ -94,7 +94,7 @@ def call_us(done: Round, overhead_us: Mapping[int, float]) -> float:
     """What a call of a round took, less the overhead of rounds of its size. A child may make its own harness faster,
     and noise may make the null child's slower: so no more than a tenth of anybody's time is taken off."""
     executions = done.plan.executions
-    return (done.wall_us - min(overhead_us[executions], MOST_OVERHEAD * done.wall_us)) / executions
+    return (done.wall_us - min(overhead_us[executions], MAX_OVERHEAD_SHARE * done.wall_us)) / executions
 
 
 class ComparatorFailed(EvaluatorError):

@@ -26,7 +26,7 @@ DRAWING_S = 0.04  # for the draws of a round; further calls have those of others
 _SCALES = (0.5, 1.0)
 
 
-class Inputs:
+class InputMaker:
     """Makes the inputs of calls that an Oracle's reference takes. Raises ChildFault where its process ends."""
 
     def __init__(self, oracle: Oracle) -> None:
@@ -45,16 +45,16 @@ class Inputs:
         self._coins = mixtures.coins(first, self._mixes, self._generator)
         self._between = mixtures.continuous(first)
         self._scales = False  # draws, where nothing can be mixed
-        self.recurs = False  # whether calls of a round had integers that others had: drawing takes long
+        self.integers_repeat = False  # whether calls of a round had integers that others had: drawing takes long
         self._left_out = oracle.subject.left_out
-        hardy = values.UNUSUAL not in self._left_out
-        self.mixed = hardy and self._takes([self._mixture()])
+        takes_unusual = values.UNUSUAL not in self._left_out
+        self.mixed = takes_unusual and self._accepts([self._mixture()])
         first_drawn = [self._first[0][index] for index in self._drawn]
-        exchanges = hardy and bool(self._drawn)
-        self._exchanges = exchanges and self._takes([self._with_draw(self._exchanged(first_drawn))])
+        exchanges = takes_unusual and bool(self._drawn)
+        self._exchanges = exchanges and self._accepts([self._with_draw(self._exchanged(first_drawn))])
         if not self.mixed:
             self._drawn = [index for index, vary in enumerate(varies) if vary]
-            self._scales = hardy and self._takes([self._scaled(self._first[0], _SCALES[0])])
+            self._scales = takes_unusual and self._accepts([self._scaled(self._first[0], _SCALES[0])])
 
     def calls(
         self, count: int, kinds: Mapping[int, values.ValueSet], drawing_s: float = DRAWING_S
@@ -63,17 +63,17 @@ class Inputs:
         call's inputs differ in one element only from those before. No longer is drawn than `drawing_s`."""
         generator, draws = self._generator, self._draws(count, drawing_s)
         calls: list[values.Tensors] = []
-        odd: list[values.ValueSet | None] = []
+        chosen: list[values.ValueSet | None] = []
         for index, pick in enumerate(torch.rand(count, generator=generator).tolist()):
             if calls and pick < _TWINS and index not in kinds and self.mixed:
                 twin = values.twin(calls[-1], self._mixes, generator, slightly=pick < _TWINS / 2)
                 calls.append(self._others.nearly(structure.restored(twin, self._structures), generator))
-                odd.append(odd[-1])
+                chosen.append(chosen[-1])
                 continue
             made = self._with_draw(self._drawn_for(index, draws))
             calls.append(self.changed(made, kinds[index]) if index in kinds else made)
-            odd.append(kinds.get(index))
-        return calls, odd
+            chosen.append(kinds.get(index))
+        return calls, chosen
 
     def changed(self, tensors: values.Tensors, kind: values.ValueSet) -> values.Tensors:
         """A call's inputs with the values of a set, as far as their structure allows it."""
@@ -85,9 +85,9 @@ class Inputs:
             return []
         made, wanted = self._mixture(), values.survived(wanted, self._left_out)
         changed = [self.changed(made, kind) for kind in wanted]
-        if self._takes(changed):
+        if self._accepts(changed):
             return list(wanted)
-        return [kind for kind, tensors in zip(wanted, changed, strict=True) if self._takes([tensors])]
+        return [kind for kind, tensors in zip(wanted, changed, strict=True) if self._accepts([tensors])]
 
     def link(self, inputs: values.Tensors, output: int, output_elements: int) -> chain.Link | None:
         """New coefficients for all random floating inputs, the largest ones where there are very many, or for the
@@ -151,7 +151,7 @@ class Inputs:
         if not self._drawn:
             return []
         many = min(count, self.drawn_within(drawing_s))
-        self.recurs |= many < count
+        self.integers_repeat |= many < count
         if not many:
             return [[tensors[index] for index in self._drawn] for tensors in self.shuffled(self._first)]
         start = time.perf_counter()
@@ -159,7 +159,7 @@ class Inputs:
         self._draw_s = (time.perf_counter() - start) / many
         return found
 
-    def _takes(self, calls: Sequence[values.Tensors]) -> bool:
+    def _accepts(self, calls: Sequence[values.Tensors]) -> bool:
         return self._oracle.tried(self.tree, calls) is not None
 
 

@@ -14,8 +14,8 @@ from dataclasses import replace
 from evaluator.devices.base import RoundPlan
 from evaluator.errors import Rejection
 from evaluator.timing.contender import Contender
+from evaluator.timing.contender_round import STAGE
 from evaluator.timing.rounds import Rounds
-from evaluator.timing.runs import STAGE
 from evaluator.types import Verdict
 
 _ROUNDS, _MOST_ROUNDS = 2, 8  # who looks guilty after the first two has more: an honest kernel needs one good round
@@ -26,7 +26,7 @@ _LONG_US = 10_000.0  # noise is nothing in a round that lasts as long
 _ALLOWED_US, _ALLOWED_SHARE = 100.0, 0.5  # of a first replay; the larger one counts
 # What the device does to a first replay, some milliseconds, drowns in the rounds of comparators that take so many times
 # as long. Whoever skipped such a comparator's work would take longer than is allowed then: its rounds last `_LONG_US`.
-_SLOWER, _UNSEEN_US = 4.0, 3000.0
+_SLOWER, _HIDDEN_US = 4.0, 3000.0
 
 
 def skipped_work(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan, *, racing: bool) -> Rejection | None:
@@ -38,13 +38,13 @@ def skipped_work(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPla
     if plan.replays == 1:
         return None
     slowest_us = max(contender.official_us() for contender in contenders)
-    once = replace(plan, calls=rounds.drawable(_calls(plan.calls, slowest_us, rounds.input_bytes)), replays=1)
-    known, excess = rounds.repeated(once.calls), _Excess(contenders, once.calls)
+    once = replace(plan, calls=rounds.drawable_calls(_calls(plan.calls, slowest_us, rounds.input_bytes)), replays=1)
+    known, excess = rounds.repeated_inputs(once.calls), _Excess(contenders, once.calls)
     for contender in contenders:
         rounds.run(contender, known, once)  # prepares it
     for number in range(1, _MOST_ROUNDS + 1):
         # Of usual values: what a histogram takes depends on them, and others' rounds are not to compare with.
-        calls = rounds.unseen(once.calls)
+        calls = rounds.drawn_inputs(once.calls)
         # Who runs first after the judge's own work is slower: that must not always be the Candidate.
         for contender in contenders if number % 2 else contenders[::-1]:
             excess.add(contender, rounds.run(contender, calls, once).wall_us)
@@ -86,7 +86,7 @@ class _Excess:
     def _allowed_us(self, contender: Contender) -> float:
         own_us = contender.official_us()
         others = [c.official_us() for c in self._contenders if not c.suspect]
-        least_us = _UNSEEN_US if others and min(others) > _SLOWER * own_us else _ALLOWED_US
+        least_us = _HIDDEN_US if others and min(others) > _SLOWER * own_us else _ALLOWED_US
         return max(least_us, _ALLOWED_SHARE * self._calls * own_us)
 
     def rejection(self) -> Rejection:

@@ -16,33 +16,33 @@ from dataclasses import replace
 from evaluator.devices.base import RoundPlan
 from evaluator.timing import stats
 from evaluator.timing.contender import Contender, Ratios, call_us, fastest_comparator
+from evaluator.timing.contender_round import ContenderRound, compared_calls
 from evaluator.timing.rounds import Rounds
-from evaluator.timing.runs import Run, to_read
 
 _ROUNDS = 2
 _MARGIN = 0.1
 
 
-def hold(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan, log_ratios: Ratios) -> None:
+def check(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan, log_ratios: Ratios) -> None:
     """Make the times of those longer that are faster than the fastest comparator where integers come again alone.
     Raises Rejection, ComparatorFailed."""
     fastest = fastest_comparator(contenders)
-    if plan.replays > 1 or not rounds.inputs.recurs or fastest is None:
+    if plan.replays > 1 or not rounds.input_maker.integers_repeat or fastest is None:
         return
     seemed = {c.name: stats.ratio_interval(log_ratios(fastest.name, c.name))[0] for c in contenders if c.suspect}
     suspects = [c for c in contenders if seemed.get(c.name, 0.0) > 1 + _MARGIN]
     if not suspects:
         return
-    looked_at, once = [fastest, *suspects], replace(plan, calls=rounds.drawable(plan.calls))
+    compared, once = [fastest, *suspects], replace(plan, calls=rounds.drawable_calls(plan.calls))
     if once != plan:
-        for contender in looked_at:
-            rounds.run(contender, rounds.repeated(once.calls), once)  # prepares it
-    tried = [_taken_us(rounds, looked_at, once) for _ in range(_ROUNDS)]
+        for contender in compared:
+            rounds.run(contender, rounds.repeated_inputs(once.calls), once)  # prepares it
+    tries = [_taken_us(rounds, compared, once) for _ in range(_ROUNDS)]
     for contender in suspects:
-        ratio = max(taken_us[fastest.name] / taken_us[contender.name] for taken_us in tried)
+        ratio = max(taken_us[fastest.name] / taken_us[contender.name] for taken_us in tries)
         slower = max(1.0, seemed[contender.name] / (ratio * (1 + _MARGIN)))
         contender.slow_by(slower)
-        contender.unseen = {
+        contender.fresh_draws = {
             "against": fastest.name,
             "ratio": round(ratio, 4),
             "ratio_in_rounds": round(seemed[contender.name], 4),
@@ -52,11 +52,11 @@ def hold(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan, log_r
 
 def _taken_us(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan) -> dict[str, float]:
     """What calls of everybody take on the same draws, each of its own."""
-    fresh = rounds.unseen(plan.calls)
-    rounds.measure_null(fresh, plan, 2)
+    inputs = rounds.drawn_inputs(plan.calls)
+    rounds.measure_null(inputs, plan, 2)
     found = {}
-    for contender in rounds.inputs.shuffled(contenders):
-        done = rounds.run(contender, fresh, plan, read=to_read(contender, plan.calls))
-        rounds.verifier.verify(Run(contender, fresh, done))
+    for contender in rounds.input_maker.shuffled(contenders):
+        done = rounds.run(contender, inputs, plan, read=compared_calls(contender, plan.calls))
+        rounds.verifier.verify(ContenderRound(contender, inputs, done))
         found[contender.name] = call_us(done, rounds.overhead_us)
     return found

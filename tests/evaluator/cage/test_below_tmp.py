@@ -15,10 +15,10 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from evaluator.pool import ChildPool
 
 from evaluator.cage import bwrap
 from evaluator.cage.policy import StartMode
-from evaluator.pool import ChildPool
 from evaluator.types import DeviceKind
 from tests.evaluator.cage.conftest import LIGHT
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from evaluator.cage.policy import CagePolicy, StartMode
-from evaluator.devices.device_lock import Hold, device_lock
+from evaluator.devices.device_lock import DeviceHold, device_lock
 from evaluator.sandbox.pool import ChildPool
 from evaluator.sandbox.prestart import Held, Spares, _provide
 from evaluator.sandbox.process import Asked, ChildProcess
@@ -178,7 +178,7 @@ def test_nobody_waits_for_one_that_waits_for_the_device(pool: ChildPool) -> None
     free = threading.Event()
 
     @contextmanager
-    def held() -> Iterator[Hold]:
+    def held() -> Iterator[DeviceHold]:
         free.wait(20)
         with device_lock("free", exclusive=False, timeout_s=5) as hold:
             yield hold

@@ -30,7 +30,7 @@ def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.M
         order.append("alone")
 
     started = judge.start_candidate
-    monkeypatch.setattr(judge.room.turns, "beside", beside)
+    monkeypatch.setattr(judge.room.sharing, "released", beside)
     monkeypatch.setattr(judge, "start_candidate", lambda *how: [started(*how), order.append("start")][0])
     task = problem()
     champion = candidate(CPP, head="")

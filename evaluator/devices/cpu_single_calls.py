@@ -14,7 +14,7 @@ import torch
 from evaluator.cage.memory import read_process_pieces
 from evaluator.child.cpu_ops import ADDRESSES, GRANTED, MADE, MOST_TENSORS, PAGE_BYTES
 from evaluator.child.protocol.layout import LayoutError, TensorSpec
-from evaluator.devices.base import Early
+from evaluator.devices.base import EarlyRead
 from evaluator.devices.cpu_memory import Staged, memory_file
 from evaluator.sandbox.process import ChildProcess
 
@@ -23,7 +23,7 @@ _PIECES = 4  # elements of an output that are read before the clock stops
 _secret = random.SystemRandom()
 
 
-class Turns:
+class SingleCallGrants:
     """To be called again and again while the child works on its request; each time it grants one of `calls`.
 
     A call's time is from before a byte of its inputs was there until some elements of an output were read, which nobody
@@ -45,7 +45,7 @@ class Turns:
         able = [(leaf, spec) for leaf, spec in enumerate(layouts[:MOST_TENSORS]) if spec.span_bytes]
         self._places = [_places(*_secret.choice(able)) if able else (0, [], 1) for _ in calls]
         self.times_us: list[float] = []
-        self.early: list[Early] = []
+        self.early: list[EarlyRead] = []
 
     def __enter__(self) -> Self:
         return self
@@ -72,7 +72,7 @@ class Turns:
         except OSError as error:
             raise LayoutError(f"no memory at the address of an output: {error}") from error
         self.times_us.append((time.perf_counter_ns() - self._start_ns) / 1000)
-        self.early.append(Early(leaf, offsets, data))
+        self.early.append(EarlyRead(leaf, offsets, data))
 
 
 def _places(leaf: int, spec: TensorSpec) -> tuple[int, list[int], int]:

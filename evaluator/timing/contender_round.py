@@ -19,31 +19,31 @@ STAGE = Stage.TIMING
 
 
 @dataclass(slots=True)
-class Fresh:
+class RoundInputs:
     """The inputs of one round's calls; `expected`, by call, grows as calls are verified that everybody makes alike."""
 
     calls: list[values.Tensors]
-    odd: list[values.ValueSet | None]  # which hold adversarial values
+    value_sets: list[values.ValueSet | None]  # which hold adversarial values
     kinds: frozenset[str]  # of adversarial values
     link: chain.Link | None
     expected: dict[int, Expected] = field(default_factory=dict)
 
-    def shares(self, call: int) -> bool:
+    def shared(self, call: int) -> bool:
         """Whether a call's inputs are the same for everybody: not where the chain makes them of own outputs."""
         return call == 0 or self.link is None
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
+class ContenderRound:
     """A round that somebody made of these inputs."""
 
     contender: Contender
-    fresh: Fresh
+    inputs: RoundInputs
     done: Round
 
-    def kept(self) -> Run:
+    def copied(self) -> ContenderRound:
         """The same, of whose outputs the child's next round overwrites none."""
-        count = to_read(self.contender, len(self.fresh.calls))
+        count = compared_calls(self.contender, len(self.inputs.calls))
         outputs = [[values.clone(tensor) for tensor in call] for call in self.done.outputs[:count]]
         return replace(self, done=replace(self.done, outputs=outputs))
 
@@ -52,7 +52,7 @@ class Run:
         return sum(bytes_of(call) for call in (*self.done.outputs, *self.done.inputs))
 
 
-def to_read(contender: Contender, calls: int) -> int:
+def compared_calls(contender: Contender, calls: int) -> int:
     """How many calls of a round are compared: all of a Candidate's, one of a Baseline's or of a second process's."""
     return calls if contender.compared_in_full else min(1, calls)
 
