@@ -1,4 +1,4 @@
-"""Granting a child of the CPU one call after the other, and timing each: the judge's side of `CpuRounds.run_singly`."""
+"""Grant a child on the CPU one call after the other, and time each: the judge's side of `CpuRounds.run_singly`."""
 
 from __future__ import annotations
 
@@ -18,17 +18,17 @@ from evaluator.devices.base import EarlyRead
 from evaluator.devices.cpu_memory import Staged, memory_file
 from evaluator.sandbox.process import ChildProcess
 
-_PATIENCE_NS = 20_000_000  # then it is seen to whether the child has ended
+_PATIENCE_NS = 20_000_000  # until the caller checks that the child lives
 _PIECES = 4  # elements of an output that are read before the clock stops
 _secret = random.SystemRandom()
 
 
 class SingleCallGrants:
-    """To be called again and again while the child works on its request; each time it grants one of `calls`.
+    """Grants the next of `calls` each time it is called; to be polled while the child works on its request.
 
-    A call's time is from before a byte of its inputs was there until some elements of an output were read, which nobody
-    can tell beforehand. They are compared with what that output holds in the end, so a child that says it is done
-    before it is does not get a shorter time. Nothing that the child writes into the page is believed but that.
+    A call's time runs from before any byte of its inputs was there until some elements of an output, in secret places,
+    were read. They are compared with that output's final contents, so a child that reports a call as done too early
+    gains no time. Nothing else that the child writes into the page is trusted.
     """
 
     def __init__(
@@ -76,7 +76,7 @@ class SingleCallGrants:
 
 
 def _places(leaf: int, spec: TensorSpec) -> tuple[int, list[int], int]:
-    """Some elements of an output: which, where they are from its start, and the bytes of each."""
+    """Choose some elements of an output: return its leaf, their offsets from its start, and the bytes of each."""
     width = spec.torch_dtype.itemsize
     picked = [[_secret.randrange(size) for size in spec.shape] for _ in range(_PIECES)]
     return leaf, [width * sum(a * b for a, b in zip(at, spec.stride, strict=True)) for at in picked], width

@@ -1,8 +1,8 @@
-"""A judge's turns on its device, which other judges may use, too.
+"""Share a device among judges.
 
-Checks share the device, timing has it alone. Between two things that are timed, and between two requests of a check,
-whoever waits has his turn: on a GPU several judges check kernels beside each other while one of them times, whose
-rounds take a quarter of what judging a kernel takes. What is timed together is always timed in one turn.
+Checks share the device; timing has it exclusively. Between two timed sessions, and between two requests of a check,
+waiters go first. So several judges check kernels on one GPU while another one times, because timed rounds are a quarter
+of judging a kernel. Contenders that are compared are always timed under one lock.
 """
 
 from __future__ import annotations
@@ -19,9 +19,9 @@ _LOCK_S = 600.0
 
 
 class DeviceSharing:
-    """Of one judge. `shared`, `alone` and what is called in them are for its own thread, `in_background` for others;
-    none is entered twice by one thread. `still` is entered while others have the device: nothing of this judge's may
-    run on it then."""
+    """One judge's use of its device. `shared`, `exclusive` and methods called within them are for its own thread,
+    `in_background` for others. No thread enters one twice. `while_waiting` is entered while others have the device: it
+    stops everything of this judge on it."""
 
     def __init__(self, backend: DeviceBackend, while_waiting: WhileWaiting = nullcontext) -> None:
         self._backend, self._while_waiting = backend, while_waiting
@@ -32,24 +32,24 @@ class DeviceSharing:
 
     @contextmanager
     def in_background(self) -> Iterator[DeviceHold]:
-        """While entered, nobody times anything. Whoever stays long asks the hold whether it is awaited."""
+        """Keep the device from being timed on. A long user asks the hold whether it is awaited."""
         with device_lock(self._uuid, exclusive=False, timeout_s=_LOCK_S) as hold:
             yield hold
 
     @contextmanager
     def shared(self) -> Iterator[None]:
-        """While entered nobody times anything, but where this judge calls `give_way`."""
+        """Keep the device from being timed on, except during `yield_to_waiters`."""
         with self._held(exclusive=False):
             yield
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
-        """While entered, nobody else uses the device, but where this judge is `beside` others."""
+        """Keep all others off the device, except while it is `released`."""
         with self._held(exclusive=True):
             yield
 
     def yield_to_waiters(self) -> None:
-        """Let whoever waits for the device have it, if this thread shares it; return when it is shared again."""
+        """Let waiters have the device, if this thread shares it; return when it is shared again."""
         hold = self._hold
         if hold is None or threading.get_ident() != self._thread or not self._sharing:
             return
@@ -58,8 +58,8 @@ class DeviceSharing:
 
     @contextmanager
     def released(self) -> Iterator[None]:
-        """Within `alone`: what is done in here is not timed, and others may use the device. A CPU is not shared: what
-        others do to its caches takes longer than they wait."""
+        """Let others use the device within `exclusive`, while nothing is timed. A CPU is not released: the disturbance
+        of its caches outlasts the others' wait."""
         if self._hold is None or self._sharing or self._backend.kind is DeviceKind.CPU:
             yield
             return

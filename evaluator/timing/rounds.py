@@ -1,4 +1,4 @@
-"""Rounds of one Workload: inputs that nobody has seen, a child's calls on them, the overhead, the check of outputs."""
+"""Rounds of one Workload: new inputs, a child's calls on them, the overhead, the check of outputs."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ from evaluator.timing.round_inputs import DRAWING_S, InputMaker
 from evaluator.timing.verifier import Verifier
 from evaluator.types import Clock, DeviceKind, Workload
 
-FIRST_CALLS = 4  # in the rounds that tell how long a call takes
-_FEWEST_DRAWN, _REDRAWING_S = 2, 0.5  # calls of a round whose integers are all drawn
-_ADVERSARIAL_SHARE = 0.06  # the share of calls that hold adversarial values
+FIRST_CALLS = 4  # in the rounds that measure a call's time
+_FEWEST_DRAWN, _REDRAWING_S = 2, 0.5  # of a round in which every call's integers are drawn: least calls, seconds
+_ADVERSARIAL_SHARE = 0.06  # share of calls that hold adversarial values
 _FEW_CALLS = 8
-_ADVERSARIAL_FREE_INPUTS = 100  # times an input's bytes of device memory must be free for that
+_ADVERSARIAL_FREE_INPUTS = 100  # free device memory that this needs, in multiples of an input's bytes
 
 
 class Rounds:
@@ -58,49 +58,49 @@ class Rounds:
 
     @property
     def input_bytes(self) -> int:
-        """Of one call."""
+        """Bytes of one call's inputs."""
         return bytes_of(self._bases[0])
 
     @property
     def output_bytes(self) -> int:
-        """Of one call, as the reference returns them."""
+        """Bytes of one call's outputs, as the reference returns them."""
         return bytes_of([target.reference for target in self.typical.targets])
 
     @property
     def bytes_moved(self) -> int:
-        """What one call must at least read and write: its inputs, its parameters, its outputs."""
+        """The bytes that a call must read and write at least: its inputs, its parameters, its outputs."""
         return self.input_bytes + bytes_of(list(self.oracle.parameters.values())) + self.output_bytes
 
     def planned(self, call_us: float, round_us: float) -> RoundPlan:
-        """A round of at least `round_us` for calls that take `call_us`."""
+        """Return a round of at least `round_us` for calls that take `call_us`."""
         outputs = sum(t.values.numel() * 8 if not t.integral else t.oracle.numel() * 8 for t in self.typical.targets)
         state = [*self.oracle.parameters.values(), *self.oracle.buffers.values()]
         plan = self.backend.plan(call_us, self.input_bytes, outputs, round_us, bytes_of(state))
-        # Doing again what changes its inputs or its state is another task than doing it once.
+        # Repeating a call that changes its inputs or its state is a different task.
         plan = replace(plan, replays=1) if self._mutated else plan
         return replace(plan, replays=1, instances=1) if self._stateful else plan
 
     def first_plan(self, round_us: float) -> RoundPlan:
-        """A round of calls that take nobody knows how long. Where their number does not depend on that, everybody is
-        prepared once and for all."""
+        """Return a round for calls of unknown time. Where the number of calls does not depend on their time, children
+        are prepared once for all rounds."""
         plan = self.planned(math.inf, round_us)
         return replace(plan, calls=max(FIRST_CALLS, plan.calls), replays=1)
 
     def new_inputs(self, count: int) -> RoundInputs:
-        """Inputs of content that was never shown before, and a chain between the calls.
+        """Return inputs that were never shown before, and a chain between the calls.
 
-        Now and then two calls differ in one element only, and some hold values that a careless kernel gets wrong:
-        which, nobody can tell beforehand.
+        Some calls, in secret places, differ from their neighbour in one element or hold values that a careless kernel
+        gets wrong.
         """
         kinds = {place: self._take_kind() for place in self._adversarial_places(count)}
         return self._make_inputs(count, kinds)
 
     def usual_inputs(self, count: int) -> RoundInputs:
-        """As `fresh`, without values that a careless kernel gets wrong."""
+        """Return new inputs without adversarial values."""
         return self._make_inputs(count, {})
 
     def drawable_calls(self, count: int) -> int:
-        """How many of so many calls may have integers of a draw of their own: as many as are drawn in a while."""
+        """Return how many of `count` calls can have integers of a draw of their own within `_REDRAWING_S`."""
         return (
             count
             if not self.input_maker.integers_repeat
@@ -108,34 +108,35 @@ class Rounds:
         )
 
     def drawn_inputs(self, count: int) -> RoundInputs:
-        """As `plain`, however long it takes to draw for each call."""
+        """Return `usual_inputs` with a draw for each call, however long drawing takes."""
         return self._make_inputs(count, {}, math.inf)
 
     def idle_inputs(self, count: int) -> RoundInputs:
-        """The same as the last time, if that were as many calls: for rounds that are neither timed nor checked."""
+        """Return inputs for rounds that are neither timed nor checked: those of the last time, if their number is the
+        same."""
         if self._idle_inputs is None or len(self._idle_inputs.calls) != count:
             self._idle_inputs = None
             self._idle_inputs = self.new_inputs(count)
         return self._idle_inputs
 
     def repeated_inputs(self, count: int) -> RoundInputs:
-        """As many calls as are wanted, with the inputs of idle ones over and over: to prepare children with."""
+        """Return idle inputs, repeated up to `count` calls, to prepare children with."""
         some = self._idle_inputs or self.idle_inputs(FIRST_CALLS)
         times = -(-count // len(some.calls))
         return RoundInputs((some.calls * times)[:count], (some.value_sets * times)[:count], some.kinds, some.link)
 
     def secret_below(self, below: int) -> int:
-        """A number that no child can guess."""
+        """Return a secret integer below a bound."""
         return int(torch.randint(below, (1,), generator=self.oracle.generator, device=self.oracle.generator.device))
 
     def secret_fraction(self) -> float:
-        """A number of [0, 1) that no child can guess."""
+        """Return a secret number in [0, 1)."""
         return float(torch.rand(1, generator=self.oracle.generator, device=self.oracle.generator.device))
 
     def rehearsals(self, count: int, to_come: int, *, least: int = 0) -> Iterator[RoundInputs]:
-        """Rounds of `count` calls that nobody times, so many at the least. They hold between them every kind of
-        adversarial values that no round before held nor the next `to_come` will: those also that a processor computes
-        slower. For a child they are like any other round."""
+        """Yield at least `least` untimed rounds of `count` calls. Together they hold every kind of adversarial values
+        that neither earlier rounds nor the next `to_come` ones hold, also those that a processor computes slower. A
+        child cannot tell them from other rounds."""
         soon = range(self._next_kind + 1, self._next_kind + 1 + to_come * self._adversarial_calls(count))
         known = self.verifier.kinds | {self._adversarial[turn % len(self._adversarial)].name for turn in soon}
         left = (
@@ -151,8 +152,8 @@ class Rounds:
             yield self._make_inputs(count, dict(zip(where or [0], some, strict=False)))
 
     def _is_comparable(self, kind: values.ValueSet) -> bool:
-        """Whether there is something to compare where the chain puts usual values among those. Who picks among scores
-        that all tie may pick what no way to pick has (`second_look`)."""
+        """Return whether outputs can be compared where the chain mixes usual values into those. A kernel that picks
+        among scores that all tie may pick a set that no single order gives (`nan_and_ties`)."""
         return not kind.in_bounds and not (self.oracle.subject.picks and kind.name in values.NEXT_TO_NOTHING)
 
     def _take_kind(self) -> values.ValueSet:
@@ -166,27 +167,27 @@ class Rounds:
         return RoundInputs(calls, odd, frozenset(kind.name for kind in kinds.values()), self._link(calls[0]))
 
     def _adversarial_places(self, count: int) -> set[int]:
-        """Which calls of a round hold adversarial values: never the first, and one at least where there are more."""
+        """Return the places of adversarial values: never the first call, and at least one where there are more."""
         many = self._adversarial_calls(count)
         return {
             1 + place for place in torch.randperm(max(0, count - 1), generator=self.oracle.generator).tolist()[:many]
         }
 
     def _adversarial_calls(self, count: int) -> int:
-        """How many calls of a round of `count` hold adversarial values."""
+        """Return how many calls of a round of `count` hold adversarial values."""
         if not self._adversarial or count < 2:
             return 0
         return min(count - 1, max(2 if count > _FEW_CALLS else 1, round(_ADVERSARIAL_SHARE * count)))
 
     def _adversarial_kinds(self) -> list[values.ValueSet]:
-        """The value sets that calls of timed rounds are made of now and then, in secret order."""
+        """Return the value sets of timed rounds, in secret order."""
         spare = self.backend.free_bytes()
         if self._stateful or (spare is not None and spare < _ADVERSARIAL_FREE_INPUTS * self.input_bytes):
             return []
         return self.input_maker.kinds(self.input_maker.shuffled(values.TIMED))
 
     def _linked_outputs(self) -> list[int]:
-        """The outputs that a chain may read. A captured step always reads the same one, picked at random."""
+        """Return the outputs that a chain may read. A captured step always reads the same one, chosen at random."""
         returned = self.typical.targets[: len(self.typical.targets) - len(self._mutated)]
         able = [index for index, target in enumerate(returned) if target.oracle.numel()]
         if self.backend.kind is DeviceKind.CPU or not able:
@@ -200,7 +201,7 @@ class Rounds:
         return self.input_maker.link(inputs, read, self.typical.targets[read].oracle.numel())
 
     def prepare(self, contender: Contender, plan: RoundPlan, *, graph: bool = True) -> Clock:
-        """Bring a contender to where it is timed from, in rounds like `plan`. Raises Rejection, ComparatorFailed."""
+        """Warm a contender up for rounds like `plan`. Raise Rejection or ComparatorFailed."""
         inputs = self.idle_inputs(plan.calls)
         try:
             return self.backend.prepare(
@@ -220,7 +221,7 @@ class Rounds:
     def run(
         self, contender: Contender, inputs: RoundInputs, plan: RoundPlan, *, read: int = 0, watch: bool = False
     ) -> Round:
-        """One round, with the outputs of its first `read` calls. Raises Rejection, ComparatorFailed."""
+        """Run one round and read the outputs of its first `read` calls. Raise Rejection or ComparatorFailed."""
         try:
             self._reset_state(contender)
             contender.note_replays(plan.replays)
@@ -236,27 +237,28 @@ class Rounds:
     def _attributed(
         self, contender: Contender, fault: ChildFault | LayoutError | Rejection, inputs: RoundInputs
     ) -> EvaluatorError:
-        """What a fault in a round is told as. Raises LeaveOut where the reference fails there, too."""
+        """Return the error that reports a fault in a round. Raise LeaveOut where the reference fails on those inputs,
+        too."""
         if isinstance(fault, ChildError) and not fault.spoils:
             self.oracle.doubt(self.tree, inputs.calls, fault)
         return self.verifier.attribute(contender, fault)
 
     def _reset_state(self, contender: Contender) -> None:
-        """Where forward moves buffers every round begins with the reference's: a tensor's version tells of a load, so
-        the round after which they are compared must not be the only one that has one."""
+        """Load the reference's buffers before every round where forward changes buffers. A tensor's version shows a
+        load, so the round that is compared must not be the only one with it."""
         if self._stateful or self.moves_buffers:
             contender.subject.load_state(contender.buffers)
 
     @property
     def null(self) -> Contender:
-        """The child that returns ready-made outputs, for `run_singly`."""
+        """The null child, which returns ready-made outputs, for `run_single_calls`."""
         return Contender("null", self._null, suspect=False, buffers={})
 
     def run_single_calls(
         self, contender: Contender, inputs: RoundInputs, layouts: Sequence[TensorSpec]
     ) -> SingleCallRound:
-        """The same calls, unchained, each granted when the one before has returned, on a device that can do that.
-        Raises Rejection, ComparatorFailed."""
+        """Run the same calls, unchained, each granted when the one before has returned. Raise Rejection or
+        ComparatorFailed."""
         backend = self.backend
         assert isinstance(backend, SingleCallBackend)
         assert inputs.link is None
@@ -272,7 +274,7 @@ class Rounds:
             raise self._attributed(contender, fault, inputs) from fault
 
     def run_null(self, inputs: RoundInputs, plan: RoundPlan, *, watch: bool = False) -> Round:
-        """One round of the null child, of which nothing is read."""
+        """Run one round of the null child and read nothing."""
         with self.room.quiet():
             return self.backend.run_round(
                 self._null.child, inputs.calls, plan,
@@ -288,8 +290,8 @@ class Rounds:
             before = kind
 
     def measure_null(self, inputs: RoundInputs, plan: RoundPlan, times: int) -> None:
-        """A round's least overhead: calls of nothing, the chain's steps, everything around them. Without a chain it is
-        measured with one replay: launching empty graphs takes CPU time that a busy device hides."""
+        """Measure a round's least overhead: empty calls, the chain's steps, everything around them. Without a chain one
+        replay is measured: launching empty graphs takes CPU time that a busy device hides."""
         once = replace(plan, instances=1, replays=1 if inputs.link is None else plan.replays)
         for _ in range(times):
             done = self.run_null(inputs, once)
@@ -298,10 +300,11 @@ class Rounds:
 
 
 def ends_after(number: int, share: float, *, most: int, fewest: float) -> int:
-    """After how many replays, of `most` at the most, the rehearsal of that number ends, for a `share` that is drawn
-    evenly of [0, 1). Every second one before `fewest`, the fewest that a round had so far: who works in the last
-    replay alone has learnt from the rounds when that comes, and every replay that it skips then is such a one. By turns
-    any of these, and as often the third as the last fifth of them."""
+    """Return the number of replays, at most `most`, after which rehearsal `number` ends, for a `share` drawn evenly
+    from [0, 1). Every second one ends before `fewest`, the fewest replays of a round so far: a kernel that works in the
+    last replay alone has learnt from rounds when it comes, and all replays that it skips lie before it. These
+    rehearsals end alternately after any of those replays, and log-uniformly: after the third of them as often as in
+    their last fifth."""
     bound = int(min(most, fewest))
     if number % 2 or bound <= 2:
         return 1 + int(share * most)

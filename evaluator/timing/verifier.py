@@ -1,4 +1,4 @@
-"""Every output of timed calls, compared with what is right for the inputs that the chain made."""
+"""Verify every output of timed calls against the oracle, for the inputs that the chain made."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ from evaluator.types import Verdict, Workload
 
 
 class _Comparison:
-    """A round's outputs, with those inputs that were to be changed, beside what is right for its calls."""
+    """A round's outputs, and the inputs that the Problem changes, with their expected values."""
 
     def __init__(
         self, run: ContenderRound, calls: Sequence[values.Tensors], expected: Sequence[Expected], mutated: Sequence[int]
@@ -35,18 +35,18 @@ class _Comparison:
         self.found = [_finding(one, some) for one, some in zip(expected, self.outputs, strict=False)]
 
     def refused(self) -> list[tuple[int, values.ValueSet]]:
-        """The calls on adversarial values whose outputs are not allowed."""
+        """Return the calls on adversarial values with outputs outside their limits."""
         pairs = enumerate(zip(self.run.inputs.value_sets, self.found, strict=False))
         return [(call, kind) for call, (kind, found) in pairs if kind is not None and found is not None]
 
     def expect(self, call: int, wanted: Expected) -> None:
-        """Have other limits for a call."""
+        """Compare a call with other limits."""
         self.expected[call], self.found[call] = wanted, _finding(wanted, self.outputs[call])
 
 
 class Verifier:
-    """Verifies rounds of one Workload. `like` has the limits of usual calls; `mutated` are the inputs that the Problem
-    changes; a `stateful` module's calls depend on those before."""
+    """Verifies rounds of one Workload. `typical` has the limits of usual calls. `mutated` are the inputs that the
+    Problem changes. A `stateful` module's calls depend on those before."""
 
     def __init__(
         self,
@@ -60,10 +60,10 @@ class Verifier:
     ) -> None:
         self.workload, self._oracle, self._tree, self._typical = workload, oracle, tree, typical
         self._mutated, self._stateful = mutated, stateful
-        self.kinds: set[str] = set()  # of adversarial values on which outputs were compared
+        self.kinds: set[str] = set()  # adversarial values on which outputs were compared
 
     def verify(self, *runs: ContenderRound) -> None:
-        """Several at once take fewer runs of the reference than one by one. Raises Rejection, ComparatorFailed."""
+        """Verify rounds; several at once need fewer runs of the reference. Raise Rejection or ComparatorFailed."""
         derived = [self._derived(run) for run in runs]
         expected = self._expected([(run.inputs, calls) for run, calls in zip(runs, derived, strict=True)])
         comparisons = [_Comparison(*three, self._mutated) for three in zip(runs, derived, expected, strict=True)]
@@ -73,7 +73,7 @@ class Verifier:
             self._compare(comparison)
 
     def _derived(self, run: ContenderRound) -> list[values.Tensors]:
-        """The inputs of the calls that are compared, as the chain made them. Raises Rejection, ComparatorFailed."""
+        """Return the inputs of the compared calls, as the chain made them. Raise Rejection or ComparatorFailed."""
         count = compared_calls(run.contender, len(run.inputs.calls))
         try:
             return chain.derive(run.inputs.calls[:count], run.done.outputs, run.inputs.link, run.done.plan.replays)
@@ -81,8 +81,8 @@ class Verifier:
             raise self.attribute(run.contender, fault) from fault
 
     def _widen(self, comparisons: Sequence[_Comparison]) -> None:
-        """Give outputs on adversarial values that the strictest limits refuse, which few are, the limits of their own
-        inputs: they take some runs of the reference more."""
+        """Give outputs on adversarial values the limits of their own inputs where the strictest limits refuse them. Few
+        are, and this takes more runs of the reference."""
         refused = [(comparison, call, kind) for comparison in comparisons for call, kind in comparison.refused()]
         if not refused:
             return
@@ -109,8 +109,9 @@ class Verifier:
             check_fresh(self._typical, done.replies[call], self.label)
 
     def _expected(self, some: Sequence[tuple[RoundInputs, Sequence[values.Tensors]]]) -> list[list[Expected]]:
-        """What is right for the calls of several rounds, with the strictest limits on adversarial values. The first
-        call's inputs are everybody's, in rounds of as many replays; so are the others' where nothing is chained."""
+        """Return the expected outputs of several rounds' calls, with the strictest limits on adversarial values. All
+        contenders share the first call's inputs, in rounds of as many replays, and those of other calls where nothing
+        is chained."""
         if self._stateful:
             return [self._oracle.targets(self._tree, calls, self._typical) for _, calls in some]
         found: dict[tuple[int, int], Expected] = {}
@@ -138,9 +139,9 @@ class Verifier:
         ]
 
     def _recheck(self, comparison: _Comparison, call: int) -> Finding | None:
-        """What is wrong with a call's outputs all the same. The limits of usual calls are those of a few others: where
-        values cancel, one in some hundreds is worse. And what NaN among the inputs has no influence on may be a number.
-        """
+        """Return the remaining fault of a call's outputs after a closer look. Limits of usual calls come from a few
+        others: where values cancel, one in some hundreds is worse. And an output that NaN in the inputs does not
+        influence may be a number."""
         inputs, expected, outputs = comparison.calls[call], comparison.expected[call], comparison.outputs[call]
         if comparison.run.inputs.value_sets[call] is None:
             (exact,) = self._oracle.expect(self._tree, [inputs])
@@ -153,9 +154,7 @@ class Verifier:
         for index, (mine, theirs) in enumerate(zip(before, after, strict=True)):
             if index not in self._mutated and not values.same_bits(mine, theirs):
                 where = {} if self.workload.held_out else {"call": call, "input": index}
-                reason = (
-                    f"a timed call on {self.label} changed its input, or worked on another than the one it was given"
-                )
+                reason = f"a timed call on {self.label} changed its input, or read a different one than it was given"
                 raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, check="input_changed", **where)
 
     def _wrong(self, call: int, kind: values.ValueSet | None, found: Finding) -> Rejection:
@@ -172,7 +171,7 @@ class Verifier:
         )
 
     def attribute(self, contender: Contender, fault: ChildFault | LayoutError | Rejection) -> EvaluatorError:
-        """What a fault of a contender's child is told as."""
+        """Return the error that reports a fault of a contender's child."""
         if contender.name in ("candidate", "again"):
             if isinstance(fault, Rejection):
                 return fault
@@ -186,7 +185,7 @@ class Verifier:
 
 
 def _finding(expected: Expected, outputs: Sequence[torch.Tensor]) -> Finding | None:
-    """What is wrong with the first output that is; None where nothing can be told."""
+    """Return the fault of the first wrong output; None where outputs are right or nothing can be told."""
     if not expected.informative:
         return None
     every = zip(expected.targets, expected.limits, outputs, strict=False)

@@ -1,11 +1,10 @@
-"""Is a kernel as fast on integers that it has not seen?
+"""Check that a kernel is as fast on integers that it has not seen.
 
-Integers are drawn, and where that takes long several calls of a round have those of one draw, but for two that are
-exchanged. A kernel that keeps its answers row by row, which is fair as long as they are right, finds nearly every row
-again there, which nobody will who calls it. So where that was so, whoever seems faster than the fastest comparator has
-some more rounds, of fewer calls, each with a draw of its own. How much faster it is there is how fast it is: beyond a
-margin for noise its times become longer. Where a graph is replayed, first replays are compared with later ones on such
-inputs (`evaluator.timing.integrity.graph_replays`).
+Where drawing integers takes long, several calls of a round share one draw, with two integers exchanged. A kernel that
+caches answers row by row, which is fair as long as they are right, finds nearly every row again there; its callers
+never will. So a suspect that seems faster than the fastest comparator then gets some more rounds, of fewer calls, each
+with a draw of its own. Its speedup there counts: beyond a margin for noise its times are made longer. Where a graph is
+replayed, first replays are compared with later ones on such inputs (`evaluator.timing.integrity.graph_replays`).
 """
 
 from __future__ import annotations
@@ -24,8 +23,8 @@ _MARGIN = 0.1
 
 
 def check(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan, log_ratios: Ratios) -> None:
-    """Make the times of those longer that are faster than the fastest comparator where integers come again alone.
-    Raises Rejection, ComparatorFailed."""
+    """Slow suspects that are faster than the fastest comparator only where integers repeat. Raise Rejection or
+    ComparatorFailed."""
     fastest = fastest_comparator(contenders)
     if plan.replays > 1 or not rounds.input_maker.integers_repeat or fastest is None:
         return
@@ -36,7 +35,7 @@ def check(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan, log_
     compared, once = [fastest, *suspects], replace(plan, calls=rounds.drawable_calls(plan.calls))
     if once != plan:
         for contender in compared:
-            rounds.run(contender, rounds.repeated_inputs(once.calls), once)  # prepares it
+            rounds.run(contender, rounds.repeated_inputs(once.calls), once)  # prepares it for such rounds
     tries = [_taken_us(rounds, compared, once) for _ in range(_ROUNDS)]
     for contender in suspects:
         ratio = max(taken_us[fastest.name] / taken_us[contender.name] for taken_us in tries)
@@ -51,7 +50,7 @@ def check(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan, log_
 
 
 def _taken_us(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan) -> dict[str, float]:
-    """What calls of everybody take on the same draws, each of its own."""
+    """Return each contender's time of a call on the same inputs, with a draw for each call."""
     inputs = rounds.drawn_inputs(plan.calls)
     rounds.measure_null(inputs, plan, 2)
     found = {}

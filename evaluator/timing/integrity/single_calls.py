@@ -1,11 +1,11 @@
-"""Is a kernel as much faster when its calls come one at a time?
+"""Check that a kernel is as much faster when its calls come one at a time.
 
 A file that reaches the harness could compute all calls of a round in one operation where elements do not depend on each
-other, and mend the few that the chain changes: what calling costs would then be paid once a round. So on a CPU a
-Candidate whose file is not plain (`screening.plain`), and which seems faster than the fastest comparator, makes some
-more calls whose inputs are not there before the call ahead of them has returned. Nothing is saved there by doing
-several at once; all else is as in a round. The share of the comparator's time that a Candidate saves may be larger in
-rounds than it is there by noise and a margin; what is beyond is added to its times, and nobody is refused for it.
+other, repair the few that the chain changes, and pay the cost of calling once a round. So on a CPU a Candidate that is
+not plain (`screening.plain`) and seems faster than the fastest comparator makes some more calls. The inputs of each are
+there only after the call before it has returned. Batching saves nothing there; all else is as in a round. The share of
+the comparator's time that a Candidate saves may be larger in rounds by noise and a margin; anything beyond is added to
+its times, and nothing is refused for it.
 
 Nor does a call take less than one of the null child, which does nothing in our own harness.
 """
@@ -32,20 +32,20 @@ from evaluator.types import Verdict
 
 _NULL = "null"
 _SESSIONS = 6
-_CALLS, _FEWEST, _SESSION_US = 24, 3, 3000.0  # of a session: fewer calls where they take long
-_SETTLING = 1  # calls of a session that do not count
-_MOST_US = 10_000.0  # a comparator of which calling is little
-_MARGIN = 0.05  # of the comparator's time: honest kernels differ in what single calls make colder or warmer
+_CALLS, _FEWEST, _SESSION_US = 24, 3, 3000.0  # of a session; fewer calls where they take long
+_SETTLING = 1  # first calls of a session that do not count
+_MOST_US = 10_000.0  # calling is a small part of a slower comparator
+_MARGIN = 0.05  # of the comparator's time: single calls change caches by different amounts for honest kernels
 _CONFIDENCE = 0.99
 _MOST_HARNESS = 0.9
-_LEAST_US = 0.1  # of its own that a comparator takes
+_LEAST_US = 0.1  # of a comparator's own work
 
-CallTimes = Mapping[str, Sequence[float]]  # microseconds of each call, by whose it was
+CallTimes = Mapping[str, Sequence[float]]  # microseconds of each call, by contender
 
 
 def find_suspects(rounds: Rounds, contenders: Sequence[Contender], log_ratios: Ratios) -> dict[str, float]:
-    """The suspects that could reach the harness and seem faster than the fastest comparator, by name, each with the
-    share of that one's time that it saves in rounds. None of them is taken to need less than a call of nothing."""
+    """Return the suspects that could reach the harness and seem faster than the fastest comparator, each with the share
+    of that one's time that it saves in rounds. Their samples are first raised to the time of an empty call."""
     fastest = fastest_comparator(contenders)
     if fastest is None or not isinstance(rounds.backend, SingleCallBackend):
         return {}
@@ -59,8 +59,8 @@ def find_suspects(rounds: Rounds, contenders: Sequence[Contender], log_ratios: R
 
 
 def check(rounds: Rounds, contenders: Sequence[Contender], saved: Mapping[str, float]) -> None:
-    """Make the times of those who are `doubted` longer by what they save only where calls come many at once, and note
-    what was seen in their `singly`. Raises Rejection, ComparatorFailed."""
+    """Slow suspects by the time that they save only where many calls come at once, and note the evidence in
+    `single_calls`. Raise Rejection or ComparatorFailed."""
     if not saved:
         return
     backend = rounds.backend
@@ -105,8 +105,8 @@ def _check_one(
 
 
 def _harness_share(rounds: Rounds, contender: Contender) -> float:
-    """Of the time of a contender's rounds, harness included. Taken from rounds alone, which others on this machine may
-    have made longer than they made single calls."""
+    """Return the harness's share of a contender's rounds. Rounds alone give it, because other processes may have slowed
+    rounds more than single calls."""
     harness_us = min(us / n for n, us in rounds.overhead_us.items() if n in contender.samples)
     official_us = contender.official_us()
     whole_us = min(official_us + harness_us, official_us / (1 - MAX_OVERHEAD_SHARE))
@@ -114,21 +114,21 @@ def _harness_share(rounds: Rounds, contender: Contender) -> float:
 
 
 def _saved(call_us: float, gained_us: float, harness_us: float) -> float:
-    """Which share of a call's time is saved, if both are counted as in rounds: the harness with them, of which no more
-    than a tenth of a round is taken off."""
+    """Return the share of a call's time that is saved. Both times are counted as in rounds: with the harness, less at
+    most a tenth."""
     before, after = (us - min(harness_us, MAX_OVERHEAD_SHARE * us) for us in (call_us, call_us - gained_us))
     return 1 - after / before
 
 
 def _count(rounds: Rounds, call_us: float) -> int:
-    """How many calls make a session; few where they take long, none where that is very long."""
+    """Return how many calls make a session; few where they take long, none where they take very long."""
     if call_us > _MOST_US:
         return 0
     return min(_CALLS, rounds.planned(call_us, max(_SESSION_US, _FEWEST * call_us)).calls)
 
 
 def _times_us(rounds: Rounds, contenders: Sequence[Contender], count: int) -> CallTimes:
-    """How long calls took that came one at a time: of every contender and of the null child, on the same inputs."""
+    """Return the times of single calls of every contender and of the null child, on the same inputs."""
     null = rounds.null
     layouts = {
         c.name: _layouts(rounds.run(c, rounds.repeated_inputs(1), RoundPlan(calls=1)).replies[0]) for c in contenders
@@ -155,7 +155,7 @@ def _layouts(reply: Any) -> list[TensorSpec]:
 
 
 def _check_complete(singles: SingleCallRound) -> None:
-    """What was read of an output when its call had returned is what it holds in the end. Raises Rejection."""
+    """Reject outputs that were not complete when their call had returned."""
     for early, outputs in zip(singles.early, singles.round.outputs, strict=True):
         if early.offsets and not _still_holds(outputs[early.leaf], early):
             reason = "a call returned before its output was complete"
@@ -168,5 +168,5 @@ def _still_holds(output: torch.Tensor, early: EarlyRead) -> bool:
     return all(
         ctypes.string_at(memory.data_ptr() + offset, width) == piece
         for offset, piece in zip(early.offsets, pieces, strict=True)
-        if offset + width <= memory.nbytes()  # it may be laid out otherwise than before
+        if offset + width <= memory.nbytes()  # its layout may have changed
     )
