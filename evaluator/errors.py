@@ -3,6 +3,7 @@
 EvaluatorError
 ├── ProblemError              a Problem's source cannot be read as one; says where and what to do
 ├── Rejection                 a Candidate (or reference) is judged: ends an Evaluation with a Verdict
+├── ComparatorFailed          a Baseline or Champion failed while it was timed
 ├── LeaveOut                  a reference fails on what no Workload has: that has to be left out
 ├── ShortOfMemory             a GPU's memory ran out in a child of ours: others may have it
 ├── LockTimeout               the device stayed in somebody else's hands
@@ -45,6 +46,15 @@ class Rejection(EvaluatorError):
         self.stage = stage
         self.reason = reason
         self.evidence = evidence
+
+
+class ComparatorFailed(EvaluatorError):
+    """The Baseline or Champion `name` failed while timed: a fault of our set-up or of the reference, never of the
+    Candidate."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(f"{name}: {message}")
+        self.name = name
 
 
 class LeaveOut(EvaluatorError):

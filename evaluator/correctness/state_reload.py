@@ -15,14 +15,13 @@ from evaluator.child.protocol.layout import LayoutError
 from evaluator.comparison.expected import Expected
 from evaluator.correctness import long_run_state
 from evaluator.correctness.cases import Case
-from evaluator.errors import ChildFault
+from evaluator.errors import ChildFault, ComparatorFailed
 from evaluator.inputs import values
 from evaluator.inputs.sizes import Sizes
 from evaluator.oracle import constants
 from evaluator.oracle.oracle import Oracle
 from evaluator.oracle.state import STRETCHES, Stretch, match_names
 from evaluator.subject import RunReply, Subject
-from evaluator.timing.contender import ComparatorFailed
 
 # Loads that change one element, so many or two of each tensor, but no more than the most: who looks at every other one
 # passes once in 64. Where there are few tensors, one of each one's is the last, and one the first.

@@ -21,7 +21,7 @@ from evaluator.correctness.checker import Checker
 from evaluator.correctness.compare_outputs import Report
 from evaluator.device_session import Room
 from evaluator.devices.base import DeviceBackend
-from evaluator.errors import ChildFault, EvaluatorError, Rejection
+from evaluator.errors import ChildFault, ComparatorFailed, EvaluatorError, Rejection
 from evaluator.inputs.sizes import Sizes, sizes_to_check
 from evaluator.languages import adapter
 from evaluator.oracle.oracle import Oracle
@@ -35,7 +35,7 @@ from evaluator.stages import memory_shortage
 from evaluator.stages.stage_clock import Clockwork, first_call_limit_s, load_limit_s
 from evaluator.subject import Subject, rejection
 from evaluator.timing.bench import BRIEF_SAMPLING, LIBRARY_SAMPLING, Bench, Rules, SampledContender
-from evaluator.timing.contender import ComparatorFailed, Contender
+from evaluator.timing.contender import Contender
 from evaluator.timing.speedups import speedups
 from evaluator.tools.sanitizer import Known
 from evaluator.types import (

@@ -16,7 +16,6 @@ from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
-from evaluator.correctness import buffers
 from evaluator.device_session import Room
 from evaluator.devices.base import Round, RoundPlan
 from evaluator.errors import Rejection
@@ -25,7 +24,7 @@ from evaluator.screening import libraries
 from evaluator.timing import stats
 from evaluator.timing.contender import Contender, call_us
 from evaluator.timing.contender_round import STAGE, ContenderRound, compared_calls
-from evaluator.timing.integrity import own_loops, repeated_integers, single_calls
+from evaluator.timing.integrity import buffers, own_loops, repeated_integers, single_calls
 from evaluator.timing.integrity.graph_replays import skipped_work
 from evaluator.timing.rounds import Rounds, ends_after
 from evaluator.types import BaselineTime, Clock, Measurement, Verdict, Workload
@@ -132,7 +131,7 @@ class Bench:
             found = self._find_skipped_work(racing=False)
             if found is not None:
                 raise found
-        buffers.hold(self._rounds, self.contenders, self._plans[0])
+        buffers.check(self._rounds, self.contenders, self._plans[0])
         repeated_integers.check(self._rounds, self.contenders, self._plans[0], self.official_log_ratios)
         saved = single_calls.find_suspects(self._rounds, self.contenders, self.official_log_ratios)
         own_loops.check(self._rounds, [c for c in self.contenders if c.name in saved], self._plans[-1])

@@ -11,7 +11,6 @@ from typing import Any
 import torch
 
 from evaluator.devices.base import Round
-from evaluator.errors import EvaluatorError
 from evaluator.subject import Subject
 from evaluator.timing import stats
 from evaluator.types import BaselineTime, Clock, Interval
@@ -97,12 +96,3 @@ def call_us(done: Round, overhead_us: Mapping[int, float]) -> float:
     because a child may speed up its own harness, and noise may slow the null child."""
     executions = done.plan.executions
     return (done.wall_us - min(overhead_us[executions], MAX_OVERHEAD_SHARE * done.wall_us)) / executions
-
-
-class ComparatorFailed(EvaluatorError):
-    """The Baseline or Champion `name` failed while timed: a fault of our set-up or of the reference, never of the
-    Candidate."""
-
-    def __init__(self, name: str, message: str) -> None:
-        super().__init__(f"{name}: {message}")
-        self.name = name

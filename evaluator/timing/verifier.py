@@ -12,12 +12,12 @@ from evaluator.child.protocol.layout import LayoutError
 from evaluator.comparison.expected import Expected
 from evaluator.comparison.layout_checks import check_fresh
 from evaluator.comparison.target import Finding
-from evaluator.errors import ChildFault, EvaluatorError, Rejection
+from evaluator.errors import ChildFault, ComparatorFailed, EvaluatorError, Rejection
 from evaluator.inputs import values
 from evaluator.oracle.nan_and_ties import second_look
 from evaluator.oracle.oracle import Oracle
 from evaluator.subject import rejection
-from evaluator.timing.contender import ComparatorFailed, Contender
+from evaluator.timing.contender import Contender
 from evaluator.timing.contender_round import STAGE, ContenderRound, RoundInputs, compared_calls
 from evaluator.types import Verdict, Workload
 
