@@ -324,6 +324,7 @@ def _merged(times: _Times) -> Measurement:
         median_us=median,
         interval_us=interval,
         baselines=tuple(baselines),
+        adjustments=tuple(one for part in parts for one in part.adjustments),
         diagnostics={"process_pairs": len(parts), **_last(parts)},
     )
 

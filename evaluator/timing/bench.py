@@ -172,7 +172,7 @@ class Bench:
 
     def _discard_samples(self) -> None:
         for contender in self.contenders:
-            contender.samples.clear()
+            contender.forget_samples()
         self._unverified.clear()
         self.pairs = self.discarded = 0
 
@@ -241,8 +241,8 @@ class Bench:
         return [log for logs in self._log_ratios_by_size(over, under) for log in logs]
 
     def _log_ratios_by_size(self, over: str, under: str) -> list[list[float]]:
-        a, b = self._contender(over), self._contender(under)
-        return [[math.log(x / y) for x, y in zip(a.samples[n], b.samples[n], strict=True)] for n in a.samples]
+        a, b = self._contender(over).adjusted_samples(), self._contender(under).adjusted_samples()
+        return [[math.log(x / y) for x, y in zip(a[n], b[n], strict=True)] for n in a]
 
     def official_log_ratios(self, over: str, under: str) -> list[float]:
         """Return `log_ratios`, or those of the worse round size alone where the sizes disagree beyond their noise."""
@@ -319,6 +319,7 @@ class Bench:
             interval_us=one.interval_us(),
             baselines=tuple(self.baseline_time(b) for b in baselines),
             floor_us=floor_us,
+            adjustments=one.adjustments,
             diagnostics={
                 "bytes_moved": self.bytes_moved,
                 "attainable_share": None if floor_us is None else round(floor_us / one.official_us(), 4),
@@ -329,7 +330,7 @@ class Bench:
                 "harness_share": round(self.resolution(name), 4),
                 "round_calls": [plan.executions for plan in self._plans],
                 "null_overhead_us": {str(n): round(us, 2) for n, us in self._rounds.overhead_us.items()},
-                "median_us_by_round": {str(n): statistics.median(s) for n, s in one.samples.items()},
+                "median_us_by_round": {str(n): statistics.median(s) for n, s in one.adjusted_samples().items()},
             },
         )
 

@@ -13,7 +13,7 @@ import torch
 from evaluator.devices.base import Round
 from evaluator.subject import Subject
 from evaluator.timing import stats
-from evaluator.types import BaselineTime, Clock, Interval
+from evaluator.types import Adjustment, BaselineTime, Clock, Interval
 
 Ratios = Callable[[str, str], Sequence[float]]  # (over, under) names -> log(time of over / time of under) for each pair
 MAX_OVERHEAD_SHARE = 0.1  # the largest part of a round's wall time that is taken off as overhead
@@ -26,7 +26,7 @@ class Contender:
     A `suspect` runs a submitted file (a Candidate, a Champion), and all of its outputs are compared. A `sampled` one is
     a Candidate's second process, and one call a round is compared. A `plain` one runs a file that cannot reach the
     harness (`screening.plain`). `buffers` are the reference's under this child's names; rounds of a module with memory
-    start from them. `single_calls` and `fresh_draws` hold the evidence of the integrity checks of these names.
+    start from them. Integrity checks append to `adjustments`, and leave evidence in `single_calls` and `fresh_draws`.
     `fewest_replays` is the fewest that one of its rounds had, if more than one.
     """
 
@@ -37,7 +37,8 @@ class Contender:
     sampled: bool = False
     plain: bool = False
     clock: Clock = Clock.CALLS
-    samples: dict[int, list[float]] = field(default_factory=dict)  # executions a round -> microseconds a call
+    samples: dict[int, list[float]] = field(default_factory=dict)  # executions a round -> raw microseconds a call
+    adjustments: tuple[Adjustment, ...] = ()
     single_calls: Mapping[str, Any] = field(default_factory=dict)
     fresh_draws: Mapping[str, Any] = field(default_factory=dict)
     fewest_replays: float = math.inf
@@ -47,28 +48,47 @@ class Contender:
         if replays > 1:
             self.fewest_replays = min(self.fewest_replays, replays)
 
-    def slow_by(self, factor: float) -> None:
-        """Multiply its times by a factor."""
-        self.samples = {n: [factor * us for us in samples] for n, samples in self.samples.items()}
+    def forget_samples(self) -> None:
+        self.samples.clear()
+        self.adjustments = ()
 
-    def raise_to(self, least_us: Mapping[int, float]) -> None:
-        """Raise samples to a floor for each round size."""
-        self.samples = {n: [max(us, least_us[n]) for us in samples] for n, samples in self.samples.items()}
+    def slow_by(self, check: str, factor: float) -> None:
+        """Count its times as `factor` times longer. The samples stay raw."""
+        if factor > 1:
+            self.adjustments += (Adjustment(check=check, factor=factor),)
+
+    def raise_to(self, check: str, least_us: Mapping[int, float]) -> None:
+        """Count its times as no less than a floor for each round size. The samples stay raw."""
+        for executions, times in self.adjusted_samples().items():
+            if min(times) < least_us[executions]:
+                floor = Adjustment(check=check, floor_us=least_us[executions], round_calls=executions)
+                self.adjustments += (floor,)
+
+    def adjusted_samples(self) -> dict[int, list[float]]:
+        """Return the samples by round size, with the adjustments: official figures are computed from these."""
+        return {n: [self._adjusted_us(n, us) for us in samples] for n, samples in self.samples.items()}
+
+    def _adjusted_us(self, executions: int, us: float) -> float:
+        for one in self.adjustments:
+            if one.round_calls in (None, executions):
+                us = max(one.factor * us, one.floor_us)
+        return us
 
     @property
     def compared_in_full(self) -> bool:
         return self.suspect and not self.sampled
 
     def all_samples(self) -> list[float]:
+        """Return the raw samples of all round sizes."""
         return [us for samples in self.samples.values() for us in samples]
 
     def official_us(self) -> float:
         """Return the largest median over the round sizes."""
-        return max(statistics.median(samples) for samples in self.samples.values())
+        return max(statistics.median(samples) for samples in self.adjusted_samples().values())
 
     def interval_us(self) -> Interval:
         """Return the interval of the mean logarithm of all samples, widened to hold the official time."""
-        logs = [math.log(us) for us in self.all_samples()]
+        logs = [math.log(us) for samples in self.adjusted_samples().values() for us in samples]
         official = self.official_us()
         if len(logs) < 2:
             return Interval(low=official, high=official)

@@ -35,6 +35,19 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Adjustment:
+    """A correction of a time by an integrity check: a sample counts as max(factor * sample, floor_us).
+
+    `round_calls` restricts it to rounds of that many calls (None: every round).
+    """
+
+    check: str
+    factor: float = 1.0
+    floor_us: float = 0.0
+    round_calls: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
     """A two-sided confidence interval."""
 
@@ -59,10 +72,13 @@ class BaselineTime:
 class Measurement:
     """Latency of a Candidate on one Workload, with the Baselines timed in the same session.
 
-    Each sample is one round's microseconds per call, null overhead taken off. `floor_us` is the Roofline floor.
+    Each sample is one round's raw microseconds per call, null overhead taken off. `median_us`, its interval and ratios
+    count samples with the `adjustments` in order (a confirmation lists those of every process pair). `floor_us` is the
+    Roofline floor.
     `diagnostics` holds what must agree (slopes, device events, clocks, throttle reasons) and never what is official.
     """
 
+    adjustments: tuple[Adjustment, ...] = ()
     baselines: tuple[BaselineTime, ...]
     clock: Clock
     diagnostics: Mapping[str, Any] = field(default_factory=dict)

@@ -40,7 +40,7 @@ def check(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan, log_
     for contender in suspects:
         ratio = max(taken_us[fastest.name] / taken_us[contender.name] for taken_us in tries)
         slower = max(1.0, seemed[contender.name] / (ratio * (1 + _MARGIN)))
-        contender.slow_by(slower)
+        contender.slow_by("repeated_integers", slower)
         contender.fresh_draws = {
             "against": fastest.name,
             "ratio": round(ratio, 4),

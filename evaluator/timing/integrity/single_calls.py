@@ -51,7 +51,9 @@ def find_suspects(rounds: Rounds, contenders: Sequence[Contender], log_ratios: R
         return {}
     found: dict[str, float] = {}
     for contender in (c for c in contenders if c.suspect and not c.plain):
-        contender.raise_to({n: (1 - MAX_OVERHEAD_SHARE) * us / n for n, us in rounds.overhead_us.items()})
+        contender.raise_to(
+            "single_calls", {n: (1 - MAX_OVERHEAD_SHARE) * us / n for n, us in rounds.overhead_us.items()}
+        )
         ratio, _ = stats.ratio_interval(log_ratios(fastest.name, contender.name))
         if 1 - 1 / ratio > _MARGIN:
             found[contender.name] = 1 - 1 / ratio
@@ -90,7 +92,7 @@ def _check_one(
     saved, at_most = (_saved(own_us + harness_us, us, harness_us) for us in (gained_us, interval.high))
     allowed = max(0.0, at_most) + _MARGIN
     slower = max(1.0, (1 - allowed) / (1 - in_rounds))
-    contender.slow_by(slower)
+    contender.slow_by("single_calls", slower)
     contender.single_calls = {
         "against": fastest.name,
         "saved": round(saved, 4),

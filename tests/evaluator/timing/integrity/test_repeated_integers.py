@@ -69,6 +69,8 @@ def test_what_is_found_again_is_taken_back() -> None:
     assert cheat.fresh_draws["ratio"] == pytest.approx(1.25, rel=0.01)
     assert cheat.fresh_draws["taken_for_slower"] == pytest.approx(10 / 1.375, rel=0.01)
     assert eager.fresh_draws == {}
+    assert cheat.all_samples() == [10.0] * 6
+    assert [one.check for one in cheat.adjustments] == ["repeated_integers"]
 
 
 @pytest.mark.parametrize("drawn_us", [50.0, 54.0, 30.0])

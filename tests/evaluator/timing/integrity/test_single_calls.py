@@ -97,12 +97,15 @@ def held(rounds: Stand, *contenders: Contender) -> None:
 def test_what_only_many_calls_at_once_save_is_added() -> None:
     """20 us a call, done in 10 us where calls come many at once, and in 20 us as everybody does where they do not."""
     eager, cheat = contender("eager", 20.0), contender("candidate", 10.0)
+    raw = cheat.all_samples()
     held(rounds := Stand({"eager": 20.0, "candidate": 20.0}), eager, cheat)
     assert eager.official_us() / cheat.official_us() == pytest.approx(1 / (1 - single_calls._MARGIN), rel=0.01)
     assert cheat.single_calls["saved"] == pytest.approx(0, abs=0.001)
     assert cheat.single_calls["saved_in_rounds"] == pytest.approx(0.5)
     assert cheat.single_calls["taken_for_slower"] == pytest.approx(1.9, rel=0.01)
     assert eager.single_calls == {}
+    assert cheat.all_samples() == raw
+    assert [one.check for one in cheat.adjustments] == ["single_calls"]
     assert rounds.ran.count("null") == rounds.ran.count("eager") == rounds.ran.count("candidate")
     assert set(rounds.verified) == {"eager", "candidate"}
 
@@ -281,6 +284,9 @@ def test_an_honest_kernel_makes_single_calls(judge: Judge, monkeypatch: pytest.M
     assert told["calls"] >= single_calls._SESSIONS * (single_calls._FEWEST - single_calls._SETTLING)
     assert told["against"] == "eager"
     assert 0 < told["null_median_us"] < told["median_us"]
+    (adjustment,) = measured.adjustments  # the margin is far below zero: every time is taken for longer
+    assert (adjustment.check, round(adjustment.factor, 4)) == ("single_calls", told["taken_for_slower"])
+    assert measured.median_us > 50 * max(measured.samples_us)
     assert isinstance(judge.backend, CpuBackend)
 
 
