@@ -18,16 +18,15 @@ from dataclasses import dataclass, replace
 
 from evaluator.device_session import Room
 from evaluator.devices.base import Round, RoundPlan
-from evaluator.errors import Rejection
 from evaluator.oracle.oracle import Oracle
 from evaluator.screening import libraries
 from evaluator.timing import stats
 from evaluator.timing.contender import Contender, call_us
-from evaluator.timing.contender_round import STAGE, ContenderRound, compared_calls
-from evaluator.timing.integrity import buffers, own_loops, repeated_integers, single_calls
-from evaluator.timing.integrity.graph_replays import skipped_work
+from evaluator.timing.contender_round import ContenderRound, compared_calls
+from evaluator.timing.integrity import CHECKS
+from evaluator.timing.integrity.session import TimedSession
 from evaluator.timing.rounds import Rounds, ends_after
-from evaluator.types import BaselineTime, Clock, Measurement, Verdict, Workload
+from evaluator.types import BaselineTime, Clock, Measurement, Workload
 
 _ROUND_SIZES = (1.0, 1.6)  # in units of the planned round
 _NULL_ROUNDS = 4
@@ -123,21 +122,22 @@ class Bench:
         if sampled:
             with self._released_device():  # here, while it is prepared for such rounds
                 seen = self.sample_functions(sampled.name, sampled.plan)
-        if self._find_skipped_work(racing=rules.racing) is not None:
-            # The device may have become busy since: time everything again, and discard what came before.
-            self._discard_samples()
-            self._touch_memory()
-            self._pairs(rules, rehearse_at=-1)
-            found = self._find_skipped_work(racing=False)
-            if found is not None:
-                raise found
-        buffers.check(self._rounds, self.contenders, self._plans[0])
-        repeated_integers.check(self._rounds, self.contenders, self._plans[0], self.official_log_ratios)
-        saved = single_calls.find_suspects(self._rounds, self.contenders, self.official_log_ratios)
-        own_loops.check(self._rounds, [c for c in self.contenders if c.name in saved], self._plans[-1])
-        single_calls.check(self._rounds, self.contenders, saved)
-        self._check_floor()
+        session = TimedSession(
+            rounds=self._rounds,
+            contenders=self.contenders,
+            plans=self._plans,
+            log_ratios=self.official_log_ratios,
+            racing=rules.racing,
+            time_again=lambda: self._time_again(rules),
+        )
+        for check in CHECKS:
+            check.run(session)
         return seen
+
+    def _time_again(self, rules: Rules) -> None:
+        self._discard_samples()
+        self._touch_memory()
+        self._pairs(rules, rehearse_at=-1)
 
     def _pairs(self, rules: Rules, rehearse_at: int) -> None:
         self._may_discard = _MOST_DISCARDED * rules.most_pairs
@@ -166,9 +166,6 @@ class Bench:
     def _verify(self) -> None:
         runs, self._unverified = self._unverified, []
         self._rounds.verifier.verify(*runs)
-
-    def _find_skipped_work(self, *, racing: bool) -> Rejection | None:
-        return skipped_work(self._rounds, self.contenders, self._plans[0], racing=racing)
 
     def _discard_samples(self) -> None:
         for contender in self.contenders:
@@ -293,20 +290,6 @@ class Bench:
         count."""
         net_us = done.wall_us - self._rounds.overhead_us[done.plan.executions]
         return done.waited_us > _WAITED_SHARE * max(net_us, 0.5 * done.wall_us)
-
-    def _check_floor(self) -> None:
-        """Reject a suspect that writes its outputs faster than the memory can."""
-        written = self._rounds.output_bytes
-        for contender in (c for c in self.contenders if c.suspect):
-            least_us = self._rounds.backend.least_us(written, self._plans[0])
-            if least_us is not None and contender.official_us() < least_us:
-                raise Rejection(
-                    Verdict.REWARD_HACK,
-                    STAGE,
-                    f"{contender.official_us():.2f} us a call; writing its outputs takes {least_us:.2f} us at the"
-                    " memory's datasheet speed",
-                    check="floor",
-                )
 
     def measurement(self, name: str, baselines: Sequence[str], floor_us: float | None) -> Measurement:
         """Return the Measurement of one contender, with the times of others."""

@@ -6,7 +6,7 @@ outputs of timed rounds tell as much.
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping
 from dataclasses import replace
 
 import torch
@@ -18,33 +18,41 @@ from evaluator.devices.base import RoundPlan
 from evaluator.errors import ChildFault, Rejection
 from evaluator.timing.contender import Contender
 from evaluator.timing.contender_round import STAGE, ContenderRound
+from evaluator.timing.integrity.session import TimedSession
 from evaluator.timing.rounds import Rounds
 
 
-def check(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan) -> None:
-    """Compare the buffers after one more round like the timed ones, which itself is not timed. Raise Rejection or
-    ComparatorFailed."""
-    if not rounds.moves_buffers:
-        return
-    once = replace(plan, replays=1, instances=1)
-    for contender in (c for c in contenders if c.compared_in_full):
-        rounds.run(contender, rounds.repeated_inputs(once.calls), once)  # prepares it for such rounds
-        inputs = rounds.usual_inputs(once.calls)
-        done = rounds.run(contender, inputs, once, read=once.calls)
-        rounds.verifier.verify(ContenderRound(contender, inputs, done))
-        try:
-            calls = chain.derive(inputs.calls, done.outputs, inputs.link)
-            wanted = rounds.oracle.changed_buffers(rounds.tree, calls)
-            names = _names(rounds.oracle.buffers, contender.buffers)
-            compare(contender.subject, wanted, names, once.calls, STAGE, rounds.verifier.label)
-        except (ChildFault, LayoutError) as fault:
-            raise rounds.verifier.attribute(contender, fault) from fault
-        except Rejection as found:
-            if rounds.workload.held_out:
-                raise Rejection(
-                    found.verdict, STAGE, "a buffer is wrong after a held-out workload", check="buffer"
-                ) from found
-            raise
+class Buffers:
+    """Compares the buffers after one more round like the timed ones, which itself is not timed."""
+
+    name = "buffers"
+
+    def run(self, session: TimedSession) -> None:
+        if not session.rounds.moves_buffers:
+            return
+        once = replace(session.plans[0], replays=1, instances=1)
+        for contender in (c for c in session.contenders if c.compared_in_full):
+            _compare_after(session.rounds, contender, once)
+
+
+def _compare_after(rounds: Rounds, contender: Contender, once: RoundPlan) -> None:
+    rounds.run(contender, rounds.repeated_inputs(once.calls), once)  # prepares it for such rounds
+    inputs = rounds.usual_inputs(once.calls)
+    done = rounds.run(contender, inputs, once, read=once.calls)
+    rounds.verifier.verify(ContenderRound(contender, inputs, done))
+    try:
+        calls = chain.derive(inputs.calls, done.outputs, inputs.link)
+        wanted = rounds.oracle.changed_buffers(rounds.tree, calls)
+        names = _names(rounds.oracle.buffers, contender.buffers)
+        compare(contender.subject, wanted, names, once.calls, STAGE, rounds.verifier.label)
+    except (ChildFault, LayoutError) as fault:
+        raise rounds.verifier.attribute(contender, fault) from fault
+    except Rejection as found:
+        if rounds.workload.held_out:
+            raise Rejection(
+                found.verdict, STAGE, "a buffer is wrong after a held-out workload", check="buffer"
+            ) from found
+        raise
 
 
 def _names(reference: Mapping[str, torch.Tensor], own: Mapping[str, torch.Tensor]) -> dict[str, str]:

@@ -14,6 +14,7 @@ from evaluator.devices.base import RoundPlan
 from evaluator.errors import Rejection
 from evaluator.timing.contender import Contender
 from evaluator.timing.contender_round import STAGE
+from evaluator.timing.integrity.session import TimedSession
 from evaluator.timing.rounds import Rounds
 from evaluator.types import Verdict
 
@@ -26,6 +27,21 @@ _ALLOWED_US, _ALLOWED_SHARE = 100.0, 0.5  # excess of a first replay; the larger
 # The device's own cost of a first replay, some milliseconds, does not show in the rounds of comparators that are so
 # many times slower. Skipping such a comparator's work would still exceed the allowance: its rounds last `_LONG_US`.
 _SLOWER, _HIDDEN_US = 4.0, 3000.0
+
+
+class GraphReplays:
+    """Rejects a suspect if its first replays take longer, twice: the device may have become busy since it was timed."""
+
+    name = "graph_replays"
+
+    def run(self, session: TimedSession) -> None:
+        rounds, contenders, plan = session.rounds, session.contenders, session.plans[0]
+        if skipped_work(rounds, contenders, plan, racing=session.racing) is None:
+            return
+        session.time_again()
+        found = skipped_work(rounds, contenders, plan, racing=False)
+        if found is not None:
+            raise found
 
 
 def skipped_work(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan, *, racing: bool) -> Rejection | None:

@@ -21,6 +21,8 @@ from evaluator.devices.base import Round, RoundPlan
 from evaluator.errors import Rejection
 from evaluator.timing.contender import Contender
 from evaluator.timing.contender_round import STAGE
+from evaluator.timing.integrity.session import TimedSession
+from evaluator.timing.integrity.suspects import harness_suspects
 from evaluator.timing.rounds import Rounds
 from evaluator.types import Verdict
 
@@ -73,10 +75,19 @@ class _Samples:
         return math.fsum(terms)
 
 
-def check(rounds: Rounds, suspects: Sequence[Contender], plan: RoundPlan) -> None:
-    """Sample suspects in rounds like `plan`. Raise Rejection or ComparatorFailed."""
-    if not suspects:
-        return
+class OwnLoops:
+    """Rejects a suspect that is hardly ever in the interpreter during timed calls."""
+
+    name = "own_loops"
+
+    def run(self, session: TimedSession) -> None:
+        names = harness_suspects(session)
+        suspects = [contender for contender in session.contenders if contender.name in names]
+        if suspects:
+            _sample(session.rounds, suspects, session.plans[-1])
+
+
+def _sample(rounds: Rounds, suspects: Sequence[Contender], plan: RoundPlan) -> None:
     null, once = _Samples(), replace(plan, calls=1)
     short_us = min(rounds.run_null(rounds.repeated_inputs(1), once).ran_us for _ in range(_SHORT_ROUNDS))
     for contender in suspects:

@@ -14,39 +14,45 @@ from dataclasses import replace
 
 from evaluator.devices.base import RoundPlan
 from evaluator.timing import stats
-from evaluator.timing.contender import Contender, Ratios, call_us, fastest_comparator
+from evaluator.timing.contender import Contender, call_us, fastest_comparator
 from evaluator.timing.contender_round import ContenderRound, compared_calls
+from evaluator.timing.integrity.session import TimedSession
 from evaluator.timing.rounds import Rounds
 
 _ROUNDS = 2
 _MARGIN = 0.1
 
 
-def check(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan, log_ratios: Ratios) -> None:
-    """Slow suspects that are faster than the fastest comparator only where integers repeat. Raise Rejection or
-    ComparatorFailed."""
-    fastest = fastest_comparator(contenders)
-    if plan.replays > 1 or not rounds.input_maker.integers_repeat or fastest is None:
-        return
-    seemed = {c.name: stats.ratio_interval(log_ratios(fastest.name, c.name))[0] for c in contenders if c.suspect}
-    suspects = [c for c in contenders if seemed.get(c.name, 0.0) > 1 + _MARGIN]
-    if not suspects:
-        return
-    compared, once = [fastest, *suspects], replace(plan, calls=rounds.drawable_calls(plan.calls))
-    if once != plan:
-        for contender in compared:
-            rounds.run(contender, rounds.repeated_inputs(once.calls), once)  # prepares it for such rounds
-    tries = [_taken_us(rounds, compared, once) for _ in range(_ROUNDS)]
-    for contender in suspects:
-        ratio = max(taken_us[fastest.name] / taken_us[contender.name] for taken_us in tries)
-        slower = max(1.0, seemed[contender.name] / (ratio * (1 + _MARGIN)))
-        contender.slow_by("repeated_integers", slower)
-        contender.fresh_draws = {
-            "against": fastest.name,
-            "ratio": round(ratio, 4),
-            "ratio_in_rounds": round(seemed[contender.name], 4),
-            "taken_for_slower": round(slower, 4),
-        }
+class RepeatedIntegers:
+    """Slows suspects that are faster than the fastest comparator only where integers repeat."""
+
+    name = "repeated_integers"
+
+    def run(self, session: TimedSession) -> None:
+        rounds, contenders, plan = session.rounds, session.contenders, session.plans[0]
+        fastest = fastest_comparator(contenders)
+        if plan.replays > 1 or not rounds.input_maker.integers_repeat or fastest is None:
+            return
+        ratios = {c.name: session.log_ratios(fastest.name, c.name) for c in contenders if c.suspect}
+        seemed = {name: stats.ratio_interval(logs)[0] for name, logs in ratios.items()}
+        suspects = [c for c in contenders if seemed.get(c.name, 0.0) > 1 + _MARGIN]
+        if not suspects:
+            return
+        compared, once = [fastest, *suspects], replace(plan, calls=rounds.drawable_calls(plan.calls))
+        if once != plan:
+            for contender in compared:
+                rounds.run(contender, rounds.repeated_inputs(once.calls), once)  # prepares it for such rounds
+        tries = [_taken_us(rounds, compared, once) for _ in range(_ROUNDS)]
+        for contender in suspects:
+            ratio = max(taken_us[fastest.name] / taken_us[contender.name] for taken_us in tries)
+            slower = max(1.0, seemed[contender.name] / (ratio * (1 + _MARGIN)))
+            contender.slow_by(self.name, slower)
+            contender.fresh_draws = {
+                "against": fastest.name,
+                "ratio": round(ratio, 4),
+                "ratio_in_rounds": round(seemed[contender.name], 4),
+                "taken_for_slower": round(slower, 4),
+            }
 
 
 def _taken_us(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan) -> dict[str, float]:

@@ -6,8 +6,6 @@ not plain (`screening.plain`) and seems faster than the fastest comparator makes
 there only after the call before it has returned. Batching saves nothing there; all else is as in a round. The share of
 the comparator's time that a Candidate saves may be larger in rounds by noise and a margin; anything beyond is added to
 its times, and nothing is refused for it.
-
-Nor does a call take less than one of the null child, which does nothing in our own harness.
 """
 
 from __future__ import annotations
@@ -25,8 +23,10 @@ from evaluator.comparison.claims import tensor_claims
 from evaluator.devices.base import EarlyRead, RoundPlan, SingleCallBackend, SingleCallRound
 from evaluator.errors import Rejection
 from evaluator.timing import stats
-from evaluator.timing.contender import MAX_OVERHEAD_SHARE, Contender, Ratios, fastest_comparator
+from evaluator.timing.contender import MAX_OVERHEAD_SHARE, Contender, fastest_comparator
 from evaluator.timing.contender_round import STAGE, ContenderRound
+from evaluator.timing.integrity import suspects
+from evaluator.timing.integrity.session import TimedSession
 from evaluator.timing.rounds import Rounds
 from evaluator.types import Verdict
 
@@ -35,7 +35,6 @@ _SESSIONS = 6
 _CALLS, _FEWEST, _SESSION_US = 24, 3, 3000.0  # of a session; fewer calls where they take long
 _SETTLING = 1  # first calls of a session that do not count
 _MOST_US = 10_000.0  # calling is a small part of a slower comparator
-_MARGIN = 0.05  # of the comparator's time: single calls change caches by different amounts for honest kernels
 _CONFIDENCE = 0.99
 _MOST_HARNESS = 0.9
 _LEAST_US = 0.1  # of a comparator's own work
@@ -43,46 +42,32 @@ _LEAST_US = 0.1  # of a comparator's own work
 CallTimes = Mapping[str, Sequence[float]]  # microseconds of each call, by contender
 
 
-def find_suspects(rounds: Rounds, contenders: Sequence[Contender], log_ratios: Ratios) -> dict[str, float]:
-    """Return the suspects that could reach the harness and seem faster than the fastest comparator, each with the share
-    of that one's time that it saves in rounds. Their samples are first raised to the time of an empty call."""
-    fastest = fastest_comparator(contenders)
-    if fastest is None or not isinstance(rounds.backend, SingleCallBackend):
-        return {}
-    found: dict[str, float] = {}
-    for contender in (c for c in contenders if c.suspect and not c.plain):
-        contender.raise_to(
-            "single_calls", {n: (1 - MAX_OVERHEAD_SHARE) * us / n for n, us in rounds.overhead_us.items()}
-        )
-        ratio, _ = stats.ratio_interval(log_ratios(fastest.name, contender.name))
-        if 1 - 1 / ratio > _MARGIN:
-            found[contender.name] = 1 - 1 / ratio
-    return found
+class SingleCalls:
+    """Slows suspects by the time that they save only where many calls come at once, and notes the evidence."""
+
+    name = "single_calls"
+
+    def run(self, session: TimedSession) -> None:
+        rounds, saved = session.rounds, suspects.harness_suspects(session)
+        if not saved:
+            return
+        backend, fastest = rounds.backend, fastest_comparator(session.contenders)
+        assert isinstance(backend, SingleCallBackend)
+        assert fastest is not None
+        chosen = [c for c in session.contenders if c.name in saved]
+        count = _count(rounds, min(fastest.all_samples()))
+        if count < _FEWEST or not backend.judge_has_own_core:
+            why = "calls take long" if count < _FEWEST else "the judge and the candidate share the only core"
+            for contender in chosen:
+                contender.single_calls = {"not_looked_at": why}
+            return
+        times_us = _times_us(rounds, [fastest, *chosen], count)
+        harness_share = _harness_share(rounds, fastest)
+        for contender in chosen:
+            _slow(contender, saved[contender.name], fastest, times_us, harness_share)
 
 
-def check(rounds: Rounds, contenders: Sequence[Contender], saved: Mapping[str, float]) -> None:
-    """Slow suspects by the time that they save only where many calls come at once, and note the evidence in
-    `single_calls`. Raise Rejection or ComparatorFailed."""
-    if not saved:
-        return
-    backend = rounds.backend
-    assert isinstance(backend, SingleCallBackend)
-    fastest = fastest_comparator(contenders)
-    assert fastest is not None
-    suspects = [c for c in contenders if c.name in saved]
-    count = _count(rounds, min(fastest.all_samples()))
-    if count < _FEWEST or not backend.judge_has_own_core:
-        why = "calls take long" if count < _FEWEST else "the judge and the candidate share the only core"
-        for contender in suspects:
-            contender.single_calls = {"not_looked_at": why}
-        return
-    times_us = _times_us(rounds, [fastest, *suspects], count)
-    harness_share = _harness_share(rounds, fastest)
-    for contender in suspects:
-        _check_one(contender, saved[contender.name], fastest, times_us, harness_share)
-
-
-def _check_one(
+def _slow(
     contender: Contender, in_rounds: float, fastest: Contender, times_us: CallTimes, harness_share: float
 ) -> None:
     mine, theirs, null = (times_us[name] for name in (contender.name, fastest.name, _NULL))
@@ -90,9 +75,9 @@ def _check_one(
     harness_us = own_us * harness_share / (1 - harness_share)
     gained_us, interval = stats.mean_interval([b - a for a, b in zip(mine, theirs, strict=True)], _CONFIDENCE)
     saved, at_most = (_saved(own_us + harness_us, us, harness_us) for us in (gained_us, interval.high))
-    allowed = max(0.0, at_most) + _MARGIN
+    allowed = max(0.0, at_most) + suspects.MARGIN
     slower = max(1.0, (1 - allowed) / (1 - in_rounds))
-    contender.slow_by("single_calls", slower)
+    contender.slow_by(SingleCalls.name, slower)
     contender.single_calls = {
         "against": fastest.name,
         "saved": round(saved, 4),

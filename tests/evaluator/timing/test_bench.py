@@ -31,13 +31,13 @@ from tests.evaluator.rooms import CPP, QUICK, candidate, eager_only, problem
 def test_suspected_of_skipping_work_it_is_timed_again(judge, monkeypatch, times):
     looks: list[int] = []
 
-    def skipped(bench: Bench, *, racing: bool) -> Rejection | None:
-        looks.append(bench.pairs)
+    def skipped(rounds: Rounds, contenders: list[Contender], plan: RoundPlan, *, racing: bool) -> Rejection | None:
+        looks.append(len(contenders[0].all_samples()))
         if len(looks) <= times:
             return Rejection(Verdict.REWARD_HACK, Stage.TIMING, "work is skipped", check="first_replay")
         return None
 
-    monkeypatch.setattr(Bench, "_find_skipped_work", skipped)
+    monkeypatch.setattr(graph_replays, "skipped_work", skipped)
     task = problem()
     found = judge.judge(task, candidate(CPP), eager_only(judge, task))
     assert len(looks) == 2

@@ -51,7 +51,7 @@ def refused(null: Told, other: Told) -> Callable[[], int]:
     rounds = Stand(null, other)
 
     def run() -> int:
-        own_loops.check(rounds, [who], PLAN)  # type: ignore[arg-type]
+        own_loops._sample(rounds, [who], PLAN)  # type: ignore[arg-type]
         return rounds.rounds
 
     return run

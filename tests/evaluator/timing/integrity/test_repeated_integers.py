@@ -17,7 +17,9 @@ from evaluator.subject import Subject
 from evaluator.timing.contender import Contender
 from evaluator.timing.contender_round import RoundInputs
 from evaluator.timing.integrity import repeated_integers
+from evaluator.timing.integrity.repeated_integers import RepeatedIntegers
 from evaluator.timing.round_inputs import InputMaker
+from tests.evaluator.timing.integrity.sessions import timed_session
 
 PLAN = RoundPlan(calls=40)
 DRAWABLE = 10
@@ -59,7 +61,7 @@ def held(rounds: Stand, *contenders: Contender, plan: RoundPlan = PLAN) -> None:
         times = {c.name: c.official_us() for c in contenders}
         return [math.log(times[over] / times[under])] * 4
 
-    repeated_integers.check(cast("Any", rounds), contenders, plan, log_ratios)
+    RepeatedIntegers().run(timed_session(rounds, contenders, plan, log_ratios))
 
 
 def test_what_is_found_again_is_taken_back() -> None:
