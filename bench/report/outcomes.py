@@ -13,7 +13,7 @@ Outcome = Callable[..., str]
 
 
 def demo(record: str, session: int) -> str:
-    """Speedups over the fastest Baseline and eager of one noted session of `make demo`."""
+    """Return speedups over the fastest Baseline and eager of one noted session of `make demo`."""
     found = document(record)["sessions"][session]
     text = f"**{found['fastest']['ratio']:.2f}x** {_interval(found['fastest'])} the fastest baseline"
     if "eager" in found:
@@ -22,7 +22,7 @@ def demo(record: str, session: int) -> str:
 
 
 def optimised(record: str, problem: str) -> str:
-    """The confirmed speedups of a Champion, over all Workloads and on each, and its distance from the floor."""
+    """Return the confirmed speedups of a Champion, over all Workloads and on each, and its distance from the floor."""
     row = next(row for row in document(record)["rows"] if row["problem"] == problem)
     by = {(s["against"], s["workload"]): s for s in row["speedups"]}
     whole = by["fastest", None]
@@ -36,7 +36,7 @@ def optimised(record: str, problem: str) -> str:
 
 
 def confirmations(record: str, sessions: Sequence[str] = ()) -> str:
-    """How many intervals of equal kernels contain 1, how many were promoted, the median half-width."""
+    """Return how many intervals of equal kernels contain 1, how many were promoted, the median half-width."""
     rows = [row for row in entries(record, sessions) if row["kind"] == "aa"]
     inside = sum(row["low"] <= 1 <= row["high"] for row in rows)
     width = statistics.median((row["high"] - row["low"]) / 2 for row in rows)
@@ -44,7 +44,7 @@ def confirmations(record: str, sessions: Sequence[str] = ()) -> str:
 
 
 def power(record: str) -> str:
-    """Per step of slowing: how often the interval excluded 1, and how often the faster kernel was promoted."""
+    """Return, per step of slowing, how often the interval excluded 1, and how often the faster kernel was promoted."""
     rows = entries(record)
     parts = []
     for step in sorted({row["step"] for row in rows}):
@@ -55,7 +55,7 @@ def power(record: str) -> str:
 
 
 def mutations(record: str) -> str:
-    """Planted bugs caught, and correct kernels rejected."""
+    """Return planted bugs caught, and correct kernels rejected."""
     rows = entries(record)
     bugs = [row for row in rows if row["mutant"]]
     originals = [row for row in rows if not row["mutant"]]
@@ -67,13 +67,13 @@ def mutations(record: str) -> str:
 
 
 def admissions(record: str) -> str:
-    """References accepted, refused, and too large for the device."""
+    """Return references accepted, refused, and too large for the device."""
     counted = Counter(row["outcome"] for row in entries(record))
     return "; ".join(f"**{number}** {outcome}" for outcome, number in sorted(counted.items()))
 
 
 def rate(record: str, session: str, kind: str | None = None) -> str:
-    """Kernels a minute beside KernelBench in one session, from its summary, else from the time of each file."""
+    """Return the kernels judged a minute in one session, compared with KernelBench."""
     rows = entries(record, [session])
     found = [row for row in rows if "summary" in row and row.get("kind") == kind]
     if not found:
@@ -93,7 +93,7 @@ def _rate_by_file(rows: Sequence[Entry], kind: str | None) -> str:
     theirs = {row["file"]: row for row in rows if row.get("who") == "kernelbench" and row["file"] in ours}
     if ours.keys() != theirs.keys():
         raise ValueError("both have to have judged the same files")
-    times = [sum(row["wall_s"] for row in who.values()) for who in (ours, theirs)]
+    times = [sum(row["wall_s"] for row in rated.values()) for rated in (ours, theirs)]
     right = sum(row["passed"] == row["right"] for row in ours.values())
     return (
         f"{len(ours)} files in {times[0]:.1f} s, KernelBench in {times[1]:.1f} s: **{times[1] / times[0]:.2f}x**; "
@@ -102,7 +102,7 @@ def _rate_by_file(rows: Sequence[Entry], kind: str | None) -> str:
 
 
 def synthesis(record: str) -> str:
-    """The synthesiser's best draft beside torch.compile, per Workload, without a search."""
+    """Return the synthesiser's best draft compared with torch.compile, per Workload, without a search."""
     rows = document(record)["rows"]
     ahead = sum(row["ratio"] >= 1 for row in rows)
     worst = min(rows, key=lambda row: row["ratio"])
@@ -114,7 +114,7 @@ def synthesis(record: str) -> str:
 
 
 def compared(record: str, tuner: str) -> str:
-    """Measurements until within 5 % of the best known kernel: those of other searches over ours."""
+    """Return measurements until within 5 % of the best known kernel: those of other searches over ours."""
     table = document(record)["table"]
     text = [f"ours {table[f'ours, tuner {tuner}']['mean_needed']:.1f}"]
     for name in ("random", "best-of-N", "OpenEvolve", "ShinkaEvolve"):
@@ -124,14 +124,14 @@ def compared(record: str, tuner: str) -> str:
 
 
 def ablations(record: str) -> str:
-    """Measurements without one part of the search, over those with it."""
+    """Return measurements without one part of the search, over those with it."""
     table = document(record)["table"]
     parts = {name.removeprefix("ours without "): row for name, row in table.items() if name.startswith("ours without")}
     return "without " + "; ".join(f"{name} {_marked(row)}" for name, row in parts.items())
 
 
 def models(record: str, mixture: str) -> str:
-    """The cost of any model at random, and of models in turn, over that of the bandit."""
+    """Return the cost of any model at random, and of models in turn, over that of the bandit."""
     table = document(record)["table"][mixture]
     costs = {name: table[name]["over_ours"]["cost_s"] for name in ("bandit off", "models in turn", "the best alone")}
     return (
@@ -141,7 +141,7 @@ def models(record: str, mixture: str) -> str:
 
 
 def lessons(record: str, within: str) -> str:
-    """Measurements without lessons over those with them."""
+    """Return measurements without lessons over those with them."""
     table = document(record)["table"]
     alike, other = table[f"within {within}, alike"], table[f"within {within}, not alike"]
     worse = "**slower**" if other["verdict"] == "behind" else "**no gain**"
@@ -149,7 +149,7 @@ def lessons(record: str, within: str) -> str:
 
 
 def service(record: str) -> str:
-    """The slowest page or list at the 99th percentile, requests and failures."""
+    """Return the slowest page or list at the 99th percentile, requests and failures."""
     found = document(record)
     slowest = max(row["p99_ms"] for row in found["routes"])
     within = sum(row["p99_ms"] < 250 for row in found["routes"])
@@ -163,7 +163,7 @@ def service(record: str) -> str:
 
 
 def followers(record: str) -> str:
-    """Event streams that stayed complete, the delay of events, failed requests, memory."""
+    """Return event streams that stayed complete, the delay of events, failed requests, memory."""
     found = document(record)
     failed = len(found["requests_failed"]) or "none"
     return (
@@ -174,7 +174,7 @@ def followers(record: str) -> str:
 
 
 def decisions(record: str) -> str:
-    """Processor time of a decision and size of the database, by number of Candidates."""
+    """Return processor time of a decision and size of the database, by number of Candidates."""
     return "; ".join(
         f"{row['candidates']:,} candidates, {row['database']}: {row['advance_cpu_ms']['p95']:.1f} ms (p95), "
         f"{row['database_mb']:.0f} MB"
@@ -183,7 +183,7 @@ def decisions(record: str) -> str:
 
 
 def soak(record: str, session: str) -> str:
-    """Wrong verdicts, and what the judge held after fifty kernels and at the end."""
+    """Return wrong verdicts, and what the judge held after fifty kernels and at the end."""
     found = next(row for row in entries(record, [session]) if "counted" in row)
     first, last = found["counted"]
     held = ", ".join(f"{name} {first[key]} and {last[key]}" for key, name in _HELD.items() if key in first)
@@ -200,7 +200,7 @@ _HELD = {
 
 
 def limits(record: str, operation: str) -> str:
-    """Per dtype: the largest share of the limit that an honest implementation uses, and the careless control's."""
+    """Return, per dtype, the largest share of the limit that an honest implementation and the control use."""
     parts = []
     for row in entries(record):
         if row["op"] == operation:
@@ -219,7 +219,7 @@ def _share(value: float) -> str:
 
 
 def text(record: str) -> str:
-    """The second line of a record that is a text."""
+    """Return the second line of a record that is a text."""
     return (RESULTS / record).read_text(encoding="utf-8").splitlines()[1]
 
 

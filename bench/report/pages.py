@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import textwrap
 import tomllib
 from collections.abc import Iterator
 from pathlib import Path
@@ -43,13 +44,17 @@ def results_page() -> str:
         "",
     ]
     for section in sections():
-        lines += [f"## {section['title']}", "", f"`{section['command']}`", "", section["about"].strip(), ""]
+        lines += [f"## {section['title']}", "", f"`{section['command']}`", "", _wrapped(section["about"]), ""]
         lines += [f"| {section.get('column', 'hardware')} | outcome | record |", "|---|---|---|"]
         lines += [
             f"| {row['hardware']} | {outcome(row)} | [record](results/{row['record']}) |" for row in section["row"]
         ]
         lines.append("")
     return "\n".join(lines)
+
+
+def _wrapped(text: str) -> str:
+    return textwrap.fill(" ".join(text.split()), 120, break_long_words=False, break_on_hyphens=False)
 
 
 def readme_rows() -> str:

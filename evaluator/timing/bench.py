@@ -16,7 +16,7 @@ from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
-from evaluator.device_session import Room
+from evaluator.device_session import DeviceSession
 from evaluator.devices.base import Round, RoundPlan
 from evaluator.oracle.oracle import Oracle
 from evaluator.screening import libraries
@@ -81,7 +81,7 @@ class Bench:
 
     def __init__(
         self,
-        room: Room,
+        session: DeviceSession,
         workload: Workload,
         oracle: Oracle,
         contenders: Sequence[Contender],
@@ -90,7 +90,7 @@ class Bench:
     ) -> None:
         self.workload = workload
         self.contenders = list(contenders)
-        self._rounds = Rounds(room, workload, oracle, first_call_s)
+        self._rounds = Rounds(session, workload, oracle, first_call_s)
         self._plans: list[RoundPlan] = []
         self._order: Sequence[Contender] = ()
         self._graph = False
@@ -157,9 +157,9 @@ class Bench:
     def _keep(self, run: ContenderRound) -> None:
         """Keep a round until enough are there to be verified together. Verify at once where the device may lack memory
         for another copy. Raise Rejection or ComparatorFailed."""
-        room = self._rounds.backend.batch_bytes
-        self._unverified.append(run.copied() if run.bytes_held <= room else run)
-        if sum(one.bytes_held for one in self._unverified) > room:
+        limit_bytes = self._rounds.backend.batch_bytes
+        self._unverified.append(run.copied() if run.bytes_held <= limit_bytes else run)
+        if sum(one.bytes_held for one in self._unverified) > limit_bytes:
             with self._released_device():
                 self._verify()
 
@@ -195,7 +195,7 @@ class Bench:
 
     def _released_device(self) -> AbstractContextManager[None]:
         """Let others use the device meanwhile. A confirmation keeps it to itself all the time."""
-        return self._rounds.room.sharing.released() if self._racing else nullcontext()
+        return self._rounds.session.sharing.released() if self._racing else nullcontext()
 
     def sample_functions(self, name: str, plan: SamplingPlan = BRIEF_SAMPLING) -> dict[str, int]:
         """Return how often a contender was seen in each function during a few more rounds. They are not timed, and a
@@ -211,7 +211,7 @@ class Bench:
                 rounds.verifier.verify(ContenderRound(contender, inputs, done))
             for place, count in done.diagnostics.get("ran", {}).items():
                 seen[place] = seen.get(place, 0) + count
-            told = plan.until_library and bool(libraries.seen(seen))
+            told = plan.until_library and bool(libraries.sampled_libraries(seen))
             if (
                 "ran" not in done.diagnostics
                 or told

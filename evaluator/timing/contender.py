@@ -25,9 +25,9 @@ class Contender:
 
     A `suspect` runs a submitted file (a Candidate, a Champion), and all of its outputs are compared. A `sampled` one is
     a Candidate's second process, and one call a round is compared. A `plain` one runs a file that cannot reach the
-    harness (`screening.plain`). `buffers` are the reference's under this child's names; rounds of a module with memory
-    start from them. Integrity checks append to `adjustments`, and leave evidence in `single_calls` and `fresh_draws`.
-    `fewest_replays` is the fewest that one of its rounds had, if more than one.
+    harness (`screening.restricted`). `buffers` are the reference's under this child's names; rounds of a module with
+    memory start from them. Integrity checks append to `adjustments`, and leave evidence in `single_calls` and
+    `fresh_draws`. `fewest_replays` is the fewest that one of its rounds had, if more than one.
     """
 
     name: str

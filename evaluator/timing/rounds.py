@@ -13,7 +13,7 @@ import torch
 from evaluator.child.protocol import chain
 from evaluator.child.protocol.layout import LayoutError, TensorSpec
 from evaluator.comparison.layout_checks import check_reply
-from evaluator.device_session import Room
+from evaluator.device_session import DeviceSession
 from evaluator.devices.base import Round, RoundPlan, SingleCallBackend, SingleCallRound
 from evaluator.errors import ChildError, ChildFault, EvaluatorError, Rejection
 from evaluator.inputs import values
@@ -34,15 +34,15 @@ _ADVERSARIAL_FREE_INPUTS = 100  # free device memory that this needs, in multipl
 class Rounds:
     """Makes rounds of a Workload for any child that was constructed with the oracle's parameters."""
 
-    def __init__(self, room: Room, workload: Workload, oracle: Oracle, first_call_s: float) -> None:
-        self.room, self.backend, self.workload, self.oracle = room, room.backend, workload, oracle
+    def __init__(self, session: DeviceSession, workload: Workload, oracle: Oracle, first_call_s: float) -> None:
+        self.session, self.backend, self.workload, self.oracle = session, session.backend, workload, oracle
         self._first_call_s = first_call_s
         self.input_maker = InputMaker(oracle)
         self.tree, self._bases = self.input_maker.tree, self.input_maker.bases
         first, *others = oracle.expect(self.tree, self._bases)
-        self.typical = first.widest(others)
+        self.typical = first.with_widest_limits(others)
         self._stateful = oracle.stateful(self.tree, self._bases[0])
-        self.moves_buffers = not self._stateful and oracle.moves_buffers(self.tree, self._bases[0])
+        self.moves_buffers = not self._stateful and oracle.changes_buffers(self.tree, self._bases[0])
         self._mutated = oracle.mutated(self.tree)
         self.verifier = Verifier(workload, oracle, self.tree, self.typical, self._mutated, stateful=self._stateful)
         self._linked = self._linked_outputs()
@@ -50,7 +50,7 @@ class Rounds:
         self._next_kind = 0
         self._idle_inputs: RoundInputs | None = None
         self._leases = ExitStack()
-        self._null = self._leases.enter_context(room.null())
+        self._null = self._leases.enter_context(session.comparators.lend_null_child())
         self.overhead_us: dict[int, float] = {}  # executions a round -> the least that a null child took
 
     def close(self) -> None:
@@ -154,7 +154,7 @@ class Rounds:
     def _is_comparable(self, kind: values.ValueSet) -> bool:
         """Return whether outputs can be compared where the chain mixes usual values into those. A kernel that picks
         among scores that all tie may pick a set that no single order gives (`nan_and_ties`)."""
-        return not kind.in_bounds and not (self.oracle.subject.picks and kind.name in values.NEXT_TO_NOTHING)
+        return not kind.only_finite_results and not (self.oracle.subject.selects and kind.name in values.NEARLY_ZERO)
 
     def _take_kind(self) -> values.ValueSet:
         self._next_kind += 1
@@ -212,7 +212,7 @@ class Rounds:
             raise self._attributed(contender, fault, inputs) from fault
 
     def prepare_null(self, inputs: RoundInputs, *, graph: bool) -> None:
-        self._null.null(self.typical.reply)
+        self._null.become_null(self.typical.reply)
         self.backend.prepare(
             self._null.child, inputs.calls,
             tree=self.tree, timeout_s=self._first_call_s, graph=graph, link=inputs.link,
@@ -225,7 +225,7 @@ class Rounds:
         try:
             self._reset_state(contender)
             contender.note_replays(plan.replays)
-            with self.room.quiet():
+            with self.session.pools.monitoring_paused():
                 return self.backend.run_round(
                     contender.subject.child, inputs.calls, plan,
                     tree=self.tree, check=self._check_replies, timeout_s=self._first_call_s, read=read,
@@ -237,10 +237,10 @@ class Rounds:
     def _attributed(
         self, contender: Contender, fault: ChildFault | LayoutError | Rejection, inputs: RoundInputs
     ) -> EvaluatorError:
-        """Return the error that reports a fault in a round. Raise LeaveOut where the reference fails on those inputs,
-        too."""
-        if isinstance(fault, ChildError) and not fault.spoils:
-            self.oracle.doubt(self.tree, inputs.calls, fault)
+        """Return the error that reports a fault in a round. Raise UnsupportedCase where the reference fails on those
+        inputs, too."""
+        if isinstance(fault, ChildError) and not fault.loses_device:
+            self.oracle.leave_out_if_failing(self.tree, inputs.calls, fault)
         return self.verifier.attribute(contender, fault)
 
     def _reset_state(self, contender: Contender) -> None:
@@ -264,7 +264,7 @@ class Rounds:
         assert inputs.link is None
         try:
             self._reset_state(contender)
-            with self.room.quiet():
+            with self.session.pools.monitoring_paused():
                 return backend.run_single_calls(
                     contender.subject.child, inputs.calls, layouts,
                     tree=self.tree, check=self._check_replies, timeout_s=self._first_call_s,
@@ -275,7 +275,7 @@ class Rounds:
 
     def run_null(self, inputs: RoundInputs, plan: RoundPlan, *, watch: bool = False) -> Round:
         """Run one round of the null child and read nothing."""
-        with self.room.quiet():
+        with self.session.pools.monitoring_paused():
             return self.backend.run_round(
                 self._null.child, inputs.calls, plan,
                 tree=self.tree, check=lambda replies: None, timeout_s=30.0, read=0, link=inputs.link, watch=watch,

@@ -10,13 +10,13 @@ import torch
 from evaluator.child.protocol import chain
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.comparison.expected import Expected
-from evaluator.comparison.layout_checks import check_fresh
-from evaluator.comparison.target import Finding
+from evaluator.comparison.findings import Finding
+from evaluator.comparison.layout_checks import check_no_alias
 from evaluator.errors import ChildFault, ComparatorFailed, EvaluatorError, Rejection
 from evaluator.inputs import values
-from evaluator.oracle.nan_and_ties import second_look
+from evaluator.oracle.nan_and_ties import allow_alternatives
 from evaluator.oracle.oracle import Oracle
-from evaluator.subject import rejection
+from evaluator.rejections import rejection
 from evaluator.timing.contender import Contender
 from evaluator.timing.contender_round import STAGE, ContenderRound, RoundInputs, compared_calls
 from evaluator.types import Verdict, Workload
@@ -91,7 +91,7 @@ class Verifier:
             [kind.rounding for *_, kind in refused],
         )
         for (comparison, call, kind), exact in zip(refused, self._oracle.expect(self._tree, calls, how), strict=True):
-            comparison.expect(call, exact.loosened(kind.rounding.slack))
+            comparison.expect(call, exact.with_slack(kind.rounding.slack))
 
     def _compare(self, comparison: _Comparison) -> None:
         contender, inputs, done = comparison.run.contender, comparison.run.inputs, comparison.run.done
@@ -106,7 +106,7 @@ class Verifier:
             self.kinds |= inputs.kinds
         for call, tensors in enumerate(done.inputs):
             self._check_inputs(call, comparison.calls[call], tensors)
-            check_fresh(self._typical, done.replies[call], self.label)
+            check_no_alias(self._typical, done.replies[call], self.label)
 
     def _expected(self, some: Sequence[tuple[RoundInputs, Sequence[values.Tensors]]]) -> list[list[Expected]]:
         """Return the expected outputs of several rounds' calls, with the strictest limits on adversarial values. All
@@ -128,7 +128,7 @@ class Verifier:
             self._tree, [tensors for tensors, _ in odd.values()], list(plain.values()), self._typical
         )
         found |= zip(plain, usual, strict=True)
-        found |= {key: one.loosened(slack) for (key, (_, slack)), one in zip(odd.items(), narrowest, strict=True)}
+        found |= {key: one.with_slack(slack) for (key, (_, slack)), one in zip(odd.items(), narrowest, strict=True)}
         for inputs, calls in some:
             inputs.expected |= {
                 place: found[id(inputs), place] for place in range(len(calls)) if (id(inputs), place) in found
@@ -145,10 +145,10 @@ class Verifier:
         inputs, expected, outputs = comparison.calls[call], comparison.expected[call], comparison.outputs[call]
         if comparison.run.inputs.value_sets[call] is None:
             (exact,) = self._oracle.expect(self._tree, [inputs])
-            expected = exact.loosened(values.Rounding().slack).widest([expected])
+            expected = exact.with_slack(values.Rounding().slack).with_widest_limits([expected])
             if not expected.informative:
                 return None
-        return _finding(second_look(self._oracle, self._tree, inputs, expected, outputs), outputs)
+        return _finding(allow_alternatives(self._oracle, self._tree, inputs, expected, outputs), outputs)
 
     def _check_inputs(self, call: int, before: Sequence[torch.Tensor], after: Sequence[torch.Tensor]) -> None:
         for index, (mine, theirs) in enumerate(zip(before, after, strict=True)):
@@ -189,4 +189,4 @@ def _finding(expected: Expected, outputs: Sequence[torch.Tensor]) -> Finding | N
     if not expected.informative:
         return None
     every = zip(expected.targets, expected.limits, outputs, strict=False)
-    return next(filter(None, (target.judge(actual, limit) for target, limit, actual in every)), None)
+    return next(filter(None, (target.compare(actual, limit) for target, limit, actual in every)), None)

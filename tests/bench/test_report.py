@@ -25,7 +25,7 @@ def test_a_page_that_differs_from_the_records_is_found(monkeypatch: pytest.Monke
 
 
 def test_every_record_is_in_the_index() -> None:
-    """A summary (NAME.json beside NAME.jsonl) is covered by its record."""
+    """A summary (NAME.json next to NAME.jsonl) is covered by its record."""
     names = {path.name for path in RESULTS.iterdir() if path.suffix != ".toml"}
     records = {name for name in names if f"{name}l" not in names}
     assert {row["record"] for row in ROWS} == records

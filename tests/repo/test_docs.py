@@ -1,4 +1,4 @@
-"""Documentation that cannot drift: generated pages, exit codes, links, and the words of the repository."""
+"""Documentation that cannot drift: generated pages, exit codes, links, widths, lengths of decisions."""
 
 from __future__ import annotations
 
@@ -20,8 +20,20 @@ from service.identity.principal import Scope
 from warpwright.errors import ExitCode
 
 ROOT = Path(__file__).parents[2]
-PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
+PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md"), ROOT / "bench" / "RESULTS.md"])
+DECISIONS = sorted((ROOT / "docs" / "adr").glob("0*.md"))
 LINK = re.compile(r"\[[^\]]*\]\(([^)\s]+)\)")
+HEADING = re.compile(r"^#+ +(.+)$", re.MULTILINE)
+WIDTH = 120
+OUTSIDE = re.compile(
+    r"\b(?:DESIGN|HOUSE|FACTS|CHEATS|INTEROP|PEERS|H200|PROMPTS|BRIEF)\.md\b"
+    r"|\b(?:DESIGN|HOUSE|CHEATS|INTEROP|PEERS)(?:\.md)?,? (?:section|part|item|change)\b"
+    r"|\b(?:section|part) \d+ of (?:the )?(?:design|house)\b"
+    r"|\bcontract point \d"
+)
+"""A mention of a document that is not in the repository. (`DESIGN` and `FACTS` alone are names in the code.)"""
+TEXTS = {".py", ".md", ".json", ".toml", ".j2", ".html", ".js", ".css", ".yml", ".txt", ".sh", ".example"}
+NOT_OURS = ("service/static/vendor/", "tests/browser/vendor/", "bench/results/", "bench/search/landscapes/")
 
 
 def test_generated_pages_are_up_to_date() -> None:
@@ -41,8 +53,43 @@ def test_every_exit_code_is_documented_and_no_other() -> None:
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
 def test_links_lead_somewhere(page: Path) -> None:
     for target in LINK.findall(page.read_text(encoding="utf-8")):
-        if not target.startswith(("http://", "https://", "#", "mailto:")):
-            assert (page.parent / target.partition("#")[0]).exists(), f"{page.name}: {target}"
+        if target.startswith(("http://", "https://", "mailto:")):
+            continue
+        name, _, anchor = target.partition("#")
+        there = page.parent / name if name else page
+        assert there.exists(), f"{page.name}: {target}"
+        if anchor:
+            assert anchor in anchors(there), f"{page.name}: {target}"
+
+
+def anchors(page: Path) -> set[str]:
+    """Return the anchors of a page's headings, as GitHub makes them."""
+    return {
+        re.sub(r"[^\w\- ]", "", heading.lower()).replace(" ", "-")
+        for heading in HEADING.findall(page.read_text(encoding="utf-8"))
+    }
+
+
+@pytest.mark.parametrize("page", PAGES, ids=lambda page: str(page.relative_to(ROOT)))
+def test_lines_are_wrapped(page: Path) -> None:
+    """Rows of tables cannot be wrapped, and neither can a link alone on its line."""
+    for number, line in enumerate(page.read_text(encoding="utf-8").splitlines(), 1):
+        alone = line.startswith("|") or LINK.fullmatch(line.strip().rstrip(".,;"))
+        assert alone or len(line) <= WIDTH, f"{page.name}:{number}: {len(line)} characters"
+
+
+def test_documents_outside_the_repository_are_not_mentioned() -> None:
+    tracked = subprocess.run(
+        ["git", "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+        cwd=ROOT, capture_output=True, text=True, timeout=60, check=False,
+    )  # fmt: skip
+    if tracked.returncode != 0:
+        pytest.skip("not a checkout of git")
+    for name in tracked.stdout.split("\0"):
+        path = ROOT / name
+        if path.suffix in TEXTS and path.is_file() and not name.startswith(NOT_OURS) and path != Path(__file__):
+            found = OUTSIDE.search(path.read_text(encoding="utf-8"))
+            assert found is None, f"{name}: {found[0] if found else ''}"
 
 
 def test_every_guide_page_is_linked_from_the_readme() -> None:
@@ -52,12 +99,39 @@ def test_every_guide_page_is_linked_from_the_readme() -> None:
 
 
 def test_decisions_are_numbered_and_have_their_parts() -> None:
-    names = [path.name for path in sorted((ROOT / "docs" / "adr").glob("*.md"))]
-    assert [int(name[:4]) for name in names] == list(range(1, len(names) + 1)), names
-    for name in names:
-        text = (ROOT / "docs" / "adr" / name).read_text(encoding="utf-8")
-        for part in ("## Context", "## Decision", "## Consequences"):
-            assert part in text, f"{name} has no {part}"
+    assert [int(path.name[:4]) for path in DECISIONS] == list(range(1, len(DECISIONS) + 1))
+    for path in DECISIONS:
+        text = path.read_text(encoding="utf-8")
+        for part in ("Status: accepted", "## Context", "## Decision", "## Consequences"):
+            assert part in text, f"{path.name} has no {part}"
+
+
+@pytest.mark.parametrize("path", DECISIONS, ids=lambda path: path.stem)
+def test_a_decision_fits_on_a_page(path: Path) -> None:
+    """Measurements belong into docs/studies."""
+    text = path.read_text(encoding="utf-8")
+    assert len(text.splitlines()) <= 60
+    assert len(text.split()) <= 600
+
+
+def test_the_index_lists_every_decision_once() -> None:
+    index = (ROOT / "docs" / "adr" / "README.md").read_text(encoding="utf-8")
+    assert re.findall(r"^\| \[\d+\]\(([^)]+)\)", index, re.MULTILINE) == [path.name for path in DECISIONS]
+
+
+def test_the_readme_shows_five_results_at_most() -> None:
+    text = (ROOT / "README.md").read_text(encoding="utf-8")
+    rows = [line for line in text.splitlines() if line.startswith("| `")]
+    assert 1 <= len(rows) <= 5
+    assert all(len(row) <= WIDTH for row in rows)
+
+
+def test_the_changelog_has_its_groups_and_short_entries() -> None:
+    text = (ROOT / "CHANGELOG.md").read_text(encoding="utf-8")
+    unreleased = text.partition("## [Unreleased]")[2].partition("\n## ")[0]
+    assert re.findall(r"^### (.+)$", unreleased, re.MULTILINE) == ["Added", "Changed", "Fixed", "Security"]
+    for entry in re.split(r"\n(?=- )|\n\n", unreleased):
+        assert len(entry.strip().splitlines()) <= 2, entry
 
 
 def code_block(page: str, needle: str) -> str:

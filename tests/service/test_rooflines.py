@@ -17,7 +17,7 @@ from evaluator.types import (
     Verdict,
     WorkloadFacts,
 )
-from service.pages.charts.times import rooflines, strips, workload_times
+from service.rendering.charts.times import rooflines, strips, workload_times
 from tests.db.world import DEVICE, ENVIRONMENT
 
 REACH = Interval(low=90.0, high=110.0)
