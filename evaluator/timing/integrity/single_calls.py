@@ -2,7 +2,7 @@
 
 A file that reaches the harness could compute all calls of a round in one operation where elements do not depend on each
 other, repair the few that the chain changes, and pay the cost of calling once a round. So on a CPU a Candidate that is
-not plain (`screening.restricted`) and seems faster than the fastest comparator makes some more calls. The inputs of
+not plain (`is_restricted`) and seems faster than the fastest comparator makes some more calls. The inputs of
 each are there only after the call before it has returned. Batching saves nothing there; all else is as in a round. The
 share of the comparator's time that a Candidate saves may be larger in rounds by noise and a margin; anything beyond is
 added to its times, and nothing is refused for it.
