@@ -35,12 +35,8 @@ class WorkloadTimes:
     clock: str
     floor_us: float | None
     share: float | None
-<<<<<<< HEAD
     bars: tuple[TimeBar, ...]
-=======
-    contestants: tuple[TimeBar, ...]
     adjusted: str
->>>>>>> timing
     ratio: Ratio | None
     roof_gbs: float | None
     bytes_moved: int | None
