@@ -26,20 +26,20 @@ USD_S = 600.0
 PROPOSE_WEIGHT = 0.1
 EXPLORATION = 1.0
 PASS_REWARD = 0.05
-CROWN_REWARD = 0.2
-MOST = 2.0
+PROMOTION_REWARD = 0.2
+MAX_GAIN = 2.0
 
 
 def judged_reward(speedup: float | None, best_before: float | None) -> float:
     """Reward of a Candidate that passed: a little for passing, and its log gain over the Run's best (first: over 1)."""
     if speedup is None:
         return PASS_REWARD
-    return PASS_REWARD + min(MOST, max(0.0, math.log(speedup / (best_before or 1.0))))
+    return PASS_REWARD + min(MAX_GAIN, max(0.0, math.log(speedup / (best_before or 1.0))))
 
 
 def confirmed_reward(speedup: float, champion_before: float | None) -> float:
     """Reward of a promotion: the log gain that was confirmed, over the Champion before (none: over the Baseline)."""
-    return CROWN_REWARD + min(MOST, max(0.0, math.log(speedup / (champion_before or 1.0))))
+    return PROMOTION_REWARD + min(MAX_GAIN, max(0.0, math.log(speedup / (champion_before or 1.0))))
 
 
 def spent_s(stats: ArmStats) -> float:
@@ -60,12 +60,12 @@ def choose(arms: Sequence[ArmStats], asked: dict[int, int], rng: Random) -> int:
         who = (arm.proposer, arm.model) if is_free(arm) else ("", "")
         pools.setdefault((*who, arm.operator, arm.variant), []).append(index)
     members = list(pools.values())
-    pooled = [_together([arms[i] for i in indices]) for indices in members]
-    chosen = members[_what(pooled, [sum(asked.get(i, 0) for i in indices) for indices in members], rng)]
-    return chosen[0] if len(chosen) == 1 else whom(arms, chosen, asked, rng)
+    pooled = [_pooled([arms[i] for i in indices]) for indices in members]
+    chosen = members[_choose_operator(pooled, [sum(asked.get(i, 0) for i in indices) for indices in members], rng)]
+    return chosen[0] if len(chosen) == 1 else choose_model(arms, chosen, asked, rng)
 
 
-def _what(arms: Sequence[ArmStats], asked: Sequence[int], rng: Random) -> int:
+def _choose_operator(arms: Sequence[ArmStats], asked: Sequence[int], rng: Random) -> int:
     seen = [cost_s(arm) for arm in arms if arm.settled]
     typical = max(1e-6, sum(seen) / len(seen)) if seen else 1.0
     total = sum(arm.asked for arm in arms) + sum(asked)
@@ -80,7 +80,7 @@ def _what(arms: Sequence[ArmStats], asked: Sequence[int], rng: Random) -> int:
     return max(range(len(arms)), key=score)
 
 
-def whom(arms: Sequence[ArmStats], chosen: Sequence[int], asked: dict[int, int], rng: Random) -> int:
+def choose_model(arms: Sequence[ArmStats], chosen: Sequence[int], asked: dict[int, int], rng: Random) -> int:
     """The one of `chosen` (indices of `arms`, each of another model) whose model may well bring the most for its cost.
 
     A model that was never asked comes first. An ask counts as costing what one judgement does, at the least: it takes
@@ -94,7 +94,7 @@ def whom(arms: Sequence[ArmStats], chosen: Sequence[int], asked: dict[int, int],
     def worth(index: int) -> float:
         one = arms[index].arm
         own = [i for i, arm in enumerate(arms) if (arm.arm.proposer, arm.arm.model) == (one.proposer, one.model)]
-        model = _together([arms[i] for i in own])
+        model = _pooled([arms[i] for i in own])
         if model.asked + sum(asked.get(i, 0) for i in own) == 0:
             return math.inf
         known = model.settled - model.candidates + model.judged
@@ -104,7 +104,7 @@ def whom(arms: Sequence[ArmStats], chosen: Sequence[int], asked: dict[int, int],
     return max(rng.sample(chosen, len(chosen)), key=worth)
 
 
-def _together(arms: Sequence[ArmStats]) -> ArmStats:
+def _pooled(arms: Sequence[ArmStats]) -> ArmStats:
     """The counters that are used here, of several arms as one."""
     return replace(
         arms[0],

@@ -9,11 +9,11 @@ MARGIN = 1.02
 FINAL_MARGIN = 1.0
 SETTLED_AFTER = 24
 """A new best is confirmed once this many later Candidates did not beat it, or at once where it reaches the target."""
-MOST_REFUSED = 4
+MAX_REFUSED = 4
 """Once so many that seemed as fast were refused, only what is clearly faster than they is tried."""
 
 
-def contender(state: SearchState, *, final: bool) -> Elite | None:
+def elite_to_confirm(state: SearchState, *, final: bool) -> Elite | None:
     """The elite to confirm now, or None. One at a time: each confirmation is against the Champion that stands.
 
     During the search: a lower bound above the fastest Baseline, MARGIN above the Champion, and no newer best at hand.
@@ -29,7 +29,7 @@ def contender(state: SearchState, *, final: bool) -> Elite | None:
         return None
     best = max(fresh, key=lambda elite: (elite.speedup, elite.candidate_id))
     refused = sum(1 for e in state.elites if e.confirms and not e.confirmed and e.speedup * MARGIN >= best.speedup)
-    if refused >= MOST_REFUSED:
+    if refused >= MAX_REFUSED:
         return None
     if final:
         return best if best.speedup > bar * FINAL_MARGIN else None

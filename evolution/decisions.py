@@ -9,7 +9,7 @@ from evaluator.types import canonical_json, content_hash
 from evolution.types import Confirm, Decision, Finish, Propose
 
 
-def named(decision: Decision) -> tuple[str, ...]:
+def candidate_ids(decision: Decision) -> tuple[str, ...]:
     """The ids of the Candidates that a decision is about."""
     match decision:
         case Propose():
@@ -22,7 +22,9 @@ def named(decision: Decision) -> tuple[str, ...]:
 
 def describe(decisions: Sequence[Decision], numbers: Mapping[str, int]) -> list[str]:
     """One line for each: "propose synthesiser/create @0 from 3,4 #1f00". `numbers` are those of the Candidates."""
-    return [_line(decision, ",".join(str(numbers.get(id, 0)) for id in named(decision))) for decision in decisions]
+    return [
+        _line(decision, ",".join(str(numbers.get(id, 0)) for id in candidate_ids(decision))) for decision in decisions
+    ]
 
 
 def _line(decision: Decision, of: str) -> str:

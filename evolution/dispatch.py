@@ -12,18 +12,18 @@ from dataclasses import dataclass
 
 from evaluator.types import content_hash
 from evolution.arms import DISPATCH
-from evolution.state import SearchState, Share
+from evolution.state import SearchState, WorkloadLeaders
 from evolution.types import Arm, Operator, Propose
 
 REFERENCE = -1
 """The number of the reference among the kernels of a dispatch."""
-LEAST_GAIN = 0.01
+MIN_LOG_GAIN = 0.01
 """It is tried where it should be so much (in log) faster than the best single kernel."""
-MOST_DISPATCHES = 4
-RIPE_AFTER = 6
+MAX_DISPATCHES = 4
+STAGNANT_AFTER = 6
 """It is tried once this many Candidates brought nothing faster, or when so little of the budget is left."""
-MOST_KERNELS = 8
-_LONGEST_KEY = 90
+MAX_KERNELS = 8
+_MAX_KEY_CHARACTERS = 90
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -39,7 +39,7 @@ class Split:
     gain: float
 
 
-def best_split(shares: Mapping[str, Share]) -> Split | None:
+def best_split(shares: Mapping[str, WorkloadLeaders]) -> Split | None:
     """The kernel for each Workload that is known to be better there than the best single one, beyond their intervals.
 
     The reference where it is the better Baseline and no kernel is as fast. None where no one kernel loses anywhere, or
@@ -59,13 +59,13 @@ def best_split(shares: Mapping[str, Share]) -> Split | None:
         gain += share.weight * math.log(value / best.speedup)
         total += share.weight
     parents = tuple(dict.fromkeys(id for id, _ in chosen.values() if id))
-    if not parents or len({*chosen.values()}) < 2 or len(parents) > MOST_KERNELS or gain < LEAST_GAIN * total:
+    if not parents or len({*chosen.values()}) < 2 or len(parents) > MAX_KERNELS or gain < MIN_LOG_GAIN * total:
         return None
     key = ",".join("reference" if number == REFERENCE else str(number) for _, number in chosen.values())
     return Split(
         parents=parents,
         choices={workload: parents.index(id) if id else REFERENCE for workload, (id, _) in chosen.items()},
-        key=key if len(key) <= _LONGEST_KEY else content_hash("split", key),
+        key=key if len(key) <= _MAX_KEY_CHARACTERS else content_hash("split", key),
         gain=gain / total,
     )
 
@@ -76,9 +76,9 @@ def dispatch_due(state: SearchState, *, last: bool) -> Propose | None:
     One at a time, none twice, and few in all; while something faster is still found often, it waits.
     """
     asked = [stats for stats in state.arms if stats.arm.proposer == DISPATCH]
-    if sum(stats.asked for stats in asked) >= MOST_DISPATCHES or any(s.asked > s.settled for s in asked):
+    if sum(stats.asked for stats in asked) >= MAX_DISPATCHES or any(s.asked > s.settled for s in asked):
         return None
-    if not (last or state.since_best >= RIPE_AFTER or _is_late(state)):
+    if not (last or state.since_best >= STAGNANT_AFTER or _is_late(state)):
         return None
     split = best_split(state.shares)
     if split is None or any(stats.arm.variant == split.key for stats in asked):
@@ -89,10 +89,10 @@ def dispatch_due(state: SearchState, *, last: bool) -> Propose | None:
 
 def _is_late(state: SearchState) -> bool:
     """Whether what is left of the budget is for a few Candidates more."""
-    few = RIPE_AFTER * state.judge_s
+    few = STAGNANT_AFTER * state.judge_s
     budget, spend = state.budget, state.spend
     return (
-        (budget.candidates is not None and spend.candidates + RIPE_AFTER >= budget.candidates)
+        (budget.candidates is not None and spend.candidates + STAGNANT_AFTER >= budget.candidates)
         or (budget.device_s is not None and spend.device_s + few >= budget.device_s)
         or (budget.wall_s is not None and spend.wall_s + few >= budget.wall_s)
     )

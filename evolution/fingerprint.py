@@ -21,6 +21,6 @@ def fingerprint(source: str) -> frozenset[str]:
     return frozenset(name.lower() for name in names) - _PLAIN
 
 
-def likeness(one: frozenset[str], other: frozenset[str]) -> float:
+def similarity(one: frozenset[str], other: frozenset[str]) -> float:
     """Shared operations over all of both: 1.0 for equal ones, 0.0 for nothing in common."""
     return len(one & other) / len(one | other) if one | other else 0.0

@@ -15,10 +15,10 @@ from dataclasses import dataclass
 
 from evolution.tunables import Configuration, key_of
 
-LEAST_PAIRS = 3
-LEAST_GAIN = 0.02
+MIN_PAIRS = 3
+MIN_LOG_GAIN = 0.02
 """A value that is worth less (in log) is not told of."""
-MOST_LESSONS = 24
+MAX_LESSONS = 24
 _T95 = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 """Student's t for a two-sided 95 % interval, by degrees of freedom from 1."""
 
@@ -34,7 +34,7 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
+class TunableLesson:
     """On a Workload, `value` of a Tunable ran `ratio` times as fast as its other values did, over so many pairs.
 
     `value` is as Python writes it; `workload` is empty where it holds over all of them.
@@ -50,19 +50,19 @@ class Learned:
     pairs: int
 
 
-def distil(trials: Sequence[Trial]) -> tuple[Learned, ...]:
+def distil(trials: Sequence[Trial]) -> tuple[TunableLesson, ...]:
     """The lessons of a Run, the surest gains first: one value for each Tunable, language and Workload."""
-    found: dict[tuple[str, str, str], Learned] = {}
-    for (language, tunable, workload, text), logs in _paired(trials).items():
-        learned = _learned(language, tunable, workload, text, logs)
+    found: dict[tuple[str, str, str], TunableLesson] = {}
+    for (language, tunable, workload, text), logs in _match(trials).items():
+        learned = _lesson(language, tunable, workload, text, logs)
         key = language, tunable, workload
         if learned is not None and (key not in found or learned.low > found[key].low):
             found[key] = learned
     ordered = sorted(found.values(), key=lambda one: (-one.low, one.language, one.tunable, one.workload))
-    return tuple(ordered[:MOST_LESSONS])
+    return tuple(ordered[:MAX_LESSONS])
 
 
-def describe(one: Learned) -> str:
+def describe(one: TunableLesson) -> str:
     """A lesson in one line: "UNROLL = 4 ran 1.12 times (1.05 to 1.19) as fast as its other values (cpp, 8 pairs)"."""
     where = f" on {one.workload}" if one.workload else ""
     return (
@@ -71,7 +71,7 @@ def describe(one: Learned) -> str:
     )
 
 
-def _paired(trials: Sequence[Trial]) -> dict[tuple[str, str, str, str], list[float]]:
+def _match(trials: Sequence[Trial]) -> dict[tuple[str, str, str, str], list[float]]:
     """(language, Tunable, Workload, value as Python writes it): its worth, in log, over the others of a match."""
     matches: dict[tuple[str, str, str], list[Trial]] = {}
     for trial in trials:
@@ -90,15 +90,15 @@ def _paired(trials: Sequence[Trial]) -> dict[tuple[str, str, str, str], list[flo
     return found
 
 
-def _learned(language: str, tunable: str, workload: str, text: str, logs: Sequence[float]) -> Learned | None:
-    if len(logs) < LEAST_PAIRS:
+def _lesson(language: str, tunable: str, workload: str, text: str, logs: Sequence[float]) -> TunableLesson | None:
+    if len(logs) < MIN_PAIRS:
         return None
     mean = statistics.fmean(logs)
     times = _T95[min(len(logs) - 1, len(_T95)) - 1]
     reach = times * statistics.stdev(logs) / math.sqrt(len(logs))
-    if mean - reach <= 0 or mean < LEAST_GAIN:
+    if mean - reach <= 0 or mean < MIN_LOG_GAIN:
         return None
-    return Learned(
+    return TunableLesson(
         language=language,
         tunable=tunable,
         value=text,

@@ -8,9 +8,9 @@ from collections.abc import Iterable, Sequence
 
 from evaluator.types import DeviceKind, Evaluation, Workload, WorkloadFacts
 
-LEAST_WRITTEN = 0.25
+MIN_WRITTEN_SHARE = 0.25
 """Reads alone stream faster than a copy does: where less of the bytes is written, a copy's rate is no bound."""
-MOST_SHARE = 1.02
+MAX_SHARE = 1.02
 """A kernel that is faster than the floor by more than noise shows that the floor is none."""
 
 _TENSOR = re.compile(r"(\w+) \[([\d, ]*)\]")
@@ -34,7 +34,7 @@ def attained(evaluation: Evaluation, workloads: Sequence[Workload], facts: Itera
         if one.floor_us is None or fact is None or one.workload not in weights or _is_crude(fact, one.floor_us):
             return None
         share = one.floor_us / one.median_us
-        if not 0 < share <= MOST_SHARE:
+        if not 0 < share <= MAX_SHARE:
             return None
         logs.append((weights[one.workload], math.log(share)))
     if not logs or len(logs) < len(weights):
@@ -46,7 +46,7 @@ def _is_crude(fact: WorkloadFacts, floor_us: float) -> bool:
     written = [_bytes(text) for text in fact.outputs]
     if any(size is None for size in written):
         return True
-    if sum(size for size in written if size is not None) < LEAST_WRITTEN * fact.bytes_moved:
+    if sum(size for size in written if size is not None) < MIN_WRITTEN_SHARE * fact.bytes_moved:
         return True
     if not fact.flops:
         return False

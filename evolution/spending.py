@@ -5,20 +5,20 @@ from __future__ import annotations
 from evolution.arms import is_free
 from evolution.state import SearchState
 
-CONFIRM_OVER_JUDGE = 4.0
+CONFIRM_PER_JUDGE = 4.0
 """Until one has been seen, a confirmation is taken to cost this many judgements."""
-MOST_RESERVED = 0.5
+MAX_RESERVED_SHARE = 0.5
 """Of a device or wall budget, at most this share is kept back for confirming."""
 
 
-def wall_over(state: SearchState) -> bool:
+def wall_budget_used_up(state: SearchState) -> bool:
     """Whether the wall budget has ended."""
     return state.budget.wall_s is not None and state.spend.wall_s >= state.budget.wall_s
 
 
 def reserve_s(state: SearchState) -> float:
     """Device-seconds to keep for one confirmation, so that a budget does not end with nothing confirmed."""
-    return state.confirm_s or CONFIRM_OVER_JUDGE * state.judge_s
+    return state.confirm_s or CONFIRM_PER_JUDGE * state.judge_s
 
 
 def _committed_s(state: SearchState) -> float:
@@ -30,18 +30,18 @@ def may_judge(state: SearchState, more: int = 0) -> bool:
     reserved = reserve_s(state)
     need = _committed_s(state) + (more + 1) * state.judge_s
     if state.budget.device_s is not None:
-        keep = min(reserved, MOST_RESERVED * state.budget.device_s)
+        keep = min(reserved, MAX_RESERVED_SHARE * state.budget.device_s)
         if state.spend.device_s >= state.budget.device_s or state.spend.device_s + need + keep > state.budget.device_s:
             return False
     if state.budget.wall_s is not None:
         # As if one device did it all: with several, a Run stops a little early rather than without a confirmation.
-        keep = min(reserved, MOST_RESERVED * state.budget.wall_s)
+        keep = min(reserved, MAX_RESERVED_SHARE * state.budget.wall_s)
         if state.spend.wall_s >= state.budget.wall_s or state.spend.wall_s + need + keep > state.budget.wall_s:
             return False
     return True
 
 
-def last_call(state: SearchState) -> bool:
+def last_chance_to_confirm(state: SearchState) -> bool:
     """Whether the wall budget has room for one more confirmation, if it starts now and waits for one judgement."""
     wall_s = state.budget.wall_s
     return wall_s is not None and state.spend.wall_s + reserve_s(state) + state.judge_s >= wall_s
@@ -61,7 +61,7 @@ def may_propose(state: SearchState, more: int = 0) -> bool:
     return (limit is None or state.spend.candidates + more < limit) and may_judge(state, more)
 
 
-def may_pay(state: SearchState, more: int = 0) -> bool:
+def may_ask_model(state: SearchState, more: int = 0) -> bool:
     """Whether a model may be asked once more: tokens and dollars in flight are estimated by what asks have cost."""
     paid = [arm for arm in state.arms if not is_free(arm.arm)]
     settled = sum(arm.settled for arm in paid)

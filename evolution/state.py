@@ -56,7 +56,7 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rated:
+class RatedCandidate:
     """How much faster than the fastest Baseline a Candidate is on one Workload. `combined`: it is a dispatch."""
 
     candidate_id: str
@@ -68,15 +68,15 @@ class Rated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
+class WorkloadLeaders:
     """One Workload: its weight, the Run's fastest Candidate there, and who leads there of those that are no dispatch.
 
     `reference` is how fast the reference as it is runs against the fastest Baseline, where that is known.
     """
 
     weight: float
-    best: Rated
-    leader: Rated
+    best: RatedCandidate
+    leader: RatedCandidate
     reference: float | None = None
 
 
@@ -104,7 +104,7 @@ class ArmStats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
+class StandingChampion:
     """The Champion that stands. `own`: this Run promoted it. `speedup` was confirmed against the fastest Baseline.
 
     `attained` is its share of the roofline (`evolution.roofline`), None where that is not known well enough.
@@ -136,14 +136,14 @@ class SearchState:
     broken: tuple[Broken, ...] = ()
     arms: tuple[ArmStats, ...] = ()
     families: tuple[Family, ...] = ()
-    warm: tuple[str, ...] = ()
-    champion: Standing | None = None
+    warm_starts: tuple[str, ...] = ()
+    champion: StandingChampion | None = None
     since_best: int = 0
     judged_any: bool = False
     judge_s: float = 0.0
     confirm_s: float = 0.0
     baseline: str = ""
-    shares: Mapping[str, Share] = field(default_factory=dict)
+    shares: Mapping[str, WorkloadLeaders] = field(default_factory=dict)
 
     @property
     def in_flight(self) -> int:

@@ -22,16 +22,16 @@ SWEEPS = 6
 NOISE = 0.03
 """Spread of what the sum of effects does not tell."""
 FAMILY_SPREAD, VALUE_SPREAD, PAIR_SPREAD = 0.3, 0.15, 0.08
-CURIOSITY = 1.0
+EXPLORATION = 1.0
 """How many spreads of what is not known count in favour."""
-FAILED = -0.5
+FAILURE_LOG = -0.5
 """A Configuration that did not pass counts as this much (in log) slower than the slowest that did."""
-MOST_LISTED = 64
+MAX_LISTED = 64
 
 Feature = tuple[str, ...] | tuple[str, str, Scalar] | tuple[str, str, Scalar, str, Scalar]
 
 
-def next_trial(
+def next_configuration(
     families: Sequence[Family], rng: Random, *, least: float = -math.inf
 ) -> tuple[Family, dict[str, Scalar]] | None:
     """The untried Configuration with the best prospects, and its family.
@@ -44,25 +44,25 @@ def next_trial(
     best: tuple[float, Family, dict[str, Scalar]] | None = None
     for family in families:
         tried = family.tried
-        for configuration in _listed(family, rng):
+        for configuration in _candidates(family, rng):
             if key_of(configuration) in tried:
                 continue
-            score = effects.prospect(family, configuration) + 1e-4 * rng.random()
+            score = effects.upper_bound(family, configuration) + 1e-4 * rng.random()
             if best is None or score > best[0]:
                 best = score, family, configuration
     return None if best is None or best[0] < bar else (best[1], best[2])
 
 
-def _listed(family: Family, rng: Random) -> Iterator[dict[str, Scalar]]:
+def _candidates(family: Family, rng: Random) -> Iterator[dict[str, Scalar]]:
     """All Configurations of a family, or of a large one: what is near its fastest, and some drawn at random."""
     tunables = family.tunables
-    if math.prod(len(values) for values in tunables.values()) <= MOST_LISTED:
+    if math.prod(len(values) for values in tunables.values()) <= MAX_LISTED:
         yield from (dict(zip(tunables, values, strict=True)) for values in itertools.product(*tunables.values()))
         return
     fastest = max(family.seen, key=lambda seen: seen[1], default=None)
     if fastest is not None:
         yield from neighbours(tunables, fastest[0])
-    yield from ({name: rng.choice(values) for name, values in tunables.items()} for _ in range(MOST_LISTED // 2))
+    yield from ({name: rng.choice(values) for name, values in tunables.items()} for _ in range(MAX_LISTED // 2))
 
 
 class Effects:
@@ -71,7 +71,7 @@ class Effects:
     def __init__(self, families: Iterable[Family]) -> None:
         rows = [(list(_features(f.family, c)), speedup) for f in families for c, speedup in f.seen]
         logs = [math.log(speedup) for _, speedup in rows if speedup > 0]
-        low = min(logs, default=0.0) + FAILED
+        low = min(logs, default=0.0) + FAILURE_LOG
         self.mean = sum(logs) / len(logs) if logs else 0.0
         self.size: dict[Feature, float] = {}
         self.count = Counter(feature for features, _ in rows for feature, _ in features)
@@ -91,13 +91,13 @@ class Effects:
                 for i in indices:
                     rest[i] -= new - old
 
-    def prospect(self, family: Family, configuration: Configuration) -> float:
+    def upper_bound(self, family: Family, configuration: Configuration) -> float:
         """What a Configuration may be worth: the sum of its effects, and more where they are not known well."""
         worth, variance = self.mean, 0.0
         for feature, spread in _features(family.family, configuration):
             worth += self.size.get(feature, 0.0)
             variance += spread**2 / (1.0 + self.count[feature] * (spread / NOISE) ** 2)
-        return worth + CURIOSITY * math.sqrt(variance)
+        return worth + EXPLORATION * math.sqrt(variance)
 
 
 def _features(family: str, configuration: Configuration) -> Iterator[tuple[Feature, float]]:

@@ -123,7 +123,7 @@ class Spend:
     wall_s: float = 0.0
 
 
-MOST_SEEDS = 64
+MAX_SEEDS = 64
 """Kernels that a Run may be given to begin with."""
 
 
@@ -157,8 +157,8 @@ class RunConfig:
         share = self.roofline_share
         if share is not None and not 0 < share <= 1:
             raise ValueError("roofline_share lies between 0 and 1")
-        if len(self.seed_sources) + len(self.seed_candidates) > MOST_SEEDS:
-            raise ValueError(f"a Run begins with at most {MOST_SEEDS} seeds")
+        if len(self.seed_sources) + len(self.seed_candidates) > MAX_SEEDS:
+            raise ValueError(f"a Run begins with at most {MAX_SEEDS} seeds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

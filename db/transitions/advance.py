@@ -19,7 +19,7 @@ from db.transitions.work.locks import lock_run, take
 from db.transitions.work.orders import end_run, finish_job, order_job
 from db.views.rows import Job
 from evaluator.types import DeviceKind, content_hash
-from evolution.decisions import describe, named
+from evolution.decisions import candidate_ids, describe
 from evolution.search import decide
 from evolution.state import SearchState
 from evolution.types import Confirm, Decision, EndReason, Finish, Operator, Propose, RunStatus
@@ -79,7 +79,7 @@ def _last_detail(s: Session, run: RunRow) -> str:
 
 def _numbers(s: Session, decisions: Sequence[Decision]) -> dict[str, int]:
     """The numbers of the Candidates that decisions name: ids differ between a Run and its replay."""
-    ids = {id for decision in decisions for id in named(decision)}
+    ids = {id for decision in decisions for id in candidate_ids(decision)}
     if not ids:
         return {}
     return dict(s.execute(select(CandidateRow.id, CandidateRow.number).where(CandidateRow.id.in_(ids))).all())

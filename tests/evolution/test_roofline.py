@@ -25,7 +25,7 @@ from evaluator.types import (
 )
 from evolution.roofline import attained
 from evolution.search import decide
-from evolution.state import SearchState, Standing
+from evolution.state import SearchState, StandingChampion
 from evolution.types import Budget, EndReason, Finish, RunConfig, Spend
 
 WORKLOADS = (Workload(name="a"), Workload(name="b", weight=3.0), Workload(name="hidden", held_out=True))
@@ -100,7 +100,7 @@ def state(reached: float | None, share: float | None = 0.95) -> SearchState:
         budget=Budget(candidates=50),
         spend=Spend(candidates=5),
         judged_any=True,
-        champion=Standing(candidate_id="c1", hash="h", speedup=1.4, own=True, attained=reached),
+        champion=StandingChampion(candidate_id="c1", hash="h", speedup=1.4, own=True, attained=reached),
     )
 
 

@@ -12,13 +12,13 @@ from db.tables.lessons import LessonRow
 from db.tables.ratios import WorkloadRatioRow
 from evaluator.schema import from_json, to_json
 from evaluator.types import Problem, Verdict
-from evolution.lessons import Learned, Trial, distil
+from evolution.lessons import Trial, TunableLesson, distil
 
 MOST_TRIALS = 2000
 """The newest Candidates of a Run that are looked at."""
 
 
-def learn(s: Session, run: RunRow) -> tuple[Learned, ...]:
+def learn(s: Session, run: RunRow) -> tuple[TunableLesson, ...]:
     """Replace the lessons of a Run by what its judged Candidates say now."""
     s.flush()
     s.execute(delete(LessonRow).where(LessonRow.run_id == run.id))
