@@ -24,7 +24,7 @@ TEXT_CHARACTERS = 1500
 MAX_LESSONS = 12
 MAX_NOTES = 3
 REASON_CHARACTERS = 160
-_UNSAID = frozenset({"reserved_core"})  # facts of a device that change nothing for who writes a kernel
+_OMITTED_FACTS = frozenset({"reserved_core"})  # facts of a device that change nothing for who writes a kernel
 _PARTS = (
     "workloads",
     "device",
@@ -37,7 +37,7 @@ _PARTS = (
     "notes",
     "parent",
 )
-_OF_ALL_THAT_PASS = frozenset({"checked_calls", "oracle", "skipped", "worst_error_share"})
+_SAME_FOR_ALL_PASSED = frozenset({"checked_calls", "oracle", "skipped", "worst_error_share"})
 _BINDING = re.compile(r"libpython|python3|libtorch_python|_ctypes|libffi|_multiarray|.*cpython-|ld-linux")
 # A good implementation's error in norm is multiplied and added to, then that of an element: `comparison.tolerances`.
 TOLERANCES: Mapping[str, tuple[float, float, float, float]] = {
@@ -98,11 +98,11 @@ def _sections(material: Material, guide: str) -> list[Section]:
     names = {workload.name for workload in shown}
     device = fill("device", name=material.device_name, kind=material.device_kind, facts=_facts(material))
     over, own = _over_floor(material, names)
-    disturbed = own and times.busy(times.rows(material.parents[0].measurements, (), names, {}))
+    disturbed = own and times.was_disturbed(times.rows(material.parents[0].measurements, (), names, {}))
     flags = material.device_facts.get("flags", ())
     lines = techniques(material.language, source, over, own=own, disturbed=disturbed, flags=flags)
     general = material.problem.domain is Domain.GENERAL
-    answered = [_answer(one, names) for one in material.approaches]
+    answered = [_approach_line(one, names) for one in material.approaches]
     return [
         Section("guide", 90, tuple(fill(guide, brief=brief, general=general) for brief in (False, True))),
         Section("reference", 100, (f"## The reference\n\n```python\n{source}\n```",)),
@@ -111,10 +111,10 @@ def _sections(material: Material, guide: str) -> list[Section]:
         Section("timing", 65, (fill("timing", kind=material.device_kind), "")),
         Section("techniques", 55, (fill("techniques", lines=lines), "") if lines else ("",)),
         Section("remembered", 35, _remembered(material)),
-        Section("precedents", 36, _shorter("precedents", material.precedents)),
-        Section("approaches", 45, _shorter("approaches", answered)),
-        Section("lessons", 40, _shorter("lessons", material.lessons)),
-        Section("notes", 70, _shorter("notes", [clip(note, 600) for note in material.notes[:MAX_NOTES]])),
+        Section("precedents", 36, _list_forms("precedents", material.precedents)),
+        Section("approaches", 45, _list_forms("approaches", answered)),
+        Section("lessons", 40, _list_forms("lessons", material.lessons)),
+        Section("notes", 70, _list_forms("notes", [clip(note, 600) for note in material.notes[:MAX_NOTES]])),
         *(_parent(material, parent, number, shown) for number, parent in enumerate(material.parents, 1)),
         Section("ask", 100, (_ask(material, over if own and not disturbed else {}),)),
     ]
@@ -125,7 +125,7 @@ def _ask(material: Material, over: Mapping[str, float]) -> str:
     return fill(material.operator.value, language=_language_name(material.language), angle=first)
 
 
-def _answer(one: ApproachNote, names: set[str]) -> str:
+def _approach_line(one: ApproachNote, names: set[str]) -> str:
     """One line for one answer: what became of it, and what its writer said."""
     measured = times.brief(one.measurements, one.ratios, names)
     failed = f"{one.verdict} at {one.stage}: {textwrap.shorten(one.reason, REASON_CHARACTERS, placeholder=' ...')}"
@@ -134,7 +134,7 @@ def _answer(one: ApproachNote, names: set[str]) -> str:
     return f"answer {one.number} ({kind}): {became}" + (f" | {one.said}" if one.said else "")
 
 
-def _relative(one: ApproachNote, names: set[str]) -> str:
+def _configuration_line(one: ApproachNote, names: set[str]) -> str:
     """One line for another Configuration of a parent."""
     measured = times.brief(one.measurements, one.ratios, names)
     return f"{settings(one.configuration) or 'as written'}: {measured or f'{one.verdict}: {one.reason}'}"
@@ -146,7 +146,7 @@ def _remembered(material: Material) -> tuple[str, ...]:
     return (fill("remembered", remembered=found), "") if found is not None else ("",)
 
 
-def _shorter(name: str, items: Sequence[object]) -> tuple[str, ...]:
+def _list_forms(name: str, items: Sequence[object]) -> tuple[str, ...]:
     """A list in forms that get shorter, the last one empty."""
     counts = dict.fromkeys(min(limit, len(items)) for limit in (MAX_LESSONS, 6, 3, 0))
     return tuple(fill(name, **{name: items[:count]}) if count else "" for count in counts) or ("",)
@@ -217,7 +217,7 @@ def _facts(material: Material) -> dict[str, str]:
     return {
         key: clip(_fact(value), 400)
         for key, value in sorted({**material.device_facts, **_versions(material)}.items())
-        if value is not None and key not in _UNSAID
+        if value is not None and key not in _OMITTED_FACTS
     }
 
 
@@ -237,17 +237,17 @@ def _versions(material: Material) -> dict[str, str | None]:
 def _parent(material: Material, parent: ParentNote, number: int, shown: list[Workload]) -> Section:
     names = {workload.name for workload in shown}
     found = times.rows(parent.measurements, parent.ratios, names, _floors(material))
-    said, error_share = _told(parent)
+    said, error_share = _parent_evidence(parent)
     values = {
         "parent": parent,
         "number": number if len(material.parents) > 1 else None,
         "headline": times.headline(parent.ratios),
         "rows": found,
-        "busy": times.busy(found),
+        "busy": times.was_disturbed(found),
         "error_share": error_share,
     }
     secret = {workload.name for workload in material.problem.workloads} - names
-    relatives = [_relative(one, names) for one in parent.relatives]
+    relatives = [_configuration_line(one, names) for one in parent.relatives]
     evidence, resources = (_evidence(_visible(one, secret)) for one in (said, _resources(parent.resources)))
     forms: tuple[tuple[list[str], str, str], ...] = (
         (relatives, evidence, resources),
@@ -261,12 +261,12 @@ def _parent(material: Material, parent: ParentNote, number: int, shown: list[Wor
     )
 
 
-def _told(parent: ParentNote) -> tuple[Mapping[str, Any], float | None]:
+def _parent_evidence(parent: ParentNote) -> tuple[Mapping[str, Any], float | None]:
     """A parent's evidence, and the share of the allowed error that it used; what passing means for all is left out."""
     correctness = parent.evidence.get("correctness")
     if parent.verdict != Verdict.PASSED or not isinstance(correctness, Mapping):
         return parent.evidence, None
-    kept = {key: value for key, value in correctness.items() if key not in _OF_ALL_THAT_PASS}
+    kept = {key: value for key, value in correctness.items() if key not in _SAME_FOR_ALL_PASSED}
     told = {key: value for key, value in parent.evidence.items() if key != "sanitizer"}  # it found nothing
     return {**told, "correctness": kept}, correctness.get("worst_error_share")
 

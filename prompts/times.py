@@ -41,7 +41,7 @@ def rows(
     ]
 
 
-def busy(found: Sequence[Row]) -> bool:
+def was_disturbed(found: Sequence[Row]) -> bool:
     """Whether other work on the machine spoilt more pairs of rounds than were kept."""
     return any(row.discarded > row.pairs for row in found)
 

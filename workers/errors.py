@@ -22,7 +22,7 @@ class JudgeFault(StepFailed):
     """The judge's process died, hung, or said something that is not an answer."""
 
 
-class Refused(WorkerError):
+class DestinationRefused(WorkerError):
     """A webhook goes where it may not: it is not tried again."""
 
 

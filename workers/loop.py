@@ -47,7 +47,7 @@ def work(context: Context, queue: str) -> int:
     if queue in DEVICE_QUEUES:
         register_device(context, queue)
     elif queue in BUILDS:
-        _warm(context, queue)
+        _start_build_judge(context, queue)
     while not context.stopping.is_set():
         with write_session(context.engine) as s:
             job = claim(s, [queue], context.name, context.settings.lease_s)
@@ -78,7 +78,7 @@ def run_job(context: Context, job: Job) -> None:
             if settle is None or lease.lost.is_set():
                 log.info("job.dropped", lost=lease.lost.is_set(), stopping=context.stopping.is_set())
                 return
-            nudges = _settle(context, job, _accounted(job, settle))
+            nudges = _settle(context, job, _with_accounting(job, settle))
         log.info("job.settled", subject_id=job.subject_id, attempt=job.attempt, s=round(time.monotonic() - started, 3))
         context.nudge(nudges)
 
@@ -117,10 +117,10 @@ def _settle(context: Context, job: Job, settle: Settle) -> list[Nudge]:
         return _write(context, settle)
     except Exception as error:
         log.exception("job.not_settled")
-        return _write(context, _accounted(job, _failed(job, f"{type(error).__name__}: {error}")))
+        return _write(context, _with_accounting(job, _failed(job, f"{type(error).__name__}: {error}")))
 
 
-def _accounted(job: Job, settle: Settle) -> Settle:
+def _with_accounting(job: Job, settle: Settle) -> Settle:
     """Settles, and charges the project what the Job took."""
 
     def both(s: Session) -> list[Nudge]:
@@ -146,7 +146,7 @@ def _write(context: Context, settle: Settle) -> list[Nudge]:
     raise AssertionError("unreachable: the last attempt raises")
 
 
-def _warm(context: Context, queue: str) -> None:
+def _start_build_judge(context: Context, queue: str) -> None:
     """Start the judge that builds, once, before the first Candidate waits for it."""
     if queue in context.registered:
         return

@@ -42,7 +42,7 @@ class Presence:
         except SQLAlchemyError as error:
             log.info("presence.not_ended", error=str(error)[:200])
 
-    def tell(self) -> None:
+    def report(self) -> None:
         """Once. Raises SQLAlchemyError."""
         uuid = self._context.device_uuid
         if self._telemetry is None and uuid is not None and self._queue in (CPU, CUDA):
@@ -54,7 +54,7 @@ class Presence:
     def _run(self) -> None:
         while True:
             try:
-                self.tell()
+                self.report()
             except SQLAlchemyError as error:
                 log.info("presence.not_told", error=str(error)[:200])
             if self._stop.wait(self._every_s):

@@ -20,15 +20,15 @@ from dataclasses import dataclass
 
 from db.views.work import Delivery, WebhookWork
 from runtime.addresses import Target, is_listed, is_public, read_url
-from workers.errors import Refused
+from workers.errors import DestinationRefused
 
-TRY_S = 10.0
+ATTEMPT_TIMEOUT_S = 10.0
 PAUSES_S = (1.0, 2.0, 4.0, 8.0, 15.0)
-_AGAIN = (408, 425, 429)
+_RETRYABLE_STATUSES = (408, 425, 429)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
+class DeliveryLimits:
     """How long a delivery may take in all, and which internal hosts are allowed."""
 
     deadline_s: float
@@ -42,15 +42,15 @@ def signature(secret: str, timestamp: int, body: str) -> str:
     return f"t={timestamp},v1={digest}"
 
 
-def deliver(work: WebhookWork, limits: Limits, *, wait: Callable[[float], bool]) -> Delivery:
+def deliver(work: WebhookWork, limits: DeliveryLimits, *, wait: Callable[[float], bool]) -> Delivery:
     """Try until it is taken, refused for good, or the time is up. `wait` waits for seconds; True: this worker stops."""
     end = time.monotonic() + limits.deadline_s
     attempts, status, error = 0, None, ""
     for pause in (*limits.pauses_s, None):
         attempts += 1
         try:
-            status = _try(work, limits, min(TRY_S, end - time.monotonic()))
-        except Refused as refused:
+            status = _post(work, limits, min(ATTEMPT_TIMEOUT_S, end - time.monotonic()))
+        except DestinationRefused as refused:
             return Delivery(delivered=False, attempts=attempts, error=str(refused))
         except (OSError, http.client.HTTPException) as failure:
             status, error = None, f"{type(failure).__name__}: {failure}"[:300]
@@ -58,7 +58,7 @@ def deliver(work: WebhookWork, limits: Limits, *, wait: Callable[[float], bool])
             if 200 <= status < 300:
                 return Delivery(delivered=True, attempts=attempts, status=status)
             error = f"it answered {status}" + (", and redirects are not followed" if 300 <= status < 400 else "")
-            if status < 500 and status not in _AGAIN:
+            if status < 500 and status not in _RETRYABLE_STATUSES:
                 break
         if pause is None or time.monotonic() + pause >= end or wait(pause):
             break
@@ -72,18 +72,18 @@ def addresses(target: Target, allowed: Collection[str]) -> list[str]:
     if not is_listed(target, allowed):
         for address in known:
             if not is_public(ipaddress.ip_address(address.partition("%")[0])):
-                raise Refused(f"{target.host} has an address that is not public; the operator can allow it")
+                raise DestinationRefused(f"{target.host} has an address that is not public; the operator can allow it")
     return known
 
 
-def _try(work: WebhookWork, limits: Limits, timeout_s: float) -> int:
+def _post(work: WebhookWork, limits: DeliveryLimits, timeout_s: float) -> int:
     """One POST; gives the status of the answer, whose body is not read."""
     try:
         target = read_url(work.url)
     except ValueError as error:
-        raise Refused(str(error)) from error
+        raise DestinationRefused(str(error)) from error
     address = addresses(target, limits.allowed_hosts)[0]
-    connection = _Pinned(target, address, timeout_s)
+    connection = _PinnedConnection(target, address, timeout_s)
     timestamp = int(time.time())
     headers = {
         "Host": target.authority,
@@ -93,12 +93,12 @@ def _try(work: WebhookWork, limits: Limits, timeout_s: float) -> int:
         "Warpwright-Delivery": work.delivery_id,
         "Warpwright-Signature": signature(work.secret, timestamp, work.body),
     }
-    watchdog = threading.Timer(timeout_s, connection.cut)
+    watchdog = threading.Timer(timeout_s, connection.abort)
     watchdog.start()
     try:
         connection.request("POST", target.path, body=work.body.encode(), headers=headers)
         status = connection.getresponse().status
-        if connection.was_cut:
+        if connection.was_aborted:
             raise TimeoutError(f"no whole answer within {timeout_s:.0f} s")
         return status
     finally:
@@ -106,13 +106,13 @@ def _try(work: WebhookWork, limits: Limits, timeout_s: float) -> int:
         connection.close()
 
 
-class _Pinned(http.client.HTTPConnection):
+class _PinnedConnection(http.client.HTTPConnection):
     """A connection to an address that was looked at, under the name that was asked for."""
 
     def __init__(self, target: Target, address: str, timeout_s: float) -> None:
         super().__init__(target.host, target.port, timeout=max(0.1, timeout_s))
         self._target, self._address = target, address
-        self.was_cut = False
+        self.was_aborted = False
 
     def connect(self) -> None:
         """Connect to the address; a certificate has to be for the name."""
@@ -121,9 +121,9 @@ class _Pinned(http.client.HTTPConnection):
             context = ssl.create_default_context()
             self.sock = context.wrap_socket(self.sock, server_hostname=self._target.host)
 
-    def cut(self) -> None:
+    def abort(self) -> None:
         """End whatever is going on, from another thread."""
-        self.was_cut = True
+        self.was_aborted = True
         if self.sock is not None:
             try:
                 self.sock.shutdown(socket.SHUT_RDWR)

@@ -19,7 +19,7 @@ from warpwright.api.async_changing import AsyncChanging
 from warpwright.api.async_reading import AsyncReading
 from warpwright.api.calling import error_of, headers_for
 from warpwright.api.decoding import Page
-from warpwright.api.following import TIMEOUT, Patience, event_of, stream_headers
+from warpwright.api.following import TIMEOUT, Backoff, event_of, stream_headers
 from warpwright.api.searching import Event
 from warpwright.errors import ServiceFailed, Unreachable
 
@@ -84,13 +84,13 @@ class AsyncClient(AsyncReading, AsyncChanging):
         self, run_id: str, *, after: int = 0, give_up_s: float = 60.0, check: Callable[[], None] = lambda: None
     ) -> AsyncIterator[Event]:
         """Every event after `after`, live, each once and in order, until the Run has ended. See `Client.follow`."""
-        patience = Patience(self.url, give_up_s)
+        backoff = Backoff(self.url, give_up_s)
         while True:
             check()
             broken: Exception | None = None
             try:
                 async for event in self._stream(run_id, after):
-                    patience.heard()
+                    backoff.reset()
                     if event.seq <= after:
                         continue
                     after = event.seq
@@ -104,7 +104,7 @@ class AsyncClient(AsyncReading, AsyncChanging):
                     async for event in self.events(run_id, after=after):
                         yield event
                     return
-            await asyncio.sleep(patience.pause(broken))
+            await asyncio.sleep(backoff.pause(broken))
 
     async def _stream(self, run_id: str, after: int) -> AsyncIterator[Event]:
         path = f"/api/v1/runs/{run_id}/events"

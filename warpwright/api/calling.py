@@ -14,7 +14,7 @@ from warpwright.api.decoding import decode
 from warpwright.errors import Refused, ServiceFailed, Unreachable, WarpwrightError
 
 T = TypeVar("T")
-MOST_FIELDS_SHOWN = 5
+MAX_FIELDS_SHOWN = 5
 
 
 def quoted(part: str) -> str:
@@ -73,7 +73,7 @@ def error_of(response: httpx2.Response) -> WarpwrightError:
         problem = response.json()
         detail = str(problem.get("detail") or problem.get("title") or "")
         slug = str(problem.get("type") or "").rsplit("/", 1)[-1]
-        for entry in (problem.get("errors") or ())[:MOST_FIELDS_SHOWN]:
+        for entry in (problem.get("errors") or ())[:MAX_FIELDS_SHOWN]:
             detail += f"\n  {entry.get('field') or ''}: {entry.get('message')}"
     except (ValueError, AttributeError):
         detail, slug = response.text[:300], ""

@@ -18,7 +18,7 @@ import httpx2
 from warpwright.api.calling import error_of, headers_for
 from warpwright.api.changing import Changing
 from warpwright.api.decoding import Page
-from warpwright.api.following import TIMEOUT, Patience, event_of, stream_headers
+from warpwright.api.following import TIMEOUT, Backoff, event_of, stream_headers
 from warpwright.api.reading import Reading
 from warpwright.api.searching import Event
 from warpwright.errors import ServiceFailed, Unreachable
@@ -86,13 +86,13 @@ class Client(Reading, Changing):
         where none can be had for `give_up_s`. `check` is called before each try and may raise: it knows of an end
         that no stream tells of.
         """
-        patience = Patience(self.url, give_up_s)
+        backoff = Backoff(self.url, give_up_s)
         while True:
             check()
             broken: Exception | None = None
             try:
                 for event in self._stream(run_id, after):
-                    patience.heard()
+                    backoff.reset()
                     if event.seq <= after:
                         continue
                     after = event.seq
@@ -105,7 +105,7 @@ class Client(Reading, Changing):
                 if self.get_run(run_id).end_reason is not None:
                     yield from self.events(run_id, after=after)
                     return
-            time.sleep(patience.pause(broken))
+            time.sleep(backoff.pause(broken))
 
     def _stream(self, run_id: str, after: int) -> Iterator[Event]:
         path = f"/api/v1/runs/{run_id}/events"

@@ -43,7 +43,7 @@ def event_of(sent: httpx2.ServerSentEvent, run_id: str) -> Event | None:
 
 
 @dataclass(slots=True)
-class Patience:
+class Backoff:
     """How long to wait before the next try: twice as long each time, never all at once, and not for ever."""
 
     url: str
@@ -51,7 +51,7 @@ class Patience:
     _failing_since: float | None = field(default=None, init=False)
     _pause_s: float = field(default=FIRST_PAUSE_S, init=False)
 
-    def heard(self) -> None:
+    def reset(self) -> None:
         """Something came: the stream is well."""
         self._failing_since, self._pause_s = None, FIRST_PAUSE_S
 

@@ -105,7 +105,7 @@ def serve(
 ) -> None:
     """Run API, dashboard and workers on this machine until interrupted; nothing else is needed."""
     folder = DataFolder((data or paths.default_data_dir()).absolute())
-    with folder.held() as mine:
+    with folder.locked() as mine:
         if not mine:
             running = folder.running()
             where = f" at {running.url}" if running else ""

@@ -10,10 +10,10 @@ from typing import Any
 
 from rich.console import Console
 
-WIDE = 200
+NON_TERMINAL_COLUMNS = 200
 """Columns where standard output is no terminal: a table in a file or a pipe is not folded to fit a screen."""
 
-out = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
+out = Console(highlight=False, width=None if sys.stdout.isatty() else NON_TERMINAL_COLUMNS)
 err = Console(stderr=True, highlight=False)
 
 
@@ -22,7 +22,7 @@ def say(message: str) -> None:
     err.print(message, markup=False, soft_wrap=True)
 
 
-def _plain(value: Any) -> dict[str, Any]:
+def _json_default(value: Any) -> dict[str, Any]:
     """What JSON does not know: an answer of the API, or a mapping."""
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
@@ -31,7 +31,7 @@ def _plain(value: Any) -> dict[str, Any]:
 
 def print_json(value: Any) -> None:
     """One JSON document on standard output."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=_plain) + "\n")
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=_json_default) + "\n")
     sys.stdout.flush()
 
 
@@ -47,5 +47,5 @@ def print_rows(rows: Sequence[Any], table: Callable[[Any], Any], what: str, *, a
 
 def print_json_line(value: Any) -> None:
     """One JSON document on one line, for streams."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain) + "\n")
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_json_default) + "\n")
     sys.stdout.flush()

@@ -18,9 +18,9 @@ from warpwright.cli import tables
 from warpwright.cli.console import err, out, print_json, say
 from warpwright.cli.device import kind_of
 from warpwright.cli.files import read_source, write_text
-from warpwright.cli.progress import Watch
+from warpwright.cli.progress import ProgressDisplay
 from warpwright.cli.sessions import Session, open_session
-from warpwright.cli.summary import Summary, gather
+from warpwright.cli.summary import Summary, summarise
 from warpwright.errors import BadUsage, ExitCode, Interrupted, Refused, WarpwrightError
 
 DEFAULT_SECONDS = 120.0
@@ -77,10 +77,10 @@ def optimize(options: Options) -> ExitCode:
         run = _create_run(client, problem_id=problem.id, device=kind, budget=budget, config=config)
         say(f"{run.id}: optimising {options.problem.name} on {options.device}")
         run = _follow(session, run, budget.get("wall_s"), quiet=options.json)
-        summary = gather(client, run)
+        summary = summarise(client, run)
         saved = _download(client, summary, options.output_path())
     _show(options, session, summary, saved)
-    return ExitCode.OK if summary.standing is not None and run.status == "finished" else exit_code(run)
+    return ExitCode.OK if summary.standing_champion is not None and run.status == "finished" else exit_code(run)
 
 
 def _create_run(client: Client, **wanted: Any) -> Run:
@@ -97,9 +97,9 @@ def _create_run(client: Client, **wanted: Any) -> Run:
 def _follow(session: Session, run: Run, seconds: float | None, *, quiet: bool) -> Run:
     """Watch a Run to its end. Interrupted, it is cancelled first, so that no work goes on behind one's back."""
     try:
-        with Watch(err, seconds=seconds, quiet=quiet) as watch:
+        with ProgressDisplay(err, seconds=seconds, quiet=quiet) as display:
             for event in session.client.follow(run.id, check=session.check):
-                watch.take(event)
+                display.show(event)
     except Interrupted:
         with contextlib.suppress(WarpwrightError):
             session.client.cancel_run(run.id)
@@ -110,13 +110,15 @@ def _follow(session: Session, run: Run, seconds: float | None, *, quiet: bool) -
 
 def _download(client: Client, summary: Summary, path: Path) -> Path | None:
     """The champion's file, else the best candidate's as what it is; None where there is neither."""
-    if summary.best is None and summary.standing is None:
+    if summary.best is None and summary.standing_champion is None:
         return None
     try:
-        if summary.standing is None:
+        if summary.standing_champion is None:
             return write_text(path, client.download_run(summary.run.id))
-        standing = summary.standing
-        return write_text(path, client.download_problem(standing.problem_id, device=standing.device_kind))
+        standing_champion = summary.standing_champion
+        return write_text(
+            path, client.download_problem(standing_champion.problem_id, device=standing_champion.device_kind)
+        )
     except Refused as error:
         say(f"nothing to download: {error}")
         return None

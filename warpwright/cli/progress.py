@@ -13,22 +13,22 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 
 from warpwright.api.searching import Event
 
-TROUBLE = ("malformed", "endpoint_error", "deadline", "refused")
+REPORTED_OUTCOMES = ("malformed", "endpoint_error", "deadline", "refused")
 """Outcomes of a Proposal that a person should hear of."""
 
 
-class Tally:
+class RunProgress:
     """What the events of a Run add up to so far."""
 
     def __init__(self) -> None:
         self.phase = "queued"
         self.created = 0
-        self.makers: dict[int, str] = {}
+        self.proposers: dict[int, str] = {}
         self.verdicts: Counter[str] = Counter()
         self.best: float | None = None
         self.champion: float | None = None
 
-    def take(self, event: Event) -> str | None:
+    def count(self, event: Event) -> str | None:
         """Count an event in; returns a line worth telling a person, if it is one."""
         data = event.data
         match event.kind:
@@ -43,14 +43,14 @@ class Tally:
             case "candidate.created":
                 self.created += 1
                 if data.get("number") is not None:
-                    self.makers[int(data["number"])] = str(data.get("proposer") or "")
-            case "proposal.settled" if data.get("outcome") in TROUBLE:
+                    self.proposers[int(data["number"])] = str(data.get("proposer") or "")
+            case "proposal.settled" if data.get("outcome") in REPORTED_OUTCOMES:
                 return f"proposal {data.get('number')}: {data['outcome']} ({data.get('detail', '')})"
             case "evaluation.settled":
                 return self._settled(data)
             case "champion.promoted":
                 self.champion = float(data["speedup"])
-                return f"{self._who(data)}: CHAMPION, confirmed {self.champion:.2f}x the fastest baseline"
+                return f"{self._label(data)}: CHAMPION, confirmed {self.champion:.2f}x the fastest baseline"
             case "run.learned":
                 return "\n".join(f"learned: {lesson}" for lesson in data.get("lessons", ()))
             case "run.ended":
@@ -61,22 +61,22 @@ class Tally:
         verdict, kind = str(data.get("verdict", "?")), str(data.get("kind") or "judge")
         value = data.get("speedup")
         if kind == "confirm":
-            return f"{self._who(data)}: confirmation {verdict} ({data.get('reason', '')})"
+            return f"{self._label(data)}: confirmation {verdict} ({data.get('reason', '')})"
         if kind != "judge":
             return None
         self.verdicts[verdict] += 1
         if verdict != "PASSED":
-            return f"{self._who(data)}: {verdict} ({data.get('reason', '')})"
+            return f"{self._label(data)}: {verdict} ({data.get('reason', '')})"
         if value is None:
-            return f"{self._who(data)}: PASSED, not timed here"
+            return f"{self._label(data)}: PASSED, not timed here"
         better = self.best is None or value > self.best
         if better:
             self.best = float(value)
-        return f"{self._who(data)}: PASSED, {value:.2f}x the fastest baseline{', best so far' if better else ''}"
+        return f"{self._label(data)}: PASSED, {value:.2f}x the fastest baseline{', best so far' if better else ''}"
 
-    def _who(self, data: Mapping[str, Any]) -> str:
+    def _label(self, data: Mapping[str, Any]) -> str:
         number = data.get("number")
-        maker = self.makers.get(int(number), "") if number is not None else ""
+        maker = self.proposers.get(int(number), "") if number is not None else ""
         return f"#{number} {maker}".strip() if number is not None else str(data.get("candidate_id", "?"))
 
     @property
@@ -88,11 +88,11 @@ class Tally:
         return f"{self.phase} · {self.created} candidates, {self.verdicts['PASSED']} passed · best {best}"
 
 
-class Watch:
+class ProgressDisplay:
     """`with Watch(console, seconds) as watch: watch.take(event)`. A bar on a terminal, lines elsewhere."""
 
     def __init__(self, console: Console, *, seconds: float | None, quiet: bool = False) -> None:
-        self.tally = Tally()
+        self.progress = RunProgress()
         self._console, self._seconds, self._quiet = console, seconds, quiet
         self._began = time.monotonic()
         self._bar: Progress | None = None
@@ -116,11 +116,11 @@ class Watch:
         if self._bar is not None:
             self._bar.stop()
 
-    def take(self, event: Event) -> None:
-        line = self.tally.take(event)
+    def show(self, event: Event) -> None:
+        line = self.progress.count(event)
         elapsed = time.monotonic() - self._began
         if self._bar is not None:
             done = min(elapsed, self._seconds) if self._seconds else None
-            self._bar.update(self._task, description=self.tally.summary, completed=done)
+            self._bar.update(self._task, description=self.progress.summary, completed=done)
         if line and not self._quiet:
             self._console.print(f"{elapsed:6.1f} s  {line}", markup=False, soft_wrap=True)

@@ -12,7 +12,7 @@ from warpwright import paths
 from warpwright.api import Client
 from warpwright.cli.console import say
 from warpwright.errors import Unreachable, WarpwrightError
-from warpwright.stack.data_folder import DataFolder, Instance
+from warpwright.stack.data_folder import DataFolder, RunningStack
 from warpwright.stack.supervisor import Stack
 
 
@@ -57,8 +57,8 @@ def open_session(
         folder.release()
 
 
-def _answers(instance: Instance) -> bool:
-    with Client(instance.url, timeout_s=5.0) as client:
+def _answers(stack: RunningStack) -> bool:
+    with Client(stack.url, timeout_s=5.0) as client:
         try:
             client.get_readiness()
         except Unreachable:

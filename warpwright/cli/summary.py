@@ -12,7 +12,7 @@ from warpwright.api.boards import LeaderboardEntry
 from warpwright.api.judging import Candidate, Evaluation, Ratio
 from warpwright.api.searching import Run
 
-JUDGED_LIMIT = 500
+MAX_CANDIDATES_READ = 500
 """Evaluations of at most so many Candidates are read to say where the time went."""
 
 
@@ -41,7 +41,7 @@ class Summary:
     speedups: tuple[Ratio, ...] = ()
     verdicts: Mapping[str, int] = field(default_factory=dict)
     seconds_by_stage: Mapping[str, float] = field(default_factory=dict)
-    standing: LeaderboardEntry | None = None
+    standing_champion: LeaderboardEntry | None = None
 
     @property
     def improved(self) -> bool:
@@ -51,7 +51,7 @@ class Summary:
     @property
     def proved(self) -> bool:
         """Whether there is a champion, of this run or of an earlier one."""
-        return self.improved or self.standing is not None
+        return self.improved or self.standing_champion is not None
 
     def speedup(self, against: str) -> Ratio | None:
         return next((r for r in self.speedups if r.against == against and r.workload is None), None)
@@ -60,7 +60,7 @@ class Summary:
         return {
             "run": self.run,
             "improved": self.improved,
-            "standing_champion": self.standing,
+            "standing_champion": self.standing_champion,
             "candidate": self.best,
             "evaluation": self.evaluation,
             "candidates_by_verdict": dict(self.verdicts),
@@ -68,24 +68,24 @@ class Summary:
         }
 
 
-def gather(client: Client, run: Run) -> Summary:
+def summarise(client: Client, run: Run) -> Summary:
     """Read what a person wants to know about an ended Run."""
     candidates = list(client.each(client.list_candidates, run.id))
     own = any(c.id == run.champion_id for c in candidates)
-    standing = None if own else _standing(client, run)
+    standing_champion = None if own else _find_standing_champion(client, run)
     wanted = run.champion_id if own else run.best_id
     best = next((c for c in candidates if c.id == wanted), None)
     seconds: dict[str, float] = {}
     shown: Evaluation | None = None
-    for candidate in sorted(candidates, key=lambda c: c.id != wanted)[:JUDGED_LIMIT]:
+    for candidate in sorted(candidates, key=lambda c: c.id != wanted)[:MAX_CANDIDATES_READ]:
         evaluations = _evaluations(client, candidate.id)
         for evaluation in evaluations:
             for stage, value in evaluation.duration_s.items():
                 seconds[stage] = seconds.get(stage, 0.0) + value
-        if candidate.id == wanted and standing is None:
-            shown = _shown(evaluations)
-    if standing is not None:
-        shown = _shown(_evaluations(client, standing.candidate_id))
+        if candidate.id == wanted and standing_champion is None:
+            shown = _evaluation_to_show(evaluations)
+    if standing_champion is not None:
+        shown = _evaluation_to_show(_evaluations(client, standing_champion.candidate_id))
     return Summary(
         run=run,
         best=best,
@@ -94,11 +94,11 @@ def gather(client: Client, run: Run) -> Summary:
         speedups=shown.speedups if shown else (),
         verdicts=Counter(c.verdict or "not judged" for c in candidates),
         seconds_by_stage=seconds,
-        standing=standing,
+        standing_champion=standing_champion,
     )
 
 
-def _standing(client: Client, run: Run) -> LeaderboardEntry | None:
+def _find_standing_champion(client: Client, run: Run) -> LeaderboardEntry | None:
     """The champion that stands for the run's problem on its kind of device."""
     return next(iter(client.list_leaderboard(problem_id=run.problem_id, device=run.device_kind).items), None)
 
@@ -108,16 +108,16 @@ def _evaluations(client: Client, candidate_id: str) -> list[Evaluation]:
     return [record.result for record in records if record.result is not None]
 
 
-def _shown(evaluations: Iterable[Evaluation]) -> Evaluation | None:
+def _evaluation_to_show(evaluations: Iterable[Evaluation]) -> Evaluation | None:
     """The one whose times are shown."""
     shown: Evaluation | None = None
     for evaluation in evaluations:
         if evaluation.verdict == "PASSED":
-            shown = _better(shown, evaluation)
+            shown = _preferred(shown, evaluation)
     return shown
 
 
-def _better(now: Evaluation | None, other: Evaluation) -> Evaluation:
+def _preferred(now: Evaluation | None, other: Evaluation) -> Evaluation:
     """The one to show: a confirmed Evaluation before a judged one, else the later."""
     if now is not None and now.stage == "confirm" and other.stage != "confirm":
         return now

@@ -60,7 +60,7 @@ def headline(summary: Summary) -> str:
         ratio = summary.speedup("fastest")
         gain = f", {ratio.value:.2f}x the fastest baseline" if ratio else ""
         return f"Confirmed champion{gain}."
-    if summary.standing is not None:
+    if summary.standing_champion is not None:
         return run.message or "The champion of an earlier run still stands."
     reasons = {
         "no_improvement": "No kernel was confirmed to be faster than the fastest baseline.",

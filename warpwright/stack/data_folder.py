@@ -17,7 +17,7 @@ PRIVATE = 0o700
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
+class RunningStack:
     """A running stack: the process that owns it, the address of its service, and whether it stays ("serve")."""
 
     pid: int
@@ -56,13 +56,13 @@ class DataFolder:
     def publish(self, url: str, *, stays: bool) -> None:
         """Tell others where the service of this folder is."""
         temporary = self._info.with_suffix(".new")
-        temporary.write_text(json.dumps(asdict(Instance(os.getpid(), url, stays))), encoding="utf-8")
+        temporary.write_text(json.dumps(asdict(RunningStack(os.getpid(), url, stays))), encoding="utf-8")
         temporary.replace(self._info)
 
-    def running(self) -> Instance | None:
+    def running(self) -> RunningStack | None:
         """What another process has published, or None."""
         try:
-            return Instance(**json.loads(self._info.read_text(encoding="utf-8")))
+            return RunningStack(**json.loads(self._info.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             return None
 
@@ -74,7 +74,7 @@ class DataFolder:
             self._lock = None
 
     @contextlib.contextmanager
-    def held(self, *, wait: bool = False) -> Iterator[bool]:
+    def locked(self, *, wait: bool = False) -> Iterator[bool]:
         """`with folder.held() as mine:` takes the folder, and lets it go at the end where it was taken."""
         mine = self.acquire(wait=wait)
         try:

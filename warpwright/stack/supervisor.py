@@ -137,7 +137,7 @@ class Stack:
             self._up.set()
             while not self._stopping.wait(WATCH_S):
                 for part in self._parts:
-                    self._revive(part)
+                    self._restart_if_dead(part)
         except WarpwrightError as error:
             self._failure = error
         except OSError as error:
@@ -171,13 +171,13 @@ class Stack:
         raise StackFailed(f"the private Valkey server does not come up:\n{child.log_tail()}")
 
     def _await_api(self, child: Child) -> None:
-        if not self._poll(lambda: self._announced(child), READY_S, child):
+        if not self._poll(lambda: self._read_address(child), READY_S, child):
             raise StackFailed(f"the API does not come up:\n{child.log_tail()}")
         with Client(self.url, timeout_s=5.0) as client:
             if not self._poll(lambda: _is_ready(client), READY_S, child):
                 raise StackFailed(f"the API is not ready after {READY_S:.0f} s:\n{child.log_tail()}")
 
-    def _announced(self, child: Child) -> bool:
+    def _read_address(self, child: Child) -> bool:
         """Whether the API has said where it listens; remembers it."""
         with child.log.open("rb") as file:
             file.seek(child.log_begins)
@@ -219,7 +219,7 @@ class Stack:
             self._parts.append(part)
         return child
 
-    def _revive(self, part: Part) -> None:
+    def _restart_if_dead(self, part: Part) -> None:
         """Start a part again that has died; give the stack up when it dies all the time."""
         child = part.child
         if child is None or child.alive():

@@ -13,12 +13,12 @@ from db.views.work import Delivery, WebhookWork
 from workers.context import Context
 from workers.errors import StepFailed
 from workers.handlers.base import Settle
-from workers.webhooks import Limits, deliver
+from workers.webhooks import DeliveryLimits, deliver
 
 
 def handle(context: Context, job: Job, work: WebhookWork) -> Settle:
     """Deliver it; a worker that stops leaves it to another one."""
-    limits = Limits(
+    limits = DeliveryLimits(
         deadline_s=context.settings.webhook_deadline_s, allowed_hosts=context.settings.webhook_internal_hosts
     )
     delivery = deliver(work, limits, wait=context.stopping.wait)
