@@ -11,6 +11,7 @@ from typing import Any
 import jinja2
 
 from evaluator.types import content_hash
+from prompts import units
 
 FOLDER = Path(__file__).with_name("templates")
 
@@ -26,14 +27,12 @@ def environment() -> jinja2.Environment:
         keep_trailing_newline=False,
         autoescape=False,
     )
-    made.filters["us"] = microseconds
+    made.filters["us"] = units.time
+    made.filters["size"] = units.size
+    made.filters["rate"] = units.rate
+    made.filters["operations"] = units.operations
     made.filters["settings"] = settings
     return made
-
-
-def microseconds(value: float) -> str:
-    """A time for a reader: three significant digits, without an exponent."""
-    return f"{value:.2f} us" if value < 10 else f"{value:.1f} us" if value < 100 else f"{value:.0f} us"
 
 
 def settings(configuration: Mapping[str, Any]) -> str:

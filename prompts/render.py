@@ -12,7 +12,7 @@ from typing import Any
 from evaluator.schema import to_json
 from evaluator.types import Domain, Language, Precision, Problem, Verdict, Workload, WorkloadFacts
 from evolution.types import Operator
-from prompts import times
+from prompts import times, units
 from prompts.budget import Section, clip, estimate_tokens, fit
 from prompts.library import fill, identity, settings
 from prompts.material import ApproachNote, Material, ParentNote
@@ -75,7 +75,7 @@ def render(material: Material, *, tokens: int) -> Prompt:
         raise ValueError(f"no model is asked to {material.operator}")
     guide = f"guide_{material.language.value if material.language is not Language.TORCH else 'cpp'}"
     names = (material.operator.value, "system", *_PARTS, guide)
-    system = fill("system", problem=material.problem)
+    system = fill("system", problem=material.problem, kind=material.device_kind)
     user, shortened = fit(_sections(material, guide), tokens - estimate_tokens(system))
     return Prompt(
         system=system,
@@ -188,7 +188,7 @@ def _workloads(material: Material, shown: list[Workload]) -> str:
         }
         for workload in shown
     ]
-    rates = [fact.bytes_moved / fact.floor_us / 1000 for fact in facts.values() if fact.floor_us]
+    rates = [fact.bytes_moved / fact.floor_us * 1e6 for fact in facts.values() if fact.floor_us]
     every = material.problem.workloads_for(material.device_kind)
     return fill(
         "workloads",
@@ -214,14 +214,22 @@ def _accuracy(problem: Problem, facts: Sequence[WorkloadFacts]) -> list[str]:
 
 
 def _facts(material: Material) -> dict[str, str]:
-    return {
-        key: clip(_fact(value), 400)
-        for key, value in sorted({**material.device_facts, **_versions(material)}.items())
-        if value is not None and key not in _OMITTED_FACTS
-    }
+    facts = {**material.device_facts, **_versions(material)}
+    return dict(
+        _fact(key, value) for key, value in sorted(facts.items()) if value is not None and key not in _OMITTED_FACTS
+    )
 
 
-def _fact(value: Any) -> str:
+def _fact(key: str, value: Any) -> tuple[str, str]:
+    """Return a fact's name and value; the unit goes from the name to the value."""
+    if isinstance(value, int | float):
+        for unit, text in (("_bytes_per_s", units.rate), ("_bytes", units.size)):
+            if key.endswith(unit):
+                return key.removesuffix(unit), text(value)
+    return key, clip(_fact_text(value), 400)
+
+
+def _fact_text(value: Any) -> str:
     if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
         return ", ".join(value)
     return value if isinstance(value, str) else json.dumps(to_json(value))

@@ -6,6 +6,7 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from evaluator.types import BaselineTime, Measurement, Ratio
+from prompts import units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -55,7 +56,7 @@ def brief(measurements: Sequence[Measurement], ratios: Sequence[Ratio], shown: C
     """How fast, in a few words: "2.15 times the fastest baseline (a: 2.40 times, 161 us; b: 1.92 times, 170 us)"."""
     whole = headline(ratios)
     parts = [
-        f"{row.workload}: {f'{row.ratio.value:.2f} times, ' if row.ratio else ''}{row.time.median_us:.3g} us"
+        f"{row.workload}: {f'{row.ratio.value:.2f} times, ' if row.ratio else ''}{units.time(row.time.median_us)}"
         for row in rows(measurements, ratios, shown, {})
     ]
     if whole is None:
