@@ -1,4 +1,4 @@
-"""Decisions in words that are equal wherever they are made: in a Run, and in its replay."""
+"""Decisions as text that is equal in a Run and in its replay."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from evolution.types import Confirm, Decision, Finish, Propose
 
 
 def candidate_ids(decision: Decision) -> tuple[str, ...]:
-    """The ids of the Candidates that a decision is about."""
+    """Return the ids of the Candidates in a decision."""
     match decision:
         case Propose():
             return decision.parents
@@ -21,7 +21,7 @@ def candidate_ids(decision: Decision) -> tuple[str, ...]:
 
 
 def describe(decisions: Sequence[Decision], numbers: Mapping[str, int]) -> list[str]:
-    """One line for each: "propose synthesiser/create @0 from 3,4 #1f00". `numbers` are those of the Candidates."""
+    """Return a line for each: "propose synthesiser/create @0 from 3,4 #1f00". `numbers` maps Candidates' ids."""
     return [
         _line(decision, ",".join(str(numbers.get(id, 0)) for id in candidate_ids(decision))) for decision in decisions
     ]

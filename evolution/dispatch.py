@@ -1,7 +1,7 @@
-"""Several kernels in one, each for the Workloads that it wins: when that may be faster than the best single one.
+"""Dispatch by Workload: combine kernels into one that calls the fastest for each Workload, if that may pay.
 
-What is proposed is an ordinary Candidate (`synthesis.dispatch` writes it), built, judged and confirmed like others; the
-time that choosing takes is in its time.
+The result is an ordinary Candidate (`synthesis.dispatch` writes it), built, judged and confirmed like others. Its
+measured time includes that of the choice.
 """
 
 from __future__ import annotations
@@ -18,19 +18,19 @@ from evolution.types import Arm, Operator, Propose
 REFERENCE = -1
 """The number of the reference among the kernels of a dispatch."""
 MIN_LOG_GAIN = 0.01
-"""It is tried where it should be so much (in log) faster than the best single kernel."""
+"""A dispatch is tried if its expected log gain over the best single kernel is at least this."""
 MAX_DISPATCHES = 4
 STAGNANT_AFTER = 6
-"""It is tried once this many Candidates brought nothing faster, or when so little of the budget is left."""
+"""A dispatch is tried after this many Candidates without a new best, or with the budget of this many left."""
 MAX_KERNELS = 8
 _MAX_KEY_CHARACTERS = 90
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Which kernel answers which Workload: `choices` are indices into `parents` (Candidate ids), or REFERENCE.
+    """The kernel of each Workload: `choices` are indices into `parents` (Candidates' ids), or REFERENCE.
 
-    `key` names it by Candidates' numbers, so that it is equal in a replay. `gain` is what it should be faster by.
+    `key` consists of Candidates' numbers, so it is equal in a replay. `gain` is the expected log gain.
     """
 
     parents: tuple[str, ...]
@@ -40,10 +40,10 @@ class Split:
 
 
 def best_split(shares: Mapping[str, WorkloadLeaders]) -> Split | None:
-    """The kernel for each Workload that is known to be better there than the best single one, beyond their intervals.
+    """Return the best assignment of kernels to Workloads, or None if its gain is too small or one kernel wins all.
 
-    The reference where it is the better Baseline and no kernel is as fast. None where no one kernel loses anywhere, or
-    where all of it together is worth too little.
+    The best single kernel keeps a Workload unless another one's interval there is clear above its own. The reference
+    gets a Workload if it is faster there than every kernel's interval.
     """
     chosen: dict[str, tuple[str, int]] = {}
     gain = total = 0.0
@@ -71,9 +71,9 @@ def best_split(shares: Mapping[str, WorkloadLeaders]) -> Split | None:
 
 
 def dispatch_due(state: SearchState, *, last: bool) -> Propose | None:
-    """A dispatch to try now, or None. `last`: there is nothing else to do.
+    """Return a dispatch to try now, or None. `last` means that nothing else is left to do.
 
-    One at a time, none twice, and few in all; while something faster is still found often, it waits.
+    There is one at a time, none twice, and at most MAX_DISPATCHES. It waits while the search still finds faster ones.
     """
     asked = [stats for stats in state.arms if stats.arm.proposer == DISPATCH]
     if sum(stats.asked for stats in asked) >= MAX_DISPATCHES or any(s.asked > s.settled for s in asked):
@@ -88,7 +88,7 @@ def dispatch_due(state: SearchState, *, last: bool) -> Propose | None:
 
 
 def _is_late(state: SearchState) -> bool:
-    """Whether what is left of the budget is for a few Candidates more."""
+    """Return True if the remaining budget allows only a few more Candidates."""
     few = STAGNANT_AFTER * state.judge_s
     budget, spend = state.budget, state.spend
     return (

@@ -1,9 +1,9 @@
-"""What a Run teaches: which value of which Tunable was worth how much, measured on matched pairs.
+"""Lessons of a Run: the measured gain of each value of a Tunable, from matched pairs.
 
 Two Candidates of one family (the same source) that differ in the value of one Tunable alone are a pair; the log of
-their speedups' ratio says what that value was worth there. A lesson is the mean over such pairs, with a 95 % interval
-from their spread (Student's t), kept where the interval is clear of 1. So a lesson is evidence, not an opinion, and
-says on which Workload it was seen.
+their speedups' ratio is that value's gain there. A lesson is the mean over such pairs, with a 95 % interval from their
+spread (Student's t), kept if the interval is clear of 1. So a lesson is evidence, not an opinion, and it names its
+Workload.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from evolution.tunables import Configuration, key_of
 
 MIN_PAIRS = 3
 MIN_LOG_GAIN = 0.02
-"""A value that is worth less (in log) is not told of."""
+"""A smaller log gain is not reported."""
 MAX_LESSONS = 24
 _T95 = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 """Student's t for a two-sided 95 % interval, by degrees of freedom from 1."""
@@ -25,7 +25,7 @@ _T95 = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One judged Configuration: its family, and its speedup on each Workload ("": over all of them)."""
+    """One judged Configuration: its family, and its speedup by Workload ("": over all of them)."""
 
     family: str
     language: str
@@ -35,9 +35,9 @@ class Trial:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TunableLesson:
-    """On a Workload, `value` of a Tunable ran `ratio` times as fast as its other values did, over so many pairs.
+    """With `value`, kernels were `ratio` times as fast on a Workload as with the Tunable's other values, over `pairs`.
 
-    `value` is as Python writes it; `workload` is empty where it holds over all of them.
+    `value` is its Python `repr`. `workload` is empty for a lesson over all Workloads.
     """
 
     language: str
@@ -51,7 +51,7 @@ class TunableLesson:
 
 
 def distil(trials: Sequence[Trial]) -> tuple[TunableLesson, ...]:
-    """The lessons of a Run, the surest gains first: one value for each Tunable, language and Workload."""
+    """Return the lessons of a Run, by lower bound: one value for each Tunable, language and Workload."""
     found: dict[tuple[str, str, str], TunableLesson] = {}
     for (language, tunable, workload, text), logs in _match(trials).items():
         learned = _lesson(language, tunable, workload, text, logs)
@@ -63,7 +63,7 @@ def distil(trials: Sequence[Trial]) -> tuple[TunableLesson, ...]:
 
 
 def describe(one: TunableLesson) -> str:
-    """A lesson in one line: "UNROLL = 4 ran 1.12 times (1.05 to 1.19) as fast as its other values (cpp, 8 pairs)"."""
+    """Return a lesson in one line: "UNROLL = 4 ran 1.12 times (1.05 to 1.19) as fast as its other values (...)"."""
     where = f" on {one.workload}" if one.workload else ""
     return (
         f"{one.tunable} = {one.value} ran {one.ratio:.2f} times ({one.low:.2f} to {one.high:.2f}) as fast as its "
@@ -72,7 +72,7 @@ def describe(one: TunableLesson) -> str:
 
 
 def _match(trials: Sequence[Trial]) -> dict[tuple[str, str, str, str], list[float]]:
-    """(language, Tunable, Workload, value as Python writes it): its worth, in log, over the others of a match."""
+    """Return log gains over the other values of a match, by (language, Tunable, Workload, value's `repr`)."""
     matches: dict[tuple[str, str, str], list[Trial]] = {}
     for trial in trials:
         for name in trial.configuration:

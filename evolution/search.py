@@ -1,4 +1,4 @@
-"""`decide`: what to do next for a Run. Steady state: called when something settled, it tops up the work in flight."""
+"""The search of a Run. `decide` is called when work has settled; it tops up the work in flight (steady state)."""
 
 from __future__ import annotations
 
@@ -18,25 +18,25 @@ from evolution.tuning import next_configuration
 from evolution.types import Arm, Confirm, Decision, EndReason, Finish, Operator, Propose
 
 TUNER_SHARE = 0.5
-"""At least this share of what is asked goes to the inner search, while it has something to try."""
+"""The inner search gets at least this share of the proposals, while it has something to try."""
 MIN_FAMILIES = 2
-"""Until there are so many, what proposers have for designs comes first: the inner search compares relatives."""
+"""With fewer families, new designs come first: the inner search compares families."""
 FIRST_DESIGNS = 5
-"""Until so many passed, new designs are asked for, and nothing is bred or mended yet..."""
+"""Until this many designs passed, the search asks for new ones and breeds or repairs none..."""
 MAX_FIRST_ASKS = 10
-"""...but for so many asks at the most..."""
+"""...for at most this many proposals..."""
 FIRST_DIVISOR = 8
-"""...and for one in so many of the Candidates that there may be."""
+"""...and for at most the budget's Candidates divided by this."""
 MIN_LOG_GAIN = 0.01
-"""The inner search has its share while something may be so much faster (in log) than the fastest."""
+"""The inner search keeps its share while a Configuration may have this log gain over the fastest."""
 MAX_FAMILIES = 8
-"""How many families the inner search looks at: the fastest."""
+"""The inner search considers this many families, the fastest ones."""
 _BREEDING = (Operator.REWRITE, Operator.DIFF, Operator.CROSSOVER, Operator.REPAIR)
 
 
 @dataclass(slots=True)
 class _Plan:
-    """The decisions of one call, and what they have used up that the state does not know of yet."""
+    """The decisions of one call, and their costs, which the state does not include yet."""
 
     decisions: list[Decision] = field(default_factory=list)
     proposals: int = 0
@@ -47,13 +47,13 @@ class _Plan:
 
 
 def decide(state: SearchState, rng: Random) -> list[Decision]:
-    """The next decisions for a Run; equal state and generator give equal decisions.
+    """Return the next decisions for a Run. Equal states and generators give equal decisions.
 
-    Returns nothing only while something is in flight, and `Finish` alone. Never proposes beyond a budget: see
-    `evolution.spending` for how what is in flight counts. A confirmation that was started in time is waited for.
+    The list is empty only while work is in flight. `Finish` comes alone. No proposal exceeds a budget; for work in
+    flight see `evolution.spending`. A confirmation that started in time is waited for.
     """
     if spending.wall_budget_used_up(state):
-        return [] if state.open_confirms else [finish(state, EndReason.BUDGET, "The wall budget is used up.")]
+        return [] if state.open_confirms else [finish(state, EndReason.BUDGET, "The time budget is used up.")]
     reached = target_reached(state) or roofline_reached(state)
     if reached is not None:
         return [reached]
@@ -75,19 +75,19 @@ def decide(state: SearchState, rng: Random) -> list[Decision]:
 
 
 def _reason_to_stop(state: SearchState) -> Finish | None:
-    """Why nothing more is to be proposed, or None."""
+    """Return the end of a Run that may propose nothing more, or None."""
     limit = state.budget.candidates
     if limit is not None and state.spend.candidates >= limit:
-        return finish(state, EndReason.BUDGET, f"All {limit} candidates have been tried.")
+        return finish(state, EndReason.BUDGET, f"The budget of {limit} candidates is used up.")
     if not spending.may_judge(state) and state.in_flight == 0:
-        return finish(state, EndReason.BUDGET, "What is left of the time budget is too little for another candidate.")
+        return finish(state, EndReason.BUDGET, "The remaining time is too short for another candidate.")
     if state.since_best >= state.config.stagnation_candidates:
-        return finish(state, EndReason.STAGNATED, f"The last {state.since_best} candidates brought nothing faster.")
+        return finish(state, EndReason.STAGNATED, f"None of the last {state.since_best} candidates was faster.")
     return None
 
 
 def _nothing_left(state: SearchState) -> Finish:
-    """The end of a Run that has budget left and nobody left to ask."""
+    """Return the end of a Run that has budget left but no arm left to ask."""
     arms = [arm for arm in stats_of(state) if arm.arm.operator is not Operator.TUNE]
     up = [arm for arm in arms if is_up(arm)]
     too_dear = any(not is_free(arm.arm) for arm in up) and not spending.may_ask_model(state)
@@ -96,7 +96,7 @@ def _nothing_left(state: SearchState) -> Finish:
     if not any(arm.candidates for arm in state.arms):
         names = ", ".join(state.config.proposers) or "none was named"
         return finish(state, EndReason.NO_PROPOSER, f"No proposer gave a candidate ({names}).")
-    return finish(state, EndReason.STAGNATED, "Every proposer has given what it has.")
+    return finish(state, EndReason.STAGNATED, "All proposers are exhausted.")
 
 
 def _top_up(state: SearchState, plan: _Plan, rng: Random) -> None:
@@ -105,7 +105,7 @@ def _top_up(state: SearchState, plan: _Plan, rng: Random) -> None:
     seeds = list(range(seeds_asked(state), len(state.config.seed_sources) + len(state.warm_starts)))
     if room > 0:
         _propose_dispatch(state, plan, last=False)
-    turn = _asks(state)  # a family is tuned where it is at home
+    turn = _asks(state)  # without the tuner's: it works on its family's island
     while len(plan.decisions) < room:
         if not spending.may_propose(state, plan.proposals):
             return
@@ -120,7 +120,7 @@ def _top_up(state: SearchState, plan: _Plan, rng: Random) -> None:
 
 
 def _propose_dispatch(state: SearchState, plan: _Plan, *, last: bool) -> None:
-    """Several kernels in one, where that is due."""
+    """Propose a dispatch over several kernels, if one is due."""
     found = dispatch_due(state, last=last) if spending.may_propose(state) else None
     if found is not None:
         plan.decisions.append(found)
@@ -134,9 +134,9 @@ def _seed(state: SearchState, index: int, island: int) -> Propose:
 
 
 def _next(state: SearchState, plan: _Plan, stats: list[ArmStats], island: int, rng: Random) -> Decision | None:
-    """One more step on an island: the bandit's arm, or the second best where the first has nothing to work on.
+    """Return one more step on an island: the bandit's arm, or its next choice if that has nothing to work on.
 
-    The inner search over Tunables costs no model call, so it has its share before the bandit is asked.
+    The inner search over Tunables needs no model call, so it gets its share before the bandit chooses.
     """
     if len(state.families) >= MIN_FAMILIES and _tuning_is_due(plan, stats):
         tuned = _tune(state, plan, TUNER, rng, least=MIN_LOG_GAIN)
@@ -163,7 +163,7 @@ def _next(state: SearchState, plan: _Plan, stats: list[ArmStats], island: int, r
 
 
 def _tuning_is_due(plan: _Plan, stats: list[ArmStats]) -> bool:
-    """Whether the tuner has had less than its share of what was asked."""
+    """Return True if the tuner got less than its share of the proposals."""
     asked = {arm.arm: arm.asked + plan.asked.get(i, 0) for i, arm in enumerate(stats)}
     return TUNER in asked and asked[TUNER] < TUNER_SHARE * (sum(asked.values()) + 1)
 
@@ -173,14 +173,14 @@ def _usable(state: SearchState, plan: _Plan, arm: ArmStats) -> bool:
 
 
 def _is_first(state: SearchState, plan: _Plan) -> bool:
-    """Whether the first designs are still being collected: what a good one is made of is in some first draft."""
+    """Return True while the first designs are collected: good kernels are built from parts of some first draft."""
     limit = state.budget.candidates
     wanted = FIRST_DESIGNS if limit is None else min(FIRST_DESIGNS, limit // FIRST_DIVISOR)
     return len(state.elites) < wanted and _asks(state) + plan.proposals < MAX_FIRST_ASKS
 
 
 def _asks(state: SearchState) -> int:
-    """How often anybody was asked, the inner search apart."""
+    """Return the number of proposals without those of the inner search."""
     return sum(arm.asked for arm in state.arms if arm.arm != TUNER)
 
 
@@ -211,7 +211,7 @@ def _propose_child(arm: Arm, island: int, *parents: Elite) -> Propose:
 
 
 def _tune(state: SearchState, plan: _Plan, arm: Arm, rng: Random, *, least: float = -math.inf) -> Decision | None:
-    """The untried Configuration with the best prospects, on its family's island; those of this call count as tried."""
+    """Propose the most promising untried Configuration on its family's island; this call's own count as tried."""
     families = [replace(f, tried=f.tried | plan.tried.get(f.family, frozenset())) for f in state.families]
     found = next_configuration(families, rng, least=least)
     if found is None:

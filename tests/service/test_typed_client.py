@@ -229,5 +229,5 @@ def test_patience_grows_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     backoff.reset()
     assert backoff.pause(error) <= 0.25
     backoff._failing_since = 1.0
-    with pytest.raises(Unreachable, match="could not be had back"):
+    with pytest.raises(Unreachable, match="could not be resumed"):
         backoff.pause(error)

@@ -1,4 +1,4 @@
-"""What a Run's events add up to, and how a person hears of it."""
+"""The progress of a Run from its events, as lines and in a bar."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def test_the_tally() -> None:
         "proposal 3: endpoint_error (HTTP 500)",
         "#1 synthesiser: INCORRECT_VALUES ([worst] at 3)",
         "#2 local: PASSED, 1.25x the fastest baseline, best so far",
-        "#2 local: PASSED, not timed here",
+        "#2 local: PASSED, not timed",
         "#2 local: confirmation PASSED (held up)",
-        "#2 local: CHAMPION, confirmed 1.20x the fastest baseline",
+        "#2 local: CHAMPION, confirmed at 1.20x the fastest baseline",
     ]
     assert progress.summary == "running · 2 candidates, 2 passed · best 1.20x, confirmed"
 

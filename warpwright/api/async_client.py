@@ -1,4 +1,4 @@
-"""`AsyncClient`: the whole API, typed, from a program that awaits.
+"""`AsyncClient`: the whole API, typed, for asynchronous programs.
 
 async with AsyncClient("http://127.0.0.1:8000") as client:
     run = await client.create_run(problem_id="prob_...", budget={"candidates": 40})
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class AsyncClient(AsyncReading, AsyncChanging):
-    """Talks to one service, as `Client` does; every method is awaited, every list and stream iterated with `async`."""
+    """Calls one service, as `Client` does. Await every method, and iterate lists and streams with `async for`."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class AsyncClient(AsyncReading, AsyncChanging):
     async def each(
         self, operation: Callable[..., Awaitable[Page[T]]], /, *args: Any, **options: Any
     ) -> AsyncIterator[T]:
-        """Every item of a list, page after page: `client.each(client.list_candidates, run_id, order="fastest")`."""
+        """Yield every item of a list, page by page: `client.each(client.list_candidates, run_id, order="fastest")`."""
         while True:
             page = await operation(*args, **options)
             for item in page.items:
@@ -71,7 +71,7 @@ class AsyncClient(AsyncReading, AsyncChanging):
             options["cursor"] = page.next_cursor
 
     async def events(self, run_id: str, *, after: int = 0) -> AsyncIterator[Event]:
-        """The events of a Run so far, without waiting for more."""
+        """Yield the events of a Run so far, without waiting for more."""
         while True:
             page = await self.list_events(run_id, after=after)
             for item in page.items:
@@ -83,7 +83,7 @@ class AsyncClient(AsyncReading, AsyncChanging):
     async def follow(
         self, run_id: str, *, after: int = 0, give_up_s: float = 60.0, check: Callable[[], None] = lambda: None
     ) -> AsyncIterator[Event]:
-        """Every event after `after`, live, each once and in order, until the Run has ended. See `Client.follow`."""
+        """Yield every event after `after` once, in order, until the Run has ended. See `Client.follow`."""
         backoff = Backoff(self.url, give_up_s)
         while True:
             check()

@@ -1,4 +1,4 @@
-"""Requests and answers: what every operation goes through, waited for or awaited."""
+"""Requests and answers of every operation, blocking or awaited."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ MAX_FIELDS_SHOWN = 5
 
 
 def quoted(part: str) -> str:
-    """An id as one segment of a path, whatever it holds."""
+    """Return an id as one segment of a path, with all special characters escaped."""
     return quote(part, safe="")
 
 
 def headers_for(api_key: str | None) -> dict[str, str]:
-    """The headers of every request. `api_key`, else $WARPWRIGHT_API_KEY, is sent where there is one."""
+    """Return the headers of every request. `api_key`, else $WARPWRIGHT_API_KEY, is sent if there is one."""
     headers = {"accept": "application/json", "user-agent": "warpwright"}
     key = api_key or os.environ.get("WARPWRIGHT_API_KEY")
     if key:
@@ -32,7 +32,7 @@ def headers_for(api_key: str | None) -> dict[str, str]:
 
 
 def options_of(method: str, body: Mapping[str, Any] | None, query: Mapping[str, Any] | None, key: str | None) -> Any:
-    """What is left out is not sent. A POST has a key of its own, so that sending it again does it once."""
+    """Return a request's options; None values are not sent. A POST gets an idempotency key, so a retry acts once."""
     options: dict[str, Any] = {}
     if body is not None:
         options["json"] = {name: value for name, value in body.items() if value is not None}
@@ -44,31 +44,31 @@ def options_of(method: str, body: Mapping[str, Any] | None, query: Mapping[str, 
 
 
 def json_of(response: httpx2.Response) -> Any:
-    """The JSON of an answer. Raises what the answer means where it is an error."""
+    """Return the JSON of an answer. Raises the error that the answer reports."""
     if response.is_error:
         raise error_of(response)
     try:
         return response.json()
     except ValueError as error:
-        raise ServiceFailed(f"{response.url} answered with something that is not JSON") from error
+        raise ServiceFailed(f"the answer of {response.url} is not JSON") from error
 
 
 def text_of(response: httpx2.Response) -> str:
-    """The text of an answer. Raises what the answer means where it is an error."""
+    """Return the text of an answer. Raises the error that the answer reports."""
     if response.is_error:
         raise error_of(response)
     return response.text
 
 
 def unreachable(url: str, error: Exception) -> Unreachable:
-    """What a failure below HTTP means."""
+    """Return a failure below HTTP as the client's error."""
     if isinstance(error, httpx2.TimeoutException):
         return Unreachable(f"{url} did not answer in time")
-    return Unreachable(f"nobody answers at {url} ({error or type(error).__name__})")
+    return Unreachable(f"no service answers at {url} ({error or type(error).__name__})")
 
 
 def error_of(response: httpx2.Response) -> WarpwrightError:
-    """A problem document (RFC 9457) as the error that it stands for."""
+    """Return the error that a problem document (RFC 9457) reports."""
     try:
         problem = response.json()
         detail = str(problem.get("detail") or problem.get("title") or "")
@@ -84,7 +84,7 @@ def error_of(response: httpx2.Response) -> WarpwrightError:
 
 
 class Caller:
-    """Sends requests and waits for their answers."""
+    """Sends requests and blocks until their answers."""
 
     url: str
     http: httpx2.Client

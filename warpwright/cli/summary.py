@@ -1,4 +1,4 @@
-"""What came out of a Run, gathered over the API once it has ended."""
+"""The results of an ended Run, read over the API."""
 
 from __future__ import annotations
 
@@ -13,12 +13,12 @@ from warpwright.api.judging import Candidate, Evaluation, Ratio
 from warpwright.api.searching import Run
 
 MAX_CANDIDATES_READ = 500
-"""Evaluations of at most so many Candidates are read to say where the time went."""
+"""The time by stage is summed over the Evaluations of at most so many Candidates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadRow:
-    """One Workload: what each Baseline took and what the kernel took, in microseconds, from one session."""
+    """The times of one Workload in microseconds: of each Baseline and of the kernel, from one session."""
 
     workload: str
     baselines_us: Mapping[str, float]
@@ -28,9 +28,9 @@ class WorkloadRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """The end of a Run: its best kernel (confirmed or not), the times, the verdicts, and where the time went.
+    """The results of a Run: its best kernel (confirmed or not), times, verdicts, and seconds by stage.
 
-    `standing`: the champion of an earlier run, which this one did not beat; the times are then those of its
+    `standing_champion` is the champion of an earlier run that this one did not beat. The times are then those of its
     confirmation.
     """
 
@@ -45,12 +45,12 @@ class Summary:
 
     @property
     def improved(self) -> bool:
-        """Whether this run confirmed a champion of its own."""
+        """True if this run confirmed a champion of its own."""
         return self.best is not None and self.best.id == self.run.champion_id
 
     @property
     def proved(self) -> bool:
-        """Whether there is a champion, of this run or of an earlier one."""
+        """True if there is a champion, of this run or of an earlier one."""
         return self.improved or self.standing_champion is not None
 
     def speedup(self, against: str) -> Ratio | None:
@@ -69,7 +69,7 @@ class Summary:
 
 
 def summarise(client: Client, run: Run) -> Summary:
-    """Read what a person wants to know about an ended Run."""
+    """Return the results of an ended Run."""
     candidates = list(client.each(client.list_candidates, run.id))
     own = any(c.id == run.champion_id for c in candidates)
     standing_champion = None if own else _find_standing_champion(client, run)
@@ -99,7 +99,7 @@ def summarise(client: Client, run: Run) -> Summary:
 
 
 def _find_standing_champion(client: Client, run: Run) -> LeaderboardEntry | None:
-    """The champion that stands for the run's problem on its kind of device."""
+    """Return the current champion of the run's problem on its kind of device."""
     return next(iter(client.list_leaderboard(problem_id=run.problem_id, device=run.device_kind).items), None)
 
 
@@ -109,7 +109,7 @@ def _evaluations(client: Client, candidate_id: str) -> list[Evaluation]:
 
 
 def _evaluation_to_show(evaluations: Iterable[Evaluation]) -> Evaluation | None:
-    """The one whose times are shown."""
+    """Return the Evaluation with the times to show, if any passed."""
     shown: Evaluation | None = None
     for evaluation in evaluations:
         if evaluation.verdict == "PASSED":
@@ -118,7 +118,7 @@ def _evaluation_to_show(evaluations: Iterable[Evaluation]) -> Evaluation | None:
 
 
 def _preferred(now: Evaluation | None, other: Evaluation) -> Evaluation:
-    """The one to show: a confirmed Evaluation before a judged one, else the later."""
+    """Prefer a confirmation to a judgement, else the later of the two."""
     if now is not None and now.stage == "confirm" and other.stage != "confirm":
         return now
     return other
