@@ -1,4 +1,4 @@
-"""The templates: loaded with StrictUndefined, named as `operator@version#hash`."""
+"""The prompt templates, loaded with StrictUndefined and identified as `operator@version#hash`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FOLDER = Path(__file__).with_name("templates")
 
 @cache
 def environment() -> jinja2.Environment:
-    """Jinja with undefined names refused; nothing is escaped, since a prompt is text and not a page."""
+    """Return the Jinja environment. It refuses undefined names, and escapes nothing, since a prompt is no HTML."""
     made = jinja2.Environment(
         loader=jinja2.FileSystemLoader(FOLDER),
         undefined=jinja2.StrictUndefined,
@@ -36,18 +36,18 @@ def environment() -> jinja2.Environment:
 
 
 def settings(configuration: Mapping[str, Any]) -> str:
-    """A Configuration for a reader: "NT=1, UNROLL=4"."""
+    """Return a Configuration as text: "NT=1, UNROLL=4"."""
     return ", ".join(f"{name}={value}" for name, value in sorted(configuration.items()))
 
 
 def fill(name: str, /, **values: Any) -> str:
-    """Render one template of the folder. Raises jinja2.UndefinedError where a value is missing."""
+    """Render one template of the folder. Raises jinja2.UndefinedError if a value is missing."""
     return environment().get_template(f"{name}.j2").render(**values).strip()
 
 
 @cache
 def identity(names: tuple[str, ...]) -> str:
-    """`name@version#hash` of a set of templates: the first names it and carries the version; the hash covers all."""
+    """Return `name@version#hash` of templates: name and version are the first one's, and the hash covers all."""
     texts = [(FOLDER / f"{name}.j2").read_text(encoding="utf-8") for name in names]
     found = re.match(r"\{#-? version: (\d+)", texts[0])
     version = found.group(1) if found else "0"

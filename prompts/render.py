@@ -1,4 +1,4 @@
-"""From Material to the messages that a model gets."""
+"""Render Material as the messages for a model."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TEXT_CHARACTERS = 1500
 MAX_LESSONS = 12
 MAX_NOTES = 3
 REASON_CHARACTERS = 160
-_OMITTED_FACTS = frozenset({"reserved_core"})  # facts of a device that change nothing for who writes a kernel
+_OMITTED_FACTS = frozenset({"reserved_core"})  # no help for a kernel's writer
 _PARTS = (
     "workloads",
     "device",
@@ -39,7 +39,7 @@ _PARTS = (
 )
 _SAME_FOR_ALL_PASSED = frozenset({"checked_calls", "oracle", "skipped", "worst_error_share"})
 _BINDING = re.compile(r"libpython|python3|libtorch_python|_ctypes|libffi|_multiarray|.*cpython-|ld-linux")
-# A good implementation's error in norm is multiplied and added to, then that of an element: `comparison.tolerances`.
+# Factor and addend of a good implementation's error in norm, then of an element's: `comparison.tolerances`.
 TOLERANCES: Mapping[str, tuple[float, float, float, float]] = {
     "float64": (4, 3e-15, 8, 3e-14),
     "float32": (4, 3e-7, 16, 1e-6),
@@ -51,7 +51,7 @@ OPERATORS = (Operator.CREATE, Operator.REWRITE, Operator.DIFF, Operator.CROSSOVE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """What is sent. `template` names and hashes what it was made from; `shortened` lists what did not fit."""
+    """The messages to send. `template` identifies the templates; `shortened` names the sections that did not fit."""
 
     system: str
     user: str
@@ -61,15 +61,15 @@ class Prompt:
 
     @property
     def text(self) -> str:
-        """Both messages as one text, as it is stored with the Proposal."""
+        """Both messages as one text, as stored with the Proposal."""
         return f"[system]\n{self.system}\n\n[user]\n{self.user}"
 
 
 def render(material: Material, *, tokens: int) -> Prompt:
-    """The messages for one Proposal within about `tokens` tokens.
+    """Return the messages for one Proposal, within about `tokens` tokens.
 
-    Raises PromptTooLarge where the reference and the parents alone are longer, ValueError for an Operator that
-    asks no model.
+    Raises PromptTooLarge if the reference and the parents alone are longer, ValueError for an Operator that needs no
+    model.
     """
     if material.operator not in OPERATORS:
         raise ValueError(f"no model is asked to {material.operator}")
@@ -87,12 +87,12 @@ def render(material: Material, *, tokens: int) -> Prompt:
 
 
 def follow_up(reason: str) -> str:
-    """What is said to a model whose reply could not be used."""
+    """Return the message to a model after an unusable reply."""
     return fill("follow_up", reason=reason.rstrip("."))
 
 
 def _sections(material: Material, guide: str) -> list[Section]:
-    """What stays the same over a Run comes first, so that endpoints can cache the beginning of its prompts."""
+    """Return the sections, constant ones of a Run first, so that endpoints can cache the beginning of its prompts."""
     shown = [w for w in material.problem.workloads_for(material.device_kind) if not w.held_out]
     source = without_held_out(material.problem.source, material.device_kind).strip()
     names = {workload.name for workload in shown}
@@ -126,7 +126,7 @@ def _ask(material: Material, over: Mapping[str, float]) -> str:
 
 
 def _approach_line(one: ApproachNote, names: set[str]) -> str:
-    """One line for one answer: what became of it, and what its writer said."""
+    """Return one line for an earlier answer: its result and the model's description."""
     measured = times.brief(one.measurements, one.ratios, names)
     failed = f"{one.verdict} at {one.stage}: {textwrap.shorten(one.reason, REASON_CHARACTERS, placeholder=' ...')}"
     became = measured or (failed if one.verdict else "being judged")
@@ -135,19 +135,19 @@ def _approach_line(one: ApproachNote, names: set[str]) -> str:
 
 
 def _configuration_line(one: ApproachNote, names: set[str]) -> str:
-    """One line for another Configuration of a parent."""
+    """Return one line for another Configuration of a parent."""
     measured = times.brief(one.measurements, one.ratios, names)
     return f"{settings(one.configuration) or 'as written'}: {measured or f'{one.verdict}: {one.reason}'}"
 
 
 def _remembered(material: Material) -> tuple[str, ...]:
-    """Written for another reference, so it goes before anything that is about this one."""
+    """Return the forms of a similar Problem's Champion. It is the first to be left out: it is for another reference."""
     found = material.remembered
     return (fill("remembered", remembered=found), "") if found is not None else ("",)
 
 
 def _list_forms(name: str, items: Sequence[object]) -> tuple[str, ...]:
-    """A list in forms that get shorter, the last one empty."""
+    """Return a list in ever shorter forms, the last one empty."""
     counts = dict.fromkeys(min(limit, len(items)) for limit in (MAX_LESSONS, 6, 3, 0))
     return tuple(fill(name, **{name: items[:count]}) if count else "" for count in counts) or ("",)
 
@@ -157,8 +157,10 @@ def _floors(material: Material) -> dict[str, float]:
 
 
 def _over_floor(material: Material, names: set[str]) -> tuple[dict[str, float], bool]:
-    """How many times the least possible time each shown Workload takes, and whether it is the first parent's time
-    rather than the fastest Baseline's."""
+    """Return each shown Workload's time over its floor, and True if the time is the first parent's.
+
+    Without a timed parent it is the fastest Baseline's.
+    """
     floors = _floors(material)
     parent = material.parents[0].measurements if material.parents else ()
     took = {m.workload: m.median_us for m in parent if m.workload in names}
@@ -201,7 +203,7 @@ def _workloads(material: Material, shown: list[Workload]) -> str:
 
 
 def _accuracy(problem: Problem, facts: Sequence[WorkloadFacts]) -> list[str]:
-    """How close the outputs must be, by type, where the Problem asks for what a good implementation does."""
+    """Return the allowed errors by dtype, if the Problem's precision is that of a good implementation."""
     if problem.precision is not Precision.EXACT:
         return []
     dtypes = dict.fromkeys(output.split()[0].partition("[")[0] for fact in facts for output in fact.outputs)
@@ -270,7 +272,7 @@ def _parent(material: Material, parent: ParentNote, number: int, shown: list[Wor
 
 
 def _parent_evidence(parent: ParentNote) -> tuple[Mapping[str, Any], float | None]:
-    """A parent's evidence, and the share of the allowed error that it used; what passing means for all is left out."""
+    """Return a parent's evidence and its share of the allowed error, without facts that hold for all that passed."""
     correctness = parent.evidence.get("correctness")
     if parent.verdict != Verdict.PASSED or not isinstance(correctness, Mapping):
         return parent.evidence, None
@@ -280,7 +282,7 @@ def _parent_evidence(parent: ParentNote) -> tuple[Mapping[str, Any], float | Non
 
 
 def _resources(resources: Mapping[str, Any]) -> dict[str, Any]:
-    """Where the time was seen, by file: names within a file are the nearest that it exports, and mislead."""
+    """Return resources with time shares by file: a symbol is only the nearest export, which misleads."""
     kept = {key: value for key, value in resources.items() if key not in ("ran", "operations", "no counters")}
     operations = resources.get("operations")
     if isinstance(operations, Mapping):
@@ -297,7 +299,7 @@ def _resources(resources: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _visible(value: Any, secret: set[str]) -> Any:
-    """Evidence without what names a Workload that is not shown, and without what says nothing."""
+    """Return evidence without the names of hidden Workloads and without empty values."""
     if isinstance(value, Mapping):
         kept = {key: _visible(item, secret) for key, item in value.items() if key not in secret}
         return {key: item for key, item in kept.items() if item not in ([], {}, "", None)}
@@ -307,7 +309,7 @@ def _visible(value: Any, secret: set[str]) -> Any:
 
 
 def _evidence(value: Mapping[str, Any]) -> str:
-    """Evidence as indented JSON, long texts cut in their middle."""
+    """Return evidence as indented JSON, with long texts shortened in their middle."""
     if not value:
         return ""
     return clip(json.dumps(_clipped(to_json(value)), indent=1, ensure_ascii=False), EVIDENCE_CHARACTERS)

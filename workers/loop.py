@@ -39,9 +39,9 @@ log = get_logger(__name__)
 
 
 def work(context: Context, queue: str) -> int:
-    """Do the Jobs of a queue until none is left or the worker stops; returns how many were done.
+    """Do the Jobs of a queue until none is left or the worker stops; return their number.
 
-    A nudge that comes twice, late, or for nothing does no harm: what is claimed is claimed once.
+    A nudge that arrives twice, late, or without need does no harm: each Job is claimed once.
     """
     done = 0
     if queue in DEVICE_QUEUES:
@@ -54,14 +54,14 @@ def work(context: Context, queue: str) -> int:
         if job is None:
             break
         if queue == PROPOSE:
-            context.nudge([queue])  # another thread may take the next one meanwhile
+            context.nudge([queue])  # so that another thread can take the next one meanwhile
         run_job(context, job)
         done += 1
     return done
 
 
 def run_job(context: Context, job: Job) -> None:
-    """Execute one claimed Job and settle it. Never raises for what a Job does; a lost lease drops the result."""
+    """Execute one claimed Job and settle it. A failed Job raises nothing; a lost lease drops the result."""
     ids = {"job_id": job.id, "run_id": job.run_id, "request_id": job.request_id}
     with ExitStack() as bound:
         bound.enter_context(structlog.contextvars.bound_contextvars(kind=job.kind, **ids))
@@ -84,9 +84,9 @@ def run_job(context: Context, job: Job) -> None:
 
 
 def _execute(context: Context, job: Job, bound: ExitStack) -> Settle | None:
-    """How the Job is settled; None where it is not ours any more, or was broken off because this worker stops.
+    """Execute a Job; return its settlement, or None if it is no longer ours or this worker stops.
 
-    What the Job is about goes into every line of the log until `bound` ends.
+    The Job's subject goes into every line of the log until `bound` ends.
     """
     kind = JobKind(job.kind)
     try:
@@ -107,7 +107,7 @@ def _execute(context: Context, job: Job, bound: ExitStack) -> Settle | None:
 
 
 def _subject(item: WorkItem | None) -> dict[str, str]:
-    """The Candidate that a Job is about, or the Proposal that is to make one."""
+    """Return the ids of a Job's Candidate, Proposal and Evaluation, as far as it has them."""
     names = ("candidate_id", "proposal_id", "evaluation_id")
     return {name: getattr(item, name) for name in names if hasattr(item, name)}
 
@@ -121,7 +121,7 @@ def _settle(context: Context, job: Job, settle: Settle) -> list[Nudge]:
 
 
 def _with_accounting(job: Job, settle: Settle) -> Settle:
-    """Settles, and charges the project what the Job took."""
+    """Return a settlement that also charges the Job's time to its project."""
 
     def both(s: Session) -> list[Nudge]:
         nudges = settle(s)
@@ -139,7 +139,7 @@ def _failed(job: Job, message: str) -> Settle:
 
 
 def _write(context: Context, settle: Settle) -> list[Nudge]:
-    """One transaction; a database that is busy or away for a moment is tried again."""
+    """Settle in one transaction; retry if the database is busy or unreachable for a moment."""
     for attempt in stamina.retry_context(on=OperationalError, attempts=4, timeout=30.0, wait_initial=0.2):
         with attempt, write_session(context.engine) as s:
             return settle(s)
@@ -147,7 +147,7 @@ def _write(context: Context, settle: Settle) -> list[Nudge]:
 
 
 def _start_build_judge(context: Context, queue: str) -> None:
-    """Start the judge that builds, once, before the first Candidate waits for it."""
+    """Start the judge of a build queue once, so that the first Candidate need not wait for it."""
     if queue in context.registered:
         return
     context.registered[queue] = float("inf")
@@ -158,9 +158,9 @@ def _start_build_judge(context: Context, queue: str) -> None:
 
 
 def register_device(context: Context, queue: str) -> None:
-    """Tell the database which device this worker serves, at its start and every few minutes.
+    """Register this worker's device in the database, at its start and every few minutes.
 
-    A judge that cannot say so is logged; the Jobs then fail by themselves, with their attempts counted.
+    A judge that fails to describe its device is logged. Its Jobs then fail by themselves, with their attempts counted.
     """
     if time.monotonic() < context.registered.get(queue, float("-inf")):
         return
