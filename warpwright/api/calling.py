@@ -99,23 +99,23 @@ class Caller:
         query: Mapping[str, Any] | None = None,
         key: str | None = None,
     ) -> T:
-        """One request, its answer read as `kind`."""
+        """Send a request and return its answer as `kind`."""
         return decode(kind, json_of(self.send(method, path, options_of(method, body, query, key))))
 
     def text(self, _: type[str], method: str, path: str, *, query: Mapping[str, Any] | None = None) -> str:
-        """One request whose answer is text."""
+        """Send a request and return its answer as text."""
         options = options_of(method, None, query, None)
         return text_of(self.send(method, path, {**options, "headers": {"accept": "*/*"}}))
 
     def data(self, _: type[bytes], method: str, path: str) -> bytes:
-        """One request whose answer is a file."""
+        """Send a request and return its answer as bytes."""
         response = self.send(method, path, {"headers": {"accept": "*/*"}})
         if response.is_error:
             raise error_of(response)
         return response.content
 
     def send(self, method: str, path: str, options: Mapping[str, Any]) -> httpx2.Response:
-        """Raises Unreachable."""
+        """Send a request. Raises Unreachable."""
         try:
             return self.http.request(method, path, **options)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
@@ -138,23 +138,23 @@ class AsyncCaller:
         query: Mapping[str, Any] | None = None,
         key: str | None = None,
     ) -> T:
-        """One request, its answer read as `kind`."""
+        """Send a request and return its answer as `kind`."""
         return decode(kind, json_of(await self.send(method, path, options_of(method, body, query, key))))
 
     async def text(self, _: type[str], method: str, path: str, *, query: Mapping[str, Any] | None = None) -> str:
-        """One request whose answer is text."""
+        """Send a request and return its answer as text."""
         options = options_of(method, None, query, None)
         return text_of(await self.send(method, path, {**options, "headers": {"accept": "*/*"}}))
 
     async def data(self, _: type[bytes], method: str, path: str) -> bytes:
-        """One request whose answer is a file."""
+        """Send a request and return its answer as bytes."""
         response = await self.send(method, path, {"headers": {"accept": "*/*"}})
         if response.is_error:
             raise error_of(response)
         return response.content
 
     async def send(self, method: str, path: str, options: Mapping[str, Any]) -> httpx2.Response:
-        """Raises Unreachable."""
+        """Send a request. Raises Unreachable."""
         try:
             return await self.http.request(method, path, **options)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
