@@ -27,11 +27,11 @@ from typing import Any
 import torch
 
 from bench import machine
-from evaluator.child.reference.float64 import Lift, lifting, widened
-from evaluator.child.reference.rounding import Shaken
+from evaluator.child.reference.float64 import Float64Mode, in_float64, widened
+from evaluator.child.reference.rounding import PerturbedMode
 from evaluator.comparison.target import Target
 from evaluator.comparison.tolerances import Limit
-from evaluator.inputs import values
+from evaluator.inputs import perturbations, values
 from evaluator.types import Precision
 
 RESULTS = Path(__file__).parent / "results"
@@ -230,7 +230,7 @@ def pieces() -> Iterator[tuple[Op, torch.dtype]]:
 
 
 def _shaken(op: Op, tensors: Sequence[Tensor], eps: float, *, everywhere: bool = False) -> Tensor:
-    with lifting(Shaken({}, eps, everywhere=everywhere)):
+    with in_float64(PerturbedMode({}, eps, everywhere=everywhere)):
         return op.reference(*tensors)
 
 
@@ -239,14 +239,14 @@ def limits_of(
 ) -> tuple[Target, Limit]:
     """As `evaluator.oracle.oracle` makes them."""
     own = op.reference(*tensors)
-    with lifting(Lift({})):
+    with in_float64(Float64Mode({})):
         wide = op.reference(*tensors)
-        moved = op.reference(*values.nudged(tensors, generator, how))
+        moved = op.reference(*perturbations.perturb_last_places(tensors, generator, how))
     shaken = [_shaken(op, tensors, torch.finfo(torch.float32).eps)]
     if how.on_grid:
         shaken += [_shaken(op, tensors, eps, everywhere=True) for eps in _UP_AND_DOWN]
     target = Target(widened(wide) if wide.dtype is not torch.float64 else wide, own)
-    good = [target.own_error(), *(target.errors(other) for other in (moved, *shaken))]
+    good = [target.reference_error(), *(target.errors(other) for other in (moved, *shaken))]
     norm, element = (max(errors) for errors in zip(*good, strict=True))
     return target, target.limit(norm, element, own.dtype, Precision.EXACT, None)
 
@@ -277,7 +277,7 @@ def measure(op: Op, dtype: torch.dtype, device: torch.device, seeds: int) -> dic
 
 
 def _share(target: Target, limit: Limit, actual: Tensor) -> float:
-    if not target.finite and target.judge(actual, limit) is None:
+    if not target.finite and target.compare(actual, limit) is None:
         return 0.0  # NaN and infinities where they belong
     norm, element = target.errors(actual)
     return min(1e6, max(norm / limit.norm, element / limit.element))

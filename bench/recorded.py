@@ -22,7 +22,7 @@ from sqlalchemy import select
 
 from db.engine import make_engine, write_session
 from db.recording import export_run, read_recording
-from db.replay import replayed, tell
+from db.replay import print_result, replay_archive
 from db.tables.core import RunRow
 
 ROOT = Path(__file__).resolve().parents[1]
@@ -95,7 +95,7 @@ def main() -> int:
     asked = [line for line in lines["proposals"] if line["arm"]["proposer"] == options.name]
     passed = sum(line["verdict"] == "PASSED" for line in lines["candidates"])
     print(f"{output}: {len(asked)} answers, {len(lines['candidates'])} candidates, {passed} passed; {len(data)} bytes")
-    return tell(replayed(data))
+    return print_result(replay_archive(data))
 
 
 if __name__ == "__main__":

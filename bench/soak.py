@@ -136,9 +136,9 @@ def main() -> int:
                 if not _as_expected(found.verdict, right):
                     wrong.append(f"{index}: {found.verdict}: {found.reason}"[:300])
                 if done % EVERY == 0 or index == todo[-1]:
-                    judge.room.settle()
-                    judge.room.forget(problem)
-                    judge.room.renew()  # how many children wait just then says nothing
+                    judge.session.children.finish_background_work()
+                    judge.session.forget(problem)
+                    judge.session.reset()  # how many children wait just then says nothing
                     counts.append({"kernels": index + 1, **held(judge)})
                     _write(file, counts[-1])
             result = {"wrong_verdicts": wrong[:20], "counted": counts[:1] + counts[-1:]}

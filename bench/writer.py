@@ -18,8 +18,8 @@ from sqlalchemy import Engine, select
 
 from db.engine import make_engine, write_session
 from db.tables.core import RunRow
+from db.transitions.work.enqueue import enqueue_advance
 from db.transitions.work.locks import lock_run
-from db.transitions.work.orders import order_advance
 from db.views.work import ProposalResult, ProposeWork
 from evaluator.problem import read_problem
 from evaluator.schema import to_json
@@ -54,7 +54,7 @@ def reopen_largest(engine: Engine) -> str:
         run = lock_run(s, largest)
         run.status, run.end_reason, run.ended_at, run.message = RunStatus.RUNNING, None, None, ""
         run.config, run.budget = to_json(ENDLESS), to_json(PLENTY)
-        order_advance(s, run)
+        enqueue_advance(s, run)
     return largest
 
 

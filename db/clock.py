@@ -16,7 +16,7 @@ def now(s: Session) -> datetime:
 
 
 @contextmanager
-def one_moment(s: Session) -> Iterator[None]:
+def frozen_time(s: Session) -> Iterator[None]:
     """Within it, `now` stands still: what is decided by the time can be decided again from what was written."""
     moment, before = now(s), s.info.get("now")
     s.info["now"] = lambda: moment

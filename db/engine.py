@@ -12,6 +12,7 @@ from alembic import command
 from alembic.config import Config
 from alembic.migration import MigrationContext
 from alembic.script import ScriptDirectory
+from alembic.util import CommandError
 from sqlalchemy import Connection, Engine, create_engine, event, text
 from sqlalchemy.engine import make_url
 from sqlalchemy.engine.interfaces import DBAPIConnection
@@ -90,15 +91,23 @@ def _config() -> Config:
     return config
 
 
-def migrate(engine: Engine, revision: str = "head") -> None:
-    """Bring the database to the newest revision, or to one between that and its own. Safe to call from several
-    processes at once."""
+def migrate(engine: Engine) -> None:
+    """Bring the database to the newest revision. Several processes may call this at once.
+
+    Raise SchemaMismatch for a database at a revision that this code does not have.
+    """
     with engine.execution_options(writes=True).begin() as connection:
         if connection.dialect.name == "postgresql":
             connection.execute(text("SELECT pg_advisory_xact_lock(:key)"), {"key": _MIGRATION_LOCK})
         config = _config()
         config.attributes["connection"] = connection
-        command.upgrade(config, revision)
+        found = MigrationContext.configure(connection).get_current_revision()
+        try:
+            command.upgrade(config, "head")
+        except CommandError as error:
+            raise SchemaMismatch(
+                f"the database is at revision {found}, which this version does not have: use a new database"
+            ) from error
 
 
 @cache

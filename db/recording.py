@@ -126,7 +126,7 @@ def _write(archive: zipfile.ZipFile, name: str, values: Iterable[Mapping[str, An
 def _proposals(s: Session, run_id: str) -> Iterable[dict[str, Any]]:
     rows = s.scalars(select(ProposalRow).where(ProposalRow.run_id == run_id).order_by(ProposalRow.number))
     for row in rows.yield_per(_PAGE):
-        yield {**to_json(proposals.whole(s, row)), "hint": row.hint, "settled_at": iso(row.settled_at)}
+        yield {**to_json(proposals.with_texts(s, row)), "hint": row.hint, "settled_at": iso(row.settled_at)}
 
 
 def _candidates(s: Session, run_id: str) -> Iterable[dict[str, Any]]:

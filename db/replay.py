@@ -31,8 +31,8 @@ from db.transitions.extend import extend_run
 from db.transitions.problems import create_problem
 from db.transitions.runs import cancel_run, create_run, pause_run, resume_run
 from db.transitions.work import settle
+from db.transitions.work.enqueue import enqueue_advance
 from db.transitions.work.locks import lock_run
-from db.transitions.work.orders import order_advance
 from db.views.rows import Job
 from db.views.work import ProposalResult
 from evaluator.schema import from_json
@@ -41,7 +41,7 @@ from evolution.types import Budget, ProposalOutcome, Run, RunConfig
 
 
 @dataclass(slots=True)
-class Replayed:
+class ReplayResult:
     """What came of a replay. `differences` are empty where it went as recorded."""
 
     run_id: str = ""
@@ -49,7 +49,7 @@ class Replayed:
     differences: list[str] = field(default_factory=list)
 
 
-def replay(engine: Engine, data: bytes, *, project_id: str = "default") -> Replayed:
+def replay(engine: Engine, data: bytes, *, project_id: str = "default") -> ReplayResult:
     """Replay an archive in a migrated database that has no Run of this Problem. Raises BadRecording."""
     recording = read_recording(data)
     if recording.run["warm"] is not None or recording.run["run"]["config"]["seed_candidates"]:
@@ -67,7 +67,7 @@ class _Player:
 
     def __init__(self, engine: Engine, recording: Recording, project_id: str) -> None:
         self.engine, self.recording, self.project_id = engine, recording, project_id
-        self.found = Replayed()
+        self.found = ReplayResult()
         self.proposals = {line["id"]: line for line in recording.lines["proposals"]}
         self.candidates = {line["id"]: line for line in recording.lines["candidates"]}
         self.evaluations = {line["id"]: line for line in recording.lines["evaluations"]}
@@ -119,7 +119,7 @@ class _Player:
             cancel_run(s, self.found.run_id)
 
     def _search_decided(self, s: Session, data: Mapping[str, Any]) -> None:
-        order_advance(s, lock_run(s, self.found.run_id))  # where two were under way at once, one is left here
+        enqueue_advance(s, lock_run(s, self.found.run_id))  # where two were under way at once, one is left here
         advance(s, self._job(s, JobKind.ADVANCE, self.found.run_id))
         s.flush()
         here = s.scalars(
@@ -221,7 +221,7 @@ def _more(s: Session, run_id: str, data: Mapping[str, Any]) -> Budget:
     return Budget(**{name: value for name, value in more.items() if value > 0})
 
 
-def replayed(data: bytes) -> Replayed:
+def replay_archive(data: bytes) -> ReplayResult:
     """What comes of an archive in an empty database that is thrown away. Raises BadRecording."""
     with tempfile.TemporaryDirectory(prefix="replay-") as folder:
         engine = make_engine(f"sqlite:///{Path(folder) / 'replay.db'}")
@@ -232,7 +232,7 @@ def replayed(data: bytes) -> Replayed:
             engine.dispose()
 
 
-def tell(found: Replayed) -> int:
+def print_result(found: ReplayResult) -> int:
     """Print how a replay went. Exit status 0: as recorded; 1: not."""
     for difference in found.differences:
         print(difference)
@@ -246,11 +246,11 @@ def main(arguments: list[str] | None = None) -> int:
     parser.add_argument("file", type=Path)
     options = parser.parse_args(arguments)
     try:
-        found = replayed(options.file.read_bytes())
+        found = replay_archive(options.file.read_bytes())
     except (BadRecording, OSError) as error:
         print(error, file=sys.stderr)
         return 2
-    return tell(found)
+    return print_result(found)
 
 
 if __name__ == "__main__":

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from evaluator.languages import usual_language
 from evaluator.types import BaselineReport, DeviceKind, Language, Measurement, Problem, Ratio, WorkloadFacts
 from evolution.types import Operator
 
@@ -84,8 +85,8 @@ class Material:
     """All data for a prompt. `notes` are refusals of earlier replies, newest first.
 
     `approaches` are earlier answers, including failures. `varied` are nearby sizes that are checked, too. `number`
-    rotates the aspect that a prompt names first. `variant` is "default", or the Language to ask for ("triton", "cuda",
-    "cpp").
+    rotates the aspect that a prompt names first. `variant` is "default", or the language to ask for (a `Language`
+    value).
     """
 
     problem: Problem
@@ -112,4 +113,4 @@ class Material:
             return Language(self.variant)
         if self.parents and self.parents[0].language is not Language.TORCH:
             return self.parents[0].language
-        return Language.CPP if self.device_kind is DeviceKind.CPU else Language.TRITON
+        return usual_language(self.device_kind)

@@ -7,13 +7,14 @@ import sys
 from pathlib import Path
 
 from db.engine import make_engine, migrate, read_session
+from db.errors import SchemaMismatch
 from db.repositories.access import keys
 from runtime.errors import SettingsError
 from runtime.logs import configure_logging
 from runtime.settings import Settings, load_settings
 from service import commands as commands_for_operators
 from service.errors import StartupError
-from service.identity.exposure import check_exposure
+from service.exposure import check_exposure
 
 # The application takes seconds to import, so only what needs it does: an operator's command answers at once.
 
@@ -31,7 +32,7 @@ def main(arguments: list[str] | None = None) -> int:
         return _openapi(chosen.file)
     try:
         return _keys(chosen) if chosen.command == "keys" else _serve()
-    except (SettingsError, StartupError) as error:
+    except (SchemaMismatch, SettingsError, StartupError) as error:
         print(f"warpwright: {error}", file=sys.stderr)
         return 2
 

@@ -20,14 +20,14 @@ from runtime.nudge import nudge
 from runtime.settings import Settings
 from service import openapi
 from service.context import Context
+from service.exposure import is_keyless
 from service.http import handlers
 from service.http.known_parameters import known_parameters
-from service.http.limits import Buckets
+from service.http.limits import GUESSES, Limits, TokenBuckets
 from service.identity.authentication import Authenticator
-from service.identity.exposure import is_keyless
 from service.metrics import MeasureRequests, Metrics
 from service.middleware.access import LOOPBACK_HOSTS, AccessControl, host_name
-from service.middleware.authenticate import GUESSES, Authenticate, Limits
+from service.middleware.authenticate import Authenticate
 from service.middleware.body_limit import BodyLimit
 from service.middleware.boundary import ErrorBoundary
 from service.middleware.csrf import CsrfGuard
@@ -38,7 +38,7 @@ from service.pages import compare, fleet, login, submit
 from service.pages import leaderboard as leaderboard_pages
 from service.pages import problems as problem_pages
 from service.pages import runs as run_pages
-from service.pages.static import ASSETS, Assets
+from service.rendering.static import ASSETS, Assets
 from service.routers import (
     candidates,
     downloads,
@@ -110,7 +110,7 @@ def create_app(
     app = FastAPI(
         title="Warpwright",
         lifespan=lifespan,
-        middleware=_layers(context),
+        middleware=_middleware(context),
         openapi_url=f"{API}/openapi.json",
         docs_url=None,  # its scripts come from elsewhere, which the content security policy forbids
         redoc_url=None,
@@ -141,13 +141,13 @@ def _ended_reader(engine: Engine) -> Callable[[Collection[str]], set[str]]:
 
 def _limits(settings: Settings) -> Limits:
     return Limits(
-        addresses=Buckets(settings.requests_per_s, settings.request_burst),
-        keys=Buckets(settings.requests_per_s, settings.request_burst),
-        guesses=Buckets(settings.wrong_keys_per_minute / 60, GUESSES),
+        addresses=TokenBuckets(settings.requests_per_s, settings.request_burst),
+        keys=TokenBuckets(settings.requests_per_s, settings.request_burst),
+        guesses=TokenBuckets(settings.wrong_keys_per_minute / 60, GUESSES),
     )
 
 
-def _layers(context: Context) -> list[Middleware]:
+def _middleware(context: Context) -> list[Middleware]:
     settings = context.settings
     hosts = {host_name(host) for host in settings.allowed_hosts} | LOOPBACK_HOSTS
     return [

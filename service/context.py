@@ -10,9 +10,9 @@ from fastapi import Depends, Request
 from sqlalchemy import Engine
 
 from runtime.settings import Settings
+from service.http.limits import Limits
 from service.identity.authentication import Authenticator
 from service.metrics import Metrics
-from service.middleware.authenticate import Limits
 from service.streams.hub import EventHub
 
 

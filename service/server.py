@@ -33,7 +33,7 @@ def listen(host: str, port: int) -> socket.socket:
     return sock
 
 
-def settle_memory() -> None:
+def freeze_heap() -> None:
     """What was made until now stays for good: the garbage collector need not look at it again.
 
     Otherwise every full collection walks over 300,000 objects of libraries and routes, and all requests wait for it for
@@ -54,7 +54,7 @@ class Server(uvicorn.Server):
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         await super().startup(sockets)
         if self.started:
-            settle_memory()
+            freeze_heap()
             print(json.dumps({"url": self._url}), flush=True)
 
     async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:

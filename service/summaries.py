@@ -22,7 +22,7 @@ _KEYS: Mapping[str, Callable[[LeaderboardEntry], str]] = {
 }
 
 
-def summed_up(rows: Sequence[LeaderboardEntry], by: str) -> tuple[SummaryAnswer, ...]:
+def group_summaries(rows: Sequence[LeaderboardEntry], by: str) -> tuple[SummaryAnswer, ...]:
     """One summary for each group, the largest first."""
     groups: dict[str, list[LeaderboardEntry]] = {}
     for row in rows:

@@ -15,9 +15,9 @@ from db.engine import read_session, write_session
 from db.queues import JobKind, Nudge
 from db.repositories.work.jobs import payload
 from db.transitions.work import devices
+from db.transitions.work.fair_queueing import charge_actual
 from db.transitions.work.jobs import claim
 from db.transitions.work.settle import fail_job
-from db.transitions.work.shares import account
 from db.views.rows import Job
 from db.views.work import WorkItem
 from evaluator.schema import SchemaError, from_json
@@ -125,7 +125,7 @@ def _with_accounting(job: Job, settle: Settle) -> Settle:
 
     def both(s: Session) -> list[Nudge]:
         nudges = settle(s)
-        account(s, job)
+        charge_actual(s, job)
         return nudges
 
     return both

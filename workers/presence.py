@@ -7,7 +7,7 @@ import threading
 from sqlalchemy.exc import SQLAlchemyError
 
 from db.engine import write_session
-from db.transitions.work.workers import beat, leave
+from db.transitions.work.workers import deregister, record_heartbeat
 from runtime.logs import get_logger
 from runtime.queues import CPU, CUDA, device_kind
 from workers.context import Context
@@ -37,7 +37,7 @@ class Presence:
         self._thread.join(JOIN_S)
         try:
             with write_session(self._context.engine) as s:
-                leave(s, self._context.name)
+                deregister(s, self._context.name)
         except SQLAlchemyError as error:
             log.info("presence.not_ended", error=str(error)[:200])
 
@@ -48,7 +48,7 @@ class Presence:
             self._telemetry = telemetry_of(device_kind(self._queue), uuid)
         observed = self._telemetry.read() if self._telemetry is not None else None
         with write_session(self._context.engine) as s:
-            beat(s, self._context.name, self._queue, device_uuid=uuid, observed=observed)
+            record_heartbeat(s, self._context.name, self._queue, device_uuid=uuid, observed=observed)
 
     def _run(self) -> None:
         while True:

@@ -274,7 +274,7 @@ def main() -> None:
     problem = read_problem(PROBLEM, "bench rmsnorm")
     judge = Judge(make_backend(options.device))
     # Both take a minute of a confirmation on a GPU, and neither has to do with how well it times.
-    judge.tools.broken |= dict.fromkeys((tool.SANITIZER.name, tool.NCU.name), "not what is measured here")
+    judge.tool_history.broken |= dict.fromkeys((tool.SANITIZER.name, tool.NCU.name), "not what is measured here")
     try:
         for number, (key, kind, step) in enumerate(work(which, options.confirms)):
             if number % int(count) != int(index) - 1 or key in log.done:

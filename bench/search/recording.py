@@ -19,8 +19,8 @@ import torch
 from bench.search import composed
 from bench.search.bed import Bed, Wrong, held
 from bench.search.designs import Design, Item, bases, designs, items, written
+from evaluator.languages import adapter
 from evaluator.types import DeviceKind, Language, Verdict, content_hash
-from evolution.niche import niche_of
 from tests.synthesis import checking
 
 DESIGNS, DEEP_DESIGNS = 60, 160
@@ -122,7 +122,7 @@ class Recorder:
             "line": "kernel",
             "hash": item.hash,
             "family": item.design.family,
-            "niche": str(niche_of(item.source, item.design.language)),
+            "niche": str(adapter(item.design.language).niche(item.source)),
             "configuration": dict(item.configuration),
             **({"origin": item.origin, "slip": item.slip} if slipped else {}),
         }

@@ -95,7 +95,7 @@ def get(s: Session, candidate_id: str, *, project_id: str | None = None) -> Cand
     return view(_row(s, candidate_id, project_id))
 
 
-def several(s: Session, ids: Sequence[str], *, project_id: str | None = None) -> tuple[CandidateView, ...]:
+def get_many(s: Session, ids: Sequence[str], *, project_id: str | None = None) -> tuple[CandidateView, ...]:
     """A page of Candidates by id, in no order; those that are not there (for this project) are left out."""
     query = select(*LISTED)
     if project_id is not None:

@@ -84,7 +84,7 @@ def precedents(s: Session, run: RunRow, reference: str) -> tuple[Precedent, ...]
     return tuple(kept[:MOST_PRECEDENTS])
 
 
-def taught(s: Session, run_id: str) -> tuple[str, ...]:
+def lessons_of(s: Session, run_id: str) -> tuple[str, ...]:
     """What an ended Run taught, a line each, the surest first."""
     bodies = s.scalars(select(LessonRow.body).where(LessonRow.run_id == run_id))
     found = sorted((from_json(TunableLesson, body) for body in bodies), key=lambda one: -one.low)

@@ -40,7 +40,7 @@ def view(row: ProposalRow, *, prompt: str = "", reply: str = "") -> Proposal:
     )
 
 
-def whole(s: Session, row: ProposalRow) -> Proposal:
+def with_texts(s: Session, row: ProposalRow) -> Proposal:
     """The picture of a row with prompt and reply."""
     prompt, reply = (load_text(s, row.run_id, parts) for parts in (row.prompt_parts, row.reply_parts))
     return view(row, prompt=prompt, reply=reply)
@@ -54,7 +54,7 @@ def get(s: Session, proposal_id: str, *, project_id: str | None = None) -> Propo
     row = s.scalars(query).one_or_none()
     if row is None:
         raise NotFound("proposal", proposal_id)
-    return whole(s, row)
+    return with_texts(s, row)
 
 
 def of_candidate(s: Session, candidate_id: str, *, project_id: str | None = None) -> Proposal | None:
@@ -67,7 +67,7 @@ def of_candidate(s: Session, candidate_id: str, *, project_id: str | None = None
     if project_id is not None:
         query = query.join(RunRow, RunRow.id == ProposalRow.run_id).where(RunRow.project_id == project_id)
     row = s.scalars(query).one_or_none()
-    return None if row is None else whole(s, row)
+    return None if row is None else with_texts(s, row)
 
 
 def list(s: Session, run_id: str, *, limit: int = 50, after: str | None = None) -> tuple[Proposal, ...]:

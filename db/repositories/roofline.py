@@ -4,17 +4,17 @@ from __future__ import annotations
 
 from sqlalchemy.orm import Session
 
-from db.bounded import Bounded
+from db.bounded_cache import BoundedCache
 from db.tables.core import AdmissionRow, ChampionRow, EvaluationRow, ProblemRow, RunRow
 from evaluator.schema import from_json
 from evaluator.types import Admission, Evaluation, Problem
 from evolution.roofline import attained
 
-_KNOWN: Bounded[str, float | None] = Bounded()
+_KNOWN: BoundedCache[str, float | None] = BoundedCache()
 """By the Evaluation that confirmed it, which never changes."""
 
 
-def attained_by(s: Session, champion: ChampionRow) -> float | None:
+def roofline_share(s: Session, champion: ChampionRow) -> float | None:
     """Its share of what memory allows, None where that is not known well enough."""
     if champion.evaluation_id not in _KNOWN:
         _KNOWN[champion.evaluation_id] = _attained(s, champion)

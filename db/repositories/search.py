@@ -9,11 +9,11 @@ from typing import Any
 from sqlalchemy import BindParameter, Text, bindparam, case, cast, func, select
 from sqlalchemy.orm import Session
 
-from db.bounded import Bounded
+from db.bounded_cache import BoundedCache
 from db.clock import now
 from db.packing import load_baseline
 from db.repositories import champions, roofline, runs
-from db.repositories.shares import shares
+from db.repositories.workload_leaders import workload_leaders
 from db.tables.core import ArmStat, BaselineRow, CandidateRow, EvaluationRow, ProposalRow, RunRow
 from evaluator.schema import from_json
 from evaluator.types import DeviceKind, Language, Verdict
@@ -140,7 +140,7 @@ def load(s: Session, run: RunRow, arms: Sequence[ArmStat]) -> SearchState:
         judge_s=run.judged_s / run.judged if run.judged else 0.0,
         confirm_s=run.confirmed_s / run.confirmed if run.confirmed else 0.0,
         baseline=_baseline(s, run),
-        shares=shares(s, run),
+        shares=workload_leaders(s, run),
     )
 
 
@@ -154,7 +154,7 @@ def _standing(s: Session, run: RunRow) -> StandingChampion | None:
         hash=source_hash,
         speedup=row.speedup,
         own=row.run_id == run.id,
-        attained=roofline.attained_by(s, row),
+        attained=roofline.roofline_share(s, row),
     )
 
 
@@ -252,7 +252,7 @@ def _warm(run: RunRow, budget: Budget) -> tuple[str, ...]:
     return chosen if run.warm_id is None or few or run.warm_id in chosen else (*chosen, run.warm_id)
 
 
-_WORDS: Bounded[str, str] = Bounded()
+_WORDS: BoundedCache[str, str] = BoundedCache()
 """What was read of Baseline reports. They never change once they are timed."""
 
 

@@ -102,7 +102,7 @@ class RunRow(Base):
     id: Mapped[Id] = mapped_column(primary_key=True)
     project_id: Mapped[Id] = mapped_column(ForeignKey("projects.id"))
     problem_id: Mapped[Id] = mapped_column(ForeignKey("problems.id"), index=True)
-    kind: Mapped[Word] = mapped_column(default="optimise")
+    kind: Mapped[Word] = mapped_column(default="optimise", server_default="optimise")
     device_kind: Mapped[Word]
     status: Mapped[Word]
     end_reason: Mapped[Word | None]

@@ -26,7 +26,7 @@ class TextRow(Base):
     data: Mapped[bytes] = mapped_column(LargeBinary)
 
 
-def keep_text(s: Session, run_id: str, text: str) -> list[str]:
+def store_text(s: Session, run_id: str, text: str) -> list[str]:
     """Store a text, cut at its headings; returns the hashes of its parts, in order."""
     cut = [(content_hash("text", part), part) for part in _HEADING.split(text) if part]
     if cut:

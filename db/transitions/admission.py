@@ -12,8 +12,8 @@ from db.tables.queue import JobRow
 from db.transitions.access.projects import charge
 from db.transitions.begin import seek_baseline, start
 from db.transitions.events import emit
-from db.transitions.work.locks import lock_problem, lock_runs, take
-from db.transitions.work.orders import end_run, finish_job, held_s, retry_job
+from db.transitions.work.enqueue import end_run, finish_job, held_s, retry_job
+from db.transitions.work.locks import lock_job, lock_problem, lock_runs
 from db.views.rows import Job
 from evaluator.schema import to_json
 from evaluator.types import Admission, BaselineReport, Verdict
@@ -25,7 +25,7 @@ _LIVE = (RunStatus.QUEUED, RunStatus.ADMITTING, RunStatus.PAUSED)
 
 def settle_admission(s: Session, job: Job, admission: Admission) -> list[Nudge]:
     """Store an Admission; the Runs that wait for it go on, or end as problem_refused."""
-    row = take(s, job)
+    row = lock_job(s, job)
     if row is None:
         return []
     if admission.verdict is Verdict.INTERNAL_ERROR and row.attempts < ATTEMPTS:
@@ -52,7 +52,7 @@ def settle_admission(s: Session, job: Job, admission: Admission) -> list[Nudge]:
 
 def settle_baseline(s: Session, job: Job, report: BaselineReport) -> list[Nudge]:
     """Store a BaselineReport; the Runs that wait for it start."""
-    row = take(s, job)
+    row = lock_job(s, job)
     if row is None:
         return []
     found = s.get_one(BaselineRow, row.subject_id)

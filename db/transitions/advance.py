@@ -8,15 +8,15 @@ from random import Random
 from sqlalchemy import select, update
 from sqlalchemy.orm import Session
 
-from db.clock import one_moment
+from db.clock import frozen_time
 from db.queues import JobKind, Nudge
 from db.repositories import search
 from db.tables.core import CandidateRow, ProposalRow, RunRow
 from db.transitions.events import emit
-from db.transitions.judging import order_confirm
+from db.transitions.judging import enqueue_confirmation
 from db.transitions.proposing import open_proposal
-from db.transitions.work.locks import lock_run, take
-from db.transitions.work.orders import end_run, finish_job, order_job
+from db.transitions.work.enqueue import end_run, enqueue_job, finish_job
+from db.transitions.work.locks import lock_job, lock_run
 from db.views.rows import Job
 from evaluator.types import DeviceKind, content_hash
 from evolution.decisions import candidate_ids, describe
@@ -35,14 +35,14 @@ def advance(s: Session, job: Job) -> list[Nudge]:
 
     Serialised by the Run's row, which stays locked throughout.
     """
-    row = take(s, job)
+    row = lock_job(s, job)
     if row is None:
         return []
     run = lock_run(s, row.subject_id)
     finish_job(s, row)
     if run.status != RunStatus.RUNNING:
         return []
-    with one_moment(s):
+    with frozen_time(s):
         return _decide(s, run)
 
 
@@ -94,7 +94,7 @@ def _propose(s: Session, run: RunRow, decision: Propose) -> list[Nudge]:
             .values(repairs=CandidateRow.repairs + 1)
             .execution_options(synchronize_session="fetch")
         )
-    return order_job(
+    return enqueue_job(
         s, JobKind.PROPOSE, row.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind), run=run
     )
 
@@ -103,4 +103,4 @@ def _confirm(s: Session, run: RunRow, decision: Confirm, state: SearchState) -> 
     candidate = s.get_one(CandidateRow, decision.candidate_id)
     emit(s, run.id, "candidate.confirming", candidate_id=candidate.id, number=candidate.number)
     against = state.champion.candidate_id if state.champion is not None else None
-    return order_confirm(s, run, candidate, against)
+    return enqueue_confirmation(s, run, candidate, against)

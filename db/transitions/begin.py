@@ -15,7 +15,7 @@ from db.repositories import champions
 from db.tables.core import AdmissionRow, BaselineRow, EvaluationRow, RunRow
 from db.tables.queue import DeviceRow
 from db.transitions.events import emit
-from db.transitions.work.orders import order_advance, order_job
+from db.transitions.work.enqueue import enqueue_advance, enqueue_job
 from evaluator.schema import from_json
 from evaluator.types import SCHEMA_VERSION, DeviceKind
 from evolution.types import Budget, RunKind, RunStatus
@@ -77,7 +77,7 @@ def _seek(s: Session, run: RunRow, table: type[Found], good: str, kind: JobKind)
     )
     s.add(row)
     s.flush()
-    return row, order_job(s, kind, row.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind))
+    return row, enqueue_job(s, kind, row.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind))
 
 
 def _environments(s: Session, device_kind: str) -> set[str]:
@@ -96,17 +96,17 @@ def start(s: Session, run: RunRow) -> list[Nudge]:
     standing = champions.standing(s, run.problem_id, DeviceKind(run.device_kind))
     run.champion_id = run.warm_id = standing.candidate_id if standing is not None else None
     progress(s, run, RunStatus.RUNNING)
-    return order_builds(s, run) if run.kind == RunKind.JUDGE else order_advance(s, run)
+    return enqueue_builds(s, run) if run.kind == RunKind.JUDGE else enqueue_advance(s, run)
 
 
-def order_builds(s: Session, run: RunRow) -> list[Nudge]:
+def enqueue_builds(s: Session, run: RunRow) -> list[Nudge]:
     """Have built what was handed in before the Run could begin."""
     found = s.scalars(
         select(EvaluationRow.id).where(EvaluationRow.run_id == run.id, EvaluationRow.state == "building")
     ).all()
     nudges: list[Nudge] = []
     for id in found:
-        nudges += order_job(
+        nudges += enqueue_job(
             s, JobKind.BUILD, id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind), run=run
         )
     return nudges

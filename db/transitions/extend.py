@@ -16,8 +16,8 @@ from db.tables.core import ArmStat, CandidateRow, EvaluationRow, RunRow
 from db.transitions.access.projects import check_quota
 from db.transitions.events import emit
 from db.transitions.judging import add_evaluation
+from db.transitions.work.enqueue import enqueue_advance, enqueue_job
 from db.transitions.work.locks import lock_run
-from db.transitions.work.orders import order_advance, order_job
 from evaluator.schema import from_json, to_json
 from evaluator.types import DeviceKind
 from evolution.types import Budget, EndReason, Run, RunConfig, RunKind, RunStatus
@@ -65,7 +65,7 @@ def extend_run(
     if ended:
         emit(s, run.id, "run.status", status=run.status)
         nudges += _revive(s, run)
-    return runs.get(s, run_id), sorted({*nudges, *order_advance(s, run)})
+    return runs.get(s, run_id), sorted({*nudges, *enqueue_advance(s, run)})
 
 
 def _check(s: Session, run: RunRow, budget: Budget, config: RunConfig) -> None:
@@ -93,7 +93,7 @@ def _revive(s: Session, run: RunRow) -> list[Nudge]:
     nudges: list[Nudge] = []
     for candidate in _unjudged(s, run):
         evaluation = add_evaluation(s, run, candidate, kind="judge", state="building")
-        nudges += order_job(
+        nudges += enqueue_job(
             s, JobKind.BUILD, evaluation.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind), run=run
         )
     for candidate in _unconfirmed(s, run):

@@ -19,10 +19,10 @@ from db.transitions.admission import ATTEMPTS
 from db.transitions.events import emit
 from db.transitions.records.archive import IMPROVEMENT, refresh_best, refresh_elite
 from db.transitions.records.arms import stat_of
-from db.transitions.records.history import count_evaluation, note_best, note_champion, note_use
-from db.transitions.records.ratios import drop_ratios, keep_ratios
-from db.transitions.work.locks import lock_problem, lock_run, take
-from db.transitions.work.orders import end_run, finish_job, order_advance, order_job, retry_job
+from db.transitions.records.history import count_evaluation, record_best, record_champion, record_device_use
+from db.transitions.records.ratios import drop_ratios, store_ratios
+from db.transitions.work.enqueue import end_run, enqueue_advance, enqueue_job, finish_job, retry_job
+from db.transitions.work.locks import lock_job, lock_problem, lock_run
 from db.views.rows import Job
 from evaluator.schema import to_json
 from evaluator.types import SCHEMA_VERSION, DeviceKind, Evaluation, Verdict
@@ -66,7 +66,7 @@ def retry_internal(row: JobRow) -> bool:
 
 def settle_judge(s: Session, job: Job, evaluation: Evaluation) -> list[Nudge]:
     """Store the Evaluation and its samples, update the archive. INTERNAL_ERROR is retried up to the cap."""
-    row = take(s, job)
+    row = lock_job(s, job)
     if row is None:
         return []
     if evaluation.verdict is Verdict.INTERNAL_ERROR and retry_internal(row):
@@ -102,7 +102,7 @@ def _store(s: Session, found: EvaluationRow, evaluation: Evaluation) -> float:
     found.environment_key = evaluation.environment.key if evaluation.environment is not None else None
     found.body = store_evaluation(s, found.id, evaluation)
     found.schema_version = evaluation.schema_version
-    note_use(s, evaluation)
+    record_device_use(s, evaluation)
     ours = evaluation.verdict is Verdict.INTERNAL_ERROR
     found.device_s = 0.0 if ours else sum(evaluation.duration_s.values())
     return found.device_s
@@ -124,10 +124,10 @@ def store_verdict(
         return _our_fault(s, run, candidate, found)
     run.faults = 0
     _describe(candidate, evaluation)
-    keep_ratios(s, candidate, evaluation)
+    store_ratios(s, candidate, evaluation)
     refresh_elite(s, candidate)
     refresh_best(s, run)
-    note_best(s, run)
+    record_best(s, run)
     if passed:
         run.judged += 1
         run.judged_s += device_s
@@ -139,7 +139,7 @@ def store_verdict(
     stat.passed += passed
     stat.reward += judged_reward(candidate.speedup, best_before) if passed else 0.0
     _tell(s, run, candidate, found)
-    return order_advance(s, run)
+    return enqueue_advance(s, run)
 
 
 def _describe(candidate: CandidateRow, evaluation: Evaluation) -> None:
@@ -162,7 +162,7 @@ def _our_fault(s: Session, run: RunRow, candidate: CandidateRow, found: Evaluati
     if run.faults >= FAULTS and not RunStatus(run.status).ended:
         message = f"The judge failed {FAULTS} times in a row, by its own fault: {found.reason}"
         end_run(s, run, RunStatus.FAILED, EndReason.INTERNAL_ERROR, message)
-    return order_advance(s, run)
+    return enqueue_advance(s, run)
 
 
 def _tell(s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow) -> None:
@@ -200,11 +200,11 @@ def _confirmed(
         drop_ratios(s, candidate)
         refresh_elite(s, candidate)
         refresh_best(s, run)
-        note_best(s, run)
+        record_best(s, run)
     elif evaluation.evidence.get("promote") is True and evaluation.speedup("fastest") is not None:
         return _promote(s, run, candidate, found, evaluation)
     _tell(s, run, candidate, found)
-    return order_advance(s, run)
+    return enqueue_advance(s, run)
 
 
 def _promote(
@@ -217,21 +217,23 @@ def _promote(
         if RunStatus(run.status).ended:
             return []
         assert standing is not None
-        return order_confirm(s, run, candidate, standing.candidate_id)
-    crown(s, run, candidate, found, evaluation)
-    return order_advance(s, run)
+        return enqueue_confirmation(s, run, candidate, standing.candidate_id)
+    make_champion(s, run, candidate, found, evaluation)
+    return enqueue_advance(s, run)
 
 
-def order_confirm(s: Session, run: RunRow, candidate: CandidateRow, against_id: str | None) -> list[Nudge]:
+def enqueue_confirmation(s: Session, run: RunRow, candidate: CandidateRow, against_id: str | None) -> list[Nudge]:
     """Have a Candidate confirmed against a Champion (None: there is none)."""
     candidate.confirms += 1
     again = add_evaluation(s, run, candidate, kind="confirm", state="judging", against_id=against_id)
-    return order_job(
+    return enqueue_job(
         s, JobKind.CONFIRM, again.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind), run=run
     )
 
 
-def crown(s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow, evaluation: Evaluation) -> None:
+def make_champion(
+    s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow, evaluation: Evaluation
+) -> None:
     """Make a confirmed Candidate the standing Champion of its Problem on its device. The Problem is locked."""
     assert evaluation.device is not None
     ratio, eager = evaluation.speedup("fastest"), evaluation.speedup("eager")
@@ -250,7 +252,7 @@ def crown(s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow
     stat_of(s, candidate).reward += confirmed_reward(ratio.value, standing.speedup if standing is not None else None)
     candidate.confirmed = True
     run.champion_id = candidate.id
-    note_champion(s, run, candidate, ratio)
+    record_champion(s, run, candidate, ratio)
     s.add(
         ChampionRow(
             id=new_id("champ"),

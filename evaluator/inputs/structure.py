@@ -14,7 +14,9 @@ import torch
 
 from evaluator.inputs import values
 
-_BY_CHANCE = 0.01  # of the zeros: one of 16 million random numbers is zero, too, in half precisions one of thousands
+_CHANCE_ZEROS_SHARE = (
+    0.01  # of the zeros: one of 16 million random numbers is zero, too, in half precisions one of thousands
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -42,12 +44,12 @@ class Structure:
         return values.clone(tensor).copy_(made)
 
 
-def of(made: Sequence[values.Tensors]) -> list[Structure]:
+def find_structures(made: Sequence[values.Tensors]) -> list[Structure]:
     """The structure of each input, from several draws: none where they are equal or only one is given."""
-    return [_of([tensors[index] for tensors in made]) for index in range(len(made[0]))]
+    return [_find_structure([tensors[index] for tensors in made]) for index in range(len(made[0]))]
 
 
-def changed(
+def apply_values(
     tensors: values.Tensors, kind: values.ValueSet, structures: Sequence[Structure], generator: torch.Generator
 ) -> values.Tensors:
     """A call's inputs with the values of a set, as far as their structure allows it: NaN and infinities have no place
@@ -64,15 +66,15 @@ def restored(tensors: values.Tensors, structures: Sequence[Structure]) -> values
     return tuple(one.restored(tensor) for tensor, one in zip(tensors, structures, strict=True))
 
 
-def _of(draws: Sequence[torch.Tensor]) -> Structure:
+def _find_structure(draws: Sequence[torch.Tensor]) -> Structure:
     first = draws[0]
     plain = first.dtype is torch.bool or first.is_complex() or first.numel() < 2
     if len(draws) < 2 or plain or any(values.same_bits(first, other) for other in draws[1:]):
         return Structure()
-    in_order = all(map(_in_order, draws))
+    in_order = all(map(_is_sorted, draws))
     if not first.is_floating_point():
         return Structure(in_order=in_order)
-    return Structure(_zeros(draws), all(map(symmetric, draws)), in_order)
+    return Structure(_zeros(draws), all(map(is_symmetric, draws)), in_order)
 
 
 def _zeros(draws: Sequence[torch.Tensor]) -> torch.Tensor | None:
@@ -80,16 +82,16 @@ def _zeros(draws: Sequence[torch.Tensor]) -> torch.Tensor | None:
     always = functools.reduce(torch.logical_and, each)
     count = int(always.sum())
     by_chance = max(int(zeros.sum()) for zeros in each) - count
-    return always if count and by_chance <= _BY_CHANCE * count else None
+    return always if count and by_chance <= _CHANCE_ZEROS_SHARE * count else None
 
 
-def symmetric(tensor: torch.Tensor) -> bool:
+def is_symmetric(tensor: torch.Tensor) -> bool:
     """Whether the last two axes are alike, and longer than one."""
     square = tensor.ndim > 1 and tensor.shape[-1] == tensor.shape[-2] > 1
     return square and torch.equal(tensor, tensor.transpose(-1, -2))
 
 
-def _in_order(tensor: torch.Tensor) -> bool:
+def _is_sorted(tensor: torch.Tensor) -> bool:
     if tensor.ndim == 0 or tensor.shape[-1] < 3:
         return False
     return bool((tensor[..., 1:] >= tensor[..., :-1]).all()) and bool((tensor[..., -1] > tensor[..., 0]).all())

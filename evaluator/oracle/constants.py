@@ -42,13 +42,13 @@ class Constants:
         """A call's inputs with much of its constant ones changed."""
         return tuple(self.many.get(index, tensor) for index, tensor in enumerate(tensors))
 
-    def nearly(self, tensors: values.Tensors, generator: torch.Generator) -> values.Tensors:
+    def slightly_changed(self, tensors: values.Tensors, generator: torch.Generator) -> values.Tensors:
         """A call's inputs with little of its constant ones changed."""
         picked = {index: values.shuffled(some, generator)[0] for index, some in self.few.items()}
         return tuple(picked.get(index, tensor) for index, tensor in enumerate(tensors))
 
 
-def of(oracle: Oracle, tree: Any, made: Sequence[values.Tensors]) -> Constants:
+def find_constants(oracle: Oracle, tree: Any, made: Sequence[values.Tensors]) -> Constants:
     """What can be changed of the masks and indices that are the same in all of `made`. Raises ChildFault where the
     reference's process ends."""
     few: dict[int, list[torch.Tensor]] = {}
@@ -57,11 +57,11 @@ def of(oracle: Oracle, tree: Any, made: Sequence[values.Tensors]) -> Constants:
     for index, tensor in enumerate(known):
         if len(made) < 2 or any(not values.same_bits(tensor, other[index]) for other in made[1:]):
             continue
-        variants = [disturbed(tensor, oracle.generator, times) for times in (_MANY, *[1] * _VARIANTS)]
+        variants = [perturbed(tensor, oracle.generator, times) for times in (_MANY, *[1] * _VARIANTS)]
         found = [variant for variant in variants if variant is not None]
         if len(found) < len(variants):
             continue
-        lengths = _any_lengths(tensor, oracle.generator)
+        lengths = _random_lengths(tensor, oracle.generator)
         for tried in ([lengths, *found[1:]], found) if lengths is not None else (found,):
             if _accepts(oracle, tree, made[0], index, tried):
                 many[index], few[index] = tried[0], tried[1:]
@@ -69,7 +69,7 @@ def of(oracle: Oracle, tree: Any, made: Sequence[values.Tensors]) -> Constants:
     return Constants(few, many)
 
 
-def _any_lengths(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor | None:
+def _random_lengths(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor | None:
     """Integers from 1 to the value that all of them have, such as lengths of which one is full; None for others."""
     value = int(tensor.flatten()[0])
     if tensor.dtype is torch.bool or not _all_equal(tensor) or value < 2:
@@ -87,7 +87,7 @@ def skewed(oracle: Oracle, tree: Any, draws: Sequence[values.Tensors]) -> values
     reference does not take them. Raises ChildFault where its process ends."""
     made, generator = list(draws[0]), oracle.generator
     for index, tensor in enumerate(draws[0]):
-        if all(_repeats(draw[index]) for draw in draws) and not values.same_bits(tensor, draws[-1][index]):
+        if all(_has_repeats(draw[index]) for draw in draws) and not values.same_bits(tensor, draws[-1][index]):
             coins = torch.rand(tuple(tensor.shape), generator=generator, device=generator.device).to(tensor.device)
             made[index] = values.clone(tensor)
             made[index][coins < _SKEWED] = tensor[_place(tensor, generator)]
@@ -99,37 +99,37 @@ def accepted(oracle: Oracle, tree: Any, usual: values.Tensors, made: values.Tens
     changed. Raises ChildFault where its process ends."""
     if all(one is other for one, other in zip(made, usual, strict=True)):
         return None
-    found = oracle.tried(tree, [usual, made])
-    return made if found is not None and _alike(found[0][1], found[1][1]) else None
+    found = oracle.try_calls(tree, [usual, made])
+    return made if found is not None and _same_kind(found[0][1], found[1][1]) else None
 
 
-def _repeats(tensor: torch.Tensor) -> bool:
+def _has_repeats(tensor: torch.Tensor) -> bool:
     """Whether these are integers, in no order, of which some come more than once."""
     if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool:
         return False
-    return tensor.numel() >= _LEAST_SKEWED and _exchangeable(tensor) and len(torch.unique(tensor)) < tensor.numel()
+    return tensor.numel() >= _LEAST_SKEWED and _swappable(tensor) and len(torch.unique(tensor)) < tensor.numel()
 
 
-def disturbed(tensor: torch.Tensor, generator: torch.Generator, times: int) -> torch.Tensor | None:
+def perturbed(tensor: torch.Tensor, generator: torch.Generator, times: int) -> torch.Tensor | None:
     """A copy of a mask with up to `times` elements flipped, or of integers with as many pairs exchanged; None where
     there is nothing of that kind to do."""
     if tensor.is_floating_point() or tensor.is_complex() or tensor.numel() == 0:
         return None
     if tensor.numel() == 1 and tensor.dtype is torch.bool:  # a flag: all that it can be is the other
         return ~tensor
-    if tensor.dtype is not torch.bool and not _exchangeable(tensor):
+    if tensor.dtype is not torch.bool and not _swappable(tensor):
         return None
     copy = values.clone(tensor)
-    change = _flip if tensor.dtype is torch.bool else _lower if _all_equal(tensor) else _exchange
+    change = _flip if tensor.dtype is torch.bool else _lower if _all_equal(tensor) else _swap
     for _ in range(times):
         any(change(copy, generator) for _ in range(_TRIES))
     return None if torch.equal(copy, tensor) else copy
 
 
-def exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def with_two_swapped(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     """Integers with two of them exchanged, all else as it is. Masks, too: a flipped element may leave what all of the
     recipe's have in common."""
-    changed = None if tensor.dtype is torch.bool else disturbed(tensor, generator, 1)
+    changed = None if tensor.dtype is torch.bool else perturbed(tensor, generator, 1)
     return tensor if changed is None else changed
 
 
@@ -150,7 +150,7 @@ def _line(mask: torch.Tensor, where: Sequence[int], along: int) -> torch.Tensor:
     return mask
 
 
-def _exchange(tensor: torch.Tensor, generator: torch.Generator) -> bool:
+def _swap(tensor: torch.Tensor, generator: torch.Generator) -> bool:
     """Whether two elements picked at random differed and were exchanged."""
     one, other = _place(tensor, generator), _place(tensor, generator)
     first, second = tensor[one].clone(), tensor[other].clone()
@@ -170,7 +170,7 @@ def _all_equal(tensor: torch.Tensor) -> bool:
     return bool((tensor == tensor.flatten()[0]).all())
 
 
-def _exchangeable(tensor: torch.Tensor) -> bool:
+def _swappable(tensor: torch.Tensor) -> bool:
     """Integers in order may bound segments or be grouped; but 0, 1, 2, ... are positions, and equal ones may be lengths
     that are all full, or labels."""
     flat = tensor.flatten()
@@ -185,33 +185,33 @@ def _place(tensor: torch.Tensor, generator: torch.Generator) -> tuple[int, ...]:
     return tuple(int(torch.randint(size, (1,), generator=generator, device=generator.device)) for size in tensor.shape)
 
 
-def with_other_numbers(oracle: Oracle, tree: Any, tensors: values.Tensors) -> Any | None:
+def with_smaller_floats(oracle: Oracle, tree: Any, tensors: values.Tensors) -> Any | None:
     """The tree of a call with other floats in it; None where there are none, or the reference does not take them.
     Raises ChildFault where its process ends."""
-    other = _smaller(tree)
+    other = _with_smaller_floats(tree)
     if other == tree or values.UNUSUAL in oracle.subject.left_out:
         return None
-    usual, found = (oracle.tried(one, [tensors]) for one in (tree, other))
-    return other if usual and found and _alike(usual[0][1], found[0][1]) else None
+    usual, found = (oracle.try_calls(one, [tensors]) for one in (tree, other))
+    return other if usual and found and _same_kind(usual[0][1], found[0][1]) else None
 
 
-def _smaller(tree: Any) -> Any:
+def _with_smaller_floats(tree: Any) -> Any:
     if isinstance(tree, list):
-        return [_smaller(item) for item in tree]
+        return [_with_smaller_floats(item) for item in tree]
     if not isinstance(tree, dict):
         return tree
     if isinstance(tree.get("float"), str):
         return {"float": (float.fromhex(tree["float"]) * _FACTOR).hex()}
-    return {key: _smaller(item) for key, item in tree.items()}
+    return {key: _with_smaller_floats(item) for key, item in tree.items()}
 
 
 def _accepts(oracle: Oracle, tree: Any, tensors: values.Tensors, index: int, variants: Sequence[torch.Tensor]) -> bool:
     calls = [tensors, *((*tensors[:index], variant, *tensors[index + 1 :]) for variant in variants)]
-    found = oracle.tried(tree, calls)
-    return found is not None and all(_alike(found[0][1], outputs) for _, outputs in found[1:])
+    found = oracle.try_calls(tree, calls)
+    return found is not None and all(_same_kind(found[0][1], outputs) for _, outputs in found[1:])
 
 
-def _alike(usual: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
+def _same_kind(usual: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
     """Whether outputs have the usual shapes, and no NaN that those have not."""
     return all(
         a.shape == b.shape and not bool((b.isnan() & ~a.isnan()).any()) for a, b in zip(usual, outputs, strict=True)

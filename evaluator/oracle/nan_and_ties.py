@@ -14,7 +14,7 @@ import torch
 from evaluator.child.reference.float64 import INDICES
 from evaluator.comparison.expected import Expected
 from evaluator.errors import ChildError
-from evaluator.inputs import values
+from evaluator.inputs import perturbations, values
 from evaluator.oracle.oracle import Oracle
 
 _Group = dict[int, float | None]
@@ -28,22 +28,22 @@ _ROUNDED = 1e-13  # of the largest in a row
 _GROUPS = 15  # of inputs whose NaN and infinities are replaced: all that four of them make
 
 
-def second_look(
+def allow_alternatives(
     oracle: Oracle,
     tree: Any,
     tensors: Sequence[torch.Tensor],
     expected: Expected,
     outputs: Sequence[torch.Tensor],
     *,
-    any_pick: bool = False,
+    any_tie: bool = False,
 ) -> Expected:
-    """What is expected of outputs that are not what was expected, for which there may be a good reason. With `any_pick`
+    """What is expected of outputs that are not what was expected, for which there may be a good reason. With `any_tie`
     any of many that tie is as good as another: inputs are so small that functions of them all round to the same."""
-    expected = sparing(oracle, tree, tensors, expected, outputs) or expected
-    return picking(oracle, tree, tensors, expected, outputs, any_pick=any_pick) or expected
+    expected = allow_ignored_nan(oracle, tree, tensors, expected, outputs) or expected
+    return allow_other_ties(oracle, tree, tensors, expected, outputs, any_tie=any_tie) or expected
 
 
-def sparing(
+def allow_ignored_nan(
     oracle: Oracle, tree: Any, tensors: Sequence[torch.Tensor], expected: Expected, outputs: Sequence[torch.Tensor]
 ) -> Expected | None:
     """What is expected of outputs that are finite where the reference's are NaN because of NaN or infinities among
@@ -58,9 +58,9 @@ def sparing(
     if not odd:
         return None
     groups = _groups(tensors, odd)
-    calls = [values.filled(tensors, group, share) for group in groups for share in _SHARES]
-    calls.append(values.large_for_infinite(tensors))
-    found = oracle.wide_or_none(tree, calls)
+    calls = [perturbations.replace_non_finite(tensors, group, share) for group in groups for share in _SHARES]
+    calls.append(perturbations.replace_infinities(tensors))
+    found = oracle.try_in_float64(tree, calls)
     if found is None:
         return None
     made = iter([_wider(tensor) for tensor in some] for _, some in found)
@@ -71,15 +71,15 @@ def sparing(
             same = torch.stack([_same(one, other) for other in rest]).all(0) & spared[place].isnan()
             spared[place] = torch.where(same, one, spared[place])
     for place, one in enumerate(next(made)):
-        grows = spared[place].isnan() & (one.abs() > values.LARGEST / _SHRUNK)
+        grows = spared[place].isnan() & (one.abs() > perturbations.LARGEST / _SHRUNK)
         spared[place] = torch.where(grows, one.sgn() * torch.inf, spared[place])
         spared[place] = torch.where(spared[place].isnan() & (one == 0), 0.0, spared[place])
     trios = zip(expected.targets, outputs, spared, strict=True)
-    targets = tuple(target.sparing(actual, value) for target, actual, value in trios)
+    targets = tuple(target.with_finite_alternatives(actual, value) for target, actual, value in trios)
     if all(target is before for target, before in zip(targets, expected.targets, strict=True)):
         return None
     # What is left beside NaN may be easier to compute than what takes their place.
-    (usual,) = oracle.expect(tree, [values.filled(tensors, dict.fromkeys(odd), _SHARES[1])])
+    (usual,) = oracle.expect(tree, [perturbations.replace_non_finite(tensors, dict.fromkeys(odd), _SHARES[1])])
     limits = (
         own if target is before or math.isinf(there.norm) else own.widest(there)
         for target, before, own, there in zip(targets, expected.targets, expected.limits, usual.limits, strict=True)
@@ -100,31 +100,36 @@ def _groups(tensors: Sequence[torch.Tensor], odd: Sequence[int]) -> list[_Group]
     return groups
 
 
-def picking(
+def allow_other_ties(
     oracle: Oracle,
     tree: Any,
     tensors: Sequence[torch.Tensor],
     expected: Expected,
     outputs: Sequence[torch.Tensor],
     *,
-    any_pick: bool = False,
+    any_tie: bool = False,
 ) -> Expected | None:
     """What is expected of outputs that follow from other picks than the reference's among scores that rounding does
     not tell apart (`child.picks`): their own integers where these are such picks, else the runners-up, or for a row
     that others in turn give, these. Integers that are made of picks (a token and its beam) may be any where picks are
     undecided. None where the reference picks nothing."""
-    if not oracle.lifts or oracle.subject.picks is False or oracle.mutated(tree) or oracle.stateful(tree, tensors):
+    if (
+        not oracle.in_float64
+        or oracle.subject.selects is False
+        or oracle.mutated(tree)
+        or oracle.stateful(tree, tensors)
+    ):
         return None
     places = [at for at, one in enumerate(outputs) if expected.targets[at].integral and one.dtype in INDICES]
     try:
         given = [outputs[at] for at in places]
-        found, made = oracle.subject.picked(tree, tensors, given, (*_BY_ELEMENT, *_BY_ROW), timeout_s=_CALL_S)
+        found, made = oracle.subject.resolve_ties(tree, tensors, given, (*_BY_ELEMENT, *_BY_ROW), timeout_s=_CALL_S)
     except ChildError:  # it picks nothing, or not the same in every precision
         return None
     count, free = len(_BY_ELEMENT), {at for at, of_picks in zip(places, made, strict=False) if of_picks}
     told = [
-        target.or_else(
-            actual, others[:count], others[count:], anything=at in free or (any_pick and not target.integral)
+        target.nearest_of(
+            actual, others[:count], others[count:], any_number=at in free or (any_tie and not target.integral)
         )
         for at, (target, actual, *others) in enumerate(zip(expected.targets, outputs, *found, strict=True))
     ]

@@ -8,15 +8,16 @@ from dataclasses import dataclass
 import torch
 
 from evaluator.errors import Rejection
-from evaluator.inputs.values import clone, on_device, random_like
-from evaluator.subject import Named, StateNames
+from evaluator.inputs.perturbations import random_like
+from evaluator.inputs.values import clone, on_device
+from evaluator.subject import NamedTensor, StateNames
 from evaluator.types import Stage, Verdict
 
-_NEARLY_NOTHING = 1e-6
+_NEARLY_ZERO = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
+class ParameterScaling:
     """A way to change parameters, element by element: by factors from `least` to `most`, all magnitudes alike, a share
     of them `negative`; `pruned`, a row of each is zero."""
 
@@ -27,11 +28,11 @@ class Stretch:
     pruned: bool = False
 
 
-STRETCHES = (
-    Stretch("parameters of either sign", 1 / 8, 8.0, negative=0.5),
-    Stretch("larger parameters", 1.0, 32.0),
-    Stretch("smaller parameters", 1e-3, 1.0),
-    Stretch("a row of parameters zero", 1.0, 1.0, pruned=True),
+PARAMETER_SCALINGS = (
+    ParameterScaling("parameters of either sign", 1 / 8, 8.0, negative=0.5),
+    ParameterScaling("larger parameters", 1.0, 32.0),
+    ParameterScaling("smaller parameters", 1e-3, 1.0),
+    ParameterScaling("a row of parameters zero", 1.0, 1.0, pruned=True),
 )
 
 
@@ -54,14 +55,14 @@ def random_statistics(
     return {name: random_like(value, generator) if name in drawn else value for name, value in values.items()}
 
 
-def stretched(
-    parameters: Mapping[str, torch.Tensor], how: Stretch, generator: torch.Generator
+def scaled_parameters(
+    parameters: Mapping[str, torch.Tensor], how: ParameterScaling, generator: torch.Generator
 ) -> dict[str, torch.Tensor]:
     """Floating values as training may leave them, far from where they began. Others as they are."""
-    return {name: _stretched(value, how, generator) for name, value in parameters.items()}
+    return {name: _scaled(value, how, generator) for name, value in parameters.items()}
 
 
-def stretched_statistics(
+def scaled_statistics(
     buffers: Mapping[str, torch.Tensor], made: Mapping[str, torch.Tensor], tables: Set[str]
 ) -> dict[str, torch.Tensor]:
     """Buffers in which elements of positive ones that training would change are nearly nothing, as the variance of a
@@ -70,12 +71,12 @@ def stretched_statistics(
     for name, value in buffers.items():
         copy = clone(value)
         if _is_untrained(made[name]) and name not in tables and value.numel() > 1 and bool((value > 0).all()):
-            copy.reshape(-1)[:: max(2, value.numel() // 4)] *= _NEARLY_NOTHING
+            copy.reshape(-1)[:: max(2, value.numel() // 4)] *= _NEARLY_ZERO
         found[name] = copy
     return found
 
 
-def _stretched(value: torch.Tensor, how: Stretch, generator: torch.Generator) -> torch.Tensor:
+def _scaled(value: torch.Tensor, how: ParameterScaling, generator: torch.Generator) -> torch.Tensor:
     copy = clone(value)
     if value.is_floating_point() and value.numel():
         own = on_device(generator, value.device)
@@ -118,7 +119,7 @@ def match_names(reference: StateNames, candidate: StateNames) -> dict[str, str]:
     return {**matched, **(_match(reference.buffers, candidate.buffers) or _common(reference, candidate))}
 
 
-def _match(expected: Sequence[Named], actual: Sequence[Named]) -> dict[str, str] | None:
+def _match(expected: Sequence[NamedTensor], actual: Sequence[NamedTensor]) -> dict[str, str] | None:
     shapes = {a.name: a.shape for a in actual}
     if len(expected) == len(actual) and all(shapes.get(e.name) == e.shape for e in expected):
         return {e.name: e.name for e in expected}

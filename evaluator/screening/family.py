@@ -118,14 +118,14 @@ def _names(tree: ast.Module) -> Iterator[str]:
         if isinstance(node, ast.Call):
             called = node.func
             if isinstance(called, ast.Attribute):
-                yield _plain(called.attr)
+                yield _normalised(called.attr)
             elif isinstance(called, ast.Name) and not hasattr(builtins, called.id):  # Python's own sum reduces nothing
-                yield _plain(called.id)
+                yield _normalised(called.id)
         elif isinstance(node, ast.BinOp):
             yield "matmul" if isinstance(node.op, ast.MatMult) else _OPERATORS
 
 
-def _plain(name: str) -> str:
+def _normalised(name: str) -> str:
     """A name without case, underscores and the number of dimensions."""
-    plain = name.lower().replace("_", "")
-    return plain[:-2] if plain[-2:] in ("1d", "2d", "3d") else plain
+    name = name.lower().replace("_", "")
+    return name[:-2] if name[-2:] in ("1d", "2d", "3d") else name

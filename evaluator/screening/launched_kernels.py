@@ -6,14 +6,15 @@ import secrets
 
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.errors import ChildError, ChildFault
+from evaluator.rejections import rejection
 from evaluator.screening import libraries
-from evaluator.subject import Subject, rejection
+from evaluator.subject import Subject
 from evaluator.types import Candidate, DeviceKind, LibraryPolicy, Problem, Stage
 
 _PROFILE_S = 30.0
 
 
-def of_libraries(problem: Problem, candidate: Candidate, subject: Subject, reference: Subject) -> list[str]:
+def library_kernels(problem: Problem, candidate: Candidate, subject: Subject, reference: Subject) -> list[str]:
     """Those of the Candidate's that are a library's: claims. Its module is made for the last Workload that is shown.
     Empty where libraries are allowed, and where profiling does not work: nobody is refused for that. Raises
     Rejection."""
@@ -27,4 +28,4 @@ def of_libraries(problem: Problem, candidate: Candidate, subject: Subject, refer
         return []
     except (ChildFault, LayoutError) as fault:
         raise rejection(fault, Stage.INTEGRITY, "asked which kernels ran") from fault
-    return libraries.kernels([str(one.get("name", "")) for one in found], candidate.source)
+    return libraries.library_kernels([str(one.get("name", "")) for one in found], candidate.source)

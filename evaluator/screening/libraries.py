@@ -41,21 +41,21 @@ _KERNELS = re.compile(
     r"|gemm_kernel1x1|splitKreduce|(volta|turing|ampere|maxwell|hopper|sm\d\d)_\w*(gemm|gemv|conv|fft|scudnn)"
     r"|implicit_convolve_|(vector|regular|multi_bluestein)_fft"
 )
-_BOUNDS = re.compile(r"__launch_bounds__\s*\([^)]*\)")
-_WRITTEN = re.compile(r"__global__[^;{]*?\b(\w+)\s*\(|^\s*def\s+(\w+)", re.MULTILINE)
-_LEAST_SEEN = 2  # an honest kernel is never found there; once may be an address that a table does not tell apart
+_LAUNCH_BOUNDS = re.compile(r"__launch_bounds__\s*\([^)]*\)")
+_DEFINED = re.compile(r"__global__[^;{]*?\b(\w+)\s*\(|^\s*def\s+(\w+)", re.MULTILINE)
+_LEAST_SAMPLES = 2  # an honest kernel is never found there; once may be an address that a table does not tell apart
 
 
-def named(operations: Iterable[str]) -> list[str]:
+def library_operations(operations: Iterable[str]) -> list[str]:
     """Those of torch's operations that are a library's."""
     found = {name for name in operations if name.rpartition(".")[2] in _OPERATIONS}
     return sorted(name.replace("aten.", "aten::") for name in found)
 
 
-def kernels(launched: Iterable[str], source: str) -> list[str]:
+def library_kernels(launched: Iterable[str], source: str) -> list[str]:
     """Those of the kernels that ran which are a vendor library's. What a Candidate has written itself may be called
     anything."""
-    own = {name for pair in _WRITTEN.findall(_BOUNDS.sub(" ", source)) for name in pair if name}
+    own = {name for pair in _DEFINED.findall(_LAUNCH_BOUNDS.sub(" ", source)) for name in pair if name}
     return sorted({name for name in launched if _KERNELS.search(name) and _plain_name(name) not in own})
 
 
@@ -65,13 +65,13 @@ def _plain_name(kernel: str) -> str:
     return words[-1] if words else ""
 
 
-def seen(places: Mapping[str, int]) -> list[str]:
+def sampled_libraries(places: Mapping[str, int]) -> list[str]:
     """The places that are a vendor library's, if the child was found in them more than once."""
     found = {place: count for place, count in places.items() if is_library(place)}
-    return sorted(found) if sum(found.values()) >= _LEAST_SEEN else []
+    return sorted(found) if sum(found.values()) >= _LEAST_SAMPLES else []
 
 
-def check(problem: Problem, libraries: Iterable[str], stage: Stage) -> None:
+def check_policy(problem: Problem, libraries: Iterable[str], stage: Stage) -> None:
     """Raises Rejection where the Problem forbids what ran."""
     found = sorted(set(libraries))
     if found and problem.allow_library is LibraryPolicy.FORBIDDEN:

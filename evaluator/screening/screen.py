@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from evaluator.errors import ProblemError, Rejection
+from evaluator.languages import ADAPTERS
 from evaluator.problem import decode_source
 from evaluator.types import Candidate, LibraryPolicy, Problem, Stage, Verdict, content_hash
 
@@ -45,14 +46,8 @@ _LIBRARY_CALLS = frozenset(
 _CPP_LIBRARY = re.compile(r"\b(?:at|torch)::(\w+)\s*\(|\b(cublas\w+|cudnn\w+|cblas_\w+|mkldnn\w*|dnnl_\w+)\b")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _SIGNATURES = (".argtypes", ".restype", ".errcheck")  # of ctypes' functions
-# Switches of PyTorch, Triton and Python that are there to be set.
+# Switches of Python and of the languages that are there to be set.
 _SETTABLE = (
-    "torch.backends",
-    "torch._inductor.config",
-    "torch._dynamo.config",
-    "torch._functorch.config",
-    "torch.compiler.config",
-    "triton.knobs",
     "os.environ",
     "sys.argv",
     "sys.dont_write_bytecode",
@@ -66,6 +61,7 @@ _SETTABLE = (
     "warnings.formatwarning",
     "warnings.showwarning",
     "decimal.DefaultContext",
+    *(prefix for language in ADAPTERS.values() for prefix in language.allowed.settable),
 )
 
 

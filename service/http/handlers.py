@@ -3,8 +3,6 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Mapping
-from typing import Any
 
 from fastapi import FastAPI, Request
 from fastapi.exceptions import RequestValidationError
@@ -14,24 +12,18 @@ from starlette.responses import Response
 
 from service.errors import ServiceError
 from service.http import problem_details
-from service.pages.rendering import error_page, wants_page
+from service.http.negotiation import respond
 
 
 def install(app: FastAPI) -> None:
     """Register every handler; what is left over is the boundary's."""
-    app.add_exception_handler(ServiceError, _ours)
-    app.add_exception_handler(RequestValidationError, _invalid)
-    app.add_exception_handler(HTTPException, _plain)
-    app.add_exception_handler(OperationalError, _database)
+    app.add_exception_handler(ServiceError, _service_error)
+    app.add_exception_handler(RequestValidationError, _validation_error)
+    app.add_exception_handler(HTTPException, _http_error)
+    app.add_exception_handler(OperationalError, _database_error)
 
 
-def _respond(request: Request, members: dict[str, Any], headers: Mapping[str, str] | None = None) -> Response:
-    if wants_page(request):
-        return error_page(request, members)
-    return problem_details.response(members, headers)
-
-
-def _ours(request: Request, error: Exception) -> Response:
+def _service_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, ServiceError)
     return refusal(request, error)
 
@@ -39,10 +31,10 @@ def _ours(request: Request, error: Exception) -> Response:
 def refusal(request: Request, error: ServiceError) -> Response:
     """The answer to a request that is refused."""
     members = problem_details.document(error.status, error.slug, error.title, error.detail, **error.extra)
-    return _respond(request, members, error.headers)
+    return respond(request, members, error.headers)
 
 
-def _invalid(request: Request, error: Exception) -> Response:
+def _validation_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, RequestValidationError)
     fields = problem_details.field_errors(error.errors())
     members = problem_details.document(
@@ -52,7 +44,7 @@ def _invalid(request: Request, error: Exception) -> Response:
         "The fields named in `errors` are missing, unknown or wrong.",
         errors=fields,
     )
-    return _respond(request, members)
+    return respond(request, members)
 
 
 _DETAILS = {
@@ -62,13 +54,13 @@ _DETAILS = {
 }
 
 
-def _plain(request: Request, error: Exception) -> Response:
+def _http_error(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     detail = _DETAILS.get(error.status_code, str(error.detail))
     headers = dict(error.headers or {})
     if error.status_code == 405 and (methods := _methods(request)):
         headers["Allow"] = ", ".join(methods)
-    return _respond(request, problem_details.for_status(error.status_code, detail), headers)
+    return respond(request, problem_details.for_status(error.status_code, detail), headers)
 
 
 def _methods(request: Request) -> list[str]:
@@ -79,9 +71,9 @@ def _methods(request: Request) -> list[str]:
     return []
 
 
-def _database(request: Request, error: Exception) -> Response:
+def _database_error(request: Request, error: Exception) -> Response:
     """The database is away or busy beyond patience: nothing was stored, and trying again is right."""
     members = problem_details.document(
         503, "unavailable", "Not available at the moment", "The database did not answer in time; try again shortly."
     )
-    return _respond(request, members, {"Retry-After": "2"})
+    return respond(request, members, {"Retry-After": "2"})

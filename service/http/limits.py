@@ -7,13 +7,17 @@ import threading
 import time
 from collections import OrderedDict
 from collections.abc import Callable
+from dataclasses import dataclass
 
+from db.tokens import prefix_of
 from service.errors import TooManyRequests
 
 REMEMBERED = 20_000
+GUESSES = 10
+"""So many wrong keys from one address at once; then as few as the settings say."""
 
 
-class Buckets:
+class TokenBuckets:
     """One bucket a name, of `burst` tokens that refill at `per_s`. The names not seen for longest are forgotten.
 
     A forgotten bucket is a full one, so that a flood of names costs memory of a fixed size and nothing else.
@@ -67,3 +71,27 @@ def too_many(wait_s: float) -> TooManyRequests:
     return TooManyRequests(
         f"Too many requests: try again in {seconds} s, and not faster than that.", headers={"Retry-After": str(seconds)}
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Limits:
+    """How often: per address, per key, and wrong guesses per address."""
+
+    addresses: TokenBuckets
+    keys: TokenBuckets
+    guesses: TokenBuckets
+
+
+def check_guesses(limits: Limits, block: str, key: str) -> None:
+    """Refuse to look at what may be a guess from an address that guessed too often.
+
+    Keys of our own making have 256 random bits and are always looked at; one that a person chose can be guessed.
+    """
+    if prefix_of(key) is None:
+        limits.guesses.check(block)
+
+
+def count_guess(limits: Limits, block: str, key: str) -> None:
+    """Count a wrong key, if it may have been a guess."""
+    if prefix_of(key) is None:
+        limits.guesses.try_take(block)

@@ -11,7 +11,7 @@ from db.transitions.access.audit import record
 from service.identity.principal import Principal
 
 
-def note(
+def record_operation(
     session: Session, who: Principal, request: Request, subject: str, *, project_id: str | None = None, **detail: Any
 ) -> None:
     """Append who did this operation to `subject` (an id), and from where."""

@@ -69,7 +69,7 @@ def principal_of(request: Request) -> Principal:
     return found
 
 
-class Needs:
+class RequiresScope:
     """The dependency behind `Reads`, `Submits`, `Manages` and `Operates`; `scope` is read by tests and by OpenAPI."""
 
     def __init__(self, scope: Scope) -> None:
@@ -90,10 +90,10 @@ class Needs:
 
 def scope_of(calls: list[Callable[..., object] | None]) -> Scope | None:
     """The scope that one of a route's dependencies asks for, or None."""
-    return next((call.scope for call in calls if isinstance(call, Needs)), None)
+    return next((call.scope for call in calls if isinstance(call, RequiresScope)), None)
 
 
-Reads = Annotated[Principal, Depends(Needs(Scope.READ))]
-Submits = Annotated[Principal, Depends(Needs(Scope.SUBMIT))]
-Manages = Annotated[Principal, Depends(Needs(Scope.MANAGE))]
-Operates = Annotated[Principal, Depends(Needs(Scope.OPERATOR))]
+Reads = Annotated[Principal, Depends(RequiresScope(Scope.READ))]
+Submits = Annotated[Principal, Depends(RequiresScope(Scope.SUBMIT))]
+Manages = Annotated[Principal, Depends(RequiresScope(Scope.MANAGE))]
+Operates = Annotated[Principal, Depends(RequiresScope(Scope.OPERATOR))]

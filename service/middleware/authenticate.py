@@ -13,28 +13,16 @@ from starlette.requests import Request, cookie_parser
 from starlette.responses import RedirectResponse, Response
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from db.tokens import prefix_of
 from service.errors import ServiceError, Unauthorized
 from service.http.addresses import Network, address_of, block_of, is_forwarded
 from service.http.handlers import refusal
-from service.http.limits import Buckets
+from service.http.limits import Limits, check_guesses, count_guess
+from service.http.negotiation import wants_page
 from service.identity.authentication import Authenticator
 from service.identity.principal import LOCAL, VIEWER, Principal
-from service.pages.rendering import wants_page
 
 OPEN_PATHS = frozenset({"/healthz", "/readyz", "/login"})
 OPEN_PREFIX = "/static/"
-GUESSES = 10
-"""So many wrong keys from one address at once; then as few as the settings say."""
-
-
-@dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How often: per address, per key, and wrong guesses per address."""
-
-    addresses: Buckets
-    keys: Buckets
-    guesses: Buckets
 
 
 class Authenticate:
@@ -77,12 +65,12 @@ class Authenticate:
         authorization = headers.get("authorization")
         key = (authorization or "").partition(" ")[2].strip()
         if authorization is not None:
-            guard_guesses(self.limits, block, key)
+            check_guesses(self.limits, block, key)
         cookies = cookie_parser(headers.get("cookie", ""))
         try:
             who = await self._in_thread(authorization, cookies, is_forwarded(scope))
         except Unauthorized:
-            note_guess(self.limits, block, key)
+            count_guess(self.limits, block, key)
             raise
         if who is None:
             raise Unauthorized("Send an API key: Authorization: Bearer KEY.", headers={"WWW-Authenticate": "Bearer"})
@@ -104,18 +92,3 @@ class Authenticate:
             target = request.url.path + (f"?{request.url.query}" if request.url.query else "")
             return RedirectResponse(f"/login?next={quote(target, safe='/')}", status_code=303)
         return refusal(request, error)
-
-
-def guard_guesses(limits: Limits, block: str, key: str) -> None:
-    """Refuse to look at what may be a guess from an address that guessed too often.
-
-    Keys of our own making have 256 random bits and are always looked at; one that a person chose can be guessed.
-    """
-    if prefix_of(key) is None:
-        limits.guesses.check(block)
-
-
-def note_guess(limits: Limits, block: str, key: str) -> None:
-    """Count a wrong key, if it may have been a guess."""
-    if prefix_of(key) is None:
-        limits.guesses.try_take(block)

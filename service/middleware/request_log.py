@@ -55,10 +55,10 @@ class RequestLog:
             try:
                 await self.app(scope, receive, watch)
             finally:
-                _tell(scope, answer, time.perf_counter() - began)
+                _log_request(scope, answer, time.perf_counter() - began)
 
 
-def _tell(scope: Scope, answer: dict[str, Any], seconds: float) -> None:
+def _log_request(scope: Scope, answer: dict[str, Any], seconds: float) -> None:
     """One line: what was asked, what was answered (0: nothing was), and which run, candidate, ... it was about."""
     path = (scope.get("raw_path") or quote(scope["path"]).encode()).decode("ascii", "replace")
     level = logging.DEBUG if path.startswith(QUIET) else logging.INFO

@@ -16,14 +16,15 @@ from evaluator.schema import to_json
 from evaluator.types import Evaluation
 from service.context import Ctx
 from service.errors import NotFound
+from service.exports import DEFAULT
 from service.http.answering import CandidateId, checked_id, refusals
 from service.identity.principal import Principal, Reads
-from service.pages.charts.times import rooflines, strips, workload_times
-from service.pages.diffs import diff
 from service.pages.gates import report
-from service.pages.highlighting import highlight
-from service.pages.rendering import page
-from service.routers.downloads import collect, send, speaking
+from service.rendering.charts.times import rooflines, strips, workload_times
+from service.rendering.diffs import diff
+from service.rendering.highlighting import highlight
+from service.rendering.templates import page
+from service.routers.downloads import KernelFormat, collect, deciding_evaluation, send
 
 router = APIRouter()
 
@@ -54,7 +55,7 @@ def overview(context: Ctx, who: Reads, id: CandidateId) -> Response:
             "resources": _pretty(official.resources) if official is not None and official.resources else "",
             "times": times,
             "roofs": rooflines(times),
-            "parents": candidates.several(session, view.parents, project_id=who.project_id),
+            "parents": candidates.get_many(session, view.parents, project_id=who.project_id),
             "children": lineage.children(session, view.run_id, id, after_number=view.number, limit=NEAR)
             if values["own"]
             else (),
@@ -79,7 +80,7 @@ def show_diff(
     with read_session(context.engine) as session, refusals():
         values = _frame(session, who, id, "diff")
         view: CandidateView = values["candidate"]
-        parents = candidates.several(session, view.parents, project_id=who.project_id)
+        parents = candidates.get_many(session, view.parents, project_id=who.project_id)
         chosen = checked_id(to, "candidate") if to is not None else next((one.id for one in parents), None)
         other = candidates.get(session, chosen, project_id=who.project_id) if chosen is not None else None
         sources = [candidates.source(session, one.id).source for one in (other, view) if one is not None]
@@ -118,16 +119,16 @@ def show_samples(context: Ctx, who: Reads, id: CandidateId) -> Response:
 
 
 @router.get("/candidates/{id}/download")
-def download(context: Ctx, who: Reads, id: CandidateId) -> Response:
+def download(context: Ctx, who: Reads, id: CandidateId, form: KernelFormat = DEFAULT) -> Response:
     """The file of this Candidate, which says what it was verified on and whether that was confirmed."""
     with read_session(context.engine) as session, refusals():
         view = candidates.get(session, id, project_id=who.project_id)
         export = collect(who, session, id, runs.get(session, view.run_id).device_kind)
-    return send(export)
+    return send(export, form)
 
 
 def _official(session: Session, candidate_id: str) -> Evaluation | None:
-    return speaking(evaluations.for_candidate(session, candidate_id))
+    return deciding_evaluation(evaluations.for_candidate(session, candidate_id))
 
 
 def _frame(session: Session, who: Principal, candidate_id: str, tab: str) -> dict[str, Any]:

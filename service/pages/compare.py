@@ -17,9 +17,9 @@ from evolution.types import Run
 from service.context import Ctx
 from service.http.answering import checked_id, refusals
 from service.identity.principal import Reads
-from service.pages.diffs import diff
-from service.pages.rendering import page
-from service.routers.downloads import speaking
+from service.rendering.diffs import diff
+from service.rendering.templates import page
+from service.routers.downloads import deciding_evaluation
 
 router = APIRouter()
 
@@ -61,7 +61,7 @@ def show(context: Ctx, who: Reads, id: Ids = []) -> Response:  # noqa: B006  Fas
                 run=runs.get(session, view.run_id),
                 problem_name=names[view.problem_id],
                 won=history.promotion_of(session, view.run_id, view.id),
-                official=speaking(evaluations.for_candidate(session, view.id, samples=False)),
+                official=deciding_evaluation(evaluations.for_candidate(session, view.id, samples=False)),
             )
             for view in views
         ]

@@ -15,7 +15,7 @@ from db.repositories.work import devices, fleet, queue
 from db.views.rows import DeviceHour, DeviceView
 from service.context import Ctx
 from service.identity.principal import Reads
-from service.pages.rendering import page
+from service.rendering.templates import page
 
 router = APIRouter()
 
@@ -24,7 +24,7 @@ MOST_WORKERS = 100
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Member:
+class DeviceActivity:
     """A device with its last day. `bars` are shares of each of the last hours, oldest first, the present one last."""
 
     view: DeviceView
@@ -47,13 +47,13 @@ def show(context: Ctx, _: Reads) -> Response:
     return page(
         "fleet.html",
         section="fleet",
-        members=[_member(view, hours.get(view.device.uuid, ()), present) for view in found],
+        members=[_activity(view, hours.get(view.device.uuid, ()), present) for view in found],
         queues=queues,
         workers=workers,
     )
 
 
-def _member(view: DeviceView, hours: Sequence[DeviceHour], present: datetime) -> Member:
+def _activity(view: DeviceView, hours: Sequence[DeviceHour], present: datetime) -> DeviceActivity:
     this = present.replace(minute=0, second=0, microsecond=0)
     by_hour = {datetime.fromisoformat(one.hour): one for one in hours}
     slots = [this - timedelta(hours=back) for back in range(fleet.HOURS - 1, -1, -1)]
@@ -61,7 +61,7 @@ def _member(view: DeviceView, hours: Sequence[DeviceHour], present: datetime) ->
     lengths = [3600.0] * (fleet.HOURS - 1) + [elapsed]
     busy = [by_hour[slot].busy_s if slot in by_hour else 0.0 for slot in slots]
     told = [one.observed for one in hours if one.observed]
-    return Member(
+    return DeviceActivity(
         view=view,
         away=present - datetime.fromisoformat(view.seen_at) > AWAY,
         bars=tuple(min(1.0, seconds / length) for seconds, length in zip(busy, lengths, strict=True)),

@@ -53,7 +53,7 @@ class RunForm:
         return name in self.shown and name not in self.chosen
 
 
-def filled_in(
+def run_form(
     name: Line = "",
     source: Annotated[str, Form()] = "",
     device: Line = "cpu",

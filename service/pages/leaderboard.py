@@ -17,11 +17,13 @@ from db.views.rows import LeaderboardEntry
 from evaluator.screening.family import Family
 from evaluator.types import Language
 from service.context import Ctx
-from service.exports.spreadsheets import MOST_ROWS, leaderboard_csv
+from service.exports import LEADERBOARDS
+from service.exports.leaderboard_csv import MOST_ROWS
+from service.http.attachments import attachment
 from service.http.paging import Cursor, decode_cursor, encode_cursor
 from service.identity.principal import Reads
-from service.pages.rendering import page
-from service.summaries import summed_up
+from service.rendering.templates import page
+from service.summaries import group_summaries
 
 router = APIRouter()
 
@@ -40,7 +42,7 @@ Text = Annotated[str, Query(max_length=100)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Question:
+class LeaderboardQuery:
     """What the reader asked for; `address` makes a permalink of it."""
 
     only: Filter
@@ -62,7 +64,7 @@ class Question:
         return f"{path}?{urlencode(parts)}" if parts else path
 
 
-def asked(
+def leaderboard_query(
     q: Text = "",
     device: Text = "",
     language: Text = "",
@@ -70,17 +72,17 @@ def asked(
     family: Text = "",
     sort: Sort = "speedup",
     view: View = "list",
-) -> Question:
+) -> LeaderboardQuery:
     """The question in a query string."""
     only = Filter(text=q.strip(), device=device, language=language, proposer=proposer, family=family)
-    return Question(only=only, sort=sort, view=view)
+    return LeaderboardQuery(only=only, sort=sort, view=view)
 
 
-Asked = Annotated[Question, Depends(asked)]
+QueryParameters = Annotated[LeaderboardQuery, Depends(leaderboard_query)]
 
 
 @router.get("/")
-def show(context: Ctx, who: Reads, question: Asked, cursor: Cursor = None) -> Response:
+def show(context: Ctx, who: Reads, question: QueryParameters, cursor: Cursor = None) -> Response:
     """The leaderboard; where it is empty, what to do about that."""
     list_name = f"leaderboard:{question.address()}"[:300]
     after = decode_cursor(list_name, cursor)
@@ -102,7 +104,7 @@ def show(context: Ctx, who: Reads, question: Asked, cursor: Cursor = None) -> Re
         question=question,
         rows=shown,
         grid=_grid(shown) if as_map else None,
-        families=summed_up(shown, "family") if summed else None,
+        families=group_summaries(shown, "family") if summed else None,
         kinds=[family.value for family in Family],
         views=VIEWS,
         trends=trends,
@@ -117,11 +119,11 @@ def show(context: Ctx, who: Reads, question: Asked, cursor: Cursor = None) -> Re
 
 
 @router.get("/leaderboard.csv")
-def as_csv(context: Ctx, who: Reads, question: Asked) -> Response:
+def as_csv(context: Ctx, who: Reads, question: QueryParameters) -> Response:
     """The same question, answered as a file of comma-separated values."""
     with read_session(context.engine) as session:
         found = leaderboard.rows(session, who.project_id, limit=MOST_ROWS, only=question.only, sort=question.sort)
-    return leaderboard_csv(found)
+    return attachment(LEADERBOARDS["csv"], found, "leaderboard")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -11,10 +11,10 @@ from starlette.responses import RedirectResponse, Response
 from service.context import Ctx
 from service.errors import Forbidden, TooManyRequests, Unauthorized
 from service.http.addresses import block_of
+from service.http.limits import check_guesses, count_guess
 from service.identity.authentication import COOKIE, SECURE_COOKIE
 from service.identity.principal import Reads
-from service.middleware.authenticate import guard_guesses, note_guess
-from service.pages.rendering import page
+from service.rendering.templates import page
 
 router = APIRouter()
 
@@ -60,12 +60,12 @@ def sign_in(
         )
     block, address = block_of(request.scope["address"]), request.scope["address"]
     try:
-        guard_guesses(context.limits, block, key.strip())
+        check_guesses(context.limits, block, key.strip())
         secret = context.authenticator.sign_in(key.strip(), address=address)
     except TooManyRequests as error:
         return _form(target, message=error.detail, status=429, headers=error.headers)
     except Unauthorized:
-        note_guess(context.limits, block, key.strip())
+        count_guess(context.limits, block, key.strip())
         return _form(target, message="This key is unknown, has expired or was revoked.", status=401)
     answer = RedirectResponse(safe_target(target), status_code=303, headers=NO_STORE)
     secure = request.url.scheme == "https" or (origin or "").startswith("https://")

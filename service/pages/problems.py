@@ -11,8 +11,8 @@ from evaluator.types import BaselineReport, BaselineTime, DeviceKind
 from service.context import Ctx
 from service.http.answering import ProblemId, refusals
 from service.identity.principal import Reads
-from service.pages.highlighting import highlight
-from service.pages.rendering import page
+from service.rendering.highlighting import highlight
+from service.rendering.templates import page
 
 router = APIRouter()
 

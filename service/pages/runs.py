@@ -19,12 +19,12 @@ from service.http.answering import RunId, answer, refusals
 from service.http.paging import Cursor, decode_cursor, encode_cursor
 from service.identity.principal import Principal, Reads, Submits
 from service.pages import lineage
-from service.pages.charts.archive_map import archive_map
-from service.pages.charts.funnel import funnel
-from service.pages.charts.gauges import gauges
-from service.pages.charts.lines import staircase, value_range
 from service.pages.forms import extend_request
-from service.pages.rendering import page
+from service.rendering.charts.archive_map import archive_map
+from service.rendering.charts.funnel import funnel
+from service.rendering.charts.gauges import gauges
+from service.rendering.charts.lines import staircase, value_range
+from service.rendering.templates import page
 from service.routers import runs as run_routes
 from service.routers import steering
 
@@ -64,7 +64,7 @@ def show_all(
         found = runs.list(session, who.project_id, limit=PAGE + 1, after=after, only=only)
         shown = found[:PAGE]
         names = problems.names(session, {run.problem_id for run in shown})
-        best = candidates.several(session, [run.best_id for run in shown if run.best_id is not None])
+        best = candidates.get_many(session, [run.best_id for run in shown if run.best_id is not None])
         crowned = history.newest_champions(session, [run.id for run in shown if run.champion_id is not None])
     return page(
         "runs.html",
@@ -96,7 +96,7 @@ def overview(context: Ctx, who: Reads, id: RunId, x: Axis = "evaluations") -> Re
             "newest": candidates.list(session, id, limit=NEWEST),
             "gates": funnel(arms, tallies, (_confirms(tallies), len(crowned))),
             "gauges": gauges(run),
-            "taught": memory.taught(session, id) if run.status.ended else (),
+            "taught": memory.lessons_of(session, id) if run.status.ended else (),
             "axis": x,
             "axes": tuple(AXES),
             "chart": staircase(milestones, AXES[x], _ends(run, milestones, tallies)[x]),

@@ -19,13 +19,13 @@ from service.http.answering import checked_id, refusals
 from service.identity.principal import Principal, Submits
 from service.pages import forms
 from service.pages.forms import RunForm
-from service.pages.rendering import page
-from service.reading import read_request
+from service.problem_source import read_request
+from service.rendering.templates import page
 from service.routers import runs as run_routes
 
 router = APIRouter()
 
-Filled = Annotated[RunForm, Depends(forms.filled_in)]
+Filled = Annotated[RunForm, Depends(forms.run_form)]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -15,10 +15,10 @@ from db.views.rows import EvaluationRecord
 from evaluator.types import Verdict
 from service.context import Ctx
 from service.http.answering import CandidateId, EvaluationId, RunId, answer, errors, refusals, write_errors
-from service.http.idempotency import Done, IdempotencyKey, perform
 from service.http.paging import Cursor, Limit, decode_cursor, encode_cursor
+from service.idempotency import Done, IdempotencyKey, perform
 from service.identity.principal import Reads, Submits
-from service.reading import ChosenProblem
+from service.problem_source import ChosenProblem
 from service.schemas.answers import EvaluationPage, SamplesPage
 from service.schemas.requests import EvaluationRequest
 

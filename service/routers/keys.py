@@ -16,7 +16,7 @@ from service.context import Ctx
 from service.errors import Forbidden, NotFound
 from service.http.answering import KeyId, answer, errors, refusals
 from service.http.paging import Cursor, Limit, decode_cursor, encode_cursor
-from service.identity.auditing import note
+from service.identity.auditing import record_operation
 from service.identity.principal import Manages, Principal, Reads
 from service.schemas.access import PROJECT_ID, ApiKeyPage, ApiKeyRequest, AuditPage, NewApiKey, WhoAmI
 
@@ -64,7 +64,7 @@ def create(context: Ctx, who: Manages, request: Request, body: ApiKeyRequest) ->
             created_by=who.actor,
             lifetime=None if body.expires_in_days is None else timedelta(days=body.expires_in_days),
         )
-        note(session, who, request, view.id, project_id=project_id, name=view.name, scope=view.scope)
+        record_operation(session, who, request, view.id, project_id=project_id, name=view.name, scope=view.scope)
     headers = {"Location": f"/api/v1/keys/{view.id}", "Cache-Control": "no-store"}
     return answer(NewApiKey.of(view, secret), status=201, headers=headers)
 
@@ -105,7 +105,7 @@ def revoke(context: Ctx, who: Manages, request: Request, id: KeyId) -> Response:
     """At once, with every session that it opened; open streams end within seconds. The key stays listed."""
     with write_session(context.engine) as session, refusals():
         view = revoke_key(session, id, project_id=seen_project(who, None))
-        note(session, who, request, id, project_id=view.project_id)
+        record_operation(session, who, request, id, project_id=view.project_id)
     return answer(view)
 
 

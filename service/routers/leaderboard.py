@@ -13,13 +13,15 @@ from db.repositories.leaderboard import Filter, Sort
 from evaluator.screening.family import Family
 from evaluator.types import DeviceKind, Language
 from service.context import Ctx
-from service.exports.spreadsheets import MOST_ROWS, leaderboard_csv
+from service.exports import LEADERBOARDS
+from service.exports.leaderboard_csv import MOST_ROWS
 from service.http.answering import ProblemId, answer, errors, refusals
+from service.http.attachments import attachment
 from service.http.paging import Cursor, Limit, Search, decode_cursor, encode_cursor
 from service.identity.principal import Reads
 from service.schemas.answers import ChampionPage, LeaderboardPage, SummaryPage
 from service.schemas.fields import ProblemRef
-from service.summaries import GROUPS, summed_up
+from service.summaries import GROUPS, group_summaries
 
 router = APIRouter(tags=["leaderboard"])
 
@@ -28,7 +30,7 @@ Order = Annotated[Sort, Query(description="Greatest speedup or share of roofline
 Only = Annotated[ProblemRef | None, Query(description="Only Champions of this Problem.")]
 
 
-def asked(
+def leaderboard_filter(
     q: Search = None,
     device: Annotated[DeviceKind | None, Query(description="A kind of device.")] = None,
     device_name: Annotated[Name, Query(description="The name of a device, exactly.")] = None,
@@ -47,7 +49,7 @@ def asked(
     )
 
 
-Asked = Annotated[Filter, Depends(asked)]
+FilterParameters = Annotated[Filter, Depends(leaderboard_filter)]
 
 
 @router.get(
@@ -60,7 +62,7 @@ Asked = Annotated[Filter, Depends(asked)]
 def list_champions(
     context: Ctx,
     who: Reads,
-    only: Asked,
+    only: FilterParameters,
     problem_id: Only = None,
     sort: Order = "speedup",
     limit: Limit = 100,
@@ -90,11 +92,13 @@ def list_champions(
     },
     summary="Download the leaderboard",
 )
-def as_csv(context: Ctx, who: Reads, only: Asked, problem_id: Only = None, sort: Order = "speedup") -> Response:
+def as_csv(
+    context: Ctx, who: Reads, only: FilterParameters, problem_id: Only = None, sort: Order = "speedup"
+) -> Response:
     """As comma-separated values; what a spreadsheet would take for a formula is made text."""
     with read_session(context.engine) as session:
         found = leaderboard.rows(session, who.project_id, limit=MOST_ROWS, problem_id=problem_id, only=only, sort=sort)
-    return leaderboard_csv(found)
+    return attachment(LEADERBOARDS["csv"], found, "leaderboard")
 
 
 @router.get(
@@ -107,13 +111,13 @@ def as_csv(context: Ctx, who: Reads, only: Asked, problem_id: Only = None, sort:
 def summarise(
     context: Ctx,
     who: Reads,
-    only: Asked,
+    only: FilterParameters,
     by: Annotated[Literal[GROUPS], Query(description="What to sum over.")] = "everything",  # type: ignore[valid-type]
 ) -> Response:
     """How many Champions there are and how fast they are, over everything or by group: the largest group first."""
     with read_session(context.engine) as session:
         found = leaderboard.rows(session, who.project_id, limit=MOST_ROWS, only=only)
-    return answer(SummaryPage(items=summed_up(found, by), next_cursor=None))
+    return answer(SummaryPage(items=group_summaries(found, by), next_cursor=None))
 
 
 @router.get(

@@ -15,10 +15,10 @@ from evaluator.screening.family import Family
 from service.context import Ctx
 from service.http.answering import ProblemId, answer, errors, refusals, write_errors
 from service.http.caching import not_modified
-from service.http.idempotency import Done, IdempotencyKey, perform
 from service.http.paging import Cursor, Limit, Search, decode_cursor, encode_cursor
+from service.idempotency import Done, IdempotencyKey, perform
 from service.identity.principal import Reads, Submits
-from service.reading import read_request
+from service.problem_source import read_request
 from service.schemas.answers import ProblemAnswer, ProblemPage
 from service.schemas.requests import ProblemRequest
 

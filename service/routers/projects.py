@@ -13,9 +13,9 @@ from db.transitions.problems import publish_problem
 from service.context import Ctx
 from service.errors import NotFound
 from service.http.answering import ProblemId, ProjectId, answer, errors, refusals, write_errors
-from service.http.idempotency import Done, IdempotencyKey, perform
 from service.http.paging import Cursor, Limit, decode_cursor, encode_cursor
-from service.identity.auditing import note
+from service.idempotency import Done, IdempotencyKey, perform
+from service.identity.auditing import record_operation
 from service.identity.principal import Manages, Operates, Principal, Reads
 from service.schemas.access import (
     ProjectAnswer,
@@ -97,7 +97,7 @@ def change(context: Ctx, who: Operates, request: Request, id: ProjectId, body: P
         view = change_project(session, id, name=body.name, weight=body.weight, quota=quota)
         if body.archived is not None:
             view = archive_project(session, id, archived=body.archived)
-        note(session, who, request, id, project_id=id, **body.model_dump(mode="json", exclude_none=True))
+        record_operation(session, who, request, id, project_id=id, **body.model_dump(mode="json", exclude_none=True))
         return answer(ProjectAnswer.of(view, projects.usage(session, id)))
 
 
@@ -120,5 +120,5 @@ def set_visibility(context: Ctx, who: Manages, request: Request, id: ProblemId, 
     """
     with write_session(context.engine) as session, refusals():
         view = publish_problem(session, id, who.project_id, public=body.public)
-        note(session, who, request, id, public=body.public)
+        record_operation(session, who, request, id, public=body.public)
     return answer(ProblemAnswer.of(view, source=True))

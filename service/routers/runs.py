@@ -20,10 +20,10 @@ from runtime.addresses import is_listed, is_public, literal, read_url
 from service.context import Context, Ctx
 from service.errors import Unprocessable
 from service.http.answering import RunId, answer, errors, refusals, write_errors
-from service.http.idempotency import Done, IdempotencyKey, perform
 from service.http.paging import Cursor, Limit, Search, decode_cursor, encode_cursor
+from service.idempotency import Done, IdempotencyKey, perform
 from service.identity.principal import Principal, Reads, Submits
-from service.reading import ChosenProblem
+from service.problem_source import ChosenProblem
 from service.schemas.answers import RunPage
 from service.schemas.fields import ProblemRef
 from service.schemas.requests import RunRequest

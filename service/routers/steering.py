@@ -12,7 +12,7 @@ from db.transitions.inject import inject_candidate
 from evolution.types import Proposal, Run
 from service.context import Ctx
 from service.http.answering import RunId, write_errors
-from service.http.idempotency import Done, IdempotencyKey, perform
+from service.idempotency import Done, IdempotencyKey, perform
 from service.identity.principal import Submits
 from service.routers.runs import check_proposers
 from service.schemas.requests import ExtendRequest, ForkRequest, InjectRequest

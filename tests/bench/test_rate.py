@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from bench.rate.bench import KERNELBENCH, OURS, summary
 from bench.rate.files import File, files
 from bench.rate.judges import Work, together
@@ -66,6 +68,7 @@ def get_inputs():
 _RIGHT = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x * 2 + 1\n"
 
 
+@pytest.mark.judge
 def test_two_judges_judge_files_together() -> None:
     right = File("right", _SMALL, _RIGHT, "torch", True, False)
     wrong = File("wrong", _SMALL, _RIGHT.replace("+ 1", "- 1"), "torch", False, False)

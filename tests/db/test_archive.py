@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import re
-from pathlib import Path
 
-from sqlalchemy import Connection, Engine, inspect, text
+from sqlalchemy import Engine
 
-from db.engine import make_engine, migrate, read_session
+from db.engine import read_session
 from db.queues import JobKind
 from db.repositories import archive, candidates
 from db.views.rows import CandidateView
@@ -75,39 +74,3 @@ def test_who_is_asked_is_told_what_is_still_being_judged(engine: Engine) -> None
     world.drain()
     assert len(told) == 4
     assert Verdict.PASSED in {verdict for _, verdict in told[-1]}
-
-
-def filled(connection: Connection, table: str, **values: object) -> None:
-    """A row with these values, and something in every other column that may not be empty."""
-    some = {"INTEGER": 0, "DATETIME": "2026-01-01 00:00:00", "JSON": "{}", "DOUBLE": 0.0, "BOOLEAN": False}
-    for column in inspect(connection).get_columns(table):
-        if column["name"] not in values and not column["nullable"]:
-            values[column["name"]] = some.get(str(column["type"]).split("(")[0].split(" ")[0], "")
-    names = ", ".join(values)
-    connection.execute(text(f"INSERT INTO {table} ({names}) VALUES (:{', :'.join(values)})"), values)
-
-
-def test_archives_from_before_get_an_elite_of_each_design(tmp_path: Path) -> None:
-    engine = make_engine(f"sqlite:///{tmp_path}/old.db")
-    migrate(engine, "0023")
-    with engine.execution_options(writes=True).begin() as connection:
-        connection.execute(text("PRAGMA defer_foreign_keys = ON"))
-        filled(connection, "problems", id="p", project_id="default")
-        filled(connection, "runs", id="r", project_id="default", problem_id="p")
-        for number, (family, speedup) in enumerate((("f", 1.2), ("f", 1.5), (None, 1.1), (None, None)), start=1):
-            id = f"c{number}"
-            filled(connection, "proposals", id=id, run_id="r", number=number)
-            verdict = "PASSED" if speedup else "TIMEOUT"
-            filled(
-                connection, "candidates", id=id, run_id="r", problem_id="p", proposal_id=id, number=number, hash=id,
-                family=family, speedup=speedup, verdict=verdict, elite=number == 1,
-            )  # fmt: skip
-        for kind, stage, number in (("first", "timing", 3), ("again", "timing", 2), ("again", "build", 1)):
-            filled(connection, "tallies", run_id="r", kind=kind, stage=stage, verdict="PASSED", number=number)
-    migrate(engine)
-    with engine.connect() as connection:
-        elites = connection.execute(text("SELECT id FROM candidates WHERE elite ORDER BY id")).scalars().all()
-        tallies = connection.execute(text("SELECT kind, stage, number FROM tallies ORDER BY stage")).all()
-    assert elites == ["c2", "c3"]
-    assert [tuple(row) for row in tallies] == [("judge", "build", 1), ("judge", "timing", 5)]
-    engine.dispose()

@@ -14,7 +14,7 @@ from db.repositories import candidates, proposals
 from db.tables.core import ProposalRow
 from db.transitions import runs as run_writes
 from db.transitions.extend import extend_run
-from db.transitions.holding import hold
+from db.transitions.reservations import reserve
 from db.transitions.work import jobs, settle
 from db.views.rows import Job
 from db.views.work import Call, ProposalResult
@@ -30,7 +30,7 @@ BROKE = ProposalResult(outcome=ProposalOutcome.OUT_OF_BUDGET, detail="too little
 
 def ask(engine: Engine, job: Job, call: Call = CALL) -> int:
     with write_session(engine) as s:
-        return hold(s, job, call)
+        return reserve(s, job, call)
 
 
 def settle_with(engine: Engine, job: Job, tokens: int) -> None:
@@ -81,7 +81,7 @@ def test_nothing_is_granted_to_a_lost_claim_or_an_ended_run(engine: Engine) -> N
     run_id, asked = three_asked(world, Budget(tokens=80_000, wall_s=100.0))
     with write_session(engine) as s:
         s.info["now"] = lambda: datetime.now(UTC) + timedelta(seconds=101)
-        assert hold(s, asked[0], CALL) == 0
+        assert reserve(s, asked[0], CALL) == 0
     settle_with(engine, asked[0], 10)
     assert ask(engine, asked[0]) == 0
     with write_session(engine) as s:

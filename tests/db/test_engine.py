@@ -39,6 +39,32 @@ def test_the_migrations_make_what_the_tables_say(engine: Engine) -> None:
     check(engine)
 
 
+def test_the_migrations_name_and_default_as_the_tables_do(tmp_path: Path) -> None:
+    made, declared = (make_engine(f"sqlite:///{tmp_path / name}.db") for name in ("made", "declared"))
+    migrate(made)
+    Base.metadata.create_all(declared)
+    query = text(
+        "SELECT sql FROM sqlite_master WHERE sql IS NOT NULL AND type <> 'trigger' AND name NOT LIKE 'alembic%'"
+    )
+    statements = []
+    for engine in (made, declared):
+        with engine.connect() as connection:
+            statements.append(sorted(connection.execute(query).scalars()))
+        engine.dispose()
+    assert statements[0] == statements[1]
+
+
+def test_a_database_of_another_version_is_refused(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    url = f"sqlite:///{tmp_path / 'other.db'}"
+    engine = make_engine(url)
+    migrate(engine)
+    with engine.execution_options(writes=True).begin() as connection:
+        connection.execute(text("UPDATE alembic_version SET version_num = '9999'"))
+    engine.dispose()
+    assert main(["migrate", url]) == 1
+    assert "at revision 9999, which this version does not have: use a new database" in capsys.readouterr().err
+
+
 def test_check_refuses_an_empty_database(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     url = f"sqlite:///{tmp_path / 'new.db'}"
     engine = make_engine(url)

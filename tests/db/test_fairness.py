@@ -21,7 +21,7 @@ from db.repositories import candidates
 from db.tables.core import Project
 from db.tables.queue import JobRow
 from db.transitions.access.projects import change_project, charge
-from db.transitions.work.shares import KEEP_S, account
+from db.transitions.work.fair_queueing import KEEP_S, charge_actual
 from db.views.access import Quota
 from db.views.rows import Job
 from evolution.types import Budget, RunConfig
@@ -116,7 +116,7 @@ class Fleet:
         else:
             self.world.work(job)
         with write_session(self.engine) as s:
-            account(s, job)
+            charge_actual(s, job)
 
 
 def make_project(engine: Engine, name: str, weight: float = 1.0) -> str:

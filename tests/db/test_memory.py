@@ -72,7 +72,7 @@ class Unrolled(World):
         return passed(self.problem, item.candidate, 1.0, stage=Stage.CONFIRM)
 
 
-def taught(engine: Engine, source: str, project: str = "default") -> Run:
+def taught_run(engine: Engine, source: str, project: str = "default") -> Run:
     sources = [TUNED.format(unroll=unroll, tile=tile) for unroll in (1, 4) for tile in (8, 16, 32)]
     world = Unrolled(engine, propose=from_list(*sources), problem=problem(source))
     run = world.start(config=RunConfig(proposers=("replay:x",), in_flight=6), project=project)
@@ -91,9 +91,9 @@ def told(engine: Engine, source: str) -> tuple[Precedent, ...]:
 
 
 def test_what_a_run_learned_is_told_to_runs_of_similar_problems(engine: Engine) -> None:
-    run = taught(engine, SCALED)
+    run = taught_run(engine, SCALED)
     with write_session(engine) as s:
-        (line,) = memory.taught(s, run.id)
+        (line,) = memory.lessons_of(s, run.id)
         kinds = [event.kind for event in events.after(s, run.id, 0, limit=1000)]
     assert line.startswith("UNROLL = 4 ran 1.20 times")
     assert kinds[-2:] == ["run.learned", "run.ended"]
@@ -110,7 +110,7 @@ def test_what_a_run_learned_is_told_to_runs_of_similar_problems(engine: Engine) 
 def test_lessons_of_other_projects_are_told_only_where_their_problem_is_public(engine: Engine) -> None:
     with write_session(engine) as s:
         s.add(Project(id="other", name="other", created_at=now(s)))
-    taught(engine, SCALED, project="other")
+    taught_run(engine, SCALED, project="other")
     assert told(engine, SOFTMAX) == ()
     with write_session(engine) as s:
         s.query(ProblemRow).filter(ProblemRow.project_id == "other").update({"public": True})

@@ -19,7 +19,7 @@ from sqlalchemy import Engine
 from db.engine import make_engine, read_session, write_session
 from db.errors import NotFound
 from db.recording import BadRecording, export_run, read_recording
-from db.replay import Replayed, main, replay
+from db.replay import ReplayResult, main, replay
 from db.repositories import candidates, runs
 from db.transitions.extend import extend_run
 from db.views.work import ProposalResult, ProposeWork
@@ -157,7 +157,7 @@ def changed(data: bytes, name: str, old: str, new: str, *, honest: bool) -> byte
 
 def test_another_decision_is_found(engine: Engine, empty: Engine, tmp_path: Path) -> None:
     data = changed(exported(engine, live(engine, 2, 5)), "events.jsonl", "propose model", "propose modem", honest=True)
-    found: Replayed = replay(empty, data)
+    found: ReplayResult = replay(empty, data)
     assert "modem" in found.differences[0]
     path = tmp_path / "other.zip"
     path.write_bytes(data)

@@ -16,8 +16,8 @@ from db.repositories import candidates, leaderboard, problems
 from db.repositories.access import projects
 from db.transitions import runs
 from db.transitions.access.projects import change_project, charge, create_project
-from db.transitions.holding import hold
 from db.transitions.problems import create_problem, publish_problem
+from db.transitions.reservations import reserve
 from db.transitions.work import jobs
 from db.views.access import Quota
 from db.views.work import Call
@@ -118,7 +118,7 @@ def test_dollars_are_held_before_a_call_over_all_runs_of_a_project(engine: Engin
     granted = []
     for job in claimed:
         with write_session(engine) as s:
-            granted.append(hold(s, job, call))
+            granted.append(reserve(s, job, call))
     assert granted[0] == 1000
     assert granted[1] == pytest.approx(500, abs=1)
 

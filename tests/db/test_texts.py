@@ -8,7 +8,7 @@ from sqlalchemy import Engine, func, select
 
 from db.engine import read_session, write_session
 from db.repositories import proposals
-from db.tables.texts import TextRow, keep_text, load_text
+from db.tables.texts import TextRow, load_text, store_text
 from db.views.work import ProposeWork
 from evolution.types import Budget
 from tests.db.world import World, candidate_result
@@ -21,8 +21,8 @@ SAID = st.lists(st.sampled_from(["## A\n", "[system]\n", "\n", "x ## y", "é\n\n
 def test_any_text_comes_back(engine: Engine, said: str) -> None:
     run = World(engine).start()
     with write_session(engine) as s:
-        parts = keep_text(s, run.id, said)
-        assert keep_text(s, run.id, said) == parts
+        parts = store_text(s, run.id, said)
+        assert store_text(s, run.id, said) == parts
         assert load_text(s, run.id, parts) == said
 
 

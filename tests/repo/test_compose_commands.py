@@ -28,6 +28,9 @@ SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.yml
 ]
 WORKERS = sorted(name for name in SERVICES if name.startswith("worker-"))
 START_S = 60.0
+
+pytestmark = pytest.mark.stack
+
 CHOSEN = {"POSTGRES_PASSWORD": "a-password", "WARPWRIGHT_API_KEY": "a-key-of-sixteen-or-more"}
 """What an operator writes into .env, and nothing else."""
 VARIABLE = re.compile(r"\$\{([A-Z_]+)(?::([-?])([^}]*))?\}")

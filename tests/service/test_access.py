@@ -18,8 +18,7 @@ from db.tables.core import Project
 from db.transitions.access.keys import create_key, open_session, revoke_key
 from runtime.settings import Settings
 from service.app import create_app
-from service.http.limits import Buckets
-from service.middleware.authenticate import Limits
+from service.http.limits import Limits, TokenBuckets
 from tests.db.world import World
 from tests.service.conftest import BASE_URL, PROBLEM
 from tests.service.test_refusals import refused
@@ -291,7 +290,7 @@ def test_a_key_has_a_rate_and_the_answer_says_when_to_come_back(settings: Settin
 
 def test_buckets_refill_by_the_clock_and_stay_of_one_size() -> None:
     moment = [0.0]
-    buckets = Buckets(2.0, 4, clock=lambda: moment[0])
+    buckets = TokenBuckets(2.0, 4, clock=lambda: moment[0])
     taken = [buckets.try_take("a") for _ in range(5)]
     assert taken == [0.0, 0.0, 0.0, 0.0, 0.5]
     moment[0] = 1.0
@@ -300,7 +299,7 @@ def test_buckets_refill_by_the_clock_and_stay_of_one_size() -> None:
     for number in range(30_000):
         buckets.try_take(str(number))
     assert len(buckets) == 20_000
-    assert Buckets(0.0, 1).try_take("a") == 0.0
+    assert TokenBuckets(0.0, 1).try_take("a") == 0.0
 
 
 def test_only_a_direct_connection_may_do_without_a_key(settings: Settings, client: TestClient) -> None:

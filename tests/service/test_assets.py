@@ -7,7 +7,7 @@ import re
 
 from starlette.testclient import TestClient
 
-from service.pages.static import ASSETS
+from service.rendering.static import ASSETS
 
 VENDOR = ASSETS / "vendor"
 

@@ -11,7 +11,7 @@ from starlette.testclient import TestClient
 
 from db.engine import write_session
 from db.queues import JobKind
-from db.transitions.work.workers import beat
+from db.transitions.work.workers import record_heartbeat
 from tests.db.world import World
 from tests.service.conftest import PROBLEM
 from tests.service.test_refusals import refused
@@ -160,8 +160,8 @@ def test_queues_workers_models_and_spend(client: TestClient, world: World) -> No
     assert (busy["worker"], busy["kind"]) == ("box:1", "admit")
     assert run.id not in str(busy)
     with write_session(world.engine) as s:
-        beat(s, "box:1", "cpu")
-        beat(s, "box:2", "build")
+        record_heartbeat(s, "box:1", "cpu")
+        record_heartbeat(s, "box:2", "build")
     assert [(one["worker"], one["kind"]) for one in items(client, "workers")] == [("box:1", "admit"), ("box:2", None)]
     assert items(client, "models") == []
     assert items(client, "spend") == []

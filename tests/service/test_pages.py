@@ -18,11 +18,11 @@ from evaluator.types import Interval, Ratio
 from evolution.types import Run
 from service.http.paging import encode_cursor
 from service.pages import candidates as candidate_pages
-from service.pages import formatting
 from service.pages import runs as run_pages
-from service.pages.charts.lines import interval_bar, sparkline, staircase
-from service.pages.diffs import diff
-from service.pages.static import ASSETS
+from service.rendering import formatting
+from service.rendering.charts.lines import interval_bar, sparkline, staircase
+from service.rendering.diffs import diff
+from service.rendering.static import ASSETS
 from tests.db.world import EXHAUSTED, World, candidate_result
 from tests.service.conftest import PROBLEM
 
@@ -31,7 +31,7 @@ TRANSITIONS = Path(__file__).parents[2] / "db" / "transitions"
 
 def test_the_page_listens_to_every_kind_of_event() -> None:
     """An EventSource only hears the kinds that it names."""
-    text = " ".join(path.read_text(encoding="utf-8") for path in TRANSITIONS.glob("*.py"))
+    text = " ".join(path.read_text(encoding="utf-8") for path in TRANSITIONS.rglob("*.py"))
     written = set(re.findall(r'emit\(\s*s,\s*[\w.]+,\s*"([a-z_.]+)"', text))
     assert "run.ended" in written
     heard = set(re.findall(r'"([a-z]+\.[a-z_]+)"', (ASSETS / "kinds.js").read_text(encoding="utf-8")))

@@ -12,7 +12,7 @@ from db.engine import read_session, write_session
 from db.repositories import problems, runs
 from db.repositories.work import fleet
 from db.transitions.work.devices import register
-from db.transitions.work.workers import beat
+from db.transitions.work.workers import record_heartbeat
 from evaluator.problem import read_problem
 from evaluator.types import DeviceKind
 from service.pages.forms import RunForm, with_workloads
@@ -136,7 +136,7 @@ def test_the_fleet_says_how_busy_a_device_was(client: TestClient, engine: Engine
     assert DeviceKind.CPU.value in text
     with write_session(engine) as s:
         observed = {"utilisation_percent": 41, "cpu_mhz": 3100, "temperature_c": 62}
-        beat(s, "box:7", "cpu", device_uuid=DEVICE.uuid, observed=observed)
+        record_heartbeat(s, "box:7", "cpu", device_uuid=DEVICE.uuid, observed=observed)
     text = client.get("/fleet").text
     for words in ("41 %", "3100 MHz", "62 °C", "box:7", "idle"):
         assert words in text, words

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from evaluator.types import BaselineTime, Clock, Evaluation, Interval, Measurement, Stage, Verdict, WorkloadFacts
-from service.pages.charts.times import rooflines, workload_times
+from service.rendering.charts.times import rooflines, workload_times
 from tests.db.world import DEVICE, ENVIRONMENT
 
 REACH = Interval(low=90.0, high=110.0)

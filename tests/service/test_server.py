@@ -22,13 +22,15 @@ from db.engine import make_engine, write_session
 from db.transitions.access.keys import create_key, revoke_key
 from evaluator.problem import read_problem
 from service.__main__ import main
-from service.identity.exposure import is_loopback
+from service.exposure import is_loopback
 from service.server import listen
 from tests.db.world import World, from_list
 from tests.service.conftest import PROBLEM, SOURCES
 from tests.support.stacks import NOBODY, Stack
 
 ROOT = Path(__file__).parents[2]
+
+pytestmark = pytest.mark.stack
 
 
 @dataclass
@@ -272,6 +274,6 @@ def test_a_listening_socket_hands_out_connections_without_nagle() -> None:
 
 
 def test_full_collections_leave_the_application_alone() -> None:
-    code = "import gc\nfrom service.server import settle_memory\nfrom service.app import create_app\n"
-    code += "settle_memory()\nassert gc.get_freeze_count() > 50_000\nassert len(gc.get_objects()) < 5_000\n"
+    code = "import gc\nfrom service.server import freeze_heap\nfrom service.app import create_app\n"
+    code += "freeze_heap()\nassert gc.get_freeze_count() > 50_000\nassert len(gc.get_objects()) < 5_000\n"
     subprocess.run([sys.executable, "-c", code], cwd=ROOT, check=True, timeout=60)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import importlib
 import inspect
 import json
 import sys
@@ -15,12 +14,12 @@ from typing import Any
 
 import torch
 
+from evaluator.child import warpwright_native
 from synthesis.graph import trace
 from synthesis.graph.aten import Graph, read_reply
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "evaluator" / "child"))
-warpwright_native = importlib.import_module("warpwright_native")  # where a Candidate finds it
+sys.modules["warpwright_native"] = warpwright_native  # where a Candidate finds it
 HEAD = "import math\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n"
 
 

@@ -12,7 +12,7 @@ from torch import nn
 
 from evaluator.languages import detect
 from evaluator.problem import read_problem
-from evaluator.screening.plain import is_plain
+from evaluator.screening.restricted import is_restricted
 from evaluator.screening.screen import screen
 from evaluator.types import Candidate, DeviceKind, LibraryPolicy, Problem, WorkloadFacts
 from synthesis import propose
@@ -231,10 +231,10 @@ def synthesised(kind: DeviceKind) -> list[str]:
 
 def test_two_configurations_of_one_triton_kernel_make_a_file_as_plain_as_they_are() -> None:
     sources = synthesised(DeviceKind.CUDA)
-    assert all(map(is_plain, sources))
+    assert all(map(is_restricted, sources))
     source = written(*sources)
     assert detect(source) == detect(sources[0])
-    assert is_plain(source)
+    assert is_restricted(source)
 
 
 def test_two_cpp_libraries_in_one_file() -> None:

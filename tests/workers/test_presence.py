@@ -11,7 +11,7 @@ from sqlalchemy.exc import OperationalError
 
 from db.engine import read_session, write_session
 from db.repositories.work import fleet
-from db.transitions.work.workers import beat
+from db.transitions.work.workers import record_heartbeat
 from evaluator.devices import cuda_facts
 from evaluator.types import DeviceKind
 from tests.workers.conftest import Shop
@@ -40,14 +40,14 @@ def test_who_is_silent_is_gone_and_forgotten(shop: Shop) -> None:
     present = datetime(2026, 5, 1, tzinfo=UTC)
     with write_session(engine) as s:
         s.info["now"] = lambda: present
-        beat(s, "old", "cpu")
+        record_heartbeat(s, "old", "cpu")
     for later, names in ((timedelta(minutes=1), ["old"]), (timedelta(minutes=2), []), (timedelta(days=2), [])):
         with read_session(engine) as s:
             s.info["now"] = lambda later=later: present + later
             assert [one.worker for one in fleet.workers(s)] == names
     with write_session(engine) as s:
         s.info["now"] = lambda: present + timedelta(days=2)
-        beat(s, "new", "cpu")
+        record_heartbeat(s, "new", "cpu")
         assert s.connection().exec_driver_sql("SELECT name FROM workers").scalars().all() == ["new"]
 
 
@@ -61,7 +61,7 @@ def test_a_database_that_is_away_is_told_later(shop: Shop, monkeypatch: pytest.M
             raise OperationalError("INSERT", {}, Exception("away"))
         told.set()
 
-    monkeypatch.setattr(presence, "beat", flaky)
+    monkeypatch.setattr(presence, "record_heartbeat", flaky)
     one = Presence(shop.context(), "cpu", every_s=0.01)
     one.start()
     assert told.wait(10)

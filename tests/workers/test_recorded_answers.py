@@ -17,7 +17,7 @@ from bench.recorded import replayed
 from db.engine import make_engine, migrate, read_session
 from db.recording import Recording, read_recording
 from db.replay import replay
-from db.repositories.asking import propose_work
+from db.repositories.work.proposing import propose_work
 from db.tables.core import CandidateRow, ProposalRow
 from evaluator.languages import detect
 from evaluator.schema import from_json

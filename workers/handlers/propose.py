@@ -7,7 +7,7 @@ from sqlalchemy.orm import Session
 from db.engine import read_session, write_session
 from db.queues import Nudge
 from db.repositories import proposals
-from db.transitions.holding import hold
+from db.transitions.reservations import reserve
 from db.transitions.work.settle import settle_proposal
 from db.views.rows import Job
 from db.views.work import Call, ProposeWork
@@ -23,7 +23,7 @@ def handle(context: Context, job: Job, work: ProposeWork) -> Settle:
 
     def held(call: Call) -> int:
         with write_session(context.engine) as s:
-            return hold(s, job, call)
+            return reserve(s, job, call)
 
     result = context.proposers.propose(work, notes=_refusals(context, work), hold=held)
 

@@ -8,8 +8,7 @@ from sqlalchemy.orm import Session
 
 from db.packing import load_baseline
 from db.queues import JobKind
-from db.repositories import asking
-from db.repositories.work import webhooks
+from db.repositories.work import proposing, webhooks
 from db.tables.core import AdmissionRow, BaselineRow, CandidateRow, EvaluationRow, ProblemRow, RunRow
 from db.tables.queue import JobRow
 from db.views.rows import Job
@@ -33,7 +32,7 @@ def payload(s: Session, job: Job) -> WorkItem | None:
     }
     kind = JobKind(job.kind)
     if kind is JobKind.PROPOSE:
-        return asking.propose_work(s, job.subject_id, calls=row.attempts)
+        return proposing.propose_work(s, job.subject_id, calls=row.attempts)
     maker = makers.get(kind)
     return None if maker is None else maker(s, job.subject_id)
 

@@ -37,7 +37,7 @@ _OBSERVED = ("sm_mhz", "memory_mhz", "temperature_c", "power_w", "throttle")
 _WITHOUT_DEVICE = (Stage.SCREEN, Stage.BUILD)
 
 
-def note_use(s: Session, evaluation: Evaluation) -> None:
+def record_device_use(s: Session, evaluation: Evaluation) -> None:
     """Seconds on the device, added to its present hour; screening and building do not hold it."""
     busy_s = sum(took for stage, took in evaluation.duration_s.items() if stage not in _WITHOUT_DEVICE)
     if evaluation.device is None or busy_s <= 0:
@@ -63,7 +63,7 @@ def note_use(s: Session, evaluation: Evaluation) -> None:
     s.execute(statement.on_conflict_do_update(index_elements=["uuid", "hour"], set_=more))
 
 
-def note_best(s: Session, run: RunRow) -> None:
+def record_best(s: Session, run: RunRow) -> None:
     """A milestone, if the Run's fastest Candidate or its judged speed is another than at the last one."""
     best = s.get(CandidateRow, run.best_id) if run.best_id is not None else None
     if best is None or best.speedup is None or best.speedup_low is None or best.speedup_high is None:
@@ -78,7 +78,7 @@ def note_best(s: Session, run: RunRow) -> None:
         _add(s, run, best, (best.speedup, best.speedup_low, best.speedup_high), confirmed=False)
 
 
-def note_champion(s: Session, run: RunRow, champion: CandidateRow, ratio: Ratio) -> None:
+def record_champion(s: Session, run: RunRow, champion: CandidateRow, ratio: Ratio) -> None:
     """A milestone: this Candidate was confirmed at this speedup."""
     _add(s, run, champion, (ratio.value, ratio.interval.low, ratio.interval.high), confirmed=True)
 

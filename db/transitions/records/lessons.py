@@ -18,7 +18,7 @@ MOST_TRIALS = 2000
 """The newest Candidates of a Run that are looked at."""
 
 
-def learn(s: Session, run: RunRow) -> tuple[TunableLesson, ...]:
+def store_lessons(s: Session, run: RunRow) -> tuple[TunableLesson, ...]:
     """Replace the lessons of a Run by what its judged Candidates say now."""
     s.flush()
     s.execute(delete(LessonRow).where(LessonRow.run_id == run.id))

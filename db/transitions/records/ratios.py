@@ -11,7 +11,7 @@ from evaluator.types import Evaluation
 from evolution.arms import DISPATCH
 
 
-def keep_ratios(s: Session, candidate: CandidateRow, evaluation: Evaluation) -> None:
+def store_ratios(s: Session, candidate: CandidateRow, evaluation: Evaluation) -> None:
     """Keep a Candidate's speedups over the fastest Baseline; it has none yet."""
     s.add_all(
         WorkloadRatioRow(

@@ -13,8 +13,8 @@ from db.tables.queue import JobRow
 from db.transitions.admission import ATTEMPTS, give_up_admitting
 from db.transitions.judging import close_evaluation
 from db.transitions.proposing import close_proposal
-from db.transitions.work.locks import lock_run, take
-from db.transitions.work.orders import end_run, finish_job, retry_job
+from db.transitions.work.enqueue import end_run, finish_job, retry_job
+from db.transitions.work.locks import lock_job, lock_run
 from db.transitions.work.webhooks import close_webhook
 from db.views.rows import Job
 from db.views.work import Delivery, ProposalResult
@@ -44,7 +44,7 @@ def drop(s: Session, row: JobRow) -> None:
 
 def fail_job(s: Session, job: Job, message: str, *, ours: bool) -> list[Nudge]:
     """The step could not be done. `ours`: our fault, tried again up to the cap; else it ends here."""
-    row = take(s, job)
+    row = lock_job(s, job)
     if row is None:
         return []
     if cancelled(s, row):

@@ -18,12 +18,12 @@ from db.tables.queue import ALIVE, JobRow
 from db.transitions.access.projects import spent
 from db.transitions.admission import ATTEMPTS
 from db.transitions.begin import progress
-from db.transitions.overdrawn import drop_unbegun, overdrawn
+from db.transitions.over_budget import drop_unstarted, exhausted_limit
 from db.transitions.runs import pause_run
+from db.transitions.work.enqueue import enqueue_advance, retry_job
 from db.transitions.work.failures import BROKEN_OFF, cancelled, drop, give_up
+from db.transitions.work.fair_queueing import charge_estimate, must_stay_free, projects_by_service
 from db.transitions.work.locks import lock_problems, lock_run, lock_runs
-from db.transitions.work.orders import order_advance, retry_job
-from db.transitions.work.shares import keeps_free, serve, turns
 from db.views.rows import Job
 from evolution.types import RunStatus
 
@@ -48,7 +48,7 @@ def claim(s: Session, queues: Sequence[str], worker: str, lease_s: float) -> Job
     if row.kind == JobKind.ADMIT:
         for run in lock_runs(s, RunRow.admission_id == row.subject_id, RunRow.status == RunStatus.QUEUED):
             progress(s, run, RunStatus.ADMITTING)
-    serve(s, row.id, row.queue, row.project_id)
+    charge_estimate(s, row.id, row.queue, row.project_id)
     return Job(
         id=row.id,
         kind=row.kind,
@@ -64,14 +64,14 @@ def claim(s: Session, queues: Sequence[str], worker: str, lease_s: float) -> Job
 
 def _claim(s: Session, queue: str, worker: str, lease_s: float) -> Any:
     """The row claimed of one queue, or None: projects in their turn, until one has a Job that nobody else takes."""
-    for project_id in turns(s, queue):
-        if queue not in (CONTROL, PROPOSE, BUILD, BUILD_CUDA) and keeps_free(s, queue, project_id, worker):
+    for project_id in projects_by_service(s, queue):
+        if queue not in (CONTROL, PROPOSE, BUILD, BUILD_CUDA) and must_stay_free(s, queue, project_id, worker):
             return None
         while (row := _take_next(s, queue, project_id, worker, lease_s)) is not None:
-            limit = overdrawn(s, row.run_id, row.kind)
+            limit = exhausted_limit(s, row.run_id, row.kind)
             if limit is None:
                 return row
-            drop_unbegun(s, row.id, limit)
+            drop_unstarted(s, row.id, limit)
     return None
 
 
@@ -207,5 +207,5 @@ def _wake(s: Session) -> list[Nudge]:
     ).all()
     nudges: list[Nudge] = []
     for run_id in ids:
-        nudges += order_advance(s, lock_run(s, run_id))
+        nudges += enqueue_advance(s, lock_run(s, run_id))
     return nudges

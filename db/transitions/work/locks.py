@@ -14,7 +14,7 @@ from db.tables.queue import JobRow
 from db.views.rows import Job
 
 
-def take(s: Session, job: Job) -> JobRow | None:
+def lock_job(s: Session, job: Job) -> JobRow | None:
     """The row of a Job, locked; None where this claim no longer holds it (settled, swept, taken by another).
 
     Jobs that are ordered from here on come of the same request.

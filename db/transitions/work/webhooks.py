@@ -9,8 +9,8 @@ from db.packing import clean
 from db.queues import Nudge
 from db.tables.queue import JobRow
 from db.tables.webhooks import WebhookRow
-from db.transitions.work.locks import take
-from db.transitions.work.orders import finish_job
+from db.transitions.work.enqueue import finish_job
+from db.transitions.work.locks import lock_job
 from db.views.rows import Job
 from db.views.work import Delivery
 
@@ -23,7 +23,7 @@ def set_webhook(s: Session, run_id: str, url: str, secret: str) -> None:
 
 def settle_webhook(s: Session, job: Job, delivery: Delivery) -> list[Nudge]:
     """Write down what became of a delivery. There is no other try: the worker has had its tries."""
-    row = take(s, job)
+    row = lock_job(s, job)
     if row is not None:
         close_webhook(s, row, delivery)
     return []

@@ -15,7 +15,7 @@ from db.tables.workers import WorkerRow
 FORGOTTEN_AFTER = timedelta(days=1)
 
 
-def beat(
+def record_heartbeat(
     s: Session, name: str, queue: str, *, device_uuid: str | None = None, observed: Mapping[str, Any] | None = None
 ) -> None:
     """A worker is there, and sees this of its device. Who has not been heard of for a day is forgotten."""
@@ -30,6 +30,6 @@ def beat(
     s.flush()
 
 
-def leave(s: Session, name: str) -> None:
+def deregister(s: Session, name: str) -> None:
     """A worker has ended."""
     s.execute(delete(WorkerRow).where(WorkerRow.name == name))

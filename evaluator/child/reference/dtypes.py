@@ -24,30 +24,36 @@ Place: TypeAlias = tuple[CodeType, int]  # an instruction
 Answers: TypeAlias = dict[Place, list[torch.dtype]]
 
 
-def _asking() -> Place:
+def _calling_instruction() -> Place:
     """Who asks, seen from within a mode."""
     frame = sys._getframe(2)
     return frame.f_code, frame.f_lasti
 
 
-class _Noted(TorchFunctionMode):
+class _Recorder(TorchFunctionMode):
     """Notes the floating dtypes that anybody asks for inside it, and whether ever that of a tensor that was made
     there: `outside` are the ids of the others, which keep their dtypes when the rest is lifted."""
 
     def __init__(self, outside: frozenset[int]) -> None:
         super().__init__()
-        self.outside, self.answers, self.of_made = outside, defaultdict[Place, list[torch.dtype]](list), False
+        self.outside, self.answers, self.depends_on_intermediates = (
+            outside,
+            defaultdict[Place, list[torch.dtype]](list),
+            False,
+        )
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))
         if isinstance(made, torch.dtype):
-            self.answers[_asking()].append(made)
+            self.answers[_calling_instruction()].append(made)
             asked = (leaf for leaf in tree_leaves([args, kwargs]) if isinstance(leaf, torch.Tensor))
-            self.of_made = self.of_made or (made in WIDE and any(id(tensor) not in self.outside for tensor in asked))
+            self.depends_on_intermediates = self.depends_on_intermediates or (
+                made in WIDE and any(id(tensor) not in self.outside for tensor in asked)
+            )
         return made
 
 
-class _Told(TorchFunctionMode):
+class _Replayer(TorchFunctionMode):
     """Gives the answers that were noted, one after the other at each place and then the last one again; the truth where
     nobody asked or where the kind of number is another one."""
 
@@ -60,41 +66,41 @@ class _Told(TorchFunctionMode):
         made = func(*args, **(kwargs or {}))
         if not isinstance(made, torch.dtype):
             return made
-        place = _asking()
-        told = next(self._left.get(place, iter(())), self._last.get(place, made))
-        self._last[place] = told
-        return told if WIDE.get(told, told) is made else made
+        place = _calling_instruction()
+        answer = next(self._left.get(place, iter(())), self._last.get(place, made))
+        self._last[place] = answer
+        return answer if WIDE.get(answer, answer) is made else made
 
 
-class Dtypes:
+class DtypeReplay:
     """Of one model."""
 
     def __init__(self) -> None:
-        self._asks = True  # until a run shows that it does not
+        self._depends_on_dtypes = True  # until a run shows that it does not
 
-    def told(
+    def replay(
         self, model: torch.nn.Module, call: Callable[[Sequence[torch.Tensor]], Any], tensors: Sequence[torch.Tensor]
     ) -> AbstractContextManager[Any]:
         """Inside, `call` of these inputs is told the dtypes of its own precision, to which it is put first, with inputs
         and buffers left as they are."""
-        if not self._asks:
+        if not self._depends_on_dtypes:
             return nullcontext()
         copies = [tensor.clone() for tensor in tensors]
         named = (*copies, *model.parameters(), *model.buffers())
-        noted = _Noted(frozenset(map(id, named)))
+        recorder = _Recorder(frozenset(map(id, named)))
         answered = False
-        with _buffers_kept(model), suppress(Exception):  # which the run that this one is made for may raise again
-            with noted:
+        with _restoring_buffers(model), suppress(Exception):  # which the run that this one is made for may raise again
+            with recorder:
                 call(copies)
             answered = True
         if not answered:
             return nullcontext()
-        self._asks = noted.of_made
-        return _Told(noted.answers) if self._asks else nullcontext()
+        self._depends_on_dtypes = recorder.depends_on_intermediates
+        return _Replayer(recorder.answers) if self._depends_on_dtypes else nullcontext()
 
 
 @contextmanager
-def _buffers_kept(model: torch.nn.Module) -> Iterator[None]:
+def _restoring_buffers(model: torch.nn.Module) -> Iterator[None]:
     """What a call does to buffers inside is undone."""
     before = [
         (module._buffers, name, buffer, buffer.clone())

@@ -30,16 +30,16 @@ def widened(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.detach().to(WIDE[tensor.dtype]) if tensor.dtype in WIDE else tensor
 
 
-PICKING = frozenset({"argmax", "argmin", "topk", "sort", "max", "min", "kthvalue", "median", "nanmedian"})
+SELECTION_OPERATIONS = frozenset({"argmax", "argmin", "topk", "sort", "max", "min", "kthvalue", "median", "nanmedian"})
 """Operations that return indices of what they pick along an axis (`child.picks`)."""
 INDICES = (torch.int32, torch.int64)
 """The dtypes of outputs that are such indices, or made of them."""
 # What has a float64 counterpart, by its id, so that it stays alive, and that counterpart.
 Twins: TypeAlias = dict[int, tuple[torch.Tensor, torch.Tensor]]
-LiftMode = TypeVar("LiftMode", bound="Lift")
+ModeT = TypeVar("ModeT", bound="Float64Mode")
 
 
-def said(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+def arguments_by_name(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
     """The arguments of an operation by their names, defaults among them."""
     arguments = func._schema.arguments
     given = dict(zip([argument.name for argument in arguments], args, strict=False))
@@ -50,7 +50,7 @@ _LEAVES = frozenset({torch.Tensor, nn.Parameter, torch.dtype})
 _OTHERS = frozenset({int, float, bool, complex, str, type(None), torch.device, torch.layout, torch.memory_format})
 
 
-def _each(change: Callable[[Any], Any], value: Any) -> Any:
+def _map_leaves(change: Callable[[Any], Any], value: Any) -> Any:
     """What an operation is given or gives, with its leaves changed. As `tree_map`, which takes ten times as long: most
     of what a small reference takes in float64."""
     kind = type(value)
@@ -59,19 +59,19 @@ def _each(change: Callable[[Any], Any], value: Any) -> Any:
     if kind in _OTHERS:
         return value
     if kind is tuple:
-        return tuple([_each(change, one) for one in value])
+        return tuple([_map_leaves(change, one) for one in value])
     if kind is list:
-        return [_each(change, one) for one in value]
+        return [_map_leaves(change, one) for one in value]
     if kind is dict:
-        return {key: _each(change, one) for key, one in value.items()}
+        return {key: _map_leaves(change, one) for key, one in value.items()}
     return tree_map(change, value)
 
 
-class CannotLift(RuntimeError):
+class NoFloat64Counterpart(RuntimeError):
     """The reference does something that has no float64 counterpart (it reinterprets bits, for example)."""
 
 
-class Lift(TorchDispatchMode):  # type: ignore[no-untyped-call]
+class Float64Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
     """Inside this mode all floating arithmetic is in float64.
 
     A tensor from outside has one float64 twin, so that what is written to the tensor in place is seen later on;
@@ -88,31 +88,31 @@ class Lift(TorchDispatchMode):  # type: ignore[no-untyped-call]
     def __init__(self, twins: Twins) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._twins = twins
-        self.picks = False  # whether anything has picked
-        self.given: frozenset[int] | None = None
+        self.selects = False  # whether anything has picked
+        self.variable_ids: frozenset[int] | None = None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.__name__
         if name in ("view.dtype", "view_as_real", "frexp.Tensor"):
-            raise CannotLift(f"aten.{name}")
-        self.picks = self.picks or func.overloadpacket.__name__ in PICKING
-        if self.constant(args, kwargs):
+            raise NoFloat64Counterpart(f"aten.{name}")
+        self.selects = self.selects or func.overloadpacket.__name__ in SELECTION_OPERATIONS
+        if self.is_constant(args, kwargs):
             return func(*args, **(kwargs or {}))
-        args = _each(self.lifted, args)
-        kwargs = _each(self.lifted, kwargs) if kwargs else {}
+        args = _map_leaves(self.to_float64, args)
+        kwargs = _map_leaves(self.to_float64, kwargs) if kwargs else {}
         # Some factories get their result from outside float64 (a constant made before the mode); lifting it here
         # keeps the rule that whatever leaves an operation is float64.
-        return _each(self.lifted, func(*args, **kwargs))
+        return _map_leaves(self.to_float64, func(*args, **kwargs))
 
-    def constant(self, *arguments: Any) -> bool:
+    def is_constant(self, *arguments: Any) -> bool:
         """Whether an operation, told these, is to have the reference's own precision: nothing of what the call is given
         is among them."""
-        if self.given is None:
+        if self.variable_ids is None:
             return False
         found = (value for value in tree_leaves(arguments) if isinstance(value, torch.Tensor))
-        return not any(id(value) in self.given or value.dtype in WIDE.values() for value in found)
+        return not any(id(value) in self.variable_ids or value.dtype in WIDE.values() for value in found)
 
-    def lifted(self, value: Any) -> Any:
+    def to_float64(self, value: Any) -> Any:
         """The float64 twin of a floating tensor; a wide dtype for a floating dtype; anything else as it is."""
         if isinstance(value, torch.dtype):
             return WIDE.get(value, value)
@@ -126,18 +126,18 @@ class Lift(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 @contextmanager
-def lifting(mode: LiftMode) -> Iterator[LiftMode]:
+def in_float64(mode: ModeT) -> Iterator[ModeT]:
     """Lift everything inside the block by this mode; the default dtype, too, unless constants keep their own."""
     before = torch.get_default_dtype()
-    if mode.given is None:
+    if mode.variable_ids is None:
         torch.set_default_dtype(torch.float64)
     # oneDNN's fused layers (LSTM) have no float64: without them torch takes operations that have. RNN modules compare
     # dtypes in Python, where parameters still have their own.
-    check, nn.RNNBase.check_input = nn.RNNBase.check_input, _unasked  # type: ignore[assignment, method-assign]
+    check, nn.RNNBase.check_input = nn.RNNBase.check_input, _skip_check  # type: ignore[assignment, method-assign]
     fused = torch._C._get_mkldnn_enabled()
     torch._C._set_mkldnn_enabled(False)
     try:
-        with _without_fused_attention(), mode, _Compared(mode):
+        with _without_fused_attention(), mode, _MatchedDtypes(mode):
             yield mode
     finally:
         torch._C._set_mkldnn_enabled(fused)
@@ -168,7 +168,7 @@ def _without_fused_attention() -> Iterator[None]:
             switch(before)
 
 
-_COMPARING = frozenset(
+_DTYPE_COMPARING = frozenset(
     {
         nn.functional.scaled_dot_product_attention, torch.conv1d, torch.conv2d, torch.conv3d, torch.bilinear,
         torch.prelu, torch.Tensor.prelu, torch.inner, torch.Tensor.inner, torch.tensordot, torch.linalg.multi_dot,
@@ -176,21 +176,21 @@ _COMPARING = frozenset(
 )  # fmt: skip
 
 
-class _Compared(TorchFunctionMode):
+class _MatchedDtypes(TorchFunctionMode):
     """Some functions compare the dtypes of what they are given before any operation is dispatched: a call's own tensors
     and parameters, which are lifted where they are used, beside what was computed of others."""
 
-    def __init__(self, mode: Lift) -> None:
+    def __init__(self, mode: Float64Mode) -> None:
         super().__init__()
         self._mode = mode
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func in _COMPARING:
+        if func in _DTYPE_COMPARING:
             with _disable_current_modes():
-                args, kwargs = _each(self._mode.lifted, args), _each(self._mode.lifted, kwargs)
+                args, kwargs = _map_leaves(self._mode.to_float64, args), _map_leaves(self._mode.to_float64, kwargs)
         return func(*args, **kwargs)
 
 
-def _unasked(*_: Any) -> None:
+def _skip_check(*_: Any) -> None:
     """In place of a check that the module's own run has passed."""

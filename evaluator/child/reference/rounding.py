@@ -14,7 +14,7 @@ from typing import Any
 
 import torch
 
-from evaluator.child.reference.float64 import Lift, said
+from evaluator.child.reference.float64 import Float64Mode, arguments_by_name
 
 # Of a unit in the last place: as serial additions make, a quarter of the limit that is made of it. A sum of more terms
 # than the most is made of partial sums by everybody: where terms are alike, and where they differ.
@@ -22,15 +22,15 @@ _PER_TERM, _PER_ROOT, _MOST_ALIKE, _MOST_TERMS = 1 / 16, 1 / 16, 8192, 131072
 _ROUNDINGS = 16  # terms more, since each is rounded itself: that shows where there are few
 _PER_ROOT_ONE_SIDED = 1 / 10  # where terms are mostly of one sign, so that partial sums grow and each rounds more
 _PER_PRODUCT = 1 / 24  # of the root of a product's terms, whose signs differ
-_ALIKE = 4.0  # times the spacing of numbers as large as the sum: terms that differ by less round alike
-_MOSTLY = 0.5  # of the terms are alike
+_EQUAL_SPACINGS = 4.0  # times the spacing of numbers as large as the sum: terms that differ by less round alike
+_MAJORITY = 0.5  # of the terms are alike
 _ABOVE_ONE = 1.01  # what a weight of one is after it was shaken
 
 Tensor = torch.Tensor
 
 
-class Shaken(Lift):  # type: ignore[no-untyped-call]
-    """`Lift` whose reductions are off by `eps` times what their number of terms makes of it. Every other one is too
+class PerturbedMode(Float64Mode):  # type: ignore[no-untyped-call]
+    """`Float64Mode` whose reductions are off by `eps` times what their number of terms makes of it. Every other one is too
     large, the others are too small. `everywhere`, what any arithmetic gives is off by `eps` besides. Weights between 0
     and 1, as softmax makes them, are rounded to `weights`, the name of a dtype, where a product takes them: fused
     attention does so in half precisions."""
@@ -44,22 +44,22 @@ class Shaken(Lift):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.overloadpacket.__name__
-        if self.constant(args, kwargs):
+        if self.is_constant(args, kwargs):
             return super().__torch_dispatch__(func, types, args, kwargs)
         if self._weights is not None and name in _PRODUCTS:
-            args = [_narrowed(self.lifted(value), self._weights) for value in args]
+            args = [_rounded_weights(self.to_float64(value), self._weights) for value in args]
         made = super().__torch_dispatch__(func, types, args, kwargs)
         change = _CHANGES.get(name)
         if change is None and self._everywhere and name.removesuffix("_") in _ARITHMETIC:
-            change = _off_in_place if name.endswith("_") else _off
+            change = _perturbed_in_place if name.endswith("_") else _perturbed
         if change is None:
             return made
-        lifted = [self.lifted(value) for value in args]
-        if not _is_wide(lifted):
+        lifted = [self.to_float64(value) for value in args]
+        if not _starts_in_float64(lifted):
             return made
         self._sign = -self._sign
         made = change(self, func, lifted, made)
-        return _off(self, func, args, made) if self._everywhere and isinstance(made, Tensor) else made
+        return _perturbed(self, func, args, made) if self._everywhere and isinstance(made, Tensor) else made
 
     def product_share(self, terms: int) -> float:
         """By what share of the root of its terms' squares a sum of products is off."""
@@ -78,19 +78,19 @@ class Shaken(Lift):  # type: ignore[no-untyped-call]
         one = x
         for axis in axes:
             one = one.narrow(axis, x.shape[axis] // 3, 1)
-        alike = (x - one).abs() <= _ALIKE * terms * self.eps * one.abs()
-        mostly = alike.to(x.dtype).mean(list(axes), keepdim=True) > _MOSTLY
-        one_sided = x.sum(list(axes), keepdim=True).abs() > _MOSTLY * x.abs().sum(list(axes), keepdim=True)
+        alike = (x - one).abs() <= _EQUAL_SPACINGS * terms * self.eps * one.abs()
+        mostly = alike.to(x.dtype).mean(list(axes), keepdim=True) > _MAJORITY
+        one_sided = x.sum(list(axes), keepdim=True).abs() > _MAJORITY * x.abs().sum(list(axes), keepdim=True)
         root = math.sqrt(min(every, _MOST_TERMS) + _ROUNDINGS)
         usual = torch.where(one_sided, _PER_ROOT_ONE_SIDED, _PER_ROOT) * root
         return self._sign * self.eps * torch.where(mostly, _PER_TERM * terms, usual)
 
-    def plain_share(self, terms: int) -> float:
+    def independent_share(self, terms: int) -> float:
         """The same for terms that are known to differ."""
         return self._sign * self.eps * _PER_ROOT * math.sqrt(min(max(terms, 1), _MOST_TERMS))
 
 
-def _narrowed(value: Any, dtype: torch.dtype) -> Any:
+def _rounded_weights(value: Any, dtype: torch.dtype) -> Any:
     """A tensor of weights between 0 and 1 as another dtype holds them; anything else as it is."""
     if not isinstance(value, Tensor) or value.dtype is not torch.float64 or not value.numel():
         return value
@@ -98,10 +98,10 @@ def _narrowed(value: Any, dtype: torch.dtype) -> Any:
     return value.to(dtype).to(value.dtype) if 0.0 <= float(low) <= float(high) < _ABOVE_ONE else value
 
 
-Change = Callable[[Shaken, Any, Sequence[Any], Any], Any]
+Change = Callable[[PerturbedMode, Any, Sequence[Any], Any], Any]
 
 
-def _is_wide(args: Sequence[Any]) -> bool:
+def _starts_in_float64(args: Sequence[Any]) -> bool:
     first = args[0] if args else None
     return isinstance(first, Tensor) and first.dtype is torch.float64 and first.numel() > 0
 
@@ -114,14 +114,14 @@ def _finite(tensor: Tensor) -> Tensor:
     return torch.nan_to_num(tensor, nan=0.0, posinf=0.0, neginf=0.0)
 
 
-def _axes(x: Tensor, said: Any) -> list[int]:
+def _axes(x: Tensor, named: Any) -> list[int]:
     """The axes that an operation's argument names; all where it names none."""
-    if said is None or (isinstance(said, list | tuple) and not said):
+    if named is None or (isinstance(named, list | tuple) and not named):
         return list(range(x.ndim))
-    return [axis % max(1, x.ndim) for axis in (said if isinstance(said, list | tuple) else [said])]
+    return [axis % max(1, x.ndim) for axis in (named if isinstance(named, list | tuple) else [named])]
 
 
-def _sum(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+def _sum(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     """A sum or a mean: off by a share of what its terms' sizes add up to."""
     x, rest = args[0], args[1:]
     if x.ndim == 0:
@@ -130,21 +130,21 @@ def _sum(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     return made + share * _finite(func(x.abs(), *rest))
 
 
-def _scan(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+def _scan(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     x = args[0]
     if x.ndim == 0:
         return made
     return made + mode.share(x, _axes(x, args[1])) * _finite(func(x.abs(), args[1]))
 
 
-def _spread(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
-    return made * (1 + mode.plain_share(_terms(args, made)))
+def _spread(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+    return made * (1 + mode.independent_share(_terms(args, made)))
 
 
-def _loss(mode: Shaken, func: Any, args: Sequence[Any], made: Any) -> Any:
+def _loss(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Any) -> Any:
     """A sum or a mean of what is never negative, which is looked at by itself; a pair with another number, or alone."""
     loss = made if isinstance(made, Tensor) else made[0]
-    by_name = said(func, args, {})
+    by_name = arguments_by_name(func, args, {})
     if not by_name["reduction"]:
         return made
     terms = func(**{**by_name, "reduction": 0})
@@ -153,106 +153,108 @@ def _loss(mode: Shaken, func: Any, args: Sequence[Any], made: Any) -> Any:
     return off if isinstance(made, Tensor) else (off, *made[1:])
 
 
-def _norm(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+def _norm(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     x = args[0]
     if x.ndim == 0:
         return made
     return made * (1 + mode.share(x.abs(), _axes(x, args[2] if len(args) > 2 else None)).reshape(made.shape))
 
 
-def _powers(mode: Shaken, x: Tensor, said: Any) -> Tensor:
+def _exponentials_share(mode: PerturbedMode, x: Tensor, named: Any) -> Tensor:
     """The share that a sum of exponentials along some axes is off by, with those axes kept."""
-    axes = _axes(x, said)
+    axes = _axes(x, named)
     return mode.share(torch.exp(x - x.amax(axes, keepdim=True)), axes)
 
 
-def _softmax(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
-    return made * (1 + _powers(mode, args[0], args[1])) if args[0].ndim else made
+def _softmax(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+    return made * (1 + _exponentials_share(mode, args[0], args[1])) if args[0].ndim else made
 
 
-def _log_softmax(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
-    return made + _powers(mode, args[0], args[1]) if args[0].ndim else made
+def _log_softmax(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+    return made + _exponentials_share(mode, args[0], args[1]) if args[0].ndim else made
 
 
-def _logsumexp(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
-    return made + _powers(mode, args[0], args[1]).reshape(made.shape) if args[0].ndim else made
+def _logsumexp(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+    return made + _exponentials_share(mode, args[0], args[1]).reshape(made.shape) if args[0].ndim else made
 
 
-def _var_mean(mode: Shaken, func: Any, args: Sequence[Any], made: Any) -> Any:
+def _var_mean(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Any) -> Any:
     var, mean = made
     share = mode.share(args[0], _axes(args[0], args[1] if len(args) > 1 else None)).reshape(mean.shape)
-    return var * (1 + mode.plain_share(_terms(args, var))), mean * (1 + share)
+    return var * (1 + mode.independent_share(_terms(args, var))), mean * (1 + share)
 
 
-def _normalised(mode: Shaken, x: Tensor, axes: Sequence[int], mean: Tensor, scale: Tensor) -> tuple[Tensor, float]:
+def _normalisation_error(
+    mode: PerturbedMode, x: Tensor, axes: Sequence[int], mean: Tensor, scale: Tensor
+) -> tuple[Tensor, float]:
     """By how much the normalised values are shifted, and by what share scaled."""
     shift = mean * mode.share(x, axes).reshape(mean.shape) * scale
-    return shift, mode.plain_share(int(x.numel() // max(1, mean.numel())))
+    return shift, mode.independent_share(int(x.numel() // max(1, mean.numel())))
 
 
-def _layer_norm(mode: Shaken, func: Any, args: Sequence[Any], made: Any) -> Any:
+def _layer_norm(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Any) -> Any:
     out, mean, scale = made
     axes = range(args[0].ndim - len(args[1]), args[0].ndim)
-    moved, share = _normalised(mode, args[0], list(axes), mean, scale)
+    moved, share = _normalisation_error(mode, args[0], list(axes), mean, scale)
     weight = args[2] if args[2] is not None else 1.0
     return out * (1 + share) - moved * weight, mean, scale
 
 
-def _group_norm(mode: Shaken, func: Any, args: Sequence[Any], made: Any) -> Any:
+def _group_norm(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Any) -> Any:
     out, mean, scale = made
     batch, channels, groups = args[3], args[4], args[6]
-    moved, share = _normalised(mode, args[0].reshape(batch, groups, -1), [2], mean, scale)
+    moved, share = _normalisation_error(mode, args[0].reshape(batch, groups, -1), [2], mean, scale)
     moved = moved.reshape(batch, groups, 1).expand(batch, groups, channels // groups).reshape(batch, channels)
     if args[1] is not None:
         moved = moved * args[1]
     return out * (1 + share) - moved.reshape(batch, channels, *[1] * (out.ndim - 2)), mean, scale
 
 
-def _batch_norm(mode: Shaken, func: Any, args: Sequence[Any], made: Any) -> Any:
+def _batch_norm(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Any) -> Any:
     out, mean, scale, *rest = made
     if mean.numel() == 0:  # not in training: nothing is reduced
         return made
     axes = [axis for axis in range(out.ndim) if axis != 1]
-    moved, share = _normalised(mode, args[0], axes, mean, scale)
+    moved, share = _normalisation_error(mode, args[0], axes, mean, scale)
     moved = moved * (args[1] if args[1] is not None else 1.0)
     return out * (1 + share) - moved.reshape(1, -1, *[1] * (out.ndim - 2)), mean, scale, *rest
 
 
-def _product(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+def _product(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     a, b = args[:2]
     return made + mode.product_share(a.shape[-1]) * _finite(func(a * a, b * b)).sqrt()
 
 
-def _added_product(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+def _added_product(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     a, b = args[1:3]
     return made + mode.product_share(a.shape[-1]) * _finite(torch.matmul(a * a, b * b)).sqrt()
 
 
-def _convolution(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+def _convolution(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     x, weight, _, *rest = args
     sizes = func(x * x, weight * weight, None, *rest)
     return made + mode.product_share(weight[0].numel()) * _finite(sizes).sqrt()
 
 
-def _trace(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
-    return made + mode.plain_share(min(args[0].shape)) * _finite(args[0].diagonal().abs().sum())
+def _trace(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+    return made + mode.independent_share(min(args[0].shape)) * _finite(args[0].diagonal().abs().sum())
 
 
-def _rounded(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+def _rounded(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     """What follows may cancel: exp(x) - 1 is rounding alone where x is tiny."""
     return made * (1 + mode.half_unit())
 
 
-def _off(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+def _perturbed(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     """What is a short number rounds for nobody."""
-    return torch.where(_is_short(made), made, made * (1 + 2 * mode.half_unit()))
+    return torch.where(_fits_float32(made), made, made * (1 + 2 * mode.half_unit()))
 
 
-def _off_in_place(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
-    return made.copy_(_off(mode, func, args, made))
+def _perturbed_in_place(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+    return made.copy_(_perturbed(mode, func, args, made))
 
 
-def _is_short(made: Tensor) -> Tensor:
+def _fits_float32(made: Tensor) -> Tensor:
     return made.to(torch.float32).to(made.dtype) == made
 
 

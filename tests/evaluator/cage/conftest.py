@@ -46,7 +46,7 @@ StartProbe = Callable[..., AbstractContextManager[Probe]]
 @pytest.fixture
 def pool(judge: Judge) -> ChildPool:
     """The one that Candidates come from."""
-    return judge.room.pool()
+    return judge.session.pools.plain()
 
 
 @pytest.fixture

@@ -16,10 +16,10 @@ from typing import Any
 from urllib.parse import quote
 
 import pytest
-from evaluator.pool import ChildPool
 
 from evaluator.cage import bwrap
 from evaluator.cage.policy import StartMode
+from evaluator.sandbox.pool import ChildPool
 from evaluator.types import DeviceKind
 from tests.evaluator.cage.conftest import LIGHT
 
@@ -32,12 +32,12 @@ JUDGE = """
 import json, sys
 from evaluator.cage import bwrap
 from evaluator.cage.policy import CagePolicy, StartMode
-from evaluator.pool import ChildPool
+from evaluator.sandbox.pool import ChildPool
 from evaluator.types import DeviceKind
 asked = json.loads(sys.argv[1])
 bwrap.find_bwrap = lambda: asked["bwrap"]
 policy = CagePolicy(
-    preload=("evaluator.child.wire",), environment=asked["environment"], start=StartMode(asked["start"])
+    preload=("evaluator.child.protocol.framing",), environment=asked["environment"], start=StartMode(asked["start"])
 )
 with ChildPool(DeviceKind.CPU, policy=policy) as pool, pool.start(
     name="probe", files={"probe.py": asked["probe"].encode()}, operations="probe"

@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from evaluator.child.cpu_device import CpuDevice
+from evaluator.child.recipes import Recipes
 from evaluator.child.session import Session
 
 SOURCE = """
@@ -66,7 +67,8 @@ def ask(session: Session, op: str, **fields: Any) -> int:
     device = session.device
     assert isinstance(device, Slow)
     device.pending, device.claimed = True, 0
-    getattr(session, op)(fields, [])
+    operation = Recipes(session).operations().get(op) or getattr(session, op)
+    operation(fields, [])
     assert not device.pending, f"{op} answers before the device is done"
     return device.claimed
 

@@ -46,10 +46,10 @@ def test_only_rows_that_are_nearer_are_exchanged() -> None:
 
 def test_what_ways_to_pick_make_of_elements_is_undecided_where_they_differ() -> None:
     ways = [torch.tensor([[1.0, 2e-20, 3.0]]), torch.tensor([[1.0, 5e-20, 3.0]])]
-    assert tie_rows.undecided(torch.tensor([[9.0, 9.0, 9.0]]), ways).tolist() == [[False, True, False]]
-    assert not tie_rows.undecided(torch.full((1, 3), math.nan), ways).any()
+    assert tie_rows.where_ties_differ(torch.tensor([[9.0, 9.0, 9.0]]), ways).tolist() == [[False, True, False]]
+    assert not tie_rows.where_ties_differ(torch.full((1, 3), math.nan), ways).any()
 
 
 def test_integers_made_of_picks_that_are_undecided_lie_where_the_ways_have_them() -> None:
     ways = [torch.tensor([[0, 7, 5]]), torch.tensor([[3, 7, 4]])]
-    assert tie_rows.undecided(torch.tensor([[2, 2, 9]]), ways).tolist() == [[True, False, False]]
+    assert tie_rows.where_ties_differ(torch.tensor([[2, 2, 9]]), ways).tolist() == [[True, False, False]]

@@ -56,7 +56,7 @@ def test_numpy_and_torch_agree(dtype: torch.dtype) -> None:
     before, output = torch.randn(9000), torch.randn(300).to(dtype)
     link, other = link_for(before, 300), before.clone()
     chain.step([output], [before], link)
-    chain._step_by_torch(chain.words(output), [chain.words(other)], link)
+    chain._step_by_torch(chain.element_bits(output), [chain.element_bits(other)], link)
     assert torch.equal(before, other)
 
 
@@ -71,7 +71,7 @@ def several(sizes: list[tuple[int, torch.dtype]]) -> list[torch.Tensor]:
 
 
 def same(some: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> bool:
-    return all(torch.equal(chain.words(a), chain.words(b)) for a, b in zip(some, others, strict=True))
+    return all(torch.equal(chain.element_bits(a), chain.element_bits(b)) for a, b in zip(some, others, strict=True))
 
 
 @settings(max_examples=150, deadline=None)
@@ -95,8 +95,8 @@ def test_judge_and_child_change_several_inputs_alike(
     before = [[one.clone() for one in call] for call in calls]
     for index in range(1, len(calls)):
         chain.step_on_cpu(outputs[index - 1][1], chain.target_arrays(calls[index], told), told, numbers)
-        words = [chain.words(captured[index][i]) for i in told.inputs]
-        chain._step_by_torch(chain.words(outputs[index - 1][1]), words, told)
+        words = [chain.element_bits(captured[index][i]) for i in told.inputs]
+        chain._step_by_torch(chain.element_bits(outputs[index - 1][1]), words, told)
         assert same(derived[index], calls[index])
         assert same(derived[index], captured[index])
         assert same(derived[index][len(sizes) :], before[index][len(sizes) :])
@@ -116,13 +116,13 @@ def test_a_turn_is_what_the_judge_derives_for_a_replay(
     link = chain.make_link(granted, order, 0, 5, torch.Generator().manual_seed(seed))
     inputs, turns = [one.clone() for one in granted], torch.zeros_like(link.coefficients[0])
     for replay in range(replays):
-        chain.turn(turns, inputs, link)
+        chain.replay_step(turns, inputs, link)
         assert replay or same(inputs, granted)
     assert turns.tolist() == [replays] * len(turns)
     (derived,) = chain.derive([granted], [[torch.randn(5)]], link, replays)
     assert same(inputs, derived)
     for index, span in zip(link.inputs, link.spans, strict=True):
-        now, before = chain.words(inputs[index]), chain.words(granted[index])
+        now, before = chain.element_bits(inputs[index]), chain.element_bits(granted[index])
         where, _, _, *values = link.coefficients[:, span]
         assert set((now != before).nonzero().flatten().tolist()) <= set(where.tolist())
         assert all(int(now[at]) in column for at, column in zip(where, torch.stack(values).t().tolist(), strict=True))
@@ -148,7 +148,7 @@ def test_each_input_has_columns_of_its_own() -> None:
         assert alone.owners == (0,) * link.counts[index]
         assert torch.equal(alone.coefficients, link.coefficients[:, span])
         where, read, _, *found = alone.coefficients
-        bits = chain.words(tensor).tolist()
+        bits = chain.element_bits(tensor).tolist()
         assert int(where.max()) < tensor.numel()
         assert int(read.max()) < 77
         assert all(value in bits for row in found for value in row.tolist())
@@ -189,10 +189,10 @@ def test_a_gpu_is_told_where_each_input_ends() -> None:
 def test_words_cover_every_layout_once() -> None:
     transposed = torch.randn(6, 8).t()
     assert chain.dense(transposed)
-    assert sorted(chain.words(transposed).tolist()) == sorted(transposed.flatten().view(torch.int32).tolist())
+    assert sorted(chain.element_bits(transposed).tolist()) == sorted(transposed.flatten().view(torch.int32).tolist())
     gaps = torch.randn(6, 8)[:, ::2]
     assert not chain.dense(gaps)
-    assert chain.words(gaps).tolist() == gaps.flatten().view(torch.int32).tolist()
+    assert chain.element_bits(gaps).tolist() == gaps.flatten().view(torch.int32).tolist()
 
 
 SKIPS_THE_STEP = """import evaluator.child.protocol.chain as harness

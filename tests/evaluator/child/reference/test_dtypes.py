@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from evaluator.child.reference.dtypes import Dtypes
-from evaluator.child.reference.float64 import Lift, lifting
+from evaluator.child.reference.dtypes import DtypeReplay
+from evaluator.child.reference.float64 import Float64Mode, in_float64
 
 HALF = torch.float16
 
@@ -28,14 +28,14 @@ class _Model(torch.nn.Module):
         return self.function(*tensors)
 
 
-def _told(model: _Model, dtypes: Dtypes, *tensors: torch.Tensor) -> Any:
+def _told(model: _Model, dtypes: DtypeReplay, *tensors: torch.Tensor) -> Any:
     def call(given: Any) -> torch.Tensor:
         found: torch.Tensor = model(*given)
         return found
 
     with torch.no_grad():
-        told = dtypes.told(model, call, tensors)
-        with lifting(Lift({})), told:
+        replayed = dtypes.replay(model, call, tensors)
+        with in_float64(Float64Mode({})), replayed:
             return call(tensors)
 
 
@@ -70,12 +70,12 @@ def _of_two(x: torch.Tensor) -> torch.Tensor:
     ],
 )
 def test_what_a_reference_asks_has_its_own_answer(function: Callable[..., torch.Tensor], right: object) -> None:
-    found = _told(_Model(function), Dtypes(), torch.tensor([40000.0], dtype=HALF))
+    found = _told(_Model(function), DtypeReplay(), torch.tensor([40000.0], dtype=HALF))
     assert torch.equal(found.double(), torch.tensor(right, dtype=torch.float64))
 
 
 def test_a_first_run_leaves_nothing_and_who_does_not_ask_has_no_second() -> None:
-    dtypes, x = Dtypes(), torch.ones(2)
+    dtypes, x = DtypeReplay(), torch.ones(2)
     model = _Model(lambda x: x.mul_(2).to(x.dtype))  # of an input, which keeps it
     _told(model, dtypes, x)
     assert (model.calls, model.seen.item(), x.tolist()) == (2, 0.0, [1.0, 1.0])
@@ -91,4 +91,4 @@ def test_a_first_run_that_fails_tells_nothing() -> None:
         raise ValueError
 
     model = _Model(function)
-    assert int(_told(model, Dtypes(), torch.ones(1))) == 64
+    assert int(_told(model, DtypeReplay(), torch.ones(1))) == 64

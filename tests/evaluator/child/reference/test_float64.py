@@ -8,13 +8,13 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from evaluator.child.reference.float64 import CannotLift, Lift, lifting, widened
+from evaluator.child.reference.float64 import Float64Mode, NoFloat64Counterpart, in_float64, widened
 
 Function = Callable[[torch.Tensor], torch.Tensor]
 
 
 def lifted(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
-    with torch.no_grad(), lifting(Lift({})):
+    with torch.no_grad(), in_float64(Float64Mode({})):
         return function(*inputs)
 
 
@@ -106,7 +106,7 @@ def test_integers_and_booleans_stay() -> None:
 
 
 def test_reinterpreting_bits_cannot_be_lifted() -> None:
-    with pytest.raises(CannotLift):
+    with pytest.raises(NoFloat64Counterpart):
         lifted(lambda t: t.view(torch.int32), torch.ones(2))
 
 
@@ -149,9 +149,9 @@ def test_what_depends_on_no_input_may_keep_the_references_precision() -> None:
         return x + (torch.arange(1, 9).float() / 3).exp()
 
     wide = lifted(shifted, x)
-    mode = Lift({})
-    mode.given = frozenset({id(x)})
-    with torch.no_grad(), lifting(mode):
+    mode = Float64Mode({})
+    mode.variable_ids = frozenset({id(x)})
+    with torch.no_grad(), in_float64(mode):
         own = shifted(x)
     assert own.dtype is wide.dtype is torch.float64
     constants = (torch.arange(1, 9).float() / 3).exp()

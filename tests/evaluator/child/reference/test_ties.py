@@ -5,8 +5,8 @@ from __future__ import annotations
 import pytest
 import torch
 
-from evaluator.child.reference.ties import Near, Pick
-from evaluator.oracle.nan_and_ties import picking, second_look
+from evaluator.child.reference.ties import Selection, TieTolerance
+from evaluator.oracle.nan_and_ties import allow_alternatives, allow_other_ties
 from evaluator.oracle.oracle import Oracle
 from evaluator.problem import read_problem
 from evaluator.stages.judge import Judge
@@ -20,14 +20,14 @@ def _judged(judge: Judge, forward: str, x: torch.Tensor, actual: list[torch.Tens
         f"def get_inputs():\n    return [torch.randn({tuple(x.shape)})]\n"
     )
     problem = read_problem(source, "picks")
-    with judge.room.reference(problem) as reference:
+    with judge.session.references.start(problem) as reference:
         oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(3))
         tree = oracle.inputs().tree
         (expected,) = oracle.expect(tree, [(x,)])
-        expected = second_look(oracle, tree, (x,), expected, actual)
+        expected = allow_alternatives(oracle, tree, (x,), expected, actual)
         assert reference.child.alive
     trios = zip(expected.targets, expected.limits, actual, strict=True)
-    return all(target.judge(tensor, limit) is None for target, limit, tensor in trios)
+    return all(target.compare(tensor, limit) is None for target, limit, tensor in trios)
 
 
 def _ids(*rows: object) -> torch.Tensor:
@@ -124,20 +124,20 @@ def test_who_picks_nothing_is_not_asked_again(judge: Judge) -> None:
     problem = read_problem(
         "import torch\ndef reference(x):\n    return x * 2\ndef get_inputs():\n    return [torch.randn(3)]\n", "picks"
     )
-    with judge.room.reference(problem) as reference:
+    with judge.session.references.start(problem) as reference:
         oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(3))
         made = oracle.inputs()
         (expected,) = oracle.expect(made.tree, [made.tensors])
-        assert picking(oracle, made.tree, made.tensors, expected, [torch.zeros(3)]) is None
-        assert reference.picks is False
+        assert allow_other_ties(oracle, made.tree, made.tensors, expected, [torch.zeros(3)]) is None
+        assert reference.selects is False
 
 
 def test_unordered_picks_may_come_in_any_order() -> None:
     scores = torch.tensor([[1.0, 5.0, 3.0, 4.0]])
-    near = Near(torch.zeros_like(scores), torch.zeros(1, 1, dtype=torch.bool))
+    tolerance = TieTolerance(torch.zeros_like(scores), torch.zeros(1, 1, dtype=torch.bool))
     mine, theirs = torch.tensor([[1, 3]]), torch.tensor([[3, 1]])
-    assert torch.equal(near.allowed(Pick(scores, 1, mine, ordered=False), theirs), theirs)
-    assert torch.equal(near.allowed(Pick(scores, 1, mine, ordered=True), theirs), mine)
+    assert torch.equal(tolerance.accept_given(Selection(scores, 1, mine, ordered=False), theirs), theirs)
+    assert torch.equal(tolerance.accept_given(Selection(scores, 1, mine, ordered=True), theirs), mine)
 
 
 @pytest.mark.parametrize(
@@ -193,23 +193,23 @@ def test_picks_in_turn_among_those_that_tie() -> None:
         [[5.0, 1.0, 7.0, 1.0, 1.0, 0.0], [3.0, 3.0, 3.0, 3.0, 3.0, 3.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]]
     )
     made = torch.topk(scores.double(), 3)
-    pick = Pick(scores.double(), 1, made.indices, ordered=True)
-    near = Near(torch.zeros(3, 6).double(), torch.zeros(3, 1, dtype=torch.bool))
-    assert near.in_turn(pick, 0).tolist() == [[2, 0, 1], [0, 1, 2], [0, 1, 2]]
-    assert near.in_turn(pick, -1).tolist() == [[2, 0, 4], [5, 4, 3], [0, 1, 2]]
-    assert near.in_turn(pick, 2).tolist() == [[2, 0, 3], [2, 3, 4], [0, 1, 2]]
-    assert near.in_turn(pick, -3).tolist() == [[2, 0, 3], [3, 2, 1], [0, 1, 2]]
-    down = Pick(scores.double().t().contiguous(), 0, made.indices.t().contiguous(), ordered=True)
-    turned = Near(torch.zeros(6, 3).double(), torch.zeros(1, 3, dtype=torch.bool))
-    assert turned.in_turn(down, 0).t().tolist() == near.in_turn(pick, 0).tolist()
+    selection = Selection(scores.double(), 1, made.indices, ordered=True)
+    tolerance = TieTolerance(torch.zeros(3, 6).double(), torch.zeros(3, 1, dtype=torch.bool))
+    assert tolerance.first_tied_from(selection, 0).tolist() == [[2, 0, 1], [0, 1, 2], [0, 1, 2]]
+    assert tolerance.first_tied_from(selection, -1).tolist() == [[2, 0, 4], [5, 4, 3], [0, 1, 2]]
+    assert tolerance.first_tied_from(selection, 2).tolist() == [[2, 0, 3], [2, 3, 4], [0, 1, 2]]
+    assert tolerance.first_tied_from(selection, -3).tolist() == [[2, 0, 3], [3, 2, 1], [0, 1, 2]]
+    down = Selection(scores.double().t().contiguous(), 0, made.indices.t().contiguous(), ordered=True)
+    turned = TieTolerance(torch.zeros(6, 3).double(), torch.zeros(1, 3, dtype=torch.bool))
+    assert turned.first_tied_from(down, 0).t().tolist() == tolerance.first_tied_from(selection, 0).tolist()
     every = torch.sort(scores.double(), descending=True)
-    whole = Pick(scores.double(), 1, every.indices, ordered=True)
-    assert torch.equal(near.in_turn(whole, 0), every.indices)
+    whole = Selection(scores.double(), 1, every.indices, ordered=True)
+    assert torch.equal(tolerance.first_tied_from(whole, 0), every.indices)
 
 
 def test_neighbours_that_tie_are_exchanged() -> None:
     scores = torch.tensor([[5.0, 5.0, 4.0, 4.0, 4.0], [5.0, 4.0, 4.0, 3.0, 2.0]]).double()
-    pick = Pick(scores, 1, torch.tensor([[0, 1, 2], [0, 1, 2]]), ordered=True)
-    near = Near(torch.zeros(2, 5).double(), torch.zeros(2, 1, dtype=torch.bool))
-    assert near.exchanged(pick, 0).tolist() == [[1, 0, 2], [0, 1, 2]]
-    assert near.exchanged(pick, 1).tolist() == [[0, 1, 2], [0, 2, 1]]
+    selection = Selection(scores, 1, torch.tensor([[0, 1, 2], [0, 1, 2]]), ordered=True)
+    tolerance = TieTolerance(torch.zeros(2, 5).double(), torch.zeros(2, 1, dtype=torch.bool))
+    assert tolerance.with_swapped_pairs(selection, 0).tolist() == [[1, 0, 2], [0, 1, 2]]
+    assert tolerance.with_swapped_pairs(selection, 1).tolist() == [[0, 1, 2], [0, 2, 1]]

@@ -1,0 +1,78 @@
+"""Who leads on which Workload of a Run."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+
+from sqlalchemy import select
+from sqlalchemy.orm import Session
+
+from db.bounded_cache import BoundedCache
+from db.packing import load_baseline
+from db.tables.core import BaselineRow, CandidateRow, ProblemRow, RunRow
+from db.tables.ratios import WorkloadRatioRow
+from evaluator.schema import from_json
+from evaluator.types import BaselineReport, DeviceKind, Problem
+from evolution.state import RatedCandidate, WorkloadLeaders
+
+_Known = Mapping[str, tuple[float, float | None]]
+_KNOWN: BoundedCache[tuple[str, str, str | None], _Known] = BoundedCache()
+"""Weights of Workloads, and how fast the reference is there. Neither changes once the Baselines are timed."""
+
+_COLUMNS = (
+    WorkloadRatioRow.workload,
+    WorkloadRatioRow.candidate_id,
+    WorkloadRatioRow.speedup,
+    WorkloadRatioRow.low,
+    WorkloadRatioRow.high,
+    WorkloadRatioRow.combined,
+    CandidateRow.number,
+)
+
+
+def workload_leaders(s: Session, run: RunRow) -> dict[str, WorkloadLeaders]:
+    """The Workloads of a Run with the fastest Candidate on each; nothing where there is one Workload alone, or where
+    nothing has passed yet."""
+    if run.best_id is None:
+        return {}
+    known = _known(s, run)
+    if len(known) < 2:
+        return {}
+    joined = select(*_COLUMNS).join(CandidateRow, CandidateRow.id == WorkloadRatioRow.candidate_id)
+    best = {row.workload: row for row in s.execute(joined.where(WorkloadRatioRow.candidate_id == run.best_id))}
+    found: dict[str, WorkloadLeaders] = {}
+    for workload, (weight, reference) in known.items():
+        leads = joined.where(
+            WorkloadRatioRow.run_id == run.id,
+            WorkloadRatioRow.workload == workload,
+            WorkloadRatioRow.combined.is_(False),
+        ).order_by(WorkloadRatioRow.speedup.desc())
+        leader = s.execute(leads.limit(1)).one_or_none()
+        if leader is None or workload not in best:
+            return {}
+        found[workload] = WorkloadLeaders(
+            weight=weight, best=_rated(best[workload]), leader=_rated(leader), reference=reference
+        )
+    return found
+
+
+def _rated(row: object) -> RatedCandidate:
+    names = ("candidate_id", "number", "speedup", "low", "high", "combined")
+    return RatedCandidate(**{name: getattr(row, name) for name in names})
+
+
+def _known(s: Session, run: RunRow) -> _Known:
+    key = (run.problem_id, run.device_kind, run.baseline_id)
+    if key not in _KNOWN:
+        problem = from_json(Problem, s.get_one(ProblemRow, run.problem_id).body)
+        row = s.get(BaselineRow, run.baseline_id) if run.baseline_id is not None else None
+        report = load_baseline(row.body) if row is not None and row.body is not None else None
+        shown = [one for one in problem.workloads_for(DeviceKind(run.device_kind)) if not one.held_out]
+        _KNOWN[key] = {one.name: (one.weight, _reference(report, one.name)) for one in shown}
+    return _KNOWN[key]
+
+
+def _reference(report: BaselineReport | None, workload: str) -> float | None:
+    """How fast the reference as it is runs against the fastest Baseline: at most 1."""
+    eager = [time for time in report.times if (time.mode, time.workload) == ("eager", workload)] if report else []
+    return None if report is None or not eager else report.fastest(workload).median_us / eager[0].median_us

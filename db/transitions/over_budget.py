@@ -1,0 +1,41 @@
+"""The last look at a Run's budget: what waited while it was used up is dropped instead of begun."""
+
+from __future__ import annotations
+
+from sqlalchemy.orm import Session
+
+from db.clock import now
+from db.queues import JobKind
+from db.repositories import runs
+from db.tables.core import EvaluationRow, RunRow
+from db.tables.queue import JobRow
+from db.transitions.work.enqueue import finish_job
+from evaluator.schema import from_json
+from evolution.types import Budget
+
+_DEVICE = frozenset({JobKind.BUILD, JobKind.JUDGE, JobKind.CONFIRM})
+
+
+def exhausted_limit(s: Session, run_id: str | None, kind: str) -> str | None:
+    """The limit that forbids to begin a Job of this kind, or None. Model calls are held to theirs by `hold`."""
+    if run_id is None or kind not in _DEVICE:
+        return None
+    run = s.get_one(RunRow, run_id, populate_existing=True)
+    used = from_json(Budget, run.budget).used_up(runs.spend(run, now(s)))
+    return next((name for name in ("wall_s", "device_s") if name in used), None)
+
+
+def drop_unstarted(s: Session, job_id: str, limit: str) -> None:
+    """Close a Job that was claimed just now, and its Evaluation.
+
+    The Run is not locked, since a claim may do this for several: what else is in flight, or the sweeper, has it looked
+    at again.
+    """
+    row = s.get_one(JobRow, job_id, populate_existing=True)
+    words = f"not begun: the run's budget of {limit} was used up"
+    finish_job(s, row)
+    row.state, row.error = "dead", words
+    found = s.get_one(EvaluationRow, row.subject_id)
+    if found.state in ("building", "judging"):
+        found.state, found.settled_at, found.reason = "cancelled", now(s), words
+    s.flush()

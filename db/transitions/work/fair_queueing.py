@@ -1,0 +1,129 @@
+"""Whose turn it is: start-time fair queueing over projects, by the seconds that their Jobs take.
+
+A project's `finish` says how much service it has had, in seconds over its weight; the one with the least comes next.
+A Job is charged an estimate when it is claimed and what it really took when it ends: waiting is never charged. An idle
+project's credit ends with the queue's virtual time, the start of the newest service: so nobody saves up a burst.
+"""
+
+from __future__ import annotations
+
+from datetime import timedelta
+
+from sqlalchemy import func, select, update
+from sqlalchemy.dialects import postgresql, sqlite
+from sqlalchemy.orm import Session
+
+from db.clock import now
+from db.queues import CONTROL, PROPOSE, JobKind
+from db.tables.core import Project, RunRow
+from db.tables.queue import JobRow, ShareRow
+from db.transitions.access.projects import spent
+from db.views.rows import Job
+from evaluator.types import DeviceKind
+from evolution.types import RunStatus
+
+KEEP_S = 20.0
+"""For so long after its start one device stays free for the first Candidate of another project's Run."""
+_UNCHARGED = (CONTROL, PROPOSE)  # queues whose work takes no device time; dollars are held before they are spent
+_FORGETS = 0.3
+
+
+def projects_by_service(s: Session, queue: str) -> list[str]:
+    """The projects that have something ready in a queue, the one that had the least service first.
+
+    One probe of an index a project, however many Jobs are ready. Where two had the same, the older Job goes first.
+    """
+    oldest = (
+        select(func.min(JobRow.id))
+        .where(JobRow.queue == queue, JobRow.state == "ready", JobRow.project_id == Project.id)
+        .correlate(Project)
+        .scalar_subquery()
+    )
+    places = select(Project.id, func.coalesce(ShareRow.finish, 0.0).label("finish"), oldest.label("oldest"))
+    places = places.outerjoin(ShareRow, (ShareRow.project_id == Project.id) & (ShareRow.queue == queue))
+    if queue not in _UNCHARGED:
+        places = places.where(Project.id.not_in(spent(s)))
+    found = places.subquery()
+    return list(
+        s.scalars(select(found.c.id).where(found.c.oldest.is_not(None)).order_by(found.c.finish, found.c.oldest))
+    )
+
+
+def charge_estimate(s: Session, job_id: str, queue: str, project_id: str) -> None:
+    """Charge a project the estimate for a Job that was claimed just now. Locks its share: the last lock of a claim."""
+    own = s.get(ShareRow, (queue, project_id), with_for_update=True, populate_existing=True)
+    virtual = s.scalars(select(func.max(ShareRow.start)).where(ShareRow.queue == queue)).one() or 0.0
+    start = max(virtual, own.finish if own is not None else 0.0)
+    cost_s = own.cost_s if own is not None else _usual_s(s, queue)
+    weight = s.scalars(select(Project.weight).where(Project.id == project_id)).one()
+    insert = postgresql.insert if s.get_bind().dialect.name == "postgresql" else sqlite.insert
+    values = {"start": start, "finish": start + cost_s / weight, "cost_s": cost_s}
+    s.execute(
+        insert(ShareRow)
+        .values(queue=queue, project_id=project_id, **values)
+        .on_conflict_do_update(index_elements=["queue", "project_id"], set_=values)
+    )
+    s.execute(
+        update(JobRow).where(JobRow.id == job_id).values(charged_s=cost_s).execution_options(synchronize_session=False)
+    )
+
+
+def _usual_s(s: Session, queue: str) -> float:
+    """What a Job of this queue usually takes, for a project that has not had one."""
+    return s.scalars(select(func.avg(ShareRow.cost_s)).where(ShareRow.queue == queue)).one() or 1.0
+
+
+def charge_actual(s: Session, job: Job) -> None:
+    """Charge what a Job that has ended (or was given back) really took. Call it last: it locks the project's share."""
+    s.flush()
+    row = s.get(JobRow, job.id, populate_existing=True)
+    if row is None or row.charged_s is None or row.claimed_at is None or row.state == "claimed":
+        return
+    took_s = max(0.0, ((row.done_at or now(s)) - row.claimed_at).total_seconds())
+    weight = select(Project.weight).where(Project.id == row.project_id).scalar_subquery()
+    s.execute(
+        update(ShareRow)
+        .where(ShareRow.queue == row.queue, ShareRow.project_id == row.project_id)
+        .values(
+            finish=ShareRow.finish + (took_s - row.charged_s) / weight,
+            cost_s=ShareRow.cost_s + _FORGETS * (took_s - ShareRow.cost_s),
+        )
+        .execution_options(synchronize_session=False)
+    )
+    row.charged_s = None
+
+
+def must_stay_free(s: Session, queue: str, project_id: str, worker: str) -> bool:
+    """Whether this worker should leave what `project_id` has ready, since another's first Candidate is on its way.
+
+    Admitting and timing the Baselines of a Run wait for a device once; its first Candidate, which comes seconds later,
+    would wait for a whole slot again. So one worker stays free for it, until it comes or KEEP_S have passed.
+    """
+    moment = now(s)
+    kinds = [kind for kind in DeviceKind if queue.endswith(kind.value)]
+    judging = select(JobRow.id).where(
+        JobRow.run_id == RunRow.id, JobRow.queue == queue, JobRow.kind != JobKind.BUILD, JobRow.state == "claimed"
+    )
+    beginner = s.execute(
+        select(RunRow.project_id, RunRow.started_at)
+        .where(
+            RunRow.status == RunStatus.RUNNING,
+            RunRow.device_kind.in_(kinds),
+            RunRow.project_id != project_id,
+            RunRow.started_at > moment - timedelta(seconds=KEEP_S),
+            RunRow.spent_device_s == 0.0,
+            ~judging.exists(),
+        )
+        .order_by(RunRow.started_at)
+        .limit(1)
+    ).one_or_none()
+    if beginner is None:
+        return False
+    share = s.get(ShareRow, (queue, beginner.project_id), with_for_update=True, populate_existing=True)
+    if share is None:
+        return False
+    if share.kept_until is not None and share.kept_until > moment:
+        return share.kept_by == worker
+    share.kept_by, share.kept_until = worker, beginner.started_at + timedelta(seconds=KEEP_S)
+    s.flush()
+    return True

@@ -1,0 +1,31 @@
+"""A page for a browser, a problem document for a program."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import Any
+
+from starlette.requests import Request
+from starlette.responses import Response
+
+from service.http import problem_details
+from service.rendering.templates import page
+
+_PROGRAMS = ("/api/", "/healthz", "/readyz", "/metrics", "/static/")
+
+
+def wants_page(request: Request) -> bool:
+    """Tell whether a browser asks for a page, rather than a program for the API."""
+    return not request.url.path.startswith(_PROGRAMS) and "text/html" in request.headers.get("accept", "")
+
+
+def error_page(request: Request, members: Mapping[str, Any]) -> Response:
+    """Render a problem document as a page."""
+    return page("error.html", status=int(members["status"]), problem=members, path=request.url.path)
+
+
+def respond(request: Request, members: dict[str, Any], headers: Mapping[str, str] | None = None) -> Response:
+    """Answer with a problem document, as the client prefers to read it."""
+    if wants_page(request):
+        return error_page(request, members)
+    return problem_details.response(members, headers)

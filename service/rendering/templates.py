@@ -1,0 +1,65 @@
+"""Templates and what they may use. Everything is escaped; a name that a template misspells is an error."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+from jinja2 import Environment, FileSystemLoader, StrictUndefined
+from starlette.responses import HTMLResponse, Response
+
+from service.exports import KERNELS
+from service.identity.principal import VIEWER, Principal
+from service.rendering import formatting
+from service.rendering.charts import lines
+from service.rendering.static import asset
+
+NAVIGATION = (("leaderboard", "/", "Leaderboard"), ("runs", "/runs", "Runs"), ("fleet", "/fleet", "Fleet"))
+
+templates = Environment(
+    loader=FileSystemLoader(Path(__file__).parent.parent / "templates"),
+    autoescape=True,
+    undefined=StrictUndefined,
+    trim_blocks=True,
+    lstrip_blocks=True,
+)
+templates.filters.update(
+    times=formatting.times,
+    span=formatting.span,
+    us=formatting.duration_us,
+    seconds=formatting.duration_s,
+    usd=formatting.usd,
+    count=formatting.count,
+    moment=formatting.moment,
+    words=formatting.words,
+)
+templates.globals.update(
+    asset=asset,
+    plural=formatting.plural,
+    interval_bar=lines.interval_bar,
+    kernel_formats=KERNELS,
+    sparkline=lines.sparkline,
+    navigation=NAVIGATION,
+    seconds=formatting.duration_s,
+    usd=formatting.usd,
+    whole=formatting.whole,
+)
+
+
+def viewer() -> Principal | None:
+    """Who looks at the page: `project_id`, `scope`, and `csrf_token` where it is a browser session."""
+    return VIEWER.get()
+
+
+def csrf_token() -> str:
+    """What a form brings back as `csrf_token`, and a script as X-CSRF-Token; empty where no session needs it."""
+    who = VIEWER.get()
+    return "" if who is None else who.csrf_token or ""
+
+
+templates.globals.update(viewer=viewer, csrf_token=csrf_token)
+
+
+def page(template: str, *, status: int = 200, **values: Any) -> Response:
+    """A page, or a fragment of one."""
+    return HTMLResponse(templates.get_template(template).render(**values), status_code=status)
