@@ -49,8 +49,8 @@ class Stage(StrEnum):
     CONFIRM = "confirm"
 
 
-class Language(StrEnum):
-    """The language of a Candidate. Each has a folder in `evaluator/languages/`, and a line in the table there."""
+class Language(StrEnum):  # each has a folder in evaluator/languages/, and a line in the table there
+    """The language that a Candidate is written in."""
 
     TORCH = "torch"
     CPP = "cpp"

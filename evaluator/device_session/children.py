@@ -10,7 +10,8 @@ from evaluator.devices.base import DeviceBackend
 from evaluator.devices.device_sharing import Turns
 from evaluator.sandbox.pool import ChildPool
 from evaluator.sandbox.prestart import PrestartPool
-from evaluator.subject import Subject, send_setup
+from evaluator.sandbox.setup import send_setup
+from evaluator.subject import Subject
 from evaluator.types import DeviceKind
 
 _PRESTARTED = 3  # a new Problem needs three: its reference, a Candidate, a Baseline
