@@ -1,4 +1,4 @@
-"""What the API answers: judging.
+"""Answers of the API: judging.
 
 Written by scripts/generate_client.py from service/openapi.json: change that, not this.
 """
