@@ -1,15 +1,16 @@
-"""How much of the limits honest implementations use, and that careless ones do not fit: `python -m bench.limits`
+"""Check that honest implementations keep within the error limits and careless ones do not: `python -m bench.limits`
 
     python -m bench.limits [--device cpu|cuda:0] [--seeds 3] [--budget-s S] [--shard I/N] [--resume] [--output FILE]
 
-For each operation and dtype the limit is made as the judge makes it: the reference's own error against its float64
-twin, and how far the twin moves when inputs and results of sums do. Then other implementations of the same formula are
-measured against that limit, on random inputs and on every adversarial set: other orders of additions (serial, sixteen
-lanes, blocks, pairs, backwards), products split along k, float32 inside half precisions, one rounding more, torch's own
-operation. A share of 1 is the limit. Controls, which compute in a narrower type than they are asked for or are wrong
-by a percent, must be above it somewhere.
-Appends a JSON line per operation and dtype; prints a table; exit status 1 where an honest one is above 1 or a control
-is nowhere. QUICK=1: one seed, smaller sizes.
+For each operation and dtype the limit is made as the judge makes it: from the reference's own error against its float64
+twin, and from the change of the twin when inputs and results of sums are perturbed. Then other implementations of the
+same formula are measured against that limit, on random inputs and on every adversarial set: other orders of additions
+(serial, sixteen lanes, blocks, pairs, backwards), products split along k, float32 inside half precisions, one more
+rounding, torch's own operation. A share of 1 is the limit. Controls compute in a narrower type than asked for, or are
+wrong by a percent; each must exceed the limit somewhere.
+
+Append a JSON line per operation and dtype; print a table. Exit status 1: an honest implementation is above 1, or a
+control never is. QUICK=1: one seed, smaller sizes.
 """
 
 from __future__ import annotations
@@ -76,7 +77,7 @@ SUMS: Mapping[str, Sum] = {
 
 
 def _by_order(formula: Callable[[Tensor, Sum], Tensor]) -> dict[str, Function]:
-    """The formula in float32 with each order of additions, rounded once at the end; and rounded twice."""
+    """Return the formula in float32 with each order of additions, rounded once at the end; and rounded twice."""
 
     def once(add: Sum) -> Function:
         return lambda x: formula(x.float(), add).to(x.dtype)
@@ -153,7 +154,7 @@ def _outer(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _rounded_sums(dtype: torch.dtype) -> Function:
-    """A product whose partial sums are kept in the narrow type."""
+    """Return a product with partial sums kept in the narrow type."""
 
     def product(a: Tensor, b: Tensor) -> Tensor:
         total = torch.zeros(len(a), len(b), device=a.device, dtype=dtype)
@@ -215,7 +216,7 @@ OPS = (
 
 
 def _to_eight(dtype: torch.dtype) -> Op:
-    """RMSNorm whose result is stored in eight bits."""
+    """Return RMSNorm with its result stored in eight bits."""
     orders = {name: lambda x, add=add: _rms(x, add).to(dtype).to(torch.float32) for name, add in SUMS.items()}
     name = str(dtype).removeprefix("torch.")
     control = {torch.float32: lambda x: (_rms(x, SUMS["torch"]) * 1.2).to(dtype).to(torch.float32)}
@@ -223,7 +224,7 @@ def _to_eight(dtype: torch.dtype) -> Op:
 
 
 def pieces() -> Iterator[tuple[Op, torch.dtype]]:
-    """Every operation with every dtype that it is asked for in."""
+    """Return every operation with each of its dtypes."""
     for op in OPS:
         yield from ((op, dtype) for dtype in (torch.float32, *_HALVES))
     yield from ((_to_eight(dtype), torch.float32) for dtype in _EIGHT)
@@ -237,7 +238,7 @@ def _shaken(op: Op, tensors: Sequence[Tensor], eps: float, *, everywhere: bool =
 def limits_of(
     op: Op, tensors: Sequence[Tensor], how: values.Rounding, generator: torch.Generator
 ) -> tuple[Target, Limit]:
-    """As `evaluator.oracle.oracle` makes them."""
+    """Return the limits as `evaluator.oracle.oracle` makes them."""
     own = op.reference(*tensors)
     with in_float64(Float64Mode({})):
         wide = op.reference(*tensors)
@@ -252,7 +253,7 @@ def limits_of(
 
 
 def measure(op: Op, dtype: torch.dtype, device: torch.device, seeds: int) -> dict[str, Any]:
-    """The worst share of the limit of each implementation, on random and on adversarial inputs."""
+    """Return each implementation's worst share of the limit, on random and on adversarial inputs."""
     generator = torch.Generator().manual_seed(17)
     found: dict[str, Any] = {"op": op.name, "dtype": str(dtype).removeprefix("torch."), "shares": {}, "worst_on": {}}
     cases: list[tuple[str, list[Tensor], values.Rounding]] = []
@@ -278,13 +279,13 @@ def measure(op: Op, dtype: torch.dtype, device: torch.device, seeds: int) -> dic
 
 def _share(target: Target, limit: Limit, actual: Tensor) -> float:
     if not target.finite and target.compare(actual, limit) is None:
-        return 0.0  # NaN and infinities where they belong
+        return 0.0  # NaN and infinities in the right places
     norm, element = target.errors(actual)
     return min(1e6, max(norm / limit.norm, element / limit.element))
 
 
 def table(lines: Sequence[Mapping[str, Any]]) -> str:
-    """The table of a page: the worst honest implementation, and the control."""
+    """Return the table of a page: the worst honest implementation, and the control."""
     rows = [
         "| operation | dtype | worst honest implementation | share of the limit | on | control's share |",
         "|---|---|---|---:|---|---:|",

@@ -14,13 +14,14 @@ from evaluator.cage.policy import Limits
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.comparison.claims import check_tensor, lazy_reason, replies_of, tensor_claims
 from evaluator.devices.base import DeviceBackend, Grant
-from evaluator.errors import CageError, ChildError, ChildFault
+from evaluator.errors import ChildError, ChildFault
 from evaluator.sandbox.pool import ChildPool
 from evaluator.sandbox.prestart import PrestartPool
-from evaluator.sandbox.process import ChildProcess, PendingRequest
+from evaluator.sandbox.process import ChildProcess
+from evaluator.sandbox.setup import set_up
 
 _CANDIDATE_FILE = "candidate.py"
-_SET_UP_S, _LOAD_S, _CONSTRUCT_S, _STATE_S = 30.0, 60.0, 20.0, 20.0
+_LOAD_S, _CONSTRUCT_S, _STATE_S = 60.0, 20.0, 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,7 +83,7 @@ class Subject:
 
     def __init__(self, child: ChildProcess, backend: DeviceBackend, kind: str) -> None:
         self.child, self.backend, self.kind = child, backend, kind
-        self.yield_device: Callable[[], None] = lambda: None  # called before long work (`Turns.give_way`)
+        self.yield_device: Callable[[], None] = lambda: None  # called before long work (`DeviceSharing`)
         self.selects: bool | None = None  # whether a reference uses any of SELECTION_OPERATIONS; None: not known yet
         self.left_out: Collection[str] = ()  # cases that a reference does not survive (`sizes.LeftOut`)
         self.nontrivial_buffers: set[str] = set()  # of a reference: not all zeros or ones when they were made
@@ -365,22 +366,6 @@ class Subject:
         """Drop everything that was made of the module, so that its memory can be reused."""
         with contextlib.suppress(ChildFault):  # it is gone, and the next user starts another
             self.child.request("forget", timeout_s=_STATE_S)
-
-
-def send_setup(child: ChildProcess, device: str) -> PendingRequest:
-    """Ask a new child to make itself ready for a device. Raise ChildFault."""
-    return child.send_request("setup", timeout_s=_SET_UP_S, device=device, threads=1)
-
-
-def set_up(child: ChildProcess, device: str) -> None:
-    """Make a new child ready for a device. No user code runs, so a failure is ours or the machine's.
-
-    Raise CageError.
-    """
-    try:
-        child.receive_reply(send_setup(child, device))
-    except ChildFault as fault:
-        raise CageError(f"a new child does not start on {device}: {fault}. {fault.output[-500:]}") from fault
 
 
 def _list(value: Any) -> list[Any]:

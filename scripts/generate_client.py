@@ -1,7 +1,7 @@
-"""Writes the typed client (warpwright/api) from the committed service/openapi.json.
+"""Write the typed client (warpwright/api) from the committed service/openapi.json.
 
-Answers become frozen dataclasses, requests TypedDicts, operations methods: one that waits and one that is awaited.
-`python scripts/generate_client.py` writes them, `--check` says whether they are as they should be.
+Responses become frozen dataclasses, requests TypedDicts, operations methods: one that blocks and one that is awaited.
+`python scripts/generate_client.py` writes them; with `--check` it exits 1 if one differs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "boo
 
 
 class Writer:
-    """The document, and the Python that its schemas mean."""
+    """The document, and the Python code of its schemas."""
 
     def __init__(self, document: Schema) -> None:
         self.document = document
@@ -56,7 +56,7 @@ class Writer:
         return reference.rpartition("/")[2]
 
     def annotation(self, schema: Schema) -> str:
-        """The type of a schema."""
+        """Return the type of a schema."""
         if "$ref" in schema:
             name = schema["$ref"].rpartition("/")[2]
             return f"Page[{self.pages[name]}]" if name in self.pages else name
@@ -74,13 +74,13 @@ class Writer:
         return _SIMPLE.get(kind, "Any") if isinstance(kind, str) else "Any"
 
     def asked(self, schema: Schema) -> str:
-        """The type of what is sent: any sequence will do where an answer has a tuple."""
+        """Return the type of a request's value: any sequence is accepted where a response has a tuple."""
         return re.sub(r"tuple\[(.*), \.\.\.\]", r"Sequence[\1]", self.annotation(schema))
 
     # -- Types --------------------------------------------------------------------------------------------------------
 
     def answers(self) -> dict[str, list[str]]:
-        """The names of the answers of each module, what they are made of first."""
+        """Return the names of the responses of each module, their components first."""
         left = [n for n in self.schemas if n not in (*self.pages, *self.requests, *self.enums)]
         found: dict[str, list[str]] = {}
         for module, roots in MODULES.items():
@@ -100,15 +100,15 @@ class Writer:
 
     @staticmethod
     def named(schema: object) -> list[str]:
-        """The schemas that a schema refers to."""
+        """Return the schemas that a schema refers to."""
         return re.findall(r'"#/components/schemas/(\w+)"', json.dumps(schema))
 
     def types_module(self, module: str, names: list[str], earlier: Mapping[str, str]) -> str:
-        """A module of dataclasses."""
+        """Return a module of dataclasses."""
         classes = "\n\n".join(self._dataclass(name) for name in names)
         used = {inner for name in names for inner in self.named(self.schemas[name])} - set(names)
         imports = _imports({name: earlier[name] for name in sorted(used)})
-        return f'"""What the API answers: {module}.\n\n{MARK}\n"""\n\n' + _head(classes) + imports + "\n\n" + classes
+        return f'"""Answers of the API: {module}.\n\n{MARK}\n"""\n\n' + _head(classes) + imports + "\n\n" + classes
 
     def _dataclass(self, name: str) -> str:
         schema = self.schemas[name]
@@ -120,12 +120,12 @@ class Writer:
         return "\n".join(lines) + "\n"
 
     def enums_module(self) -> str:
-        """The fixed sets of words."""
+        """Return the module of enumerations."""
         body = "\n".join(f"{name} = {self.annotation(self.schemas[name])}" for name in sorted(self.enums))
-        return f'"""The fixed sets of words of the API.\n\n{MARK}\n"""\n\n' + _head(body) + "\n" + body + "\n"
+        return f'"""Enumerations of the API.\n\n{MARK}\n"""\n\n' + _head(body) + "\n" + body + "\n"
 
     def requests_module(self, known: Mapping[str, str]) -> str:
-        """What is sent, as typed dictionaries."""
+        """Return the requests as typed dictionaries."""
         names: list[str] = []
         for name in sorted(self.requests):
             self._collect(name, self.requests, names)
@@ -141,12 +141,12 @@ class Writer:
         body = "\n\n".join(classes)
         used = {inner for name in names for inner in self.named(self.schemas[name])} - set(names)
         imports = _imports({name: known[name] for name in sorted(used)})
-        return f'"""What is sent to the API.\n\n{MARK}\n"""\n\n' + _head(body) + imports + "\n\n" + body
+        return f'"""Request bodies of the API.\n\n{MARK}\n"""\n\n' + _head(body) + imports + "\n\n" + body
 
     # -- Operations ---------------------------------------------------------------------------------------------------
 
     def operations(self) -> Iterator[tuple[str, str, Schema]]:
-        """Method, path and operation, by the operations' names."""
+        """Return method, path and operation, by the operations' names."""
         found = [
             (method, path, operation)
             for path, methods in self.document["paths"].items()
@@ -155,21 +155,19 @@ class Writer:
         yield from sorted(found, key=lambda one: str(one[2]["operationId"]))
 
     def operations_module(self, known: Mapping[str, str], *, reads: bool, awaited: bool) -> str:
-        """The operations that read, or those that change something, as methods."""
+        """Return the reading operations, or the changing ones, as methods."""
         chosen = [one for one in self.operations() if (one[0] == "get") == reads]
         methods = "\n".join(self._method(*one, awaited=awaited) for one in chosen)
-        what = "reads" if reads else "changes something"
+        what = "read operations" if reads else "operations that change something"
         base = "AsyncCaller" if awaited else "Caller"
         name = ("Async" if awaited else "") + ("Reading" if reads else "Changing")
-        body = (
-            f'class {name}({base}):\n    """Every operation that {what}, by its name in the document."""\n\n' + methods
-        )
+        body = f'class {name}({base}):\n    """All {what}, by their names in the document."""\n\n' + methods
         used = {name for name in known if re.search(rf"\b{name}\b", methods)}
         own = {base: "calling", **({"quoted": "calling"} if "{quoted(" in methods else {})}
         paged = {"Page": "decoding"} if "Page[" in methods else {}
         imports = _imports({**{n: known[n] for n in used}, **own, **paged})
-        how = "awaited" if awaited else "waited for"
-        title = f'"""Every operation that {what}, {how}.\n\n{MARK}\n"""\n\n'
+        how = "awaited" if awaited else "blocking"
+        title = f'"""All {what}, {how}.\n\n{MARK}\n"""\n\n'
         return title + _head(body) + imports + "\n\n" + body
 
     def _method(self, method: str, path: str, operation: Schema, *, awaited: bool) -> str:
@@ -247,7 +245,7 @@ def _doc(schema: Schema, indent: str) -> list[str]:
 
 
 def _head(body: str) -> str:
-    """The imports from the standard library that a body needs."""
+    """Return the standard library imports that a body needs."""
     lines = ["from __future__ import annotations", ""]
     abstract = [name for name in ("Mapping", "Sequence") if f"{name}[" in body]
     if abstract:
@@ -261,7 +259,7 @@ def _head(body: str) -> str:
 
 
 def _imports(names: Mapping[str, str]) -> str:
-    """Imports of names from our own modules."""
+    """Return imports of names from our own modules."""
     modules: dict[str, list[str]] = {}
     for name, module in names.items():
         modules.setdefault(module, []).append(name)
@@ -270,7 +268,7 @@ def _imports(names: Mapping[str, str]) -> str:
 
 
 def sources() -> dict[str, str]:
-    """Every generated module by its file name, before formatting."""
+    """Return every generated module by its file name, before formatting."""
     writer = Writer(json.loads(DOCUMENT.read_text(encoding="utf-8")))
     known = dict.fromkeys(writer.enums, "words")
     found = {"words.py": writer.enums_module()}
@@ -286,7 +284,7 @@ def sources() -> dict[str, str]:
 
 
 def formatted(texts: Iterable[str]) -> list[str]:
-    """The texts as the linter and the formatter leave them."""
+    """Return the texts after the linter and the formatter."""
     done = []
     for text in texts:
         for command in (["check", "--select", "I,F401", "--fix-only", "--quiet"], ["format", "--quiet"]):
@@ -299,7 +297,7 @@ def formatted(texts: Iterable[str]) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Exit status 1 with --check where a module is not as it should be."""
+    """Write the modules. With --check return 1 if one differs."""
     made = sources()
     stale = []
     for name, text in zip(made, formatted(made.values()), strict=True):

@@ -1,4 +1,4 @@
-"""A point in time after which nothing more is waited for."""
+"""A point in time at which all waiting ends."""
 
 from __future__ import annotations
 

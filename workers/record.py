@@ -20,7 +20,7 @@ PAGE = 200
 
 
 def lines(s: Session, run_id: str) -> Iterator[dict[str, Any]]:
-    """One line per settled Proposal, in the order of asking. Raises NotFound."""
+    """Yield one line for each settled Proposal, in the order of asking. Raises NotFound."""
     runs.get(s, run_id)
     ids: list[tuple[int, str]] = []
     after: str | None = None
@@ -43,7 +43,7 @@ def lines(s: Session, run_id: str) -> Iterator[dict[str, Any]]:
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Write the file; exit status 1 where there is no such Run."""
+    """Write the file. The exit status is 1 if there is no such Run."""
     parser = argparse.ArgumentParser(prog="python -m workers.record", description=__doc__)
     parser.add_argument("run", help="run_...")
     parser.add_argument("-o", "--output", type=Path, required=True, help="a file in WARPWRIGHT_REPLAY_DIR")

@@ -11,6 +11,7 @@ from typing import Any
 
 from evaluator.cage import bwrap
 from evaluator.child import landlock
+from evaluator.child.compiler_caches import CACHES
 from evaluator.types import DeviceKind
 
 # Message fields of a job whose own mounts provide these paths.
@@ -20,7 +21,11 @@ CAGED: Mapping[str, Any] = {
     "readable": [],
     "writable": [],
 }
-_CACHES = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton", "CUDA_CACHE_PATH": "cuda-cache"}
+_CACHES = {
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "CUDA_CACHE_PATH": "cuda-cache",
+    **{cache.variable: cache.name for cache in CACHES},
+}
 
 
 class BareFolder:

@@ -20,6 +20,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from urllib.parse import quote, unquote
 
+from evaluator.child.compiler_caches import CACHES
 from evaluator.errors import CageError
 from evaluator.types import DeviceKind
 
@@ -161,7 +162,7 @@ def environment(
         "OPENBLAS_NUM_THREADS": "1",
         "TORCHINDUCTOR_CACHE_DIR": "/tmp/inductor",
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
-        "TRITON_CACHE_DIR": "/tmp/triton",
+        **{cache.variable: cache.folder for cache in CACHES},
         "CUDA_CACHE_PATH": "/tmp/cuda-cache",
         # Allocator reuse is on: otherwise page faults dominate the timed calls.
         "MALLOC_MMAP_THRESHOLD_": str(1 << 30),

@@ -72,11 +72,11 @@ def _left_open(kind: DeviceKind, *, own_users: bool) -> tuple[str, ...]:
     version = landlock.abi()
     out = ["namespaces: bubblewrap cannot run here; a child sees the machine's processes, host name and network names"]
     if version == 0:
-        out.append("files: a child can read whatever its user can read, and write into shared temporary folders")
+        out.append("files: a child can read all files that its user can read, and write into shared temporary folders")
     if version < 6 and not own_users:
         out.append("signals: a child can end other processes of this user")
     if kind is DeviceKind.CUDA:
-        out.append("sockets: CUDA needs UNIX sockets, so a child can call this machine's services that its user may")
+        out.append("sockets: CUDA needs UNIX sockets, so a child can reach local services that its user may reach")
     out.append("disk: only the size of each file is limited, not their number")
     return tuple(out)
 

@@ -21,6 +21,7 @@ from typing import Any, cast
 
 import torch
 
+from evaluator.child import compiler_caches
 from evaluator.child.device import ChildDevice, Mapped
 from evaluator.child.loading import execute
 from evaluator.child.protocol.layout import LayoutError, read_tree
@@ -38,7 +39,6 @@ from evaluator.child.results import (
     tensor_leaves,
     unusual_type,
 )
-from evaluator.child.triton_build import cache
 
 _MAX_LEAVES = 256
 _MAX_TEXT, _MAX_BITS = 1000, 1024  # of a string or an int that a call returns in place of a tensor
@@ -46,7 +46,6 @@ _ENDLESS = "the result contains itself, or is nested too deep: return tensors, o
 _KEPT_SHARE = 1 / 64  # of the device's memory that a child may cache; the judge and others need the rest
 _BUILT_BYTES = 2 << 20
 _NATIVE_SUFFIXES = (".so", ".cubin")
-_TRITON_SUFFIXES = (".cubin", ".json", ".so")
 _DEVICES = {"cpu": ("evaluator.child.cpu_device", "CpuDevice"), "cuda": ("evaluator.child.gpu.device", "CudaDevice")}
 
 
@@ -84,7 +83,7 @@ class Session:
     def load(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Execute the job's file at `path` as module `name`, which must have the attributes `needs`."""
         job = Path(os.environ.get("WARP_JOB", "/job"))
-        cache.restore()
+        compiler_caches.restore()
         module = execute(job / request["path"], request["name"])
         missing = [need for need in request["needs"] if not hasattr(module, need)]
         if missing:
@@ -99,9 +98,7 @@ class Session:
         """
         native = [path for path in sorted(Path("/tmp/native").glob("*")) if path.suffix in _NATIVE_SUFFIXES]
         groups = [("native", [path]) for path in native]
-        for folder in sorted(cache.folder().glob("*/")):
-            files = [path for path in sorted(folder.iterdir()) if path.suffix in _TRITON_SUFFIXES]
-            groups.append((f"triton/{folder.name}", files))
+        groups += compiler_caches.kept()
         found: dict[str, str] = {}
         room = _BUILT_BYTES
         for place, files in groups:

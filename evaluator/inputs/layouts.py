@@ -1,4 +1,4 @@
-"""The same values in memory of another layout, as a caller's slice or transpose gives: for a `general` domain."""
+"""Memory layouts of inputs, as of a caller's slice or transpose: for a `general` domain."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ import torch
 
 from evaluator.inputs import values
 
-_LEAST_OUTER_AXES = 3  # at least, for axes to be exchanged but the last two
-_MOST_ALONE = 3  # inputs of which each is laid out otherwise alone, since a kernel may look at one of them
+_LEAST_OUTER_AXES = 3  # with fewer there are no outer axes to exchange
+_MOST_ALONE = 3  # inputs that each get another layout alone: a kernel may check only one of them
 _TRANSPOSED, _EVERY_OTHER, _OUTER = "transposed", "of every other element", "of outer axes exchanged"
 _ROTATED, _ROTATED_BACK, _CHANNELS_LAST = "of axes rotated", "of axes rotated back", "of channels last"
 _CHANNELS = {4: torch.channels_last, 5: torch.channels_last_3d}
@@ -31,8 +31,8 @@ NAMES = tuple(f"{prefix} {layout}" for layout in _LAYOUTS for prefix in _POSITIO
 
 
 def laid_out(tensors: values.Tensors, name: str) -> values.Tensors:
-    """The same values in memory of another layout, one of NAMES, as a caller's slice or transpose gives: those inputs
-    that can be and are meant. As they are for no name ("")."""
+    """Return the same values in the layout `name`, one of NAMES, for the inputs that it names and that can have it.
+    Return the tensors unchanged for no name ("")."""
     for prefix, places in _POSITIONS.items():
         layout = name.removeprefix(f"{prefix} ")
         if layout in _LAYOUTS and (prefix == _ALL_INPUTS or len(tensors) > 1):
@@ -41,7 +41,7 @@ def laid_out(tensors: values.Tensors, name: str) -> values.Tensors:
 
 
 def _gaps(like: torch.Tensor) -> torch.Tensor:
-    """A kernel that counts gaps in shall not find zeros there."""
+    """Return NaN (zeros for integers) for the gaps, so that a kernel that reads them is wrong."""
     return torch.full_like(like, math.nan if like.is_floating_point() else 0, memory_format=torch.contiguous_format)
 
 

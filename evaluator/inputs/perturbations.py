@@ -1,4 +1,4 @@
-"""Changed copies of a call's tensors: last places moved, elements or rows replaced, NaN and infinities filled in."""
+"""Changed copies of a call's tensors: other last places, elements or rows, or finite values for NaN and infinities."""
 
 from __future__ import annotations
 
@@ -11,18 +11,17 @@ import torch
 from evaluator.inputs.values import GRID, Rounding, Tensors, clone, finite_elements, is_finite, on_device
 
 _FlatIndex = TypeVar("_FlatIndex", int, torch.Tensor)
-_MOST_SWAPPED = 1 << 16  # elements: picking more takes long
+_MOST_SWAPPED = 1 << 16  # elements: choosing more takes long
 LARGEST = 1e30  # in place of infinity
 _DATA_DTYPES, _DATA_RANGE_SHARE = (torch.uint8, torch.int8, torch.int16), 0.5
 
 
 def perturb_last_places(tensors: Sequence[torch.Tensor], generator: torch.Generator, how: Rounding) -> Tensors:
-    """float32 and float64 tensors with every element moved by `ulps` units in the last place, up or down at random; by
-    more than one unit they are also moved all together, as the rounding of a long sum of equal terms does. Those `on
-    grid`, multiples of a 64th, stay where they are if so wanted.
+    """Move every element of float32 and float64 tensors by `ulps` units in the last place, up or down at random.
 
-    What the oracle makes of them shows how well the task is conditioned. Half precisions are left alone: one unit of
-    theirs is what an output is rounded to anyway.
+    By more than one unit they also move all together, as the rounding of a long sum of equal terms does. With `on_grid`
+    multiples of a 64th stay where they are. The oracle's response shows how well the task is conditioned. Half
+    precisions stay as they are: an output is rounded by one of their units anyway.
     """
     ulps = how.ulps
     moved = []
@@ -42,9 +41,12 @@ def perturb_last_places(tensors: Sequence[torch.Tensor], generator: torch.Genera
 
 
 def extremes(draws: Sequence[Tensors]) -> Tensors | None:
-    """The first of several draws with whole rows of the largest and of the smallest value that any of them holds, in
-    tensors of 8 or 16 bits that hold most of their type's range: those are data, where wider ones may be indices. None
-    where there are none."""
+    """Return the first draw with whole rows of the largest and of the smallest value of all draws; None where nothing
+    changes.
+
+    Only tensors of 8 or 16 bits that hold most of their type's range change: they are data, whereas wider integers may
+    be indices.
+    """
     made = [clone(tensor) for tensor in draws[0]]
     found = False
     for index, copy in enumerate(made):
@@ -64,7 +66,7 @@ def extremes(draws: Sequence[Tensors]) -> Tensors | None:
 
 
 def replace_infinities(tensors: Sequence[torch.Tensor]) -> Tensors:
-    """With numbers of that sign in place of infinities, as large as the type has them but no larger than LARGEST."""
+    """Replace infinities by numbers of their sign, as large as the type allows but no larger than LARGEST."""
     made = []
     for tensor in tensors:
         most = min(LARGEST, torch.finfo(tensor.dtype).max) if tensor.is_floating_point() else 0.0
@@ -74,8 +76,10 @@ def replace_infinities(tensors: Sequence[torch.Tensor]) -> Tensors:
 
 
 def replace_non_finite(tensors: Sequence[torch.Tensor], group: Mapping[int, float | None], share: float) -> Tensors:
-    """With a value in place of NaN and infinities of the tensors at some positions, or of the infinity that the group
-    names, that lies so many spreads above the smallest finite value; a spread is at least one."""
+    """Replace NaN and infinities of the tensors at some positions, or only the infinity that the group names.
+
+    The new value is `share` spreads above the smallest finite value; a spread is at least one.
+    """
     made = list(tensors)
     for position, sign in group.items():
         copy, finite = clone(tensors[position]), finite_elements(tensors[position])
@@ -88,8 +92,8 @@ def replace_non_finite(tensors: Sequence[torch.Tensor], group: Mapping[int, floa
 
 
 def random_like(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Random values in the manner of a floating tensor's: positive ones stay positive, others move by their own
-    spread. So do the parts of complex ones. Other tensors are copied."""
+    """Return random values like those of a floating tensor: positive ones stay positive, others move by their own
+    spread. The parts of complex numbers are treated alike. Other tensors are copied."""
     if tensor.is_complex():
         return clone(tensor).copy_(torch.view_as_complex(random_like(torch.view_as_real(tensor), generator)))
     if not tensor.is_floating_point() or tensor.numel() == 0:
@@ -107,8 +111,8 @@ def random_like(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tenso
 def near_duplicate(
     tensors: Sequence[torch.Tensor], varies: Sequence[bool], generator: torch.Generator, *, slightly: bool = False
 ) -> Tensors:
-    """The same content but for one element of each random floating tensor: what a memo by samples takes for equal.
-    Where it changes `slightly`, by less than a hundredth, so does a memo by means that nearly agree."""
+    """Change one element of each random floating tensor: a memo by samples takes the inputs for equal. Where it changes
+    `slightly`, by less than a hundredth, so does a memo by means that nearly agree."""
     changed = []
     for tensor, change in zip(tensors, varies, strict=True):
         copy = clone(tensor)
@@ -123,8 +127,7 @@ def near_duplicate(
 def with_element_of(
     tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator, where: int | None = None
 ) -> torch.Tensor:
-    """A copy of a tensor that has elements, one of which is the other tensor's: the one at `where`, counted from the
-    end where that is negative, or one picked at random."""
+    """Copy a tensor, with one element of another: that at `where` (negative: counted from the end), or a random one."""
     copy = clone(tensor)
     if where is None:
         where = int(torch.randint(tensor.numel(), (1,), generator=generator, device=generator.device))
@@ -134,7 +137,7 @@ def with_element_of(
 
 
 def with_two_swapped(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """A copy of a tensor that has elements, two of which, picked at random, have changed places."""
+    """Copy a tensor with two random elements swapped."""
     copy = clone(tensor)
     one, other = torch.randint(tensor.numel(), (2,), generator=generator, device=generator.device).tolist()
     here, there = (_index(flat, tuple(tensor.shape)) for flat in (one, other))
@@ -143,8 +146,8 @@ def with_two_swapped(tensor: torch.Tensor, generator: torch.Generator) -> torch.
 
 
 def with_some_swapped(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """A copy of a tensor that has elements, every sixteenth of which, picked at random, lies where another one did: its
-    sum and its largest are the same, and few of its elements tell."""
+    """Copy a tensor with every sixteenth element, at random, moved to the place of another one. Its sum and its largest
+    element stay the same, and few of its elements differ."""
     count = min(_MOST_SWAPPED, max(2, tensor.numel() // 16))
     places = torch.randint(tensor.numel(), (count,), generator=generator, device=generator.device)
     places = torch.unique(places).to(tensor.device)
@@ -154,7 +157,8 @@ def with_some_swapped(tensor: torch.Tensor, generator: torch.Generator) -> torch
 
 
 def _index(flat: _FlatIndex, shape: tuple[int, ...]) -> tuple[_FlatIndex, ...]:
-    """A flat index, or several, by axis. `torch.unravel_index` imports sympy, which takes a second or two."""
+    """Return the index by axis of a flat index, or of several. `torch.unravel_index` imports sympy, which takes
+    seconds."""
     index = []
     for size in reversed(shape):
         index.append(flat % size)

@@ -1,8 +1,8 @@
-"""Inputs that a Candidate is tried on: what `get_inputs` makes, and what a careless kernel gets wrong.
+"""Values of the inputs that a Candidate is checked on: variations of `get_inputs` that careless kernels get wrong.
 
-Everything is derived from the reference's own inputs by the judge, with the judge's own randomness. Integer tensors
-(indices, labels, masks) keep values that the recipe made, because nothing else is known to be valid; of those that it
-always makes alike `evaluator.oracle.constants` makes others.
+The judge derives everything from the reference's own inputs with its own randomness. Integer tensors (indices, labels,
+masks) keep values that the recipe made, since no others are known to be valid; `evaluator.oracle.constants` varies
+those that it always makes alike.
 """
 
 from __future__ import annotations
@@ -19,42 +19,45 @@ from evaluator.child.cpu_device import FRESH_BYTE
 Tensors = tuple[torch.Tensor, ...]
 Item = TypeVar("Item")
 _AT_ENDS_SHARE = 0.25  # of the rows
-_MOST_FIRST_FLAT_ROW = 3  # from one input to another, of which some are flat
+_MOST_FIRST_FLAT_ROW = 3  # the first flat row differs between inputs
 _HALVES_SHARE, _LEAST_ON_GRID_SHARE = 1 / 16, 0.01
 GRID = 64.0  # steps of a 64th
-_FAR_SPREADS = 100  # spreads away: exponentials overflow
+_FAR_SPREADS = 100  # far enough that exponentials overflow
 
 
 @dataclass(frozen=True, slots=True)
 class Rounding:
-    """How an honest implementation's rounding shows on some inputs: it may seem to move them by so many units in the
-    last place. Among timed calls limits are `slack` times as wide: hundreds are tried, and the chain puts usual values
-    between small or equal ones, which those swamp in a serial sum."""
+    """The effect of an honest implementation's rounding on some inputs: it may seem to move them by so many `ulps`.
+
+    Among timed calls limits are `slack` times as wide. Hundreds of calls are compared, and the chain mixes usual values
+    with small or equal ones, which those swamp in a serial sum.
+    """
 
     ulps: int = 1
     slack: float = 2.0
-    on_grid: bool = False  # values lie on thresholds that inputs are compared with: those are not moved
+    on_grid: bool = False  # values on thresholds of comparisons are not moved
 
 
 @dataclass(frozen=True, slots=True)
 class ValueSet:
-    """A named way to change floating inputs: `change(tensor, generator)` returns a tensor of the same layout."""
+    """A named change of floating inputs: `change(tensor, generator)` returns a tensor of the same layout."""
 
     name: str
     change: Callable[[torch.Tensor, torch.Generator], torch.Tensor]
-    # Rounding errors of an honest sum are systematic on constant rows, so there it may seem to move inputs more.
+    # On constant rows the rounding errors of an honest sum are systematic, so it may seem to move inputs further.
     rounding: Rounding = Rounding(ulps=3)
     infinite: bool = False
-    only_finite_results: bool = False  # only where the reference's results are finite: how it overflows says nothing
+    only_finite_results: bool = False  # how a reference overflows tells nothing
 
 
 def shuffled(items: Sequence[Item], generator: torch.Generator) -> list[Item]:
-    """In an order that nobody can guess."""
+    """Return the items in an unpredictable order."""
     return [items[index] for index in torch.randperm(len(items), generator=generator).tolist()]
 
 
 def on_device(generator: torch.Generator, device: torch.device) -> torch.Generator:
-    """A generator for tensors of that device, seeded by `generator`: large tensors are made where they are used."""
+    """Return a generator for tensors of that device, seeded by `generator`. Large tensors are made where
+    they are used."""
     if device.type == generator.device.type:
         return generator
     seed = int(torch.randint(1 << 62, (1,), generator=generator, device=generator.device))
@@ -62,8 +65,8 @@ def on_device(generator: torch.Generator, device: torch.device) -> torch.Generat
 
 
 def apply(value_set: ValueSet, tensors: Sequence[torch.Tensor], generator: torch.Generator) -> Tensors:
-    """Changed copies of the floating and complex tensors, the others as they are; layouts stay. Of infinite complex
-    numbers nobody agrees what products are."""
+    """Return copies with changed floating and complex tensors, in the same layouts. Infinities leave complex tensors
+    unchanged, since implementations disagree on products of infinite complex numbers."""
     changed = []
     for tensor in tensors:
         copy = clone(tensor)
@@ -77,15 +80,17 @@ def apply(value_set: ValueSet, tensors: Sequence[torch.Tensor], generator: torch
 
 
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether two tensors of one layout hold the same bits, NaN included."""
+    """Return whether two tensors of one layout hold the same bits, NaN included."""
     if torch.equal(a, b):
         return True
-    a, b = (t.flatten().clone(memory_format=torch.contiguous_format) for t in (a, b))  # one element has any stride
+    a, b = (
+        t.flatten().clone(memory_format=torch.contiguous_format) for t in (a, b)
+    )  # a single element may have any stride
     return torch.equal(a.view(torch.uint8), b.view(torch.uint8))
 
 
 def clone(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy with the same strides, overlapping ones too."""
+    """Copy a tensor with the same strides, overlapping ones too."""
     copy = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
     return copy.copy_(tensor)
 
@@ -95,18 +100,19 @@ def _scaled(factor: float) -> Callable[[torch.Tensor, torch.Generator], torch.Te
 
 
 def _huge(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """By 10000. Of float16, whose largest number is not much larger, by 1000: products of such numbers are as large as
-    an honest attention takes whose multiplications and additions are fused."""
+    """Scale by 10000. Scale float16, with its small largest number, by 1000: an honest attention with fused
+    multiplications and additions takes products up to such numbers."""
     return _scaled(1e3 if tensor.dtype is torch.float16 else 1e4)(tensor, generator)
 
 
 def _beyond(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """By 4e9, past what a float's integers and 32 bits hold; of float16, which has nothing there, as `_huge`."""
+    """Scale by 4e9, beyond a float's integers and 32 bits; scale float16, which has no such numbers, as
+    `_huge` does."""
     return _huge(tensor, generator) if tensor.dtype is torch.float16 else _scaled(4e9)(tensor, generator)
 
 
 def _spread(least: float, most: float) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
-    """Every element by a factor of its own, all magnitudes of factors alike."""
+    """Scale every element by a factor of its own, all magnitudes equally likely."""
 
     def change(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         own = on_device(generator, tensor.device)
@@ -123,14 +129,15 @@ def _offset(tensor: torch.Tensor, generator: torch.Generator, times: float = 30.
 
 
 def _below(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """All negative: a maximum that starts at zero is wrong; now and then so far that exponentials are nothing."""
+    """Make all elements negative, where a maximum that starts at zero is wrong; at times so far that exponentials are
+    zero."""
     times = 20 + 65 * float(torch.rand((), generator=generator, device=generator.device))
     return -_offset(tensor, generator, times).abs()
 
 
 def _unlike_rows(least: float) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
-    """At least that share of the rows, each about a value of its own and up to ten times as large or small as it was,
-    one of them far above: what is taken of all rows together, or of some of them, serves none."""
+    """Give at least that share of the rows an offset of their own and a scale of up to ten times more or less, and put
+    one row far above: a statistic of all rows together, or of some of them, fits none."""
 
     def change(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         rows = tensor.double().reshape(-1, tensor.shape[-1]) if tensor.ndim > 1 else tensor.double().reshape(1, -1)
@@ -147,8 +154,8 @@ def _unlike_rows(least: float) -> Callable[[torch.Tensor, torch.Generator], torc
 
 
 def _flat_rows(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Some rows zero, some of one value; others of every input, so that one input's zeros meet usual values of
-    another's."""
+    """Make some rows zero and some constant. They are other rows for every input, so that one input's zeros meet usual
+    values of another's."""
     changed = tensor.clone()
     if tensor.ndim == 0:
         return changed.zero_()
@@ -174,7 +181,7 @@ def _with(values: Sequence[float]) -> Callable[[torch.Tensor, torch.Generator], 
 
 
 def _nan_in_every_row(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """One NaN a row, each somewhere else: rows take different ways through a kernel, and so do columns."""
+    """Put one NaN into each row at a random place: rows take different branches of a kernel, and so do columns."""
     changed = tensor.clone()
     if tensor.ndim == 0:
         return changed.fill_(math.nan)
@@ -185,15 +192,16 @@ def _nan_in_every_row(tensor: torch.Tensor, generator: torch.Generator) -> torch
 
 
 def _denormal(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Every element below the smallest normal number of its type, by a factor of up to sixteen."""
+    """Make every element denormal: smaller than the smallest normal number of its type, by a factor of up
+    to sixteen."""
     wide = tensor.double()
     largest = float(wide[torch.isfinite(wide)].abs().max()) if tensor.numel() else 0.0
     return (wide / (largest or 1.0) * torch.finfo(tensor.dtype).tiny).to(tensor.dtype)
 
 
 def _one_large(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """One element of every row so large that exp of it overflows: a softmax must take the maximum off. Of many rows it
-    is the first or the last one: what is measured from there is far off."""
+    """Put one element so large into every row that its exp overflows: a softmax must subtract the maximum. In many rows
+    it is the first or the last one: values relative to it are far off."""
     changed = tensor.clone()
     if tensor.ndim == 0:
         return changed.fill_(90.0)
@@ -208,8 +216,8 @@ def _one_large(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor
 
 
 def _halves(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Whole and half numbers here and there, where thresholds and ties are met exactly, and as many on a grid of
-    64ths, where quantisations have their ties. No negative zeros. Were all of them such, long sums would round in one
+    """Round a few elements to whole and half numbers, which meet thresholds and ties exactly, and as many to 64ths,
+    where quantisations have their ties. No negative zeros. If all elements were such, long sums would round in one
     direction."""
     own = on_device(generator, tensor.device)
     coin = torch.rand(tensor.shape, generator=own, device=tensor.device)
@@ -219,7 +227,7 @@ def _halves(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
 
 
 _SWAMPED = Rounding(ulps=3, slack=100.0)
-_COARSE = Rounding(ulps=1024, slack=100.0)  # a denormal number that is multiplied by a thousandth keeps ten bits less
+_COARSE = Rounding(ulps=1024, slack=100.0)  # a denormal number times a thousandth loses ten bits
 LARGE = ValueSet("100 times larger", _scaled(100.0))
 BEYOND = ValueSet("thousands of millions of times larger", _beyond, only_finite_results=True)
 SMALL = ValueSet("10000 times smaller", _scaled(1e-4), _SWAMPED)
@@ -239,18 +247,18 @@ WITH_NAN = ValueSet("a NaN", _with([math.nan]))
 NAN_ROWS = ValueSet("a NaN in every row", _nan_in_every_row)
 WITH_INF = ValueSet("infinities", _with([math.inf, -math.inf]), infinite=True)
 
-# Apart: beside elements a thousand times as large a wrong one may count for nothing.
+# Two sets, since a wrong element is negligible next to elements a thousand times as large.
 SMALLER = ValueSet("up to 100 times smaller", _spread(0.01, 1.0))
 LARGER = ValueSet("up to 100 times larger", _spread(1.0, 100.0))
 
 NEARLY_ZERO = frozenset((TINY.name, DENORMAL.name))  # a softmax of such scores is the same for all
 
-# Behind an edge a careless kernel reads zeros: they are large beside values far below, and count beside
-# small ones.
+# A careless kernel reads zeros beyond an edge: they are large compared with values far below zero, and significant
+# compared with small ones.
 AT_EDGES = (BELOW, SMALL)
-# Sizes that are no Workload's may be a kernel's other way, of less care.
+# At sizes of no Workload a kernel may take another, less careful branch.
 AT_OTHER_SIZES = (*AT_EDGES, LARGE, NAN_ROWS)
-# What also appears among timed calls: nothing that a processor computes slower than other values.
+# Sets among timed calls: none that a processor computes more slowly than other values.
 TIMED = (LARGE, LARGE_ONES, OFFSET, FLAT_ROWS, WITH_NAN, WITH_INF)
 ADVERSARIAL = (
     LARGE, HUGE, BEYOND, LARGER, SMALL, SMALLER, TINY, DENORMAL, LARGE_ONES, OFFSET, UNLIKE_ROWS, FEW_UNLIKE,
@@ -259,20 +267,20 @@ ADVERSARIAL = (
 )  # fmt: skip
 
 
-# What a reference need not survive on a GPU, where an index out of range costs it its device.
+# A reference need not survive these on a GPU, where an index out of range costs it its device.
 NOT_FINITE, UNUSUAL = "values that are not finite", "values that no draw holds"
 
 
 def usable_sets(kinds: Sequence[ValueSet], left_out: Collection[str]) -> list[ValueSet]:
-    """Those of the value sets that hold nothing that is left out."""
+    """Return the value sets without values that are left out."""
     if UNUSUAL in left_out:
         return []
     return [kind for kind in kinds if NOT_FINITE not in left_out or kind not in (WITH_NAN, NAN_ROWS, WITH_INF)]
 
 
 def holds_uninitialised_memory(tensor: torch.Tensor) -> bool:
-    """Whether any element of a child's output on a CPU holds what its allocator had put there
-    (`child.cpu_device.CpuDevice.poisoned`). Of single bytes that says nothing."""
+    """Return whether any element of a child's output on a CPU still holds the bytes that its allocator had put there
+    (`child.cpu_device.CpuDevice.poisoned`). Of single bytes that cannot be told."""
     if tensor.device.type != "cpu" or tensor.element_size() == 1 or tensor.numel() == 0:
         return False
     flat = tensor.flatten().clone(memory_format=torch.contiguous_format).view(torch.uint8)
@@ -280,14 +288,14 @@ def holds_uninitialised_memory(tensor: torch.Tensor) -> bool:
 
 
 def on_grid(tensors: Sequence[torch.Tensor]) -> bool:
-    """Whether any float32 or float64 tensor holds multiples of a 64th that are not zero, more than a few."""
+    """Return whether any float32 or float64 tensor holds more than a few nonzero multiples of a 64th."""
     wide = (tensor for tensor in tensors if tensor.dtype in (torch.float32, torch.float64) and tensor.numel())
     shares = (((tensor * GRID).frac() == 0) & (tensor != 0) for tensor in wide)
     return any(float(share.double().mean()) > _LEAST_ON_GRID_SHARE for share in shares)
 
 
 def is_finite(tensor: torch.Tensor) -> bool:
-    """Whether a tensor holds no NaN and no infinities."""
+    """Return whether a tensor holds no NaN and no infinities."""
     return not tensor.is_floating_point() or bool(finite_elements(tensor).all())
 
 

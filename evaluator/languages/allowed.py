@@ -1,4 +1,4 @@
-"""Names of a language's own modules that screening allows: data for `screening.plain` and `screening.screen`."""
+"""Names of a language's own modules that screening allows: data for `screening.restricted` and `screening.screen`."""
 
 from __future__ import annotations
 

@@ -36,7 +36,7 @@ class BuildFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
+class BuildTarget:
     """The target that kernels are compiled for before they run: layouts of a module's arguments and inputs
     (`Session.shapes`), one for each set of sizes, and the device's compute capability (90 for 9.0; 0 for none)."""
 
@@ -85,9 +85,9 @@ class LanguageAdapter(ABC):
         """Return the reason why Workloads with such dtypes cannot be judged on this device, or None."""
         return None
 
-    def build(self, child: ChildProcess, kind: DeviceKind, ahead: Ahead) -> BuildFacts:
+    def build(self, child: ChildProcess, kind: DeviceKind, target: BuildTarget) -> BuildFacts:
         """Compile without a device. `child` is fresh, caged, and has the source at /job/candidate.py."""
-        del ahead
+        del target
         return build_by_importing(child, kind)
 
     def niche(self, source: str) -> Niche:
@@ -100,8 +100,8 @@ class LanguageAdapter(ABC):
 
 
 def build_by_importing(child: ChildProcess, kind: DeviceKind) -> BuildFacts:
-    """Import the Candidate in its child, which compiles whatever compiles at import. No GPU is shown meanwhile: what
-    fails for want of one is left to the device, and so is this machine's lack of a compiler."""
+    """Import the Candidate in its child, which runs its compilers. No GPU is shown to it: failures for want of one are
+    left to the device, and so is this machine's lack of a compiler."""
     try:
         found = child.request("build_imports", timeout_s=BUILD_LIMIT_S)
     except ChildError as error:

@@ -1,12 +1,11 @@
-"""Masks, indices and numbers that a recipe always makes alike: others of their kind, lest a kernel take them for
-granted.
+"""Vary masks, indices and numbers that a recipe always makes alike, since a kernel may take them for granted.
 
-Which integers a reference accepts nobody can tell from outside. What is done to them here leaves most meanings alone:
-an element of a mask is flipped where no line through it becomes all true or all false (a flag in any case), and two
-integers are exchanged unless they stand in order, as the bounds of segments do; where all are equal and positive, some
-become less. Of those that are drawn and come more than once in every draw, most are made alike. Of Python's numbers
-those with a fraction become a little smaller, all by the same factor. The reference has to take it, too: it may not
-fail, return other shapes, or NaN where there was none.
+The judge cannot know which integers a reference accepts, so these changes preserve most meanings. An element of a mask
+is flipped where no line through it becomes all true or all false (a flag in any case). Two integers are swapped unless
+they are sorted, as the bounds of segments are; where all are equal and positive, some become smaller. Of drawn integers
+with repeated values in every draw, most are made equal. Python's floats with a fraction become a little smaller, all by
+the same factor. The reference must accept the change: it may not fail, return other shapes, or make NaN where there was
+none.
 """
 
 from __future__ import annotations
@@ -21,16 +20,18 @@ from evaluator.inputs import values
 from evaluator.oracle.oracle import Oracle
 
 _MANY = 16
-_TRIES = 8  # for one change: most places of a usual mask will do
+_TRIES = 8  # for one change: most places of a usual mask fit
 _VARIANTS = 2
-_FACTOR = 0.9375  # probabilities stay such
+_FACTOR = 0.9375  # keeps probabilities valid
 _LEAST_SKEWED, _SKEWED = 8, 7 / 8
 
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """Other values of constant inputs: `few` parts from the recipe's in one place, or two that were exchanged, `many`
-    in up to sixteen. By the input's position; empty where there is nothing to change."""
+    """Other values of constant inputs, by the input's position; empty where nothing can change.
+
+    `few` differ from the recipe's in one place, or have two elements swapped. `many` differ in up to sixteen places.
+    """
 
     few: dict[int, list[torch.Tensor]]
     many: dict[int, torch.Tensor]
@@ -39,18 +40,18 @@ class Constants:
         return bool(self.many)
 
     def changed(self, tensors: values.Tensors) -> values.Tensors:
-        """A call's inputs with much of its constant ones changed."""
+        """Return a call's inputs with many of the constants' elements changed."""
         return tuple(self.many.get(index, tensor) for index, tensor in enumerate(tensors))
 
     def slightly_changed(self, tensors: values.Tensors, generator: torch.Generator) -> values.Tensors:
-        """A call's inputs with little of its constant ones changed."""
+        """Return a call's inputs with few of the constants' elements changed."""
         picked = {index: values.shuffled(some, generator)[0] for index, some in self.few.items()}
         return tuple(picked.get(index, tensor) for index, tensor in enumerate(tensors))
 
 
 def find_constants(oracle: Oracle, tree: Any, made: Sequence[values.Tensors]) -> Constants:
-    """What can be changed of the masks and indices that are the same in all of `made`. Raises ChildFault where the
-    reference's process ends."""
+    """Find variants of the masks and indices that are the same in all of `made`. Raise ChildFault where the reference's
+    process ends."""
     few: dict[int, list[torch.Tensor]] = {}
     many: dict[int, torch.Tensor] = {}
     known = made[0] if values.UNUSUAL not in oracle.subject.left_out else ()
@@ -70,7 +71,8 @@ def find_constants(oracle: Oracle, tree: Any, made: Sequence[values.Tensors]) ->
 
 
 def _random_lengths(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor | None:
-    """Integers from 1 to the value that all of them have, such as lengths of which one is full; None for others."""
+    """Return integers from 1 to the value that all elements have, such as lengths that are all full; None for other
+    tensors."""
     value = int(tensor.flatten()[0])
     if tensor.dtype is torch.bool or not _all_equal(tensor) or value < 2:
         return None
@@ -82,9 +84,11 @@ def _random_lengths(tensor: torch.Tensor, generator: torch.Generator) -> torch.T
 
 
 def skewed(oracle: Oracle, tree: Any, draws: Sequence[values.Tensors]) -> values.Tensors | None:
-    """A draw in which seven of eight of its integers are alike, as where a router prefers one expert: of tensors that
-    are drawn, hold some value more than once in every draw, and are not in order. None where there are none, or the
-    reference does not take them. Raises ChildFault where its process ends."""
+    """Return a draw in which seven of eight of its integers are equal, as where a router prefers one expert.
+
+    It changes drawn tensors that are not sorted and have repeated values in every draw. None where there are none, or
+    where the reference does not take them. Raise ChildFault where its process ends.
+    """
     made, generator = list(draws[0]), oracle.generator
     for index, tensor in enumerate(draws[0]):
         if all(_has_repeats(draw[index]) for draw in draws) and not values.same_bits(tensor, draws[-1][index]):
@@ -95,8 +99,8 @@ def skewed(oracle: Oracle, tree: Any, draws: Sequence[values.Tensors]) -> values
 
 
 def accepted(oracle: Oracle, tree: Any, usual: values.Tensors, made: values.Tensors) -> values.Tensors | None:
-    """What was made of a call's usual tensors, where the reference takes it; None where it does not, or nothing was
-    changed. Raises ChildFault where its process ends."""
+    """Return the changed tensors of a call where the reference accepts them; None where it does not, or nothing
+    changed. Raise ChildFault where its process ends."""
     if all(one is other for one, other in zip(made, usual, strict=True)):
         return None
     found = oracle.try_calls(tree, [usual, made])
@@ -104,18 +108,18 @@ def accepted(oracle: Oracle, tree: Any, usual: values.Tensors, made: values.Tens
 
 
 def _has_repeats(tensor: torch.Tensor) -> bool:
-    """Whether these are integers, in no order, of which some come more than once."""
+    """Return whether a tensor holds unsorted integers, some of them repeated."""
     if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool:
         return False
     return tensor.numel() >= _LEAST_SKEWED and _swappable(tensor) and len(torch.unique(tensor)) < tensor.numel()
 
 
 def perturbed(tensor: torch.Tensor, generator: torch.Generator, times: int) -> torch.Tensor | None:
-    """A copy of a mask with up to `times` elements flipped, or of integers with as many pairs exchanged; None where
-    there is nothing of that kind to do."""
+    """Return a copy of a mask with up to `times` elements flipped, or of integers with as many pairs swapped; None for
+    other tensors and where nothing can change."""
     if tensor.is_floating_point() or tensor.is_complex() or tensor.numel() == 0:
         return None
-    if tensor.numel() == 1 and tensor.dtype is torch.bool:  # a flag: all that it can be is the other
+    if tensor.numel() == 1 and tensor.dtype is torch.bool:  # a flag has one other value
         return ~tensor
     if tensor.dtype is not torch.bool and not _swappable(tensor):
         return None
@@ -127,14 +131,14 @@ def perturbed(tensor: torch.Tensor, generator: torch.Generator, times: int) -> t
 
 
 def with_two_swapped(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Integers with two of them exchanged, all else as it is. Masks, too: a flipped element may leave what all of the
-    recipe's have in common."""
+    """Return integers with two of them swapped. Masks stay as they are: a flipped element may break a property that all
+    of the recipe's masks share."""
     changed = None if tensor.dtype is torch.bool else perturbed(tensor, generator, 1)
     return tensor if changed is None else changed
 
 
 def _flip(mask: torch.Tensor, generator: torch.Generator) -> bool:
-    """Whether an element picked at random was flipped: no line through it may become all alike."""
+    """Flip a random element, unless a line through it would become all alike. Return whether it did."""
     where = _place(mask, generator)
     mask[where] = ~mask[where]
     lines = [_line(mask, where, dim) for dim in range(mask.ndim) if mask.shape[dim] > 1]
@@ -151,7 +155,7 @@ def _line(mask: torch.Tensor, where: Sequence[int], along: int) -> torch.Tensor:
 
 
 def _swap(tensor: torch.Tensor, generator: torch.Generator) -> bool:
-    """Whether two elements picked at random differed and were exchanged."""
+    """Swap two random elements. Return whether they differed."""
     one, other = _place(tensor, generator), _place(tensor, generator)
     first, second = tensor[one].clone(), tensor[other].clone()
     tensor[one], tensor[other] = second, first
@@ -159,7 +163,7 @@ def _swap(tensor: torch.Tensor, generator: torch.Generator) -> bool:
 
 
 def _lower(tensor: torch.Tensor, generator: torch.Generator) -> bool:
-    """Whether an element picked at random, which is positive, became less by one."""
+    """Subtract one from a random element if it is positive. Always return True."""
     where = _place(tensor, generator)
     if tensor[where] > 0:
         tensor[where] -= 1
@@ -171,8 +175,8 @@ def _all_equal(tensor: torch.Tensor) -> bool:
 
 
 def _swappable(tensor: torch.Tensor) -> bool:
-    """Integers in order may bound segments or be grouped; but 0, 1, 2, ... are positions, and equal ones may be lengths
-    that are all full, or labels."""
+    """Return whether integers may be swapped: sorted ones may bound segments or be grouped. But 0, 1, 2, ... are
+    positions, and equal ones may be lengths that are all full, or labels."""
     flat = tensor.flatten()
     if _all_equal(tensor):
         return True
@@ -186,8 +190,8 @@ def _place(tensor: torch.Tensor, generator: torch.Generator) -> tuple[int, ...]:
 
 
 def with_smaller_floats(oracle: Oracle, tree: Any, tensors: values.Tensors) -> Any | None:
-    """The tree of a call with other floats in it; None where there are none, or the reference does not take them.
-    Raises ChildFault where its process ends."""
+    """Return the tree of a call with other floats; None where there are none, or where the reference does not take
+    them. Raise ChildFault where its process ends."""
     other = _with_smaller_floats(tree)
     if other == tree or values.UNUSUAL in oracle.subject.left_out:
         return None
@@ -212,7 +216,7 @@ def _accepts(oracle: Oracle, tree: Any, tensors: values.Tensors, index: int, var
 
 
 def _same_kind(usual: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
-    """Whether outputs have the usual shapes, and no NaN that those have not."""
+    """Return whether outputs have the usual shapes, and no NaN that the usual outputs lack."""
     return all(
         a.shape == b.shape and not bool((b.isnan() & ~a.isnan()).any()) for a, b in zip(usual, outputs, strict=True)
     )

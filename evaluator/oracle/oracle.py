@@ -1,4 +1,4 @@
-"""What is right: the reference in its own caged child, at its own precision and lifted to float64."""
+"""The oracle: runs the reference in its own caged child, at its own precision and in float64."""
 
 from __future__ import annotations
 
@@ -26,27 +26,27 @@ from evaluator.types import Problem
 _CALL_S = 30.0
 _UNPERTURBED = Lifting()
 _FLOAT64 = torch.finfo(torch.float64).eps
-_ONE_RUN_BYTES = 768 << 20  # of inputs that several questions are put to the reference with at once
+_ONE_RUN_BYTES = 768 << 20  # of inputs: smaller lists of calls share one run
 
-Result = tuple[Any, list[torch.Tensor]]  # what one call returned, as claimed, and its tensors
+Result = tuple[Any, list[torch.Tensor]]  # one call's claimed result, and its tensors
 
 
 class Oracle(ReferenceModel):
-    """What the Model returns for inputs and parameters, and how far from it an honest implementation may be."""
+    """Gives the Model's outputs for inputs and parameters, and limits from the errors of an honest implementation."""
 
     def __init__(
         self, problem: Problem, subject: Subject, sizes: Mapping[str, Any], generator: torch.Generator
     ) -> None:
         super().__init__(problem, subject, sizes, generator)
-        self.in_float64 = True  # until the reference shows that it does not
-        self.slowest_call_s = 0.0  # what its slowest call took, as part of a run
+        self.in_float64 = True  # False once the reference fails in float64
+        self.slowest_call_s = 0.0  # as part of a run
         self._stateful: bool | None = None if self.buffers else False
-        self._own_constants: bool | None = None  # whether they are not lifted; decided with the first call
-        self._on_grid: bool | None = None  # whether draws lie on thresholds that inputs may be compared with
+        self._own_constants: bool | None = None  # True: constants stay in the reference's precision
+        self._on_grid: bool | None = None  # True: draws lie on thresholds of comparisons
 
     @property
     def precision(self) -> str:
-        """What the oracle computes in, for the evidence; known after the first call."""
+        """The oracle's precision, for the evidence; known after the first call."""
         if self.in_float64:
             return "float64"
         return "the reference at its own precision: it does something that has no float64 counterpart"
@@ -55,8 +55,10 @@ class Oracle(ReferenceModel):
     def with_scaled_state(
         self, how: ParameterScaling, tree: Any, calls: Sequence[values.Tensors]
     ) -> Iterator[list[tuple[values.Tensors, Expected]]]:
-        """Inside, the module has parameters and statistics far from where they began. What it then returns for those of
-        the calls whose results are finite and something to go by."""
+        """Give the module parameters and statistics far from their first values, within the context.
+
+        The context's value lists the calls with finite, informative results, each with its expected result.
+        """
         usual = self.parameters, self.buffers
         try:
             yield self._expect_scaled(how, tree, calls) if self._initial_parameters or self.buffers else []
@@ -76,8 +78,8 @@ class Oracle(ReferenceModel):
         ]
 
     def expect_at(self, sizes: Sizes) -> tuple[Any, values.Tensors, Expected] | None:
-        """Inputs of other sizes for the same module, and what it returns; None where the reference does not take them.
-        Raises UnsupportedCase."""
+        """Return inputs of other sizes for the same module and its expected result; None where the reference does not
+        take them. Raise UnsupportedCase."""
         try:
             made = self.subject.recipe("get_inputs", sizes.sizes, self._seed())
             self._run_as_is(made.tree, [made.tensors])
@@ -89,7 +91,8 @@ class Oracle(ReferenceModel):
         return (made.tree, made.tensors, expected) if expected.informative else None
 
     def changed_buffers(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> dict[str, torch.Tensor]:
-        """What buffers that forward changes hold after these calls; the reference then has its first ones again."""
+        """Return the buffers that these calls change, with their new values. The reference then has its first ones
+        again."""
         self.subject.load_state(self.buffers)
         self.run_calls(tree, calls)
         after = self.current_buffers()
@@ -98,18 +101,18 @@ class Oracle(ReferenceModel):
         return {name: now for name, now, before in kept if not values.same_bits(now, before)}
 
     def run_calls(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> None:
-        """Make these calls with the buffers as they are, for what they leave there."""
+        """Make these calls on the current buffers, for their effect on them."""
         self.subject.results(tree, calls, timeout_s=_CALL_S, mutates=self.mutated(tree))
 
     def changes_buffers(self, tree: Any, tensors: Sequence[torch.Tensor]) -> bool:
-        """Whether a call changes buffers."""
+        """Return whether a call changes buffers."""
         if self._changes_buffers is None:
             self._changes_buffers = bool(self.changed_buffers(tree, [tensors]))
         return self._changes_buffers
 
     def stateful(self, tree: Any, tensors: Sequence[torch.Tensor]) -> bool:
-        """Whether what a call returns depends on what the calls before it left in buffers. Then every list of calls
-        begins with the buffers as the reference made them, and its order matters."""
+        """Return whether a call's result depends on the buffers that earlier calls changed. Then every list of calls
+        begins with the reference's initial buffers, and its order matters."""
         if self._stateful is None:
             self._stateful = False
             if self.changes_buffers(tree, tensors):
@@ -121,23 +124,23 @@ class Oracle(ReferenceModel):
     def expect(
         self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], rounding: Sequence[values.Rounding] = ()
     ) -> list[Expected]:
-        """What each call must return, its limits from the reference's own error and the task's conditioning: how far
-        the outputs move when inputs and the results of sums do.
+        """Return the expected result of each call.
 
-        `rounding` says per call how a good implementation's rounding may show.
+        Limits follow from the reference's own error and the task's conditioning: how far outputs move with inputs and
+        with the results of sums. `rounding` tells for each call how the rounding of a good implementation may show.
         """
         how = list(rounding or [values.Rounding()] * len(calls))
         if calls:
             self.stateful(tree, calls[0])
-            if self._on_grid is None:  # the first call that anybody asks about is a draw
+            if self._on_grid is None:  # the first call is always a draw
                 self._on_grid = values.on_grid(calls[0])
             how = [replace(one, on_grid=one.on_grid or self._on_grid) for one in how]
         nudged = [perturbations.perturb_last_places(c, self.generator, r) for c, r in zip(calls, how, strict=True)]
         own = self._run_as_is(tree, calls)
         wide, moved = self._run_groups_in_float64(tree, [calls, nudged])
-        if wide is None:  # the reference is its own oracle: how far inputs' last places move it still tells something
+        if wide is None:  # the reference is its own oracle: its response to perturbed inputs still counts
             wide, moved = own, self._run_as_is(tree, nudged)
-        # Apart from the other, lest the two make up.
+        # Separately from perturbed inputs: the two errors could cancel.
         perturbed = (
             self._run_in_float64(tree, calls, Lifting(self._eps(calls), weights=_common_half_dtype(own))) or wide
         )
@@ -146,9 +149,9 @@ class Oracle(ReferenceModel):
             near[index].append(rounded)
         changed = self.mutated(tree)
         found = [self._make_expected(*four, changed) for four in zip(own, wide, near, calls, strict=True)]
-        if self._own_constants is None and calls:  # the first call's outputs are of a draw: do they tell anything?
+        if self._own_constants is None and calls:  # the first call is a draw: is it informative?
             self._own_constants = self.in_float64 and not found[0].complete
-            if self._own_constants:  # they may if constants are as the reference computes them
+            if self._own_constants:  # it may be with constants in the reference's precision
                 other = self.expect(tree, calls, rounding)
                 self._own_constants, self.in_float64 = self.in_float64 and other[0].complete, True
                 found = other if self._own_constants else found
@@ -161,9 +164,12 @@ class Oracle(ReferenceModel):
         others: Sequence[Sequence[torch.Tensor]],
         like: Expected,
     ) -> tuple[list[Expected], list[Expected]]:
-        """As `expect` for `calls`, but with limits from the reference's own error alone: who keeps those keeps the
-        others, which are never narrower and take several times as long. And as `targets` for `others`, in the same
-        runs of the reference."""
+        """Return what to expect of `calls`, with limits from the reference's own error alone, and of `others`, as
+        `targets` does.
+
+        An output within these limits is within those of `expect`, which are never narrower and take several times as
+        long. Both lists are computed in the same runs of the reference.
+        """
         if not calls:
             return [], self.targets(tree, others, like)
         own = self._run_as_is(tree, calls)
@@ -178,9 +184,12 @@ class Oracle(ReferenceModel):
     def _rounded_everywhere(
         self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], how: Sequence[values.Rounding]
     ) -> list[tuple[int, Result]]:
-        """Of calls with values on thresholds, by their index: results in which every operation rounds, up and then
-        down. What an input itself is compared with is met exactly, what is computed of it may be met or not. So they
-        are made of calls in float64: there the oracle rounds as the reference does, and does not tell what cancels."""
+        """Return results in which every operation rounds, up and then down, by index of the call.
+
+        They are made for calls with values on thresholds: a threshold on an input itself is met exactly, one on a
+        computed value may be met or not. So they are for calls in float64, too, where the oracle rounds like the
+        reference and does not show cancellation.
+        """
         eps = self._eps(calls)
         asked = [index for index, one in enumerate(how) if one.on_grid or eps == _FLOAT64]
         some = [calls[index] for index in asked]
@@ -190,14 +199,17 @@ class Oracle(ReferenceModel):
         return found
 
     def repeat(self, tree: Any, tensors: Sequence[torch.Tensor]) -> list[Result]:
-        """What two more calls return, at the reference's own precision; each the first one for a module with state."""
+        """Return the results of two more calls at the reference's own precision; each is the first call of a module
+        with state."""
         if self.stateful(tree, tensors):
             return [*self._run_as_is(tree, [tensors]), *self._run_as_is(tree, [tensors])]
         return self._run_as_is(tree, [tensors, tensors])
 
     def try_calls(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[Result] | None:
-        """What calls return at the reference's own precision; None where one raises. Raises ChildFault where the
-        process ends, UnsupportedCase where values do that to it."""
+        """Return results at the reference's own precision; None where a call raises.
+
+        Raise ChildFault where the process ends, UnsupportedCase where the values end it.
+        """
         try:
             return self._run_as_is(tree, calls)
         except ChildError as fault:
@@ -205,14 +217,19 @@ class Oracle(ReferenceModel):
             return None
 
     def leave_out_if_fatal(self, fault: ChildError) -> None:
-        """Raises UnsupportedCase where what the reference was tried with has cost it its device: without values that
-        are not finite it may do, else without any that no draw holds. Where these are left out, it was a draw."""
+        """Raise UnsupportedCase where a tried call cost the reference its device.
+
+        Values that are not finite are left out first, then all that no draw holds. Where these are left out, the call
+        was a draw.
+        """
         if fault.loses_device:
             self._leave_out(fault)
 
     def leave_out_if_failing(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], fault: ChildError) -> None:
-        """Raises UnsupportedCase where the reference fails in one of these calls, too, in which somebody else did: it
-        took others of their kind. Where such values are left out, whoever fails on a draw has failed."""
+        """Raise UnsupportedCase where the reference, too, fails in one of the calls in which a Candidate failed.
+
+        The reference took other values of their kind. Where such values are left out, a failure on a draw counts.
+        """
         if any(self.try_calls(tree, [call]) is None for call in calls):
             self._leave_out(fault)
 
@@ -222,7 +239,10 @@ class Oracle(ReferenceModel):
             raise UnsupportedCase(more[0], fault) from fault
 
     def targets(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], like: Expected) -> list[Expected]:
-        """The same, each with the limits of an earlier call: one run of the reference instead of three."""
+        """Return what to expect of calls, with the limits of an earlier one.
+
+        That is one run of the reference instead of three.
+        """
         if not calls:
             return []
         return self._with_limits_of(
@@ -232,8 +252,11 @@ class Oracle(ReferenceModel):
     def _with_limits_of(
         self, tree: Any, like: Expected, wide: Sequence[Result], calls: Sequence[Sequence[torch.Tensor]]
     ) -> list[Expected]:
-        """Integers may be roundings of what is computed: the reference's own are as good as the oracle's. So they are
-        where the oracle's numbers are too large for their type."""
+        """Return Expected of these results, with the limits of `like`.
+
+        Integers may be roundings of computed numbers, so the reference's own are as good as the oracle's. The same
+        holds where the oracle's numbers are too large for their type.
+        """
         asked = [
             one.integral or any(one.overflows(tensors[place]) for _, tensors in wide)
             for place, one in enumerate(like.targets)
@@ -269,17 +292,17 @@ class Oracle(ReferenceModel):
             lift, mutates = self._with_constants(how), self.mutated(tree)
             return self.subject.results(tree, calls, timeout_s=_CALL_S, lift=lift, mutates=mutates)
         except ChildError:
-            if how.shake:  # what fails there says nothing about lifting
+            if how.shake:  # a failure there tells nothing of float64
                 return self._run_in_float64(tree, calls)
-            self.in_float64 = False  # the reference, as it is, becomes the oracle
+            self.in_float64 = False  # the reference becomes its own oracle
             return None
 
     def _with_constants(self, how: Lifting = _UNPERTURBED) -> Lifting:
         return replace(how, own_constants=self._own_constants is True)
 
     def try_in_float64(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[Result] | None:
-        """What calls return in float64, or as the reference computes; None where one raises, which says nothing of
-        lifting."""
+        """Return results in float64, or else at the reference's own precision. None where a call raises, which tells
+        nothing of float64."""
         lifts = self.in_float64
         try:
             return self._run_in_float64(tree, calls) or self._run_as_is(tree, calls)
@@ -290,18 +313,19 @@ class Oracle(ReferenceModel):
     def _run_groups_in_float64(
         self, tree: Any, groups: Sequence[Sequence[Sequence[torch.Tensor]]]
     ) -> list[list[Result] | None]:
-        """`_wide` of several lists of calls: in one run where they are small, since every run costs milliseconds."""
+        """Run several lists of calls in float64: together where they are small, since every run costs milliseconds."""
         every = [call for calls in groups for call in calls]
         size = sum(tensor.numel() * tensor.element_size() for call in every for tensor in call)
         if self.in_float64 and not self._stateful and size <= _ONE_RUN_BYTES:
-            with contextlib.suppress(ChildError):  # of which list, one by one tells
+            with contextlib.suppress(ChildError):  # runs of single lists tell which one fails
                 lift, mutates = self._with_constants(), self.mutated(tree)
                 found = iter(self.subject.results(tree, every, timeout_s=_CALL_S, lift=lift, mutates=mutates))
                 return [[next(found) for _ in calls] for calls in groups]
         return [self._run_in_float64(tree, calls) if calls else [] for calls in groups]
 
     def _eps(self, calls: Sequence[Sequence[torch.Tensor]]) -> float:
-        """What sums are rounded to: float64 where anything is, else float32, in which half precisions add up, too."""
+        """Return the unit of rounding of sums: float64's where any tensor is, else float32's, in which half precisions
+        add up, too."""
         every = (*self.parameters.values(), *self.buffers.values(), *(tensor for call in calls[:1] for tensor in call))
         wide = any(tensor.dtype is torch.float64 for tensor in every)
         return _FLOAT64 if wide else torch.finfo(torch.float32).eps
@@ -314,7 +338,8 @@ class Oracle(ReferenceModel):
         inputs: Sequence[torch.Tensor],
         changed: tuple[int, ...],
     ) -> Expected:
-        """`near` are results that an honest implementation may come as far from the right one as."""
+        """Return what to expect of one call. An honest implementation may be as far from the oracle as any of the
+        results `near`."""
         self.subject.yield_device()
         targets, limits = [], []
         for mine, oracle, *others in zip(own[1], wide[1], *(tensors for _, tensors in near), strict=True):
@@ -332,7 +357,7 @@ class Oracle(ReferenceModel):
 
 
 def _common_half_dtype(results: Sequence[Result]) -> str:
-    """The half precision that all floating outputs have, "" where that is none."""
+    """Return the half precision that all floating outputs share, "" where they share none."""
     dtypes = {t.dtype for _, tensors in results[:1] for t in tensors if t.is_floating_point() or t.is_complex()}
     one = dtypes.pop() if len(dtypes) == 1 else None
     return str(one).removeprefix("torch.") if one in (torch.float16, torch.bfloat16) else ""

@@ -17,11 +17,15 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 
+from evaluator.child.compiler_caches import CACHES
 from evaluator.sandbox.process import ChildProcess
 from evaluator.types import Candidate, Environment, content_hash
 
 FOLDER_VARIABLE = "WARPWRIGHT_BUILT_FILES"
-_NAME = re.compile(r"native/[0-9a-f]{32}\.(so|cubin)|triton/[A-Za-z0-9_-]{1,100}/[A-Za-z0-9_][A-Za-z0-9_.-]{0,150}")
+_CACHES = "|".join(re.escape(cache.name) for cache in CACHES)
+_NAME = re.compile(
+    rf"native/[0-9a-f]{{32}}\.(so|cubin)|({_CACHES})/[A-Za-z0-9_-]{{1,100}}/[A-Za-z0-9_][A-Za-z0-9_.-]{{0,150}}"
+)
 _KEPT = 64
 _KEPT_BYTES = 1 << 30  # in the folder; the oldest go first
 _MOST_BYTES = 32 << 20  # of one Candidate

@@ -16,8 +16,9 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Protocol
 
 from evaluator.errors import CageError, ChildFault, LockTimeout
+from evaluator.sandbox.channel import milliseconds_until
 from evaluator.sandbox.pool import ChildPool, check_files, pack_files
-from evaluator.sandbox.process import ChildProcess, PendingRequest, milliseconds_until
+from evaluator.sandbox.process import ChildProcess, PendingRequest
 
 MAX_STARTING = 2
 _FILES_S = 20.0
@@ -26,7 +27,7 @@ _LOOK_MS = 4  # the thread checks this often whether another process waits for t
 
 
 class DeviceHold(Protocol):
-    """A shared hold of a device (`lock.Hold`)."""
+    """A shared hold of a device (`DeviceHold`)."""
 
     def is_awaited(self) -> bool:
         """Return true if another process waits for exclusive access."""

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import select
@@ -29,11 +28,9 @@ from evaluator.errors import (
     ChildUnstoppable,
     ShortOfMemory,
 )
+from evaluator.sandbox.channel import Channel, ChannelClosed, DeadlinePassed
 
-_CHUNK_BYTES = 32 * 1024  # the allocator would map and unmap larger chunks at every reply
 _GRACE_S = 1.0  # for the report of an end to arrive, after its first signs
-_PATIENCE = 3.0  # time without a core extends a request's limit by up to this multiple
-_WORTH_S = 0.05
 _LAST_WORDS_S = 0.5
 
 
@@ -74,8 +71,7 @@ class ChildProcess:
         self.may_lack_memory = False  # raise ShortOfMemory, not ChildError, when it reports that memory ran out
         self._root = root
         self._root_pidfd = root_pidfd
-        self._channel = channel
-        self._status = status
+        self._channel = Channel(channel, status, lambda: freezer.total_queue_ns(root))
         self._monitored = monitored
         self._watch = watch
         self._on_close = on_close
@@ -84,11 +80,6 @@ class ChildProcess:
         self._fault: ChildFault | None = None
         self._device_lost = False
         self._closed = False
-        self._allowed_s = 0.0  # run-queue time by which limits were extended so far
-        channel.setblocking(False)
-        self._poll = select.poll()
-        self._poll.register(channel, select.POLLIN)
-        self._poll.register(status, select.POLLIN)
 
     def __enter__(self) -> Self:
         return self
@@ -130,8 +121,8 @@ class ChildProcess:
         """
         asked = self.send_request(op, timeout_s=timeout_s, fds=fds, **fields)
         with self._ending_at_faults(asked):
-            while meanwhile is not None and not self._poll.poll(0) and time.monotonic() < asked.deadline:
-                self._beside(meanwhile)
+            while meanwhile is not None and not self._channel.is_readable() and time.monotonic() < asked.deadline:
+                self._call_meanwhile(meanwhile)
         return self.receive_reply(asked)
 
     def send_request(self, op: str, *, timeout_s: float, fds: Sequence[int] = (), **fields: Any) -> PendingRequest:
@@ -145,23 +136,22 @@ class ChildProcess:
         asked = PendingRequest(op, secrets.token_hex(8), timeout_s, time.monotonic() + timeout_s)
         data = framing.encode({"id": asked.ident, "op": op, **fields}, framing.MAX_REQUEST_BYTES)
         with self._ending_at_faults(asked):
-            self._refuse_unasked_bytes()
-            self._send(data, fds, asked.deadline)
+            self._channel.send(data, fds, asked.deadline)
         return asked
 
     def receive_reply(self, asked: PendingRequest) -> dict[str, Any]:
         """Receive the reply: the second half of `request`."""
         with self._ending_at_faults(asked):
-            return self._result(self._receive(asked.deadline, _PATIENCE * asked.timeout_s), asked.ident)
+            return self._result(self._channel.receive(asked.deadline, asked.timeout_s), asked.ident)
 
     def has_reply(self, asked: PendingRequest) -> bool:
         """Return true if `receive_reply` would not wait: the child began to reply, ended, or ran out of time."""
-        return bool(self._poll.poll(0)) or time.monotonic() > asked.deadline
+        return self._channel.is_readable() or time.monotonic() > asked.deadline
 
     @property
     def reply_fds(self) -> tuple[int, int]:
         """Return the descriptors that become readable when a pending child replies or ends."""
-        return self._channel.fileno(), self._status.fileno()
+        return self._channel.fds
 
     def resume(self, asked: PendingRequest) -> PendingRequest:
         """Thaw a child that was frozen before it replied. Its time limit starts anew."""
@@ -172,16 +162,16 @@ class ChildProcess:
     def _ending_at_faults(self, asked: PendingRequest) -> Iterator[None]:
         try:
             yield
-        except _OutOfTime:
+        except DeadlinePassed:
             self._abort()
             raise self._die(lambda output: ChildTimeout(asked.op, asked.timeout_s, output=output)) from None
-        except _Ended:
+        except ChannelClosed:
             raise self._die_crashed() from None
         except framing.WireError as error:
             reason = str(error)
             raise self._die(lambda output: ChildProtocolError(f"{asked.op}: {reason}", output=output)) from None
 
-    def _beside(self, meanwhile: Callable[[], None]) -> None:
+    def _call_meanwhile(self, meanwhile: Callable[[], None]) -> None:
         """Call `meanwhile`. An exception ends the child: its reply would be taken for the next one's."""
         try:
             meanwhile()
@@ -249,77 +239,7 @@ class ChildProcess:
         for action in self._cleanups:
             action()
         self._channel.close()
-        self._status.close()
         os.close(self._root_pidfd)
-
-    def _refuse_unasked_bytes(self) -> None:
-        with contextlib.suppress(BlockingIOError, ConnectionError):
-            if self._channel.recv(1, socket.MSG_PEEK):
-                raise framing.WireError("the child sent bytes without a request")
-
-    def _send(self, data: bytes, fds: Sequence[int], deadline: float) -> None:
-        view = memoryview(data)
-        try:
-            view = view[socket.send_fds(self._channel, [view], list(fds)) if fds else self._channel.send(view) :]
-            while view:
-                self._wait_writable(deadline)
-                with contextlib.suppress(BlockingIOError):
-                    view = view[self._channel.send(view) :]
-        except BlockingIOError:
-            raise _OutOfTime from None
-        except (BrokenPipeError, ConnectionResetError):
-            raise _Ended from None
-
-    def _wait_writable(self, deadline: float) -> None:
-        poll = select.poll()
-        poll.register(self._channel, select.POLLOUT)
-        poll.register(self._status, select.POLLIN)
-        events = dict(poll.poll(milliseconds_until(deadline)))
-        if self._status.fileno() in events:
-            raise _Ended
-        if not events:
-            raise _OutOfTime
-
-    def _receive(self, deadline: float, patience_s: float) -> dict[str, Any]:
-        data = bytearray()
-        channel = self._channel.fileno()
-        while True:
-            events = dict(self._poll.poll(milliseconds_until(deadline)))
-            if not events:
-                more_s = min(self._owed_s(), patience_s)
-                if more_s < _WORTH_S:
-                    raise _OutOfTime
-                patience_s -= more_s
-                deadline = time.monotonic() + more_s
-                continue
-            if channel in events:
-                ended = self._read_available(data)
-                if _is_complete(data):
-                    return framing.decode(bytes(data[framing.HEADER.size :]))
-                if ended:
-                    raise _Ended
-            elif self._status.fileno() in events:
-                raise _Ended
-
-    def _owed_s(self) -> float:
-        """Return the child's run-queue time by which no limit was extended yet.
-
-        It is called only after a limit has passed, so it costs nothing otherwise.
-        """
-        waited_s = freezer.total_queue_ns(self._root) / 1e9
-        owed_s, self._allowed_s = waited_s - self._allowed_s, max(waited_s, self._allowed_s)
-        return owed_s
-
-    def _read_available(self, data: bytearray) -> bool:
-        """Append the available bytes; return true if the channel has ended."""
-        try:
-            chunk = self._channel.recv(_CHUNK_BYTES)
-        except BlockingIOError:
-            return False
-        except ConnectionResetError:
-            return True
-        data += chunk
-        return not chunk
 
     def _result(self, reply: dict[str, Any], ident: str) -> dict[str, Any]:
         if reply.get("id") != ident:
@@ -345,7 +265,7 @@ class ChildProcess:
     def _ends_within(self, seconds: float) -> bool:
         """Return true if the job has ended, or does so within `seconds`."""
         ends = select.poll()
-        ends.register(self._status, select.POLLIN)
+        ends.register(self._channel.status_fd, select.POLLIN)
         ends.register(self._root_pidfd, select.POLLIN)
         return bool(ends.poll(int(seconds * 1000)))
 
@@ -356,7 +276,7 @@ class ChildProcess:
         """
         if not self._ends_within(_GRACE_S):
             return self._die(lambda output: ChildProtocolError("the child closed its channel", output=output))
-        report = self._end_report()
+        report = self._channel.end_report()
         over = self._monitored.over
         if not over and self._monitored.killed_for_memory is not None and self._monitored.killed_for_memory():
             over = "memory"
@@ -365,14 +285,6 @@ class ChildProcess:
                 exit_code=report.get("exit"), signal=report.get("signal"), over=over, output=output
             )
         )
-
-    def _end_report(self) -> dict[str, int]:
-        try:
-            data = self._status.recv(4096, socket.MSG_DONTWAIT)
-            value = json.loads(data) if data else {}
-        except (OSError, ValueError):
-            return {}
-        return value if isinstance(value, dict) else {}
 
     def _die(self, make: Callable[[str], ChildFault]) -> ChildFault:
         self._kill_and_wait()
@@ -386,28 +298,3 @@ class ChildProcess:
         if not gone.poll(10_000):
             raise CageError(f"{self.name}: process {self._root} does not die")
         self._watch.remove(self._monitored)  # reads the rest of what was printed
-
-
-class _OutOfTime(Exception):
-    """The deadline has passed."""
-
-
-class _Ended(Exception):
-    """The other side is gone."""
-
-
-def milliseconds_until(deadline: float) -> int:
-    """Return the longest time to poll. `deadline` is a `time.monotonic`."""
-    # Round up: a poll that returned just before the deadline would spin.
-    return max(0, int((deadline - time.monotonic()) * 1000) + 1)
-
-
-def _is_complete(data: bytearray) -> bool:
-    if len(data) < framing.HEADER.size:
-        return False
-    length = int(framing.HEADER.unpack_from(data)[0])
-    if length > framing.MAX_REPLY_BYTES:
-        raise framing.WireError(f"a reply of {length} bytes; the limit is {framing.MAX_REPLY_BYTES}")
-    if len(data) > framing.HEADER.size + length:
-        raise framing.WireError("more bytes than one reply")
-    return len(data) == framing.HEADER.size + length

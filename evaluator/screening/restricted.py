@@ -1,12 +1,11 @@
-"""Does a file keep to a part of Python from which the harness around its calls cannot be reached?
+"""Check that a file keeps to a subset of Python from which the harness around its calls cannot be reached.
 
 The child that times a Candidate's calls shares an interpreter with it, so a Candidate could make the steps between its
-calls cheaper than they are for others. What that could gain is held against it when it is confirmed, unless nothing in
-its file can get at those steps: no native code of the host, no name that leads from what it imports to other modules,
-no attribute that leads from a value to the interpreter. Kernels for the device are free: they run between the steps.
+calls cheaper than they are for others. Confirmation subtracts that possible gain, unless nothing in the file can reach
+those steps: no native code of the host, no name that leads from an import to other modules, no attribute that leads
+from a value to the interpreter. Kernels for the device are free: they run between the steps.
 
-This is a list of what is allowed; whatever is not on it makes a file "not plain", which is no fault and refuses
-nothing.
+This is a list of allowed elements. Anything else makes a file "not restricted", which is no fault and refuses nothing.
 """
 
 from __future__ import annotations
@@ -46,7 +45,7 @@ _NODES = (
 
 
 def is_restricted(source: str) -> bool:
-    """Whether nothing in this file can reach the harness. False for a file that does not parse."""
+    """Return whether nothing in this file can reach the harness. False for a file that does not parse."""
     try:
         tree = ast.parse(source)
         return _Checker(tree).is_restricted()
@@ -55,13 +54,13 @@ def is_restricted(source: str) -> bool:
 
 
 class _Checker:
-    """Goes over a file twice: what it binds, then whether every node is allowed."""
+    """Reads a file twice: first the names that it binds, then whether every node is allowed."""
 
     def __init__(self, tree: ast.Module) -> None:
         self._tree = tree
-        self._modules: dict[str, str] = {}  # a name in the file -> the family of the module that it stands for
+        self._modules: dict[str, str] = {}  # name in the file -> family of the module it refers to
         self._bound: set[str] = set()
-        self._allowed_nodes: set[int] = set()  # nodes that their parent allowed
+        self._allowed_nodes: set[int] = set()  # nodes that their parent node allowed
 
     def is_restricted(self) -> bool:
         nodes = list(ast.walk(self._tree))
@@ -75,15 +74,15 @@ class _Checker:
         for node in nodes:
             if id(node) not in selves:
                 self._bound |= _binds(node)
-        # Who could call something else "self" could ask a module for any of its names.
+        # A file that binds "self" to something else could ask a module for any of its names.
         if self._bound & {"self", "super", "getattr", *self._modules}:
             return False
         self._allowed_nodes |= self._dtype_lookups(nodes)
         return all(map(self._is_allowed, nodes))
 
     def _dtype_lookups(self, nodes: Sequence[ast.AST]) -> set[int]:
-        """The calls `getattr(torch, name)` whose result is used as the dtype of something of torch's, and as nothing
-        else: at once, or through a name that is not used otherwise."""
+        """Return the calls `getattr(torch, name)` with results that serve only as the dtype of something of torch's:
+        directly, or through a name without other uses."""
         uses: list[ast.expr] = []
         for node in nodes:
             if isinstance(node, ast.Call) and isinstance(node.func, ast.Attribute) and self._family(node.func.value):
@@ -141,7 +140,8 @@ class _Checker:
                 return True
 
     def _allows_class(self, node: ast.ClassDef) -> bool:
-        """Modules with plain methods. Nothing in a class's body may call them: "self" would be what it liked."""
+        """Return whether a class is a module with plain methods. Nothing in its body may call them: `self` could be
+        anything."""
         bases = all(isinstance(b, ast.Attribute) and self._family(b.value) == "nn" for b in node.bases)
         return bases and not node.keywords and not node.decorator_list and all(map(_inert, node.body))
 
@@ -168,7 +168,7 @@ class _Checker:
         return family in _ALLOWED.open or name in _ALLOWED.attributes.get(family, ())
 
     def _family(self, node: ast.expr) -> str | None:
-        """Which module an expression stands for, if it stands for one."""
+        """Return the module that an expression refers to, None where it refers to none."""
         if isinstance(node, ast.Name):
             return self._modules.get(node.id)
         if isinstance(node, ast.Attribute):
@@ -189,7 +189,7 @@ def _is_load(node: ast.Name) -> bool:
 
 
 def _inert(statement: ast.stmt) -> bool:
-    """Whether a statement of a class's body runs nothing: a method without decorators, a text, a constant."""
+    """Return whether a statement of a class's body runs nothing: a method without decorators, a text, a constant."""
     if isinstance(statement, ast.FunctionDef):
         first = statement.args.args[:1]
         runs = [statement.args, *([statement.returns] if statement.returns else [])]  # with the definition

@@ -1,4 +1,4 @@
-"""Lists as files of comma-separated values."""
+"""The leaderboard as comma-separated values."""
 
 from __future__ import annotations
 
@@ -7,9 +7,8 @@ import io
 from collections.abc import Sequence
 from typing import Any
 
-from starlette.responses import Response
-
 from db.views.rows import LeaderboardEntry
+from service.exports.base import Format
 
 MOST_ROWS = 5000
 # A spreadsheet takes what begins like this for a formula.
@@ -20,14 +19,13 @@ _COLUMNS = (
 )  # fmt: skip
 
 
-def leaderboard_csv(rows: Sequence[LeaderboardEntry]) -> Response:
-    """The leaderboard as a download."""
+def build(rows: Sequence[LeaderboardEntry]) -> str:
+    """Return the table under one row of names. Text that a spreadsheet would take for a formula gets an apostrophe."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(_COLUMNS)
     writer.writerows(_record(row) for row in rows)
-    headers = {"Content-Disposition": 'attachment; filename="leaderboard.csv"', "Cache-Control": "no-cache"}
-    return Response(text.getvalue(), media_type="text/csv; charset=utf-8", headers=headers)
+    return text.getvalue()
 
 
 def _record(row: LeaderboardEntry) -> list[Any]:
@@ -43,3 +41,11 @@ def _record(row: LeaderboardEntry) -> list[Any]:
 
 def _harmless(text: str) -> str:
     return f"'{text}" if text.startswith(_FORMULA) else text
+
+
+FORMAT: Format[Sequence[LeaderboardEntry]] = Format(
+    about="Comma-separated values under one row of names.",
+    media_type="text/csv; charset=utf-8",
+    extension="csv",
+    build=build,
+)

@@ -1,4 +1,4 @@
-"""Templates and what they may use. Everything is escaped; a name that a template misspells is an error."""
+"""Templates and their globals. Everything is escaped; an undefined name in a template is an error."""
 
 from __future__ import annotations
 
@@ -8,6 +8,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse, Response
 
+from service.exports import KERNELS
 from service.identity.principal import VIEWER, Principal
 from service.rendering import formatting
 from service.rendering.charts import lines
@@ -15,14 +16,14 @@ from service.rendering.static import asset
 
 NAVIGATION = (("leaderboard", "/", "Leaderboard"), ("runs", "/runs", "Runs"), ("fleet", "/fleet", "Fleet"))
 
-_templates = Environment(
+templates = Environment(
     loader=FileSystemLoader(Path(__file__).parent.parent / "templates"),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_templates.filters.update(
+templates.filters.update(
     times=formatting.times,
     span=formatting.span,
     us=formatting.duration_us,
@@ -32,10 +33,11 @@ _templates.filters.update(
     moment=formatting.moment,
     words=formatting.words,
 )
-_templates.globals.update(
+templates.globals.update(
     asset=asset,
     plural=formatting.plural,
     interval_bar=lines.interval_bar,
+    kernel_formats=KERNELS,
     sparkline=lines.sparkline,
     navigation=NAVIGATION,
     seconds=formatting.duration_s,
@@ -45,19 +47,19 @@ _templates.globals.update(
 
 
 def viewer() -> Principal | None:
-    """Who looks at the page: `project_id`, `scope`, and `csrf_token` where it is a browser session."""
+    """Return the page's reader: `project_id`, `scope`, and `csrf_token` for a browser session."""
     return VIEWER.get()
 
 
 def csrf_token() -> str:
-    """What a form brings back as `csrf_token`, and a script as X-CSRF-Token; empty where no session needs it."""
+    """Return the token for a form's `csrf_token` and a script's X-CSRF-Token; empty where no session needs it."""
     who = VIEWER.get()
     return "" if who is None else who.csrf_token or ""
 
 
-_templates.globals.update(viewer=viewer, csrf_token=csrf_token)
+templates.globals.update(viewer=viewer, csrf_token=csrf_token)
 
 
 def page(template: str, *, status: int = 200, **values: Any) -> Response:
-    """A page, or a fragment of one."""
-    return HTMLResponse(_templates.get_template(template).render(**values), status_code=status)
+    """Render a page, or a fragment of one."""
+    return HTMLResponse(templates.get_template(template).render(**values), status_code=status)

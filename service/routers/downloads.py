@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import hashlib
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from typing import IO, Annotated, Any
 
 from fastapi import APIRouter, Query
+from pydantic import AfterValidator
 from sqlalchemy.orm import Session
 from starlette.responses import Response, StreamingResponse
 
@@ -20,16 +19,17 @@ from db.repositories import candidates, evaluations, leaderboard, problems, runs
 from evaluator.types import DeviceKind, Evaluation, Stage, Verdict
 from service.context import Ctx
 from service.errors import Conflict, NotFound, TooManyRequests
-from service.exports.python_file import Export, build, file_name
+from service.exports import DEFAULT, KERNELS, Export, file_stem
 from service.http.answering import ProblemId, RunId, errors, refusals
+from service.http.attachments import attachment
 from service.identity.principal import Principal, Reads
 
 router = APIRouter(tags=["downloads"])
 
 _FILE: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "A Python file. `python FILE --check` verifies it against the reference that it carries.",
-        "content": {"text/x-python": {"schema": {"type": "string"}}},
+        "description": " ".join(form.about for form in KERNELS.values()),
+        "content": {form.media_type: {"schema": {"type": "string"}} for form in KERNELS.values()},
         "headers": {
             "Content-Disposition": {"schema": {"type": "string"}},
             "Repr-Digest": {"schema": {"type": "string"}, "description": "SHA-256 of the file (RFC 9530)."},
@@ -38,6 +38,23 @@ _FILE: dict[int | str, dict[str, Any]] = {
 }
 
 
+def _in_table(name: str) -> str:
+    if name not in KERNELS:
+        raise ValueError(f"there is no such format; there are: {', '.join(KERNELS)}")
+    return name
+
+
+# A choice of one is not shown in the document.
+KernelFormat = Annotated[
+    str,
+    Query(
+        alias="format",
+        description="The format of the file.",
+        json_schema_extra={"enum": list(KERNELS)},
+        include_in_schema=len(KERNELS) > 1,
+    ),
+    AfterValidator(_in_table),
+]
 _ARCHIVE: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "A zip of JSON lines; `manifest.json` names the SHA-256 of every other member.",
@@ -48,7 +65,7 @@ _ARCHIVE: dict[int | str, dict[str, Any]] = {
 MOST_RECORDED = 10_000
 PIECE_BYTES = 1 << 16
 _ONE_AT_A_TIME = threading.Lock()
-"""Writing one takes a processor for seconds: others' pages must not wait for several."""
+"""Writing one takes a CPU core for seconds: other requests must not wait for several."""
 
 
 @router.get(
@@ -58,15 +75,15 @@ _ONE_AT_A_TIME = threading.Lock()
     responses={**_FILE, **errors(404)},
     summary="Download the best kernel of a Run",
 )
-def of_run(context: Ctx, who: Reads, id: RunId) -> Response:
-    """The Champion; where there is none, the best Candidate so far, and the file says that it is not confirmed."""
+def of_run(context: Ctx, who: Reads, id: RunId, form: KernelFormat = DEFAULT) -> Response:
+    """Send the Champion; without one, the best Candidate so far, and the file says that it is not confirmed."""
     with read_session(context.engine) as session, refusals():
         run = runs.get(session, id, project_id=who.project_id)
         best = run.champion_id or run.best_id
         if best is None:
             raise NotFound("No Candidate of this Run has passed yet.", slug="no-kernel", title="No kernel yet")
         export = collect(who, session, best, run.device_kind)
-    return send(export)
+    return send(export, form)
 
 
 @router.get(
@@ -80,9 +97,10 @@ def of_problem(
     context: Ctx,
     who: Reads,
     id: ProblemId,
-    device: Annotated[DeviceKind, Query(description="For which kind of device.")],
+    device: Annotated[DeviceKind, Query(description="The device kind.")],
+    form: KernelFormat = DEFAULT,
 ) -> Response:
-    """The fastest Champion on that kind of device."""
+    """Send the fastest Champion on that kind of device."""
     with read_session(context.engine) as session, refusals():
         problems.get(session, id, project_id=who.project_id)
         champions = leaderboard.rows(session, who.project_id, problem_id=id)
@@ -92,7 +110,7 @@ def of_problem(
                 f"This Problem has no Champion on {device.value} yet.", slug="no-kernel", title="No kernel yet"
             )
         export = collect(who, session, best.candidate_id, device)
-    return send(export)
+    return send(export, form)
 
 
 @router.get(
@@ -103,9 +121,9 @@ def of_problem(
     summary="Download a whole Run",
 )
 def whole_run(context: Ctx, who: Reads, id: RunId) -> Response:
-    """Everything that it was told and that it did, prompts and replies, verdicts, samples and events: to be replayed.
+    """Send prompts and replies, verdicts, samples and events, so that the Run can be replayed.
 
-    Of a live Run what is there so far. A Run of more than 10,000 Candidates is read through its lists instead.
+    A live Run is sent as far as it is. A Run of more than 10,000 Candidates is read through its lists instead.
     """
     with read_session(context.engine) as session, refusals():
         run = runs.get(session, id, project_id=who.project_id)
@@ -126,7 +144,7 @@ def whole_run(context: Ctx, who: Reads, id: RunId) -> Response:
 
 
 def _recorded(session: Session, run_id: str) -> IO[bytes]:
-    """A temporary file with the recording, standing at its end; who sends it closes it. Raises TooManyRequests."""
+    """Return a temporary file with the recording, at its end; the caller closes it. Raise TooManyRequests."""
     if not _ONE_AT_A_TIME.acquire(blocking=False):
         raise TooManyRequests(
             "Another recording is being written; try again in a few seconds.", headers={"Retry-After": "5"}
@@ -141,7 +159,7 @@ def _recorded(session: Session, run_id: str) -> IO[bytes]:
 
 
 def _chunks(file: IO[bytes]) -> Iterator[bytes]:
-    """A file from its beginning, a piece at a time; nobody waits for the database meanwhile."""
+    """Yield a file from its beginning, a piece at a time, without a database connection."""
     with file:
         file.seek(0)
         while piece := file.read(PIECE_BYTES):
@@ -149,7 +167,7 @@ def _chunks(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def collect(who: Principal, session: Session, candidate_id: str, device_kind: DeviceKind) -> Export:
-    """Everything that the file of a Candidate says. Raises db.errors.NotFound."""
+    """Return everything that the file of a Candidate states. Raise db.errors.NotFound."""
     view = candidates.get(session, candidate_id, project_id=who.project_id)
     evaluation = deciding_evaluation(evaluations.for_candidate(session, candidate_id))
     return Export(
@@ -166,19 +184,12 @@ def collect(who: Principal, session: Session, candidate_id: str, device_kind: De
 
 
 def deciding_evaluation(found: Sequence[Evaluation]) -> Evaluation | None:
-    """The Evaluation that speaks for a Candidate: the newest passed confirmation, else the newest that passed."""
+    """Return a Candidate's newest passed confirmation, else its newest passed Evaluation."""
     passed = [evaluation for evaluation in found if evaluation.verdict is Verdict.PASSED]
     confirmations = [evaluation for evaluation in passed if evaluation.stage is Stage.CONFIRM]
     return next(iter(reversed(confirmations or passed)), None)
 
 
-def send(export: Export) -> Response:
-    """The file as a download, with its digest."""
-    data = build(export).encode("utf-8", "replace")
-    digest = base64.b64encode(hashlib.sha256(data).digest()).decode()
-    headers = {
-        "Content-Disposition": f'attachment; filename="{file_name(export.problem.name, export.device_kind)}"',
-        "Repr-Digest": f"sha-256=:{digest}:",
-        "Cache-Control": "no-cache",
-    }
-    return Response(data, headers=headers, media_type="text/x-python")
+def send(export: Export, form: str) -> Response:
+    """Return a kernel's file in a format of the table, with its digest."""
+    return attachment(KERNELS[form], export, file_stem(export.problem.name, export.device_kind), digest=True)

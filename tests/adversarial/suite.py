@@ -22,6 +22,7 @@ from evaluator.cage import freezer
 from evaluator.languages import detect
 from evaluator.problem import read_problem
 from evaluator.stages import judge as judging
+from evaluator.stages import trial
 from evaluator.stages.judge import Judge
 from evaluator.timing import bench
 from evaluator.timing.bench import Rules
@@ -33,7 +34,7 @@ TRUE_TIME = "TRUE_TIME"
 FIRST_CALL_S = 4.0
 TRUE_RATIO = 1.3
 SHARE = 16  # one file in so many is judged by `make test`, the rest by `make soak`
-DISCARDED = bench._DISCARDED
+DISCARDED = bench._MOST_DISCARDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -89,9 +90,9 @@ class Court:
     def __init__(self, judge: Judge, folder: Path | None = None) -> None:
         self._patch = pytest.MonkeyPatch()
         self._patch.setattr(judging, "_JUDGE_RULES", QUICK)
-        self._patch.setattr(bench, "_DISCARDED", 0)  # where every core is busy, all that may be discarded is
+        self._patch.setattr(bench, "_MOST_DISCARDED", 0)  # where every core is busy, all that may be discarded is
         if judge.backend.kind is DeviceKind.CPU:
-            self._patch.setattr(judging, "first_call_limit_s", _limit(judging.first_call_limit_s))
+            self._patch.setattr(trial, "first_call_limit_s", _limit(trial.first_call_limit_s))
         if folder is not None:
             self._patch.setattr(tempfile, "tempdir", str(folder))
         self.judge = judge
@@ -120,7 +121,7 @@ class Court:
             if ratio is None or ratio.value < TRUE_RATIO:
                 break
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(bench, "_DISCARDED", DISCARDED)
+                patch.setattr(bench, "_MOST_DISCARDED", DISCARDED)
                 patch.setattr(judging, "_JUDGE_RULES", Rules(least_pairs=6, most_pairs=8 + 4 * attempt, racing=False))
                 again = self.try_case(case)
             other = again.speedup("fastest")
@@ -130,7 +131,7 @@ class Court:
     def assert_clean(self) -> None:
         """Nothing of a Candidate is left: no process, no descriptor, no file. Comparators are ended for this."""
         while self._answered:
-            self.judge.room.forget(problem(self._answered.pop()))
+            self.judge.session.forget(problem(self._answered.pop()))
         now = len(freezer.descendants(os.getpid())), len(os.listdir("/proc/self/fd"))  # noqa: PTH208
         if self._settled is None:
             self._settled = now

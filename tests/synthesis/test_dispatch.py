@@ -1,4 +1,4 @@
-"""Several kernels in one file: each call goes where it should, nothing clashes, and parameters are there once."""
+"""Several kernels in one file: each call reaches its kernel, names do not clash, and parameters exist once."""
 
 from __future__ import annotations
 
@@ -55,7 +55,7 @@ def get_init_inputs(n=512):
 
 
 def kernel(mark: float, *, constructor: str = "", more: str = "", extra: str = "") -> str:
-    """A Candidate that adds `mark`, so that a test can tell who answered."""
+    """Return a Candidate that adds `mark`, so that a test can tell which kernel answered."""
     return f'''"""A kernel."""
 import torch
 from torch import nn

@@ -1,4 +1,4 @@
-"""A circuit breaker: an endpoint that keeps failing is left alone for a while."""
+"""A circuit breaker: an endpoint that keeps failing gets no calls for a while."""
 
 from __future__ import annotations
 
@@ -19,12 +19,12 @@ class Breaker:
         self._open_until = 0.0
 
     def wait_s(self) -> float:
-        """Seconds until a call may be made; 0.0 where it may be made now."""
+        """Return the seconds until a call may be made, 0.0 for now."""
         with self._lock:
             return 0.0 if self._failures < FAILURES else max(0.0, self._open_until - self._clock())
 
     def allows(self) -> bool:
-        """Whether a call may be made now. Where it is open and its time is up, one caller is let through."""
+        """Return true if a call may be made now. When an open breaker's time is up, one caller is let through."""
         with self._lock:
             if self._failures < FAILURES:
                 return True

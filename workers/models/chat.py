@@ -25,7 +25,7 @@ Message = dict[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """What a model answered. `truncated`: it stopped at its token limit; `oversized`: we cut it off."""
+    """A model's answer. `truncated`: it stopped at its token limit. `oversized`: it was cut off here."""
 
     text: str
     usage: Usage
@@ -37,8 +37,8 @@ class Reply:
 class CallFailed(Exception):
     """A call gave no whole reply.
 
-    `retry`: the same endpoint may do better. `busy`: it answers, and asks for a rest. `outage`: it counts against the
-    endpoint's health. `usage`: what the call may have cost.
+    `retry`: the same endpoint may succeed later. `busy`: it answers, and asks for a pause. `outage`: the failure counts
+    against the endpoint's health. `usage`: an upper estimate of the call's cost.
     """
 
     def __init__(
@@ -59,7 +59,7 @@ class CallFailed(Exception):
 
 @dataclass(slots=True)
 class _Parts:
-    """What has come so far."""
+    """The answer so far."""
 
     text: str = ""
     thoughts: str = ""
@@ -78,7 +78,7 @@ def call(
     max_reply_bytes: int,
     deadline: Deadline,
 ) -> Reply:
-    """Ask once. Raises CallFailed, with what came before the failure and its estimated cost."""
+    """Ask once. Raises CallFailed, with the text before the failure and its estimated cost."""
     parts = _Parts()
     prompt = "\n".join(message["content"] for message in messages)
 
@@ -123,7 +123,7 @@ def call(
 def _pieces(
     client: openai.OpenAI, endpoint: ModelEndpoint, messages: list[Message], max_output_tokens: int
 ) -> Iterator[Any]:
-    """The parts of the answer as they come; the whole answer as one part where it is not streamed."""
+    """Yield the parts of the answer as they come; the whole answer is one part if it is not streamed."""
     arguments: dict[str, Any] = {
         "model": endpoint.model,
         "messages": messages,
@@ -141,7 +141,7 @@ def _pieces(
 
 
 def _take(parts: _Parts, piece: Any, max_reply_bytes: int) -> None:
-    """Add one part. Nothing in it is believed to have the type that the protocol says."""
+    """Add one part. Check every type in it: endpoints do not keep to the protocol."""
     if getattr(piece, "usage", None) is not None:
         parts.usage = piece.usage
     if isinstance(getattr(piece, "model", None), str) and piece.model:
@@ -184,7 +184,7 @@ def _failure(error: Exception, deadline: Deadline, *, began: bool, usage: Usage 
 
 
 def _retry_after(headers: httpx2.Headers) -> float | None:
-    """Seconds of a Retry-After header, if it is a number; dates are rare here and not read."""
+    """Return the seconds of a Retry-After header if it is a number; dates are rare here and not read."""
     try:
         seconds = float(headers.get("retry-after", ""))
     except ValueError:

@@ -1,4 +1,4 @@
-"""ModelCall the configured endpoints: whichever is ready first, with limits, rests and a breaker for each."""
+"""Asking the configured endpoints: the first that is ready, with rate limits, pauses and a breaker for each."""
 
 from __future__ import annotations
 
@@ -25,7 +25,7 @@ log = get_logger(__name__)
 
 @dataclass(slots=True)
 class Bill:
-    """What one Proposal's calls have cost in all, failed ones included, and what went wrong on the way."""
+    """The cost of all calls of one Proposal, failed ones included, and their failures."""
 
     input_tokens: int = 0
     output_tokens: int = 0
@@ -37,7 +37,7 @@ class Bill:
 
 @dataclass(frozen=True, slots=True)
 class ModelCall:
-    """What one endpoint is sent."""
+    """The messages for one endpoint, and the tokens of reply that it may take."""
 
     messages: list[Message]
     max_output_tokens: int
@@ -47,8 +47,8 @@ class AllFailed(Exception):
     """No endpoint gave a reply; the Bill says why."""
 
 
-class _Lane:
-    """One endpoint, as the threads of a worker share it."""
+class _State:
+    """The state of one endpoint, shared by the threads of a worker."""
 
     def __init__(self, endpoint: ModelEndpoint, *, open_s: float) -> None:
         self.endpoint = endpoint
@@ -61,15 +61,15 @@ class _Lane:
 
 
 @dataclass(slots=True)
-class _Turn:
-    """One endpoint in one asking: calls made, and when the next may be."""
+class _Attempts:
+    """The calls of one Proposal to one endpoint: their number, and when the next may be made."""
 
-    lane: _Lane
+    state: _State
     calls: int = 0
     ready_at: float = 0.0
 
     def wait_s(self) -> float:
-        return max(self.ready_at - time.monotonic(), self.lane.wait_s())
+        return max(self.ready_at - time.monotonic(), self.state.wait_s())
 
 
 class Endpoints:
@@ -83,14 +83,14 @@ class Endpoints:
         backoff_s: float = BACKOFF_S,
         open_s: float = OPEN_S,
     ) -> None:
-        self._lanes = {endpoint.name: _Lane(endpoint, open_s=open_s) for endpoint in endpoints}
+        self._states = {endpoint.name: _State(endpoint, open_s=open_s) for endpoint in endpoints}
         self._max_reply_bytes, self._backoff_s = max_reply_bytes, backoff_s
 
     def order(self, names: Sequence[str], generator: random.Random) -> list[ModelEndpoint]:
-        """The endpoints to try: those of `names` in that order, or all of them drawn by weight where it is empty."""
+        """Return the endpoints to try: those of `names` in that order, or without names all, drawn by weight."""
         if names:
-            return [self._lanes[name].endpoint for name in names if name in self._lanes]
-        pool, order = [lane.endpoint for lane in self._lanes.values()], []
+            return [self._states[name].endpoint for name in names if name in self._states]
+        pool, order = [state.endpoint for state in self._states.values()], []
         while pool:
             chosen = generator.choices(pool, [endpoint.weight for endpoint in pool])[0]
             pool.remove(chosen)
@@ -104,78 +104,78 @@ class Endpoints:
         deadline: Deadline,
         bill: Bill,
     ) -> tuple[ModelEndpoint, Reply]:
-        """Return the first whole reply. The first of `order` that is ready is asked, and the next while it rests.
+        """Return the first whole reply. The first of `order` that is ready is asked; while it pauses, the next.
 
         Every call is put on the bill, failed ones too. No wait goes beyond the deadline. Raises AllFailed.
         """
-        turns = [_Turn(self._lanes[endpoint.name]) for endpoint in order]
-        while turns and not deadline.passed:
-            turn = min(turns, key=lambda item: item.wait_s())
-            wait_s = turn.wait_s()
+        all_attempts = [_Attempts(self._states[endpoint.name]) for endpoint in order]
+        while all_attempts and not deadline.passed:
+            attempts = min(all_attempts, key=lambda item: item.wait_s())
+            wait_s = attempts.wait_s()
             if wait_s >= deadline.remaining_s:
-                turns.remove(turn)
-                bill.failures.append(_resting(turn, wait_s))
+                all_attempts.remove(attempts)
+                bill.failures.append(_resting(attempts, wait_s))
             elif wait_s > 0.0:
                 time.sleep(wait_s)
-            elif turn.lane.slots.acquire(timeout=min(SLOT_WAIT_S, deadline.remaining_s)):
+            elif attempts.state.slots.acquire(timeout=min(SLOT_WAIT_S, deadline.remaining_s)):
                 try:
-                    reply = self._call(turn, prepared, deadline, bill)
+                    reply = self._call(attempts, prepared, deadline, bill)
                 finally:
-                    turn.lane.slots.release()
+                    attempts.state.slots.release()
                 if reply is not None:
-                    return turn.lane.endpoint, reply
-                if turn.calls >= ATTEMPTS:
-                    turns.remove(turn)
+                    return attempts.state.endpoint, reply
+                if attempts.calls >= ATTEMPTS:
+                    all_attempts.remove(attempts)
         raise AllFailed
 
     def _call(
-        self, turn: _Turn, prepared: Callable[[ModelEndpoint], ModelCall], deadline: Deadline, bill: Bill
+        self, attempts: _Attempts, prepared: Callable[[ModelEndpoint], ModelCall], deadline: Deadline, bill: Bill
     ) -> Reply | None:
-        """One call; None where it gave no whole reply, with what follows from that noted."""
-        lane = turn.lane
-        if lane.pace.wait_s() > 0.0 or not lane.breaker.allows():
+        """Make one call. Return None if it gave no whole reply, with the consequences noted."""
+        state = attempts.state
+        if state.pace.wait_s() > 0.0 or not state.breaker.allows():
             return None  # another thread was quicker
-        lane.pace.begin()
-        asked = prepared(lane.endpoint)
+        state.pace.begin()
+        asked = prepared(state.endpoint)
         try:
             reply = call(
-                lane.endpoint,
+                state.endpoint,
                 asked.messages,
                 max_output_tokens=asked.max_output_tokens,
                 max_reply_bytes=self._max_reply_bytes,
-                deadline=deadline.within(lane.endpoint.timeout_s),
+                deadline=deadline.within(state.endpoint.timeout_s),
             )
         except CallFailed as failure:
-            self._failed(turn, failure, bill)
+            self._failed(attempts, failure, bill)
             return None
-        lane.breaker.succeeded()
-        _charge(bill, lane, reply.usage.input_tokens, reply.usage.output_tokens, estimated=reply.usage.estimated)
+        state.breaker.succeeded()
+        _charge(bill, state, reply.usage.input_tokens, reply.usage.output_tokens, estimated=reply.usage.estimated)
         return reply
 
-    def _failed(self, turn: _Turn, failure: CallFailed, bill: Bill) -> None:
-        lane, name = turn.lane, turn.lane.endpoint.name
+    def _failed(self, attempts: _Attempts, failure: CallFailed, bill: Bill) -> None:
+        state, name = attempts.state, attempts.state.endpoint.name
         log.warning("endpoint.failed", endpoint=name, error=str(failure))
         bill.failures.append(f"{name}: {failure}")
         bill.partial = failure.text or bill.partial
         if failure.usage is not None:
-            _charge(bill, lane, failure.usage.input_tokens, failure.usage.output_tokens, estimated=True)
-        backoff_s = min(MAX_BACKOFF_S, self._backoff_s * 2**turn.calls * (1.0 + random.random()))
+            _charge(bill, state, failure.usage.input_tokens, failure.usage.output_tokens, estimated=True)
+        backoff_s = min(MAX_BACKOFF_S, self._backoff_s * 2**attempts.calls * (1.0 + random.random()))
         if failure.busy:
-            lane.pace.rest(backoff_s if failure.retry_after_s is None else failure.retry_after_s)
+            state.pace.rest(backoff_s if failure.retry_after_s is None else failure.retry_after_s)
         elif failure.outage:
-            lane.breaker.failed()
-        turn.calls = turn.calls + 1 if failure.retry else ATTEMPTS
-        turn.ready_at = time.monotonic() + (failure.retry_after_s or backoff_s)
+            state.breaker.failed()
+        attempts.calls = attempts.calls + 1 if failure.retry else ATTEMPTS
+        attempts.ready_at = time.monotonic() + (failure.retry_after_s or backoff_s)
 
 
-def _resting(turn: _Turn, wait_s: float) -> str:
-    why = "left alone after repeated failures" if turn.lane.breaker.wait_s() else "it asked to be left alone"
-    return f"{turn.lane.endpoint.name}: {why}, for {wait_s:.1f} s more"
+def _resting(attempts: _Attempts, wait_s: float) -> str:
+    why = "left alone after repeated failures" if attempts.state.breaker.wait_s() else "it asked to be left alone"
+    return f"{attempts.state.endpoint.name}: {why}, for {wait_s:.1f} s more"
 
 
-def _charge(bill: Bill, lane: _Lane, input_tokens: int, output_tokens: int, *, estimated: bool) -> None:
+def _charge(bill: Bill, state: _State, input_tokens: int, output_tokens: int, *, estimated: bool) -> None:
     bill.input_tokens += input_tokens
     bill.output_tokens += output_tokens
-    bill.usd += lane.endpoint.usd(input_tokens, output_tokens)
+    bill.usd += state.endpoint.usd(input_tokens, output_tokens)
     bill.estimated = bill.estimated or estimated
-    lane.pace.used(input_tokens + output_tokens)
+    state.pace.used(input_tokens + output_tokens)

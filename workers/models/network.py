@@ -1,7 +1,7 @@
-"""An HTTP client whose every wait ends at one deadline, however the other side drips its bytes.
+"""An HTTP client with one deadline for all its waits, even if the other side sends byte by byte.
 
 Read timeouts start anew with each byte, so a server that sends one a second keeps a request alive for ever. Here each
-connect, write and read may only wait for what is left in all, and what is read is counted.
+connect, write and read waits only until the deadline, and the bytes that are read are counted.
 """
 
 from __future__ import annotations
@@ -71,12 +71,12 @@ def _wait(deadline: Deadline, timeout: float | None, error: type[httpcore2.Timeo
 
 @cache
 def _trust() -> ssl.SSLContext:
-    """Reading the certificates takes long, and they do not change."""
+    """Read the certificates once: it takes long, and they do not change."""
     return httpx2.create_ssl_context()
 
 
 def make_client(deadline: Deadline, *, max_bytes: int, stall_s: float = STALL_S) -> httpx2.Client:
-    """A client for one call. Reading more than `max_bytes` raises httpx2.ReadError, passing the deadline a timeout."""
+    """Return a client for one call. It raises httpx2.ReadError beyond `max_bytes`, and a timeout after the deadline."""
     transport = httpx2.HTTPTransport(verify=_trust(), trust_env=False)
     # The pool takes a backend, but the transport has no argument for it; a test holds us to this one place.
     transport._pool = httpcore2.ConnectionPool(ssl_context=_trust(), network_backend=_Backend(deadline, max_bytes))

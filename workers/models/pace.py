@@ -1,4 +1,4 @@
-"""How fast an endpoint may be asked: its rate limits, and the rests that it asks for itself."""
+"""The pace of calls to an endpoint: its rate limits, and the pauses that it asks for."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import time
 from collections.abc import Callable
 
 BURST_S = 10.0
-"""What a rate limit allows in this time may come at once."""
+"""The calls that a rate limit allows in this time may come at once."""
 
 
 class Pace:
@@ -23,22 +23,22 @@ class Pace:
         self._requests_at = self._tokens_at = self._rest_until = 0.0
 
     def wait_s(self) -> float:
-        """Seconds until another request may be made; 0.0 where it may be made now."""
+        """Return the seconds until another request may be made, 0.0 for now."""
         with self._lock:
             allowed = max(self._requests_at - max(BURST_S, self._every_s) + self._every_s, self._tokens_at - BURST_S)
             return max(0.0, max(allowed, self._rest_until) - self._clock())
 
     def begin(self) -> None:
-        """A request is made now."""
+        """Count a request that is made now."""
         with self._lock:
             self._requests_at = max(self._requests_at, self._clock()) + self._every_s
 
     def used(self, tokens: int) -> None:
-        """So many tokens went to and fro."""
+        """Count the tokens of a call, in both directions."""
         with self._lock:
             self._tokens_at = max(self._tokens_at, self._clock()) + tokens * self._token_s
 
     def rest(self, seconds: float) -> None:
-        """The endpoint asked not to be asked for so long (429 with Retry-After): every thread keeps to it."""
+        """Pause all threads for so long, as the endpoint asked (429 with Retry-After)."""
         with self._lock:
             self._rest_until = max(self._rest_until, self._clock() + seconds)

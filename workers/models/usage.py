@@ -1,4 +1,4 @@
-"""How many tokens a call took: what the endpoint says where that can be, an estimate where it cannot."""
+"""The tokens of a call: the endpoint's own figures if they are possible, else an estimate."""
 
 from __future__ import annotations
 
@@ -8,12 +8,12 @@ from prompts.budget import estimate_tokens
 
 SLACK_TOKENS = 256
 BYTES_PER_TOKEN_AT_MOST = 40
-"""No tokenizer packs more bytes of code into a token on average: a smaller count is not believed."""
+"""No tokenizer packs more bytes of code into a token on average: a smaller count is refused."""
 
 
 @dataclass(frozen=True, slots=True)
 class Usage:
-    """Tokens of one call. `estimated` says that the endpoint gave none, or none that can be true."""
+    """Tokens of one call. `estimated`: the endpoint gave none, or impossible ones."""
 
     input_tokens: int
     output_tokens: int
@@ -21,17 +21,17 @@ class Usage:
 
 
 def most_input(prompt: str) -> int:
-    """The most tokens that a prompt can be: one for two ASCII characters or any byte beyond them, and a wrapping."""
+    """Return an upper bound for a prompt's tokens: one for two ASCII characters or for any other byte, and a margin."""
     data = prompt.encode(errors="replace")
     plain = sum(byte < 128 for byte in data)
     return plain // 2 + len(data) - plain + SLACK_TOKENS
 
 
 def count(reported: object, *, prompt: str, reply: str, max_output_tokens: int) -> Usage:
-    """The endpoint's own figures if both are possible, else estimates from the texts.
+    """Return the endpoint's own figures if both are possible, else estimates from the texts.
 
-    Neither ever comes to more than was held for the call: `most_input` and `max_output_tokens` (hidden reasoning
-    included). An endpoint that claims more is not believed.
+    Neither exceeds the tokens that were reserved for the call: `most_input` and `max_output_tokens` (hidden reasoning
+    included). An endpoint's claim of more is ignored.
     """
     said_in, said_out = getattr(reported, "prompt_tokens", None), getattr(reported, "completion_tokens", None)
     if _possible(said_in, prompt, most_input(prompt)) and _possible(said_out, reply, max_output_tokens):

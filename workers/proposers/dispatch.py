@@ -1,4 +1,4 @@
-"""Several judged kernels in one: no model is asked."""
+"""Several judged kernels in one file, without a model."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from workers.proposers.base import Request, candidate, none
 
 
 class DispatchProposer:
-    """Puts the parents into one file, each for the Workloads that `hint["kernels"]` gives it."""
+    """Puts the parents into one file, each for the Workloads that `hint["kernels"]` assigns to it."""
 
     def __init__(self, settings: Settings) -> None:
         del settings

@@ -16,7 +16,7 @@ MAX_FILE_BYTES = 256 * 2**20
 
 
 class ReplayProposer:
-    """Answers Proposal n of its arm with line n of `folder/name`; EXHAUSTED beyond the last.
+    """Answers Proposal n of the arm `replay:NAME` with line n of that file, EXHAUSTED beyond the last.
 
     A line has `source`, or `reply` (read as a model's reply would be); an `outcome` other than "candidate" is repeated.
     """

@@ -1,4 +1,4 @@
-"""A source that the user gave."""
+"""A source that the user gave as a seed."""
 
 from __future__ import annotations
 

@@ -24,7 +24,7 @@ Key = tuple[str, DeviceKind]
 
 
 class SynthesiserProposer:
-    """Keeps the graphs of the newest Problems. Tracing is done by one thread at a time; writing by any."""
+    """Keeps the graphs of the newest Problems. One thread at a time traces; any thread writes."""
 
     def __init__(self, settings: Settings) -> None:
         del settings
@@ -32,7 +32,7 @@ class SynthesiserProposer:
         self._lock = threading.Lock()
 
     def propose(self, request: Request) -> ProposalResult:
-        """Design `arm_number` of this Run; EXHAUSTED where there is none, or none for this reference."""
+        """Return design `arm_number` of this Run, EXHAUSTED if there is none, or none for this reference."""
         work = request.work
         try:
             graphs = self._graphs_of(work.problem, work.device_kind, request.deadline)
@@ -63,7 +63,7 @@ class SynthesiserProposer:
 
 
 def _trace(problem: Problem, kind: DeviceKind, deadline: Deadline) -> Mapping[str, Graph] | TraceError:
-    """The graphs, or why there are none, which holds for every later Proposal too. Raises StepFailed."""
+    """Return the graphs, or the error that every later Proposal will get too. Raises StepFailed."""
     try:
         with ChildPool(DeviceKind.CPU) as pool:
             return capture(problem, kind, pool, timeout_s=max(1.0, deadline.remaining_s))

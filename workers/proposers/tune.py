@@ -1,4 +1,4 @@
-"""Another Configuration of a parent: no model is asked."""
+"""Another Configuration of a parent, without a model."""
 
 from __future__ import annotations
 

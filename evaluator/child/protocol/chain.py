@@ -9,7 +9,7 @@ output. An input that was left out could be computed for all calls of a round at
 Judge and child run this same code: the child between two calls, the judge on its snapshot of the outputs. A child that
 skips the step, merges calls, reorders them or returns incomplete outputs works on other inputs than those that its
 outputs are compared for. Values are chosen, never computed, so an input keeps the values that its recipe makes,
-whatever the outputs are (NaN too), and repeating a step changes nothing.
+for any outputs (NaN too), and repeating a step changes nothing.
 """
 
 from __future__ import annotations

@@ -1,8 +1,8 @@
-"""The dtypes that a reference asks its tensors for, told while it runs in float64 as its own run was told them.
+"""Record the dtypes that a reference reads from its tensors, and replay them while it runs in float64.
 
-Code that says `torch.finfo(h.dtype).min`, or clamps where `h.dtype` is float16, means the dtype that `h` has outside
-`child.lift`. What an intermediate's is there nobody knows but a run at the reference's own precision: that one is noted
-first, by the places in the code that ask, for references that ask at all.
+Code such as `torch.finfo(h.dtype).min`, or a clamp where `h.dtype` is float16, needs the dtype that `h` has at the
+reference's own precision. Only a run at that precision knows the dtypes of intermediates, so that run comes first. It
+records every read by its place in the code, for references that read dtypes.
 """
 
 from __future__ import annotations
@@ -25,14 +25,16 @@ Answers: TypeAlias = dict[Place, list[torch.dtype]]
 
 
 def _calling_instruction() -> Place:
-    """Who asks, seen from within a mode."""
+    """Return the instruction that reads a dtype, from within a mode."""
     frame = sys._getframe(2)
     return frame.f_code, frame.f_lasti
 
 
 class _Recorder(TorchFunctionMode):
-    """Notes the floating dtypes that anybody asks for inside it, and whether ever that of a tensor that was made
-    there: `outside` are the ids of the others, which keep their dtypes when the rest is lifted."""
+    """Records the floating dtypes that are read inside it, and whether any belongs to a tensor that was made there.
+
+    `outside` are the ids of the other tensors, which keep their dtypes in float64 mode.
+    """
 
     def __init__(self, outside: frozenset[int]) -> None:
         super().__init__()
@@ -54,8 +56,10 @@ class _Recorder(TorchFunctionMode):
 
 
 class _Replayer(TorchFunctionMode):
-    """Gives the answers that were noted, one after the other at each place and then the last one again; the truth where
-    nobody asked or where the kind of number is another one."""
+    """Replays the recorded dtypes in order at each place, repeating the last one.
+
+    Unrecorded places, and places with another kind of number, get the true dtype.
+    """
 
     def __init__(self, answers: Answers) -> None:
         super().__init__()
@@ -73,23 +77,25 @@ class _Replayer(TorchFunctionMode):
 
 
 class DtypeReplay:
-    """Of one model."""
+    """The recorded dtypes of one model."""
 
     def __init__(self) -> None:
-        self._depends_on_dtypes = True  # until a run shows that it does not
+        self._depends_on_dtypes = True  # False once a run shows that it does not
 
     def replay(
         self, model: torch.nn.Module, call: Callable[[Sequence[torch.Tensor]], Any], tensors: Sequence[torch.Tensor]
     ) -> AbstractContextManager[Any]:
-        """Inside, `call` of these inputs is told the dtypes of its own precision, to which it is put first, with inputs
-        and buffers left as they are."""
+        """Return a context in which `call` reads the dtypes of its own precision.
+
+        It first runs `call` on copies of the inputs, and restores the buffers.
+        """
         if not self._depends_on_dtypes:
             return nullcontext()
         copies = [tensor.clone() for tensor in tensors]
         named = (*copies, *model.parameters(), *model.buffers())
         recorder = _Recorder(frozenset(map(id, named)))
         answered = False
-        with _restoring_buffers(model), suppress(Exception):  # which the run that this one is made for may raise again
+        with _restoring_buffers(model), suppress(Exception):  # the run in float64 may raise it again
             with recorder:
                 call(copies)
             answered = True
@@ -101,7 +107,7 @@ class DtypeReplay:
 
 @contextmanager
 def _restoring_buffers(model: torch.nn.Module) -> Iterator[None]:
-    """What a call does to buffers inside is undone."""
+    """Undo changes to buffers on exit."""
     before = [
         (module._buffers, name, buffer, buffer.clone())
         for module in model.modules()

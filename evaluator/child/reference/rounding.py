@@ -1,9 +1,9 @@
-"""What honest reductions may be off by: the float64 oracle with every reduction's result moved by a share of its terms.
+"""Perturb the float64 oracle like the rounding of honest reductions: each result moves by a share of its terms.
 
-A sum in another order rounds otherwise. On terms that differ errors grow with the root of their number; on terms that
-are equal, or nearly so, additions all round the same way, and errors grow with the number itself: a kernel that adds a
-constant row with sixteen accumulators is off by fifty units in the last place, and is right. How far outputs move here
-says how much of that an honest kernel shows.
+A sum in another order rounds differently. On terms that differ, errors grow with the root of their number. On terms
+that are equal, or nearly so, all additions round the same way, and errors grow with the number itself: a kernel that
+adds a constant row with sixteen accumulators is off by fifty units in the last place, and is right. The effect on the
+outputs is the error that an honest kernel may have.
 """
 
 from __future__ import annotations
@@ -16,24 +16,26 @@ import torch
 
 from evaluator.child.reference.float64 import Float64Mode, arguments_by_name
 
-# Of a unit in the last place: as serial additions make, a quarter of the limit that is made of it. A sum of more terms
-# than the most is made of partial sums by everybody: where terms are alike, and where they differ.
+# In units in the last place: the error of serial additions, a quarter of the limit that follows from it. Every
+# implementation splits longer sums into partial sums: sums of equal terms (_MOST_ALIKE), and of others (_MOST_TERMS).
 _PER_TERM, _PER_ROOT, _MOST_ALIKE, _MOST_TERMS = 1 / 16, 1 / 16, 8192, 131072
-_ROUNDINGS = 16  # terms more, since each is rounded itself: that shows where there are few
-_PER_ROOT_ONE_SIDED = 1 / 10  # where terms are mostly of one sign, so that partial sums grow and each rounds more
-_PER_PRODUCT = 1 / 24  # of the root of a product's terms, whose signs differ
-_EQUAL_SPACINGS = 4.0  # times the spacing of numbers as large as the sum: terms that differ by less round alike
+_ROUNDINGS = 16  # more terms, since each is rounded itself; relevant where there are few
+_PER_ROOT_ONE_SIDED = 1 / 10  # where most terms have one sign: partial sums grow, and each rounds more
+_PER_PRODUCT = 1 / 24  # of the root of a product's terms, which differ in sign
+_EQUAL_SPACINGS = 4.0  # of numbers as large as the sum: terms that differ by less round alike
 _MAJORITY = 0.5  # of the terms are alike
-_ABOVE_ONE = 1.01  # what a weight of one is after it was shaken
+_ABOVE_ONE = 1.01  # a perturbed weight of one is below
 
 Tensor = torch.Tensor
 
 
 class PerturbedMode(Float64Mode):  # type: ignore[no-untyped-call]
-    """`Float64Mode` whose reductions are off by `eps` times what their number of terms makes of it. Every other one is too
-    large, the others are too small. `everywhere`, what any arithmetic gives is off by `eps` besides. Weights between 0
-    and 1, as softmax makes them, are rounded to `weights`, the name of a dtype, where a product takes them: fused
-    attention does so in half precisions."""
+    """`Float64Mode` with errors in reductions: `eps` times a factor of their number of terms, alternately up and down.
+
+    With `everywhere` the results of all other arithmetic are off by `eps`, too. `weights` names a dtype: weights
+    between 0 and 1, as of a softmax, are rounded to it where a product takes them, like fused attention does in half
+    precisions.
+    """
 
     def __init__(
         self, twins: dict[int, tuple[Tensor, Tensor]], eps: float, *, everywhere: bool = False, weights: str = ""
@@ -62,16 +64,16 @@ class PerturbedMode(Float64Mode):  # type: ignore[no-untyped-call]
         return _perturbed(self, func, args, made) if self._everywhere and isinstance(made, Tensor) else made
 
     def product_share(self, terms: int) -> float:
-        """By what share of the root of its terms' squares a sum of products is off."""
+        """Return the error of a sum of products, as a share of the root of its terms' squares."""
         return self._sign * self.eps * _PER_PRODUCT * math.sqrt(max(1, terms))
 
     def half_unit(self) -> float:
-        """By what share a rounded value is off."""
+        """Return the relative error of a rounded value."""
         return self._sign * self.eps / 2
 
     def share(self, x: Tensor, axes: Sequence[int]) -> Tensor:
-        """By what share of its terms' sizes a sum of `x` along some axes, which are kept, is off: systematic where most
-        terms are like one of them."""
+        """Return the error of a sum of `x` along some axes, which are kept, as a share of its terms' sizes. It is
+        systematic where most terms are like one of them."""
         kept = x.amax(list(axes), keepdim=True)
         every = x.numel() // max(1, kept.numel())
         terms = min(every, _MOST_ALIKE)
@@ -86,12 +88,12 @@ class PerturbedMode(Float64Mode):  # type: ignore[no-untyped-call]
         return self._sign * self.eps * torch.where(mostly, _PER_TERM * terms, usual)
 
     def independent_share(self, terms: int) -> float:
-        """The same for terms that are known to differ."""
+        """Return the error of a sum of terms that are known to differ, as a share of their sizes."""
         return self._sign * self.eps * _PER_ROOT * math.sqrt(min(max(terms, 1), _MOST_TERMS))
 
 
 def _rounded_weights(value: Any, dtype: torch.dtype) -> Any:
-    """A tensor of weights between 0 and 1 as another dtype holds them; anything else as it is."""
+    """Round a tensor of weights between 0 and 1 to another dtype; return anything else as it is."""
     if not isinstance(value, Tensor) or value.dtype is not torch.float64 or not value.numel():
         return value
     low, high = value.aminmax()
@@ -115,14 +117,14 @@ def _finite(tensor: Tensor) -> Tensor:
 
 
 def _axes(x: Tensor, named: Any) -> list[int]:
-    """The axes that an operation's argument names; all where it names none."""
+    """Return the axes that an operation's argument names; all where it names none."""
     if named is None or (isinstance(named, list | tuple) and not named):
         return list(range(x.ndim))
     return [axis % max(1, x.ndim) for axis in (named if isinstance(named, list | tuple) else [named])]
 
 
 def _sum(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
-    """A sum or a mean: off by a share of what its terms' sizes add up to."""
+    """Move a sum or a mean by a share of the sum of its terms' sizes."""
     x, rest = args[0], args[1:]
     if x.ndim == 0:
         return made
@@ -142,7 +144,8 @@ def _spread(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -
 
 
 def _loss(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Any) -> Any:
-    """A sum or a mean of what is never negative, which is looked at by itself; a pair with another number, or alone."""
+    """Move a sum or a mean of loss terms, which are never negative. Operations return the loss, alone or with another
+    number."""
     loss = made if isinstance(made, Tensor) else made[0]
     by_name = arguments_by_name(func, args, {})
     if not by_name["reduction"]:
@@ -161,7 +164,7 @@ def _norm(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> 
 
 
 def _exponentials_share(mode: PerturbedMode, x: Tensor, named: Any) -> Tensor:
-    """The share that a sum of exponentials along some axes is off by, with those axes kept."""
+    """Return the share by which a sum of exponentials along some axes is off, with those axes kept."""
     axes = _axes(x, named)
     return mode.share(torch.exp(x - x.amax(axes, keepdim=True)), axes)
 
@@ -187,7 +190,7 @@ def _var_mean(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Any) ->
 def _normalisation_error(
     mode: PerturbedMode, x: Tensor, axes: Sequence[int], mean: Tensor, scale: Tensor
 ) -> tuple[Tensor, float]:
-    """By how much the normalised values are shifted, and by what share scaled."""
+    """Return the shift of the normalised values, and the share by which they are scaled."""
     shift = mean * mode.share(x, axes).reshape(mean.shape) * scale
     return shift, mode.independent_share(int(x.numel() // max(1, mean.numel())))
 
@@ -241,12 +244,13 @@ def _trace(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) ->
 
 
 def _rounded(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
-    """What follows may cancel: exp(x) - 1 is rounding alone where x is tiny."""
+    """Round the result by half a unit, since a later operation may cancel: exp(x) - 1 is rounding alone where x is
+    tiny."""
     return made * (1 + mode.half_unit())
 
 
 def _perturbed(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
-    """What is a short number rounds for nobody."""
+    """Move results by one unit, except short numbers, which no implementation rounds."""
     return torch.where(_fits_float32(made), made, made * (1 + 2 * mode.half_unit()))
 
 

@@ -1,9 +1,9 @@
-"""What a reference returns if it picks as a Candidate does, wherever rounding alone decides between values.
+"""Run a reference with the selections of a Candidate, where rounding alone decides between values.
 
-argmax, topk, sort and their like turn a difference in the last place into another index, and into other values where
-that index leads. A kernel that computes the same scores in another order is right about another one of two nearly equal
-scores. Here the reference runs at its own precision, in float64, and in float64 with its sums off by what they may be:
-how far its scores are apart says how near two of them must be for either to be right.
+argmax, topk, sort and the like turn a difference in the last place into another index, and into other values that
+follow from it. A kernel that computes the same scores in another order may select the other one of two nearly equal
+scores, and is right. Here the reference runs at its own precision, in float64, and in float64 with perturbed sums. The
+differences between its scores tell how near two of them must be for either selection to be right.
 """
 
 from __future__ import annotations
@@ -22,21 +22,21 @@ from evaluator.child.reference.rounding import PerturbedMode
 from evaluator.child.results import tensor_leaves
 from evaluator.child.session import Session
 
-_FACTOR, _FACTOR_HALF = 4.0, 2.0  # times the error that is seen, as limits of outputs have it; of half precisions
+_FACTOR, _FACTOR_HALF = 4.0, 2.0  # of the observed error, as in limits of outputs; of half precisions
 _PAIRS = ("even", "odd")
-_WHOLE = 2.0**53  # up to which float64 has every integer
-_SMALLEST = {torch.float16: 2.4e-7}  # of which less may become zero; of others what is smaller than normal numbers
+_WHOLE = 2.0**53  # float64 has every integer up to this
+_SMALLEST = {torch.float16: 2.4e-7}  # smaller numbers may become zero; for other dtypes, denormal ones
 
 Tensor = torch.Tensor
 
 
 class NoSelections(RuntimeError):
-    """No operation of the reference's picks indices, or not the same ones in every precision."""
+    """No operation of the reference selects indices, or it selects others in another precision."""
 
 
 @dataclass(frozen=True, slots=True)
 class Selection:
-    """One operation's indices, with the axis along which it picks them out of `scores`."""
+    """One operation's indices, and the axis along which it selects them from `scores`."""
 
     scores: Tensor
     axis: int
@@ -46,8 +46,10 @@ class Selection:
 
 
 def selection_of(func: Any, args: Sequence[Any], kwargs: dict[str, Any], made: Any) -> Selection | None:
-    """What an operation picks; None where it does not. Scores are floating; integers, which rounding has no say in, tie
-    where they are equal."""
+    """Return an operation's selection; None where it selects nothing.
+
+    Scores are floating numbers. Integers are not rounded, so they tie only where they are equal.
+    """
     if func.overloadpacket.__name__ not in SELECTION_OPERATIONS:
         return None
     indices = made if isinstance(made, Tensor) else made[-1]
@@ -73,7 +75,7 @@ def selection_of(func: Any, args: Sequence[Any], kwargs: dict[str, Any], made: A
 
 
 class _SelectionRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """What is picked inside it, at the reference's own precision."""
+    """Records the selections inside it at the reference's own precision."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -91,7 +93,7 @@ class _SelectionRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 class _Float64Recorder(Float64Mode):  # type: ignore[no-untyped-call]
-    """The same in float64, or in what stands before `Float64Mode` among the bases."""
+    """Records selections in float64, or in the mode that precedes `Float64Mode` among the bases."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
@@ -106,19 +108,23 @@ class _Float64Recorder(Float64Mode):  # type: ignore[no-untyped-call]
         return self.replacement(selection, made)
 
     def replacement(self, selection: Selection, made: Any) -> Any:
-        """What the operation returns."""
+        """Return the operation's result."""
         return made
 
 
 class _PerturbedRecorder(_Float64Recorder, PerturbedMode):  # type: ignore[no-untyped-call]
-    """The same with sums off."""
+    """Records selections in float64 with perturbed sums."""
 
 
 class _TieBreaker(_Float64Recorder):  # type: ignore[no-untyped-call]
-    """Picks as `given` does where that is as good, else as the reference does; where nothing is given, by the `way`:
-    "own", "runner-up" of two that are equally good, the two of each "even" or "odd" place and the next exchanged where
-    they are, or how many steps behind the first of all it begins, forwards or (negative) backwards, among any number of
-    these."""
+    """Selects as `given` does where that is as good, else as the reference does. Without `given` it breaks ties by
+    `order`.
+
+    - "own": as the reference does
+    - "runner-up": the other one of two that are equally good
+    - "even", "odd": swap each tied pair of neighbours that begins at an even or odd place
+    - a number: begin that many places behind the first of all tied values, forwards or (negative) backwards
+    """
 
     def __init__(
         self, twins: Twins, tolerances: Sequence[TieTolerance], given: Sequence[Tensor], order: str | int
@@ -140,7 +146,7 @@ class _TieBreaker(_Float64Recorder):  # type: ignore[no-untyped-call]
     def _indices(self, selection: Selection) -> Tensor:
         place = len(self.selections) - 1
         if place >= len(self._tolerances) or self._tolerances[place].slack.shape != selection.scores.shape:
-            raise NoSelections("it picks otherwise when it is told to pick otherwise")
+            raise NoSelections("its selections change with other selections")
         tolerance = self._tolerances[place]
         given = next((one for one in self._given if one.numel() == selection.indices.numel()), None)
         if given is not None:
@@ -157,16 +163,19 @@ class _TieBreaker(_Float64Recorder):  # type: ignore[no-untyped-call]
 
 @dataclass(frozen=True, slots=True)
 class TieTolerance:
-    """By how much each score may be off, and the rows of which nothing is known: the reference overflows there, or
-    infinities among its inputs leave NaN. Of a stable order, also the scores as the reference computes them: where
-    these are equal, too, there is nothing for rounding to decide."""
+    """The possible error of each score, and the rows without known scores: the reference overflows there, or infinities
+    among its inputs leave NaN.
+
+    A stable order also has the scores as the reference computes them: where these are equal, too, rounding decides
+    nothing.
+    """
 
     slack: Tensor
     unknown: Tensor
     own_scores: Tensor | None = None
 
     def accept_given(self, selection: Selection, given: Tensor) -> Tensor:
-        """The given indices in those rows in which they are as good as the pick's."""
+        """Return the given indices in rows where they are as good as the selection's, else the selection's."""
         size, axis = selection.scores.shape[selection.axis], selection.axis
         inside = (given >= 0) & (given < size)
         mine, theirs = selection.indices, torch.where(inside, given, selection.indices)
@@ -178,8 +187,8 @@ class TieTolerance:
         return torch.where(rows, given, selection.indices)
 
     def with_runner_up(self, selection: Selection) -> Tensor:
-        """The last index of each row exchanged for the best one that is left, where that is as good; where nothing is
-        known the first of all, which who finds nothing better returns."""
+        """Replace the last index of each row by the best one that is left, where that is as good. Rows without known
+        scores get the first indices, as from a kernel that finds nothing better."""
         axis, count = selection.axis, selection.indices.shape[selection.axis]
         if count >= selection.scores.shape[axis]:
             return selection.indices
@@ -191,7 +200,7 @@ class TieTolerance:
         return torch.where(self.unknown, torch.arange(count, device=found.device).reshape(_along(axis, found)), found)
 
     def with_swapped_pairs(self, selection: Selection, first: int) -> Tensor:
-        """Of the pairs of neighbours that begin at place `first`, those that are as good as each other exchanged."""
+        """Swap pairs of neighbours, beginning at place `first`, where both are equally good."""
         place = torch.arange(selection.indices.shape[selection.axis], device=selection.indices.device)
         partner = torch.where((place - first) % 2 == 0, place + 1, place - 1)
         partner = torch.where((partner < first) | (partner >= len(place)), place, partner)
@@ -199,8 +208,10 @@ class TieTolerance:
         return torch.where(self._tied(selection, selection.indices, theirs), theirs, selection.indices)
 
     def first_tied_from(self, selection: Selection, begin: int) -> Tensor:
-        """In place of those picks that are no better than the last one, the first of all that are as good as that, by
-        their place: from place `begin` on and round, or backwards from the last place but `-begin - 1` on."""
+        """Replace the selections that are no better than the last one by the first tied ones in order of their place.
+
+        The order starts at place `begin` and wraps around, or runs backwards from `-begin - 1` places before the end.
+        """
         axis, count, size = (
             selection.axis,
             selection.indices.shape[selection.axis],
@@ -213,7 +224,7 @@ class TieTolerance:
         last = selection.indices.narrow(axis, count - 1, 1)
         every = places.reshape(_along(axis, selection.scores)).expand_as(selection.scores)
         tied = self._tied(selection, last.expand_as(selection.scores), every) | (every == last)
-        # What is better than the last pick keeps its place, before all that tie.
+        # Better selections than the last one keep their places, before all tied ones.
         key = torch.where(tied, turn.reshape(_along(axis, selection.scores)).to(torch.float64) + 1, torch.inf)
         rank = torch.linspace(0, 0.5, count, dtype=torch.float64, device=key.device).reshape(_along(axis, key))
         better = torch.where(
@@ -233,21 +244,24 @@ class TieTolerance:
 
 
 def tie_tolerance(own: Selection, wide: Selection, perturbed: Selection, *, nan_is_new: bool) -> TieTolerance:
-    """From one operation's scores at the reference's precision, in float64, and with sums off. With `nan_is_new` no
-    input is NaN."""
+    """Derive the tolerance from one operation's scores at the reference's precision, in float64, and with perturbed
+    sums.
+
+    `nan_is_new` tells that no input is NaN.
+    """
     axis, exact = wide.axis, wide.scores
     lost = (exact.isfinite() & ~own.scores.isfinite()).any(axis, keepdim=True)
     unknown = lost | (exact.isnan().any(axis, keepdim=True) & nan_is_new)
     off = torch.maximum((own.scores.double() - exact).abs(), (perturbed.scores - exact).abs())
     off = off.nan_to_num(nan=0.0, posinf=0.0)
     own_scores = own.scores if wide.stable else None
-    if not bool(off.any()):  # these are inputs: there is nothing to be off by
+    if not bool(off.any()):  # the scores are inputs, which have no error
         return TieTolerance(off, unknown, own_scores)
     size = exact.abs().nan_to_num(nan=0.0, posinf=0.0)
     least = _SMALLEST.get(own.scores.dtype, torch.finfo(own.scores.dtype).tiny)
     share = torch.where(size >= least, off / size.clamp_min(least), 0.0)
     largest = size.amax(axis, keepdim=True)
-    # Errors as large as a row's largest, or as large as usual: a row of few may have been lucky.
+    # The larger of a row's largest error and the usual one: a row of few scores may have been lucky.
     of_row = torch.maximum(off.amax(axis, keepdim=True), largest * _mean_square(off / largest.clamp_min(least)))
     of_each = torch.maximum(share.amax(axis, keepdim=True), _mean_square(share)) * size
     factor = _FACTOR if own.scores.dtype in (torch.float32, torch.float64) else _FACTOR_HALF
@@ -255,7 +269,7 @@ def tie_tolerance(own: Selection, wide: Selection, perturbed: Selection, *, nan_
 
 
 def _along(axis: int, like: Tensor) -> list[int]:
-    """The shape of a vector that lies along one axis of a tensor."""
+    """Return the shape of a vector along one axis of a tensor."""
     return [-1 if place == axis else 1 for place in range(like.ndim)]
 
 
@@ -268,7 +282,7 @@ def _mean_square(share: Tensor) -> Tensor:
 
 
 class TieRunner:
-    """Calls of the session's model that pick as they are told."""
+    """Runs the session's model with other selections."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -277,10 +291,13 @@ class TieRunner:
         return {"picks": self.picks}
 
     def picks(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """As `run` with `lift` of the first "inputs" granted tensors: an output for each of the "ways" to pick (see
-        `_TieBreaker`) where the tensors after those do not say. They are what a Candidate returned for each integer output.
-        One that is made of indices, an integer of each (a token and its beam), does not say what was picked: the reply
-        lists as "made" whether each is that. Raises NoSelections."""
+        """Return an output for each tie-breaking order in "ways" (see `_TieBreaker`), or by the given integers where
+        they select.
+
+        The first "inputs" granted tensors are inputs, as for `run` with `lift`; the rest are the integers that a
+        Candidate returned. Integers that are computed from indices (a token and its beam) do not show what was
+        selected: "made" in the reply tells which outputs are such. Raise NoSelections.
+        """
         session, tree = self._session, request["tree"]
         mapped = session._open(request, fds)
         tensors, given = mapped.calls[0][: request["inputs"]], mapped.calls[0][request["inputs"] :]
@@ -302,7 +319,7 @@ class TieRunner:
         with _SelectionRecorder() as own:
             self._session.call(*read_tree(tree, tensors.__getitem__))
         if not own.selections:
-            raise NoSelections("it picks nothing")
+            raise NoSelections("it selects nothing")
         eps = torch.finfo(torch.float64 if any(t.dtype is torch.float64 for t in tensors) else torch.float32).eps
         wide, perturbed = (
             self._recorded(tree, tensors, _Float64Recorder),
@@ -313,7 +330,7 @@ class TieRunner:
             for seen in (own.selections, wide, perturbed)
         ]
         if shapes[0] != shapes[1] or shapes[0] != shapes[2]:
-            raise NoSelections("it picks otherwise in float64")
+            raise NoSelections("it selects other elements in float64")
         nan_is_new = not any(bool(t.isnan().any()) for t in tensors if t.is_floating_point())
         return [
             tie_tolerance(*selections, nan_is_new=nan_is_new)
@@ -334,7 +351,7 @@ class TieRunner:
         given: Sequence[Tensor],
         order: str | int,
     ) -> tuple[Any, list[Tensor]]:
-        """What the model returns, and what it picked."""
+        """Return the model's output, and its selections."""
         self._session.renew_buffer_twins()
         output, _, mode = self._session.lifted_call(
             tree, tensors, lambda twins: _TieBreaker(twins, slack, given, order)
@@ -343,7 +360,7 @@ class TieRunner:
 
 
 def _is_pick(place: int, output: Any, chosen: Sequence[Tensor]) -> bool:
-    """Whether the integer output at this place is one operation's indices."""
+    """Return whether the integer output at this place is one operation's indices."""
     integers = [tensor for tensor in tensor_leaves(output) if tensor.dtype in INDICES]
     one = integers[place].flatten().long()
     return any(torch.equal(one, indices.flatten()) for indices in chosen)

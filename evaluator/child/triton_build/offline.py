@@ -17,9 +17,9 @@ from unittest import mock
 
 import torch
 
+from evaluator.child import compiler_caches
 from evaluator.child.protocol.framing import Operation
 from evaluator.child.protocol.layout import TensorSpec, read_tree
-from evaluator.child.triton_build import cache
 
 _AUTOTUNE_CONFIGS = 8  # per autotuned kernel; more would only cost time
 
@@ -151,7 +151,7 @@ def compile_ahead(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
     why it stopped for some shapes}.
     """
     del fds
-    cache.restore()
+    compiler_caches.restore()
     module, failed = sys.modules["candidate"], ""
     with recording(request["capability"]) as launches:
         for shapes in request["shapes"]:

@@ -10,13 +10,13 @@ from pathlib import Path
 
 from evaluator.errors import ChildError
 from evaluator.languages.allowed import AllowedNames
-from evaluator.languages.base import BUILD_LIMIT_S, Ahead, BuildFacts, LanguageAdapter
+from evaluator.languages.base import BUILD_LIMIT_S, BuildFacts, BuildTarget, LanguageAdapter
 from evaluator.languages.triton.niche import NICHES
 from evaluator.languages.triton.notes import NOTES
 from evaluator.sandbox.process import ChildProcess
 from evaluator.types import DeviceKind, Language
 
-# The interpreter computes bf16 on raw 16-bit integers and gives wrong numbers without a word.
+# The interpreter computes bf16 on raw 16-bit integers, and gives wrong numbers silently.
 _NOT_INTERPRETED = {
     "bfloat16": "on a CPU Triton's interpreter computes bfloat16 wrong, without a word: judge it on a GPU, or on"
     " workloads of another dtype"
@@ -61,14 +61,14 @@ class TritonAdapter(LanguageAdapter):
             return None
         return next((_NOT_INTERPRETED[name] for name in dtypes if name in _NOT_INTERPRETED), None)
 
-    def build(self, child: ChildProcess, kind: DeviceKind, ahead: Ahead) -> BuildFacts:
+    def build(self, child: ChildProcess, kind: DeviceKind, target: BuildTarget) -> BuildFacts:
         """Import the Candidate, and for a GPU compile its launches for the given shapes. Launches that need values, or
         fail, are left to the device: they are compiled when they first run."""
-        facts = super().build(child, kind, ahead)
-        if facts.error is None and ahead.capability:
+        facts = super().build(child, kind, target)
+        if facts.error is None and target.capability:
             with suppress(ChildError):
                 child.request(
-                    "triton_ahead", timeout_s=BUILD_LIMIT_S, shapes=list(ahead.shapes), capability=ahead.capability
+                    "triton_ahead", timeout_s=BUILD_LIMIT_S, shapes=list(target.shapes), capability=target.capability
                 )
         return facts
 

@@ -1,4 +1,4 @@
-"""What a kernel was verified on, in the form that an exported file's guard reads."""
+"""The inputs that a kernel was verified on, in the form that an exported file's guard reads."""
 
 from __future__ import annotations
 
@@ -12,8 +12,8 @@ from evaluator.types import DeviceKind, Domain, Problem, WorkloadFacts
 
 _INPUT = re.compile(r"(\w+) \[([\d, ]*)\](?: stride \[([\d, ]*)\])?")
 _COUNTABLE = 2**31 - 1
-# What a tensor's address is a multiple of, in bytes: on a CPU as the judge gives them, for vectors of 64 may be loaded
-# there; on a GPU the widest load of a thread.
+# Alignment of a tensor's address in bytes: on a CPU the judge's own, since vectors of 64 may be loaded there; on a GPU
+# the widest load of a thread.
 _ALIGNMENT = {DeviceKind.CPU: 64, DeviceKind.CUDA: 16}
 
 
@@ -27,7 +27,7 @@ class _Layout:
 
 
 def domain(problem: Problem, device_kind: DeviceKind, facts: Sequence[WorkloadFacts]) -> dict[str, Any]:
-    """`{"device", "dense", "alignment", "elements", "forms"}`; a form holds what inputs of equal ranks have in common.
+    """Return {"device", "dense", "alignment", "elements", "forms"}. A form describes inputs of equal ranks together.
 
     `shapes` has a row for each input, of numbers (the same in every Workload) and names (equal names are equal sizes;
     any size from 1). In a `general` domain every size is a name. `dtypes` are the combinations seen; `strides` the
@@ -52,7 +52,7 @@ def domain(problem: Problem, device_kind: DeviceKind, facts: Sequence[WorkloadFa
 
 
 def _read(inputs: Sequence[str]) -> tuple[_Layout, ...]:
-    """The descriptions that an Admission has, such as "float32 [16, 64]"; nothing where one is of another form."""
+    """Read an Admission's descriptions, such as "float32 [16, 64]". Return nothing if one of them has another form."""
     found = [_INPUT.fullmatch(text) for text in inputs]
     if not all(found):
         return ()
@@ -93,7 +93,7 @@ def _distinct(items: list[list[Any]]) -> list[list[Any]]:
 
 
 def _name(values: tuple[int, ...], sizes: Sequence[Mapping[str, Any]], names: Mapping[tuple[int, ...], str]) -> str:
-    """The Problem's own name for a size that takes these values, or one of ours."""
+    """Return the Problem's own name for a size that takes these values, or a new one."""
     for name in sizes[0]:
         if name.isidentifier() and tuple(given.get(name) for given in sizes) == values and name not in names.values():
             return name

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 
 def raw_literal(text: str) -> str:
-    """A Python literal of `text`: a raw triple-quoted string where that is exact, else an escaped one, line by line."""
+    """Return a Python literal of `text`: a raw triple-quoted string if that is exact, else escaped lines."""
     for quotes in ("'''", '"""'):
         if _fits(text, quotes):
             return f"r{quotes}{text}{quotes}"
@@ -18,6 +18,6 @@ def _fits(text: str, quotes: str) -> bool:
 
 
 def one_line(text: str) -> str:
-    """`text` for a docstring: one printable line that cannot end it."""
+    """Return `text` as one printable line that cannot end a docstring."""
     shown = "".join(character if character.isprintable() else " " for character in text)
     return shown.replace("\\", "/").replace('"', "'")[:200]

@@ -1,4 +1,4 @@
-"""A checkout, a virtual environment and an interpreter that lie below /tmp, where a cage has a mount of its own."""
+"""A checkout, a virtual environment and an interpreter below /tmp, where a cage has a mount of its own."""
 
 from __future__ import annotations
 
@@ -96,11 +96,11 @@ class Place:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Where a shared libpython is found: the original's path may be written into the program."""
+        """Return the path of a shared libpython: the program may contain the original's path."""
         return {"LD_LIBRARY_PATH": str(self.base / "lib")}
 
     def run(self, *arguments: str) -> str:
-        """The virtual environment's Python, in the checkout reached by a symbolic link."""
+        """Run the virtual environment's Python, in the checkout behind a symbolic link."""
         environment = {**os.environ, **self.environment, "PYTHONPATH": str(self.top / "link")}
         command = [str(self.venv / "bin" / "python"), *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout

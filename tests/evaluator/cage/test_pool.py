@@ -1,4 +1,4 @@
-"""Children start, answer, freeze, share nothing, and leave nothing behind."""
+"""Children start, reply, freeze, share nothing, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_child_answers_and_is_gone_after_close(pool: ChildPool) -> None:
         child.request("ping", timeout_s=10)
 
 
-def test_descriptors_travel_beside_a_request(pool: ChildPool) -> None:
+def test_descriptors_travel_with_a_request(pool: ChildPool) -> None:
     with pool.start(name="fds") as child:
         null = os.open("/dev/null", os.O_RDONLY)
         try:
@@ -267,7 +267,7 @@ def test_no_descriptor_is_left_open(pool: ChildPool) -> None:
     assert count() == before
 
 
-def test_an_architecture_without_a_filter_is_said_loudly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_architecture_without_a_filter_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
     with ChildPool(DeviceKind.CPU, policy=LIGHT) as pool:
         assert any("there is no filter for aarch64" in item for item in pool.isolation)
@@ -276,7 +276,7 @@ def test_an_architecture_without_a_filter_is_said_loudly(monkeypatch: pytest.Mon
             assert child.request("ping", timeout_s=10)
 
 
-def test_processes_below_one_are_found_whichever_thread_started_them() -> None:
+def test_descendants_of_every_thread_are_found() -> None:
     with ThreadPoolExecutor(1) as other:
         started = other.submit(subprocess.Popen, ["sh", "-c", "cat; true"], stdin=subprocess.PIPE).result()
         try:

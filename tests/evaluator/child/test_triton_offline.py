@@ -1,4 +1,4 @@
-"""Triton compiles for a GPU that is not there, launch by launch."""
+"""Triton compiles for an absent GPU, launch by launch."""
 
 import importlib.util
 import sys
@@ -65,7 +65,7 @@ def _load(monkeypatch, name, path):
     return module
 
 
-def test_a_candidate_is_compiled_for_the_shapes_that_the_recipes_give(monkeypatch, tmp_path):
+def test_a_candidate_is_compiled_for_the_recipes_shapes(monkeypatch, tmp_path):
     session = Session()
     session.module = _load(monkeypatch, "reference", ROOT / "examples" / "problems" / "rmsnorm_residual.py")
     _load(monkeypatch, "candidate", ROOT / "tests" / "gpu" / "candidates" / "honest_triton.py")

@@ -150,7 +150,7 @@ def test_statistics_side_by_side_are_measured_each_by_its_own_kind() -> None:
 
 
 def test_a_row_of_nan_but_for_one_number_is_no_row_of_small_numbers() -> None:
-    """A convolution's ReLU where every row of its input holds a NaN: what rounds to either side of zero is right."""
+    """In a convolution's ReLU with a NaN in every input row, rounding to either side of zero is right."""
     generator = torch.Generator().manual_seed(3)
     oracle = torch.randn(64, 32, generator=generator, dtype=torch.float64)
     oracle[8:] = torch.nan
@@ -168,7 +168,7 @@ def test_a_row_of_nan_but_for_one_number_is_no_row_of_small_numbers() -> None:
         assert found.detail["index"] == list(place)
 
 
-def test_nan_in_a_row_do_not_make_what_else_is_wrong_there_right() -> None:
+def test_nan_in_a_row_does_not_excuse_other_errors_there() -> None:
     a, b = product(5)
     small = torch.full((16, 1), 1e-2)
     oracle, reference = (small * a).double() @ b.double(), (small * a) @ b
@@ -191,7 +191,7 @@ def test_integers_must_be_equal() -> None:
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8])
-def test_what_is_quantised_may_round_a_tie_to_the_other_side(dtype: torch.dtype) -> None:
+def test_quantised_values_may_round_a_tie_to_the_other_side(dtype: torch.dtype) -> None:
     right = (torch.arange(5000) % 100).to(dtype)
     target = Target(right, right.clone())
     step = (torch.arange(5000) % 1000 == 7).to(dtype)
@@ -227,7 +227,7 @@ def test_a_product_may_overflow_where_others_do_and_it_nearly_does() -> None:
 
 
 @pytest.mark.parametrize("fill", [torch.finfo(torch.float32).min, -1e9])
-def test_what_a_mask_fills_with_is_no_measure_of_the_rest(fill: float) -> None:
+def test_a_mask_fill_is_left_out_of_the_scale(fill: float) -> None:
     a, b = product(3, rows=40, columns=40)
     mask = torch.ones(40, 40, dtype=torch.bool).triu(1)
     target, limit = make((a.double() @ b.double()).masked_fill(mask, fill), (a @ b).masked_fill(mask, fill))
@@ -239,7 +239,7 @@ def test_what_a_mask_fills_with_is_no_measure_of_the_rest(fill: float) -> None:
         assert target.compare(halves.masked_fill(mask, wrong), limit) is not None
 
 
-def test_where_only_the_oracle_is_too_large_for_the_type_the_references_value_is_right() -> None:
+def test_the_references_value_is_right_where_only_the_oracle_overflows_the_type() -> None:
     oracle = torch.linspace(-7e4, 7e4, 64, dtype=torch.float64).reshape(4, 16)
     reference = oracle.clamp(-6e4, 6e4).half()
     oracle = torch.where(oracle.abs() > 65520, oracle, reference.double())
@@ -260,7 +260,7 @@ def test_an_overflow_by_rounding_is_no_clamp() -> None:
     assert target.compare(torch.full((2, 8), -math.inf).half(), limit) is not None
 
 
-def test_a_complex_number_that_is_none_need_be_none_in_either_part() -> None:
+def test_a_complex_number_that_is_not_finite_need_not_be_so_in_either_part() -> None:
     x = torch.randn(3, 32)
     x[1, 4] = math.inf
     right = torch.fft.rfft(x.double())
@@ -276,7 +276,7 @@ def test_a_complex_number_that_is_none_need_be_none_in_either_part() -> None:
     assert target.compare(other, limit) is not None
 
 
-def test_what_a_sum_makes_of_an_infinity_is_a_matter_of_its_order_but_nan_stay_nan() -> None:
+def test_the_order_of_a_sum_decides_on_infinities_but_nan_stays_nan() -> None:
     right = torch.full((2, 8), math.nan)
     right[1] = 1.0
     infinite = torch.where(right.isnan(), math.inf, right)
@@ -290,7 +290,7 @@ def test_what_a_sum_makes_of_an_infinity_is_a_matter_of_its_order_but_nan_stay_n
     assert found.detail["origin"] == "input 0 holds NaN or infinities, which become something else in the reference"
 
 
-def test_numbers_are_told_in_as_many_digits_as_their_type_has() -> None:
+def test_numbers_are_printed_in_as_many_digits_as_their_type_has() -> None:
     right = torch.full((4,), 1 / 3, dtype=torch.float64)
     wrong = right.clone()
     wrong[2] += 1e-12
@@ -326,7 +326,7 @@ def test_nan_may_fill_what_is_left_of_a_line_that_nearly_all_are_in() -> None:
     assert target.compare(everywhere, Limit(1e-6, 1e-6)) is not None
 
 
-def test_a_few_numbers_are_no_line_and_an_infinity_has_its_sign_where_there_are_others() -> None:
+def test_short_lines_do_not_count_and_infinities_keep_their_sign_beside_numbers() -> None:
     x = torch.ones(1, 8)
     x[0, 0] = math.inf
     for right, passes in (

@@ -1,4 +1,4 @@
-"""What draws of a recipe have in common, and keep."""
+"""Structure that draws of a recipe share and derived inputs keep."""
 
 from __future__ import annotations
 
@@ -46,7 +46,7 @@ def test_a_symmetric_matrix_stays_one(n: int, seed: int, kind: values.ValueSet) 
 
 
 @given(st.integers(3, 9), st.integers(0, 2**20), st.sampled_from(values.ADVERSARIAL))
-def test_what_stands_in_order_stays_so(n: int, seed: int, kind: values.ValueSet) -> None:
+def test_sorted_values_stay_sorted(n: int, seed: int, kind: values.ValueSet) -> None:
     generator = draw(seed)
     draws = [(torch.randn(2, n, generator=generator).sort(-1).values,) for _ in range(3)]
     (made,) = structure.apply_values(draws[0], kind, structure.find_structures(draws), generator)
@@ -83,7 +83,7 @@ def test_layouts_and_dtypes_stay() -> None:
 
 
 @pytest.mark.parametrize(("row", "column"), [(1, 4), (4, 1), (2, 2)])
-def test_what_is_not_finite_stays_in_a_symmetric_matrix(row: int, column: int) -> None:
+def test_nan_and_infinities_stay_in_a_symmetric_matrix(row: int, column: int) -> None:
     halves = [torch.randn(6, 6, generator=torch.Generator().manual_seed(seed)) for seed in range(3)]
     draws = [(half + half.mT,) for half in halves]
     changed = draws[0][0].clone()

@@ -1,4 +1,4 @@
-"""Inputs of timed calls: no value comes twice where it need not, and what lies behind a tensor is no zeros."""
+"""Inputs of timed calls: no value comes twice without need, and no zeros follow a tensor in memory."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def test_no_value_of_a_continuum_comes_twice() -> None:
     assert 3 <= float(every.min()) <= float(every.max()) <= 7  # between others of the recipe, so in its domain
 
 
-def test_values_that_mean_something_are_kept() -> None:
+def test_masks_labels_and_sparse_values_are_kept() -> None:
     draw = generator()
     normal = torch.randn(40, 40, generator=draw)
     kept = [
@@ -46,7 +46,7 @@ def test_values_that_mean_something_are_kept() -> None:
     assert set(mixed.tolist()) <= set(labels.tolist())
 
 
-def test_a_twin_may_differ_by_less_than_a_hundredth() -> None:
+def test_a_near_duplicate_may_differ_by_less_than_a_hundredth() -> None:
     draw = generator()
     x = torch.randn(8, 8, generator=draw)
     (near,) = perturbations.near_duplicate([x], [True], draw, slightly=True)
@@ -65,7 +65,7 @@ def test_one_element_of_another() -> None:
     assert float(x.sum()) == 0
 
 
-def test_no_zeros_lie_behind_a_tensor() -> None:
+def test_no_zeros_follow_a_tensor_in_memory() -> None:
     call = (torch.zeros(5), torch.zeros(3, dtype=torch.int64))
     for made in (CpuGrant([call, call]), Staged([call, call], None)):
         fd = made.fds[0] if isinstance(made, CpuGrant) else made.fd
@@ -97,7 +97,7 @@ def test_rows_unlike_each_other_are_all_changed_or_a_few() -> None:
         assert changed == 64 or kind is values.FEW_UNLIKE
 
 
-def test_only_data_of_few_bits_is_taken_to_its_extremes() -> None:
+def test_only_data_of_few_bits_gets_its_extremes() -> None:
     pixels = [(torch.randint(0, 256, (8, 16), dtype=torch.uint8),) for _ in range(2)]
     (made,) = perturbations.extremes(pixels) or (torch.zeros(1),)
     low, high = (int(getattr(torch.stack([p for (p,) in pixels]), name)()) for name in ("min", "max"))
@@ -109,7 +109,7 @@ def test_only_data_of_few_bits_is_taken_to_its_extremes() -> None:
     assert perturbations.extremes(labels) is None
 
 
-def test_what_lies_on_a_grid_is_not_moved() -> None:
+def test_values_on_a_grid_are_not_moved() -> None:
     tensor = torch.tensor([0.5, -1.25, 0.3, 7.1])
     (moved,) = perturbations.perturb_last_places([tensor], generator(), values.Rounding(ulps=3, on_grid=True))
     assert (moved == tensor).tolist()[:2] == [True, True]
@@ -126,7 +126,7 @@ def test_complex_numbers_have_their_values_too_but_no_infinities() -> None:
     assert torch.equal(values.apply(values.WITH_INF, [tensor], generator())[0], tensor)
 
 
-def test_fresh_memory_is_known_where_an_element_has_several_bytes() -> None:
+def test_uninitialised_memory_is_found_where_an_element_has_several_bytes() -> None:
     fresh = torch.full((8,), FRESH_BYTE, dtype=torch.uint8)
     assert values.holds_uninitialised_memory(fresh.view(torch.float32))
     assert not values.holds_uninitialised_memory(fresh)
@@ -147,7 +147,7 @@ def test_other_layouts_hold_the_same_values() -> None:
     assert layouts.laid_out(tensors, "") == tensors
 
 
-def test_many_elements_change_places() -> None:
+def test_every_sixteenth_element_is_swapped() -> None:
     for x in (torch.randn(40, 50).t(), torch.randn(40, 50)[:, ::2], torch.randn(2), torch.tensor(1.5), torch.randn(1)):
         found = perturbations.with_some_swapped(x, generator())
         assert found.stride() == x.stride()

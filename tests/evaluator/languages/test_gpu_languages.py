@@ -7,7 +7,7 @@ import pytest
 from evaluator.child.build_ops import build_imports, kernels
 from evaluator.errors import ChildError
 from evaluator.languages import detect, gpu_kernels
-from evaluator.languages.base import Ahead, build_by_importing
+from evaluator.languages.base import BuildTarget, build_by_importing
 from evaluator.languages.cuda import CudaAdapter
 from evaluator.languages.triton import TritonAdapter
 from evaluator.types import DeviceKind, Language
@@ -89,8 +89,8 @@ def test_triton_is_compiled_ahead_where_the_gpu_is_known():
         (DeviceKind.CPU, 0, False),
     ):
         child = Failing()
-        TritonAdapter().build(child, kind, Ahead([], capability))
+        TritonAdapter().build(child, kind, BuildTarget([], capability))
         assert ("triton_ahead" in child.asked) is ahead
     child = Failing("RuntimeError")  # it does not even import: nothing to compile
-    assert TritonAdapter().build(child, DeviceKind.CPU, Ahead()).error is not None
+    assert TritonAdapter().build(child, DeviceKind.CPU, BuildTarget()).error is not None
     assert child.asked == ["build_imports"]

@@ -1,4 +1,4 @@
-"""What really ran is named, whatever the text says, and the library policy holds for that."""
+"""The libraries that really ran are named, and the library policy holds for them, independently of the text."""
 
 from __future__ import annotations
 
@@ -111,7 +111,7 @@ def test_own_kernels_may_be_called_anything() -> None:
 
 
 class Launches:
-    """A child on a GPU that says which kernels ran, or fails."""
+    """A child on a GPU that reports the kernels that ran, or fails."""
 
     def __init__(self, *names: str, fault: Exception | None = None) -> None:
         self.backend = SimpleNamespace(kind=DeviceKind.CUDA)

@@ -1,4 +1,4 @@
-"""Which files cannot reach the harness around their calls: the synthesiser's, and none of these ways out."""
+"""Restricted files cannot reach the harness around their calls: the synthesiser's are, and these escapes are not."""
 
 from __future__ import annotations
 
@@ -39,12 +39,12 @@ def kernel(x_ptr, weight_ptr, out_ptr, rows, hidden, BLOCK: tl.constexpr):
 RESTRICTED = HEAD + KERNEL + MODEL
 
 
-def test_a_triton_file_is_plain() -> None:
+def test_a_triton_file_is_restricted() -> None:
     assert is_restricted(RESTRICTED)
     assert is_restricted((GPU_CANDIDATES / "honest_triton.py").read_text())
 
 
-def test_cuda_through_the_helper_is_plain_and_native_code_of_the_host_is_not() -> None:
+def test_cuda_through_the_helper_is_restricted_and_native_code_of_the_host_is_not() -> None:
     cuda = "from warpwright_native import load_cuda\n"
     cuda += 'module = load_cuda("...", defines={"N": 4})\nrun = module.kernel("k")\n'
     assert is_restricted("import torch\nfrom torch import nn\n" + cuda)
@@ -99,11 +99,11 @@ def test_cuda_through_the_helper_is_plain_and_native_code_of_the_host_is_not() -
         "vars(torch)",
     ],
 )
-def test_a_way_out_is_not_plain(line: str) -> None:
+def test_an_escape_is_not_restricted(line: str) -> None:
     assert not is_restricted(RESTRICTED + "\n" + line + "\n"), line
 
 
-def test_what_does_not_parse_is_not_plain() -> None:
+def test_a_file_that_does_not_parse_is_not_restricted() -> None:
     assert not is_restricted("def f(:")
     assert not is_restricted("\0")
     assert not is_restricted("(" * 5000)

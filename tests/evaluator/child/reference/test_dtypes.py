@@ -1,4 +1,4 @@
-"""Lifted code is told the dtypes that its own run has."""
+"""Code that runs in float64 reads the dtypes of the reference's own run."""
 
 from __future__ import annotations
 
@@ -69,12 +69,14 @@ def _of_two(x: torch.Tensor) -> torch.Tensor:
         (lambda x: (x / 3).to((x * 1).dtype) * 3, [40000.0]),  # in float64 all the same
     ],
 )
-def test_what_a_reference_asks_has_its_own_answer(function: Callable[..., torch.Tensor], right: object) -> None:
+def test_a_reference_reads_the_dtypes_of_its_own_precision(
+    function: Callable[..., torch.Tensor], right: object
+) -> None:
     found = _told(_Model(function), DtypeReplay(), torch.tensor([40000.0], dtype=HALF))
     assert torch.equal(found.double(), torch.tensor(right, dtype=torch.float64))
 
 
-def test_a_first_run_leaves_nothing_and_who_does_not_ask_has_no_second() -> None:
+def test_a_recording_run_restores_buffers_and_happens_once_where_no_dtype_is_read() -> None:
     dtypes, x = DtypeReplay(), torch.ones(2)
     model = _Model(lambda x: x.mul_(2).to(x.dtype))  # of an input, which keeps it
     _told(model, dtypes, x)
@@ -83,7 +85,7 @@ def test_a_first_run_leaves_nothing_and_who_does_not_ask_has_no_second() -> None
     assert model.calls == 3
 
 
-def test_a_first_run_that_fails_tells_nothing() -> None:
+def test_a_recording_run_that_fails_is_ignored() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         h = x + 1
         if not model.calls % 2:

@@ -1,4 +1,4 @@
-"""How far honest sums may be off: what the oracle does when reductions are, and what limits become of it."""
+"""Errors of honest sums: the oracle with perturbed reductions, and the limits that follow."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def rmsnorm(x: torch.Tensor) -> torch.Tensor:
 
 
 def serial(x: torch.Tensor, lanes: int) -> torch.Tensor:
-    """RMSNorm as a kernel with `lanes` accumulators computes it, in float32."""
+    """Compute RMSNorm in float32 like a kernel with `lanes` accumulators."""
     squares = x.pow(2).reshape(len(x), -1, lanes)
     sums = torch.zeros(len(x), lanes)
     for column in squares.unbind(1):
@@ -90,13 +90,13 @@ def test_every_reduction_is_moved_a_little(function: Function) -> None:
 
 
 @pytest.mark.parametrize("function", [torch.abs, torch.relu, lambda x: x.amax(-1)])
-def test_what_adds_nothing_up_is_left_alone(function: Function) -> None:
+def test_operations_without_sums_stay_unperturbed(function: Function) -> None:
     x = torch.randn(16, 16, generator=torch.Generator().manual_seed(6))
     assert torch.equal(exact(function, x), shaken(function, x))
 
 
 @pytest.mark.parametrize("scale", [1.0, 1e-4, 1e-20])
-def test_who_does_not_cancel_is_right(scale: float) -> None:
+def test_a_kernel_that_avoids_cancellation_is_right(scale: float) -> None:
     def elu(x: torch.Tensor) -> torch.Tensor:
         return torch.where(x > 0, x, torch.exp(x) - 1)
 
@@ -151,7 +151,7 @@ def test_weights_are_rounded_where_a_product_takes_them_and_scores_are_not() -> 
     torch.testing.assert_close(rounded, right, rtol=1e-12, atol=1e-12)
 
 
-def test_what_cancels_in_float64_is_off_everywhere() -> None:
+def test_cancellation_in_float64_shows_with_every_operation_perturbed() -> None:
     x = torch.randn(4, 64, dtype=torch.float64) * 1e-4
 
     def nearly_nothing(x: torch.Tensor) -> torch.Tensor:

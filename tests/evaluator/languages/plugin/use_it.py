@@ -16,9 +16,8 @@ from prompts import Material, render
 from prompts.techniques import techniques
 from runtime.settings import Settings
 from service.app import create_app
-from service.exports.python_file import Export
-from service.exports.python_file import build as export
-from service.pages.highlighting import highlight
+from service.exports import KERNELS, Export
+from service.rendering.highlighting import highlight
 
 PROBLEM = '''"""RMSNorm."""
 import torch
@@ -82,7 +81,7 @@ def main() -> None:
         "niche": str(language.niche(KERNEL)),
         "notes": techniques(kernel.language, PROBLEM, {}),
         "prompt": render(material, tokens=20_000).user,
-        "download": export(file),
+        "download": KERNELS["py"].build(file),
         "page": str(highlight(KERNEL)),
         "api": create_app(Settings(database_url="sqlite://")).openapi()["components"]["schemas"]["Language"]["enum"],
     }

@@ -1,7 +1,7 @@
-"""A Candidate ready to run beneath a tool: its file, what it compiled, and inputs that the judge made for it.
+"""The program that a tool runs: a Candidate with its compiled files and inputs that the judge made for it.
 
-The tool's cage cannot map the judge's memory as other children do: what a tool watches are allocations, and these must
-be the Candidate's own, each of its tensor's size. So values travel as a file.
+The tool's cage cannot map the judge's memory as other children do: a tool watches allocations, and these must be the
+Candidate's own, each of its tensor's size. So values are passed in a file.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ import json
 import math
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING, Any
+from typing import Any, Self
 
 import torch
 
@@ -21,12 +21,9 @@ from evaluator.errors import ChildFault, Rejection
 from evaluator.inputs.sizes import varied_sizes
 from evaluator.oracle.oracle import Oracle
 from evaluator.oracle.state import match_names
+from evaluator.subject import Arguments, Subject
 from evaluator.tools import tool
-from evaluator.types import Candidate, DeviceKind, Problem, Workload
-
-if TYPE_CHECKING:
-    from evaluator.stages.judge import Judge
-    from evaluator.subject import Arguments, Subject
+from evaluator.types import Candidate, Device, DeviceKind, Problem, Workload
 
 CANDIDATE_FILE = "candidate.py"
 _VALUES_BYTES = 96 << 20
@@ -34,8 +31,8 @@ _VARIED = 3
 
 
 @dataclass(slots=True)
-class Guest:
-    """`sets` are calls to make: sizes, arguments and parameters; `built` is what it compiled before."""
+class TargetApplication:
+    """A Candidate and the calls (`sets`) to make: sizes, arguments and parameters. `built` has its compiled files."""
 
     problem: Problem
     candidate: Candidate
@@ -46,12 +43,13 @@ class Guest:
     _values: bytearray = field(default_factory=bytearray)
 
     @classmethod
-    def of(cls, judge: Judge, problem: Problem, candidate: Candidate) -> Guest:
-        """Without any calls yet. A child of this judge has run the Candidate already."""
-        return cls(problem, candidate, judge.backend.kind, _environment(judge), judge.built_files(candidate))
+    def of(cls, problem: Problem, candidate: Candidate, device: Device, built: Mapping[str, bytes]) -> Self:
+        """Return an application without calls. A child of the judge has run the Candidate already."""
+        environment = cuda_children.environment(device.uuid) if device.kind is DeviceKind.CUDA else {}
+        return cls(problem, candidate, device.kind, environment, built)
 
     def add(self, label: str, oracle: Oracle, subject: Subject) -> None:
-        """One more call, on what `oracle` makes. Raises ChildFault, LayoutError, Rejection; TooLarge."""
+        """Add a call with inputs of `oracle`. Raises ChildFault, LayoutError, Rejection, TooLarge."""
         names = subject.construct("ModelNew", oracle.init, train=self.problem.train, seed=7)
         state = oracle.state_for(match_names(oracle.names, names))
         inputs = oracle.inputs()
@@ -74,10 +72,10 @@ class Guest:
         few: bool = False,
         warm_up: int = 0,
         marked: bool = False,
-    ) -> tool.Ran:
-        """Make the calls beneath a tool: of the first sizes alone where `few` are wanted, each after `warm_up` others.
+    ) -> tool.ToolRun:
+        """Make the calls under a tool, each after `warm_up` others; with `few` those of the first sizes only.
 
-        With `marked` a profiler that waits for it is told when the call that counts begins and ends.
+        With `marked` the begin and the end of the call that counts are marked for a profiler.
         """
         plan = {
             "device": str(self.kind),
@@ -93,8 +91,8 @@ class Guest:
             "values.bin": bytes(self._values),
         }
         return tool.run(
-            self.kind, command, guest="tool_target", files=files, environment=self.environment, limit_s=limit_s,
-            guest_environment=environment,
+            self.kind, command, application="tool_target", files=files, environment=self.environment, limit_s=limit_s,
+            application_environment=environment,
         )  # fmt: skip
 
     def _arguments(self, arguments: Arguments) -> dict[str, Any]:
@@ -104,7 +102,7 @@ class Guest:
         return {"calls": [[self._kept(tensor) for tensor in tensors]]}
 
     def _kept(self, tensor: torch.Tensor) -> dict[str, Any]:
-        """Where a tensor's bytes are in the file; random values serve where floating-point ones are too many."""
+        """Return the place of a tensor's bytes in the file, or None for large floating-point ones: random values do."""
         overlapping = any(step == 0 and size > 1 for size, step in zip(tensor.shape, tensor.stride(), strict=True))
         tensor = tensor.detach().contiguous() if overlapping else tensor.detach()
         spec = TensorSpec.of(tensor)
@@ -120,34 +118,30 @@ class Guest:
 
 
 class TooLarge(Exception):
-    """Inputs that are no floating-point numbers and too large for a file."""
+    """Inputs that are not floating-point and too large for a file."""
 
 
-def small_calls(
-    judge: Judge,
-    problem: Problem,
-    candidate: Candidate,
+def add_small_calls(
+    application: TargetApplication,
     subject: Subject,
     reference: Subject,
     generator: torch.Generator,
     workloads: Sequence[Workload],
-) -> tuple[Guest | None, str]:
-    """A guest with calls of the smallest shown Workload, then of a few sizes near it (of those that the contract holds
-    a Candidate to); or None and why there is none. Sizes that the reference refuses are left out."""
+) -> str:
+    """Add calls of the smallest shown Workload and of a few varied sizes; return why none was added, or "".
+
+    The varied sizes are among those on which a Candidate is checked. Sizes that the reference refuses are skipped.
+    """
     shown = [workload for workload in workloads if not workload.held_out]
     if not shown:
-        return None, "every workload is held out"
+        return "every workload is held out"
+    problem, why = application.problem, ""
     smallest = min(shown, key=lambda w: math.prod(v for v in w.sizes.values() if type(v) is int and v > 0))
     wanted = [(smallest.name, smallest.sizes)]
     wanted += [(sizes.label, sizes.sizes) for sizes in varied_sizes(problem, workloads)][:_VARIED]
-    guest, why = Guest.of(judge, problem, candidate), ""
     for label, sizes in wanted:
         try:
-            guest.add(label, Oracle(problem, reference, sizes, generator), subject)
+            application.add(label, Oracle(problem, reference, sizes, generator), subject)
         except (ChildFault, LayoutError, Rejection, TooLarge) as fault:
             why = why or f"no inputs on {label}: {fault}"
-    return (guest, "") if guest.sets else (None, why[:500])
-
-
-def _environment(judge: Judge) -> Mapping[str, str]:
-    return cuda_children.environment(judge.device.uuid) if judge.backend.kind is DeviceKind.CUDA else {}
+    return "" if application.sets else why[:500]
