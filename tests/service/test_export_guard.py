@@ -234,7 +234,8 @@ def test_a_missing_compiler_means_the_reference_and_one_warning(tmp_path: Path) 
     source = "from warpwright_native import load_cpp\n" + KERNEL.replace(
         "ran = []", "ran = []\nlib = load_cpp('extern \"C\" int one() { return 1; }')\nlib.one.restype = None"
     ).replace("ran.append(1)", "lib.one()")
-    wanted = replace(export(source), problem=read_problem(PROBLEM, "p"), facts=FACTS)
+    candidate = Candidate(source=source, language=Language.CPP)
+    wanted = replace(export(source), problem=read_problem(PROBLEM, "p"), candidate=candidate, facts=FACTS)
     (tmp_path / "kernel.py").write_text(build(wanted), encoding="utf-8")
     good, said = scripts.run("import os; os.environ['CXX'] = '/nonexistent/g++'\n" + PRELUDE + textwrap.dedent("""
         with torch.no_grad():
@@ -245,8 +246,12 @@ def test_a_missing_compiler_means_the_reference_and_one_warning(tmp_path: Path) 
             falls_back(x, y)
     """), tmp_path)  # fmt: skip
     assert good, said
-    done = scripts.run_file(tmp_path / "kernel.py", "--check")
-    assert done.returncode in (0, 2), done.stdout + done.stderr
+    source = source.replace("return 1;", "return no_such_name;")
+    (tmp_path / "broken.py").write_text(build(replace(export(source), problem=read_problem(PROBLEM, "p"), facts=FACTS)))
+    done = scripts.run_file(tmp_path / "broken.py", "--check")
+    assert done.returncode == 2, done.stdout + done.stderr
+    assert done.stderr.startswith("cannot check here: RuntimeError: ")
+    assert len(done.stderr.splitlines()) == 1
 
 
 def test_a_missing_triton_means_the_reference(tmp_path: Path) -> None:
@@ -254,7 +259,8 @@ def test_a_missing_triton_means_the_reference(tmp_path: Path) -> None:
         "ran = []",
         "ran = []\n@triton.autotune([triton.Config({'B': 1})], key=[])\n@triton.jit\ndef add(x, B: tl.constexpr): pass",
     ).replace("ran.append(1)", "add[(1,)](x)")
-    wanted = replace(export(source), problem=read_problem(PROBLEM, "p"), facts=FACTS)
+    candidate = Candidate(source=source, language=Language.CPP)
+    wanted = replace(export(source), problem=read_problem(PROBLEM, "p"), candidate=candidate, facts=FACTS)
     (tmp_path / "kernel.py").write_text(build(wanted), encoding="utf-8")
     hide = "import sys; sys.modules['triton'] = None\n"
     good, said = scripts.run(hide + PRELUDE + textwrap.dedent("""

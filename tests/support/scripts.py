@@ -63,6 +63,7 @@ def _done(timeout_s: float, task: Callable[..., None], what: str, folder: Path, 
 def _main(answer: Connection, task: Callable[..., None], what: str, folder: str, *more: object) -> None:
     os.chdir(folder)
     os.environ["TMPDIR"] = folder
+    os.environ["WARPWRIGHT_NATIVE_CACHE"] = str(Path(folder) / "native")
     sys.path.insert(0, folder)
     warnings.simplefilter("error")
     out, err, status = io.StringIO(), io.StringIO(), 0

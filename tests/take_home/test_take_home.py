@@ -30,7 +30,8 @@ USES = [
 OF_LAYERS = {"layer_hooked", "wrapped_layer", "patched_layer", "weight_norm", "pruned"}
 OF_ATTRIBUTES = {"changed_attribute", "shallow_copied", "compiled_and_changed"}
 BY_THE_KERNEL = {
-    "plain", "again", "compiled", "compiled_in_place", "exported", "made_fx", "deep_copied", "pickled", "keywords", "state",
+    "plain", "again", "compiled", "compiled_in_place", "exported", "made_fx", "deep_copied", "pickled", "keywords",
+    "state",
 }  # fmt: skip
 CASES: dict[str, dict[str, Any]] = {
     "constructor_argument": {"other": "[0.5]", "attribute": "scale", "value": 0.3, "names": ["scores", "mask"]},

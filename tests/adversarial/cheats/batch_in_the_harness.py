@@ -8,7 +8,6 @@ import torch
 import torch.nn as nn
 
 
-
 SOURCE = r"""
 #include <cstdint>
 #include <cstring>
