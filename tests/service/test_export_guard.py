@@ -272,6 +272,37 @@ def test_a_missing_triton_means_the_reference(tmp_path: Path) -> None:
     assert good, said
 
 
+def test_mutated_inputs_are_the_kernels_in_eager_mode_and_the_references_for_tracers(tmp_path: Path) -> None:
+    problem = PROBLEM.replace("return x * self.scale + y", "return x.mul_(self.scale) + y") + "\nMUTATES = [0]\n"
+    source = KERNEL.replace("return torch.addcmul(y, x, self.scale)", "return x.mul_(self.scale) + y")
+    wanted = replace(export(source), problem=read_problem(problem, "p"), facts=FACTS)
+    wanted = replace(wanted, candidate=Candidate(source=source, language=Language.TORCH))
+    (tmp_path / "kernel.py").write_text(build(wanted), encoding="utf-8")
+    good, said = scripts.run(PRELUDE + textwrap.dedent("""
+        def mutates(model, x, y, by_kernel):
+            ran.clear()
+            given, version = x.clone(), x._version
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                torch.testing.assert_close(model(x, y), given * kernel_scale + y)
+            torch.testing.assert_close(x, given * kernel_scale)
+            assert x._version > version and bool(ran) == by_kernel, ran
+
+        kernel_scale = model.scale
+        with torch.no_grad():
+            for _ in range(2):
+                mutates(model, x.clone(), y, True)
+            mutates(torch.compile(model, fullgraph=True, backend="aot_eager"), x.clone(), y, False)
+            both = x.clone()
+            ran.clear()
+            with warnings.catch_warnings():
+                warnings.simplefilter("ignore")
+                model(both, both)
+            assert not ran
+    """), tmp_path)  # fmt: skip
+    assert good, said
+
+
 def test_only_the_helper_that_a_kernel_needs_is_carried() -> None:
     text = build(replace(export("from warpwright_native import load_cpp\n" + KERNEL), facts=FACTS))
     assert "def load_cpp" in text

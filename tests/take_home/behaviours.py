@@ -1,7 +1,4 @@
-"""Use an exported kernel as people use modules. Each use is repeated with the reference, which says what is right.
-
-Run beside an exported `kernel.py` with a case in the environment; prints {use: outcome} as JSON.
-"""
+"""Use the exported `kernel.py` of this folder as people use modules, and compare each use with the reference's."""
 
 from __future__ import annotations
 
@@ -252,11 +249,10 @@ def pruned(kind: type) -> Any:
 
 def deep_copied(kind: type) -> Any:
     model = made(kind)
-    found = [model(*inputs())]
-    other = copy.deepcopy(model)
+    first, other = model(*inputs()), copy.deepcopy(model)
     for parameter in other.parameters():
         parameter.data.mul_(2)
-    return [*found, other(*inputs()), model(*inputs())]
+    return [first, other(*inputs()), model(*inputs())]
 
 
 def shallow_copied(kind: type) -> Any:
@@ -312,7 +308,7 @@ def odd_shapes(kind: type) -> Any:
         first, *rest = inputs()
         try:
             found.append(model(change(first), *rest))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the same error is right
             found.append(f"{type(error).__name__}: {error}")
     return found
 
@@ -333,7 +329,7 @@ def wrong_calls(kind: type) -> Any:
     for args, kwargs in (((), {}), ((*inputs(), 1), {}), (inputs(), {"nothing": 1}), (("text",), {})):
         try:
             found.append(model(*args, **kwargs))
-        except Exception as error:
+        except Exception as error:  # noqa: BLE001 - the same error is right
             found.append(type(error).__name__)
     return found
 
@@ -380,7 +376,7 @@ def outcome(use: Callable[[type], Any], kind: type) -> tuple[Any, str]:
     try:
         with torch.set_grad_enabled(grad):
             return use(kind), ""
-    except Exception as error:
+    except Exception as error:  # noqa: BLE001 - the same error is right
         return None, f"{type(error).__name__}: {error}"
 
 
@@ -388,9 +384,8 @@ def main() -> None:
     global calls
     torch.set_num_threads(1)
     warnings.simplefilter("ignore")
-    uses = [use for use in map(globals().get, CASE["uses"]) if use is not None]
     told = {}
-    for use in uses:
+    for use in map(globals().__getitem__, CASE["uses"]):
         right, raised = outcome(use, REFERENCE.Model)
         calls = 0
         found, fault = outcome(use, kernel.ModelNew)

@@ -1,4 +1,4 @@
-"""What a kernel's file needs before and after the kernel: stubs for what is missing, and the compile helper."""
+"""The code around a kernel in its file: stubs for a missing compiler or Triton, and the compile helper."""
 
 from __future__ import annotations
 

@@ -8,6 +8,7 @@ import torch
 import torch.nn as nn
 
 
+
 SOURCE = r"""
 #include <cstdint>
 #include <cstring>
