@@ -24,8 +24,12 @@ PROBLEM ?= examples/problems/bias_gelu.py
 SECONDS_TO_SEARCH ?= 65
 TESTS ?= tests
 JOBS ?= 2
+PARALLEL := -n $(JOBS) --dist loadfile --no-loadscope-reorder
 
-.PHONY: help setup demo serve check house test test-postgres test-gpu soak docs screenshots clean
+# A test run starts hundreds of interpreters: without bytecode each of them compiles our modules again.
+unexport PYTHONDONTWRITEBYTECODE
+
+.PHONY: help setup demo serve fmt check house test test-fast timings test-postgres test-gpu soak docs screenshots clean
 
 help:  ## this list
 	@grep -hE '^[a-z%-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z%-]+):.*## */  make \1\t/' | expand -t 20
@@ -40,6 +44,10 @@ demo: setup  ## optimise a real op on this machine, from nothing to a proved ker
 serve: setup  ## API, dashboard and workers on this machine
 	$(PY) -m warpwright serve
 
+fmt: setup  ## format the code and fix what the linter can
+	$(PY) -m ruff format .
+	$(PY) -m ruff check --fix .
+
 check: setup  ## format, lint, types, import rules, the compose file (under a minute)
 	$(PY) -m ruff format --check .
 	$(PY) -m ruff check .
@@ -52,7 +60,13 @@ house:  ## how easily the code is read and found, by room; AGAINST=REV prints a 
 
 test:  ## every test that this machine can run; what it cannot run says why
 	@$(SETUP) $(if $(NO_INSTALL),,--browser)
-	$(PY) -m pytest -n $(JOBS) --dist loadfile --no-loadscope-reorder $(TESTS)
+	$(PY) -m pytest $(PARALLEL) $(TESTS)
+
+test-fast: setup  ## the tests without a judge, a service or workers of their own: under a minute
+	$(PY) -m pytest $(PARALLEL) --fast $(TESTS)
+
+timings: setup  ## the slowest suites and tests of the last run
+	$(PY) -m tests.support.timings
 
 test-postgres: setup  ## the database, service and worker tests on PostgreSQL and Redis, all of them
 	$(PY) -m pytest --stack postgres tests/db tests/service tests/workers
@@ -74,5 +88,5 @@ screenshots: setup  ## take the pictures of docs/images again, of a run that rea
 	$(PY) scripts/screenshots.py
 
 clean:  ## remove the environment, caches and outputs (never your data folder)
-	rm -rf $(VENV) out build dist *.egg-info .setup-stamp .mypy_cache .ruff_cache .import_linter_cache .hypothesis .pytest_cache
+	rm -rf $(VENV) out build dist *.egg-info .setup-stamp .mypy_cache .ruff_cache .import_linter_cache .hypothesis .pytest_cache .pytest-timings
 	find . -name __pycache__ -type d -prune -exec rm -rf {} +

@@ -1,1 +1,1 @@
-"""Benchmarks with their recorded results (bench/results): `make bench-NAME` runs `python -m bench.NAME`."""
+"""Run benchmarks and keep their results (bench/results): `make bench-NAME` runs `python -m bench.NAME`."""

@@ -1,7 +1,7 @@
-"""`python -m bench.advance [URL]`: how long a decision takes, and how large the database is, after 10,000 Candidates.
+"""Measure the time of a decision and the size of the database after 10,000 Candidates: `python -m bench.advance [URL]`.
 
-Every Candidate goes the whole way through the real transitions: a Proposal with a prompt and a reply of usual length, a
-build, a judgement with its samples. Models and judges take no time here. QUICK=1 makes 400.
+Every Candidate passes through the real transitions: a Proposal with a prompt and a reply of usual length, a build, a
+judgement with its samples. Models and judges take no time here. QUICK=1 makes 400.
 """
 
 from __future__ import annotations
@@ -37,7 +37,7 @@ CONFIG = RunConfig(proposers=("model",), in_flight=4, stagnation_candidates=10**
 
 @dataclass
 class Writer:
-    """A model that writes files of usual length out of real code, each once."""
+    """A model that writes files of usual length from real code, each once."""
 
     rng: random.Random = field(default_factory=lambda: random.Random(0))
     code: list[str] = field(default_factory=list)
@@ -74,7 +74,7 @@ class Writer:
 
 
 class Bench(World):
-    """A worker whose judge gives as many samples as a real one."""
+    """A worker with a judge that returns as many samples as a real one."""
 
     rng = random.Random(1)
 
@@ -95,7 +95,7 @@ class Bench(World):
 
 
 def drive(engine: Engine, count: int) -> tuple[list[float], list[float]]:
-    """A Run of so many Candidates; the processor and wall seconds of the last tenth's decisions."""
+    """Drive a Run of so many Candidates; return processor and wall seconds of the last tenth's decisions."""
     world = Bench(engine, propose=Writer().propose, promote=lambda work, speedup: False)
     run = world.start(Budget(candidates=count), CONFIG)
     cpu: list[float] = []
@@ -158,7 +158,7 @@ def _ms(seconds: list[float], percentile: int) -> float:
 
 
 def _keep(found: dict[str, object]) -> None:
-    """One record for each database and count."""
+    """Keep one record for each database and count."""
     old = json.loads(RESULT.read_text())["runs"] if RESULT.exists() else []
     same = ("database", "candidates")
     runs = [run for run in old if any(run[key] != found[key] for key in same)] + [found]

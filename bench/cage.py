@@ -1,6 +1,6 @@
-"""How long caged children take to start, to answer, to freeze and to end: `python -m bench.cage`.
+"""Measure how long caged children take to start, reply, freeze and end: `python -m bench.cage`.
 
-Prints p50 and p95 of each, in the units of the names.
+Print p50 and p95 of each, in the units of the names.
 """
 
 from __future__ import annotations

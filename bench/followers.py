@@ -1,11 +1,11 @@
-"""Hundreds of followers on one service process, with requests beside them, while events are being written.
+"""Follow events with hundreds of clients on one service process, while events are written and other requests run.
 
     python -m bench.followers [--url URL] [--followers 500] [--per-second 50] [--seconds 300]
 
-Starts the real service. Followers are plain HTTP connections that read the event streams of a few Runs, some from the
-beginning and some from a Last-Event-ID; one in ten hangs up now and then and resumes. A writer settles Jobs. At the end
+Start the real service. Followers are plain HTTP connections that read the event streams of a few Runs, some from the
+beginning and some from a Last-Event-ID; one in ten disconnects at times and resumes. A writer settles Jobs. At the end
 every follower's sequence must be complete: each seq from its first to the last in the database, once and in order.
-Prints the delay from the writing of an event to its arrival, the requests' latency, and the service's memory over time.
+Print the delay from the writing of an event to its arrival, the requests' latency, and the service's memory over time.
 Exit status 1: an event was lost or doubled, a request failed, or memory grew. QUICK=1: 20 seconds, 100 followers.
 """
 
@@ -44,7 +44,7 @@ SETTLE_S = 20.0
 
 @dataclass
 class Follower:
-    """One connection at a time to one Run's stream, and what came over it."""
+    """One connection at a time to one Run's stream, and its received events."""
 
     run_id: str
     first: int
@@ -59,7 +59,7 @@ class Follower:
         return self.seqs[-1] if self.seqs else self.first
 
     async def follow(self, url: str, until: asyncio.Event) -> None:
-        """Read until told to stop, coming back where the stream ends."""
+        """Read until told to stop, and reconnect when the stream ends."""
         host, port = urlsplit(url).hostname or "", urlsplit(url).port
         rng = random.Random(id(self))
         while not until.is_set() and not self.problem:
@@ -70,7 +70,7 @@ class Follower:
                 async with asyncio.timeout(patience_s):
                     await self._read(reader, writer, f"{host}:{port}", until)
             except TimeoutError:
-                continue  # hangs up, and resumes
+                continue  # disconnects, and resumes
             except (OSError, asyncio.IncompleteReadError) as error:
                 self.problem = f"{type(error).__name__}: {error}"
             finally:
@@ -98,7 +98,7 @@ class Follower:
 
 
 async def ask(url: str, paths: Sequence[str], per_second: float, seconds: float) -> tuple[list[float], list[str]]:
-    """Requests at a fixed rate, whatever the answers take; their seconds, and what failed."""
+    """Send requests at a fixed rate, however long replies take; return their seconds and the failures."""
     took: list[float] = []
     failed: list[str] = []
     limits = httpx2.Limits(max_connections=100, max_keepalive_connections=100)
@@ -127,7 +127,7 @@ async def ask(url: str, paths: Sequence[str], per_second: float, seconds: float)
 
 
 async def watch(running: Running, seconds: float) -> list[int]:
-    """The service's memory in MiB, forty times over the whole run."""
+    """Return the service's memory in MiB, forty times over the whole run."""
     found = []
     for _ in range(40):
         found.append(running.rss_bytes >> 20)
@@ -138,7 +138,7 @@ async def watch(running: Running, seconds: float) -> list[int]:
 async def crowd(
     running: Running, engine: Engine, run_ids: Sequence[str], options: argparse.Namespace
 ) -> dict[str, Any]:
-    """Followers, requests and memory, all at once; then a while for what is under way to arrive."""
+    """Run followers, requests and memory samples at once; then wait for events under way to arrive."""
     until = asyncio.Event()
     followers = [
         Follower(run_id=run_ids[number % len(run_ids)], first=number % 2, restless=number % 10 == 9)
@@ -166,7 +166,7 @@ async def crowd(
 
 
 async def caught_up(engine: Engine, run_ids: Sequence[str], followers: Sequence[Follower]) -> dict[str, int]:
-    """Wait until nobody is behind, for a while at most; the last seq of each Run."""
+    """Wait until all followers are up to date, for a limited time; return the last seq of each Run."""
     ends_at = time.monotonic() + SETTLE_S
     while True:
         last = await asyncio.to_thread(last_seqs, engine, run_ids)
@@ -177,7 +177,7 @@ async def caught_up(engine: Engine, run_ids: Sequence[str], followers: Sequence[
 
 
 def last_seqs(engine: Engine, run_ids: Sequence[str]) -> dict[str, int]:
-    """What the database has."""
+    """Return the last seq of each Run in the database."""
     with read_session(engine) as s:
         return {id: runs.get(s, id).last_seq for id in run_ids}
 
@@ -186,7 +186,7 @@ def _figures(
     followers: Sequence[Follower], last: dict[str, int], took: Sequence[float], failed: Sequence[str], memory: list[int]
 ) -> dict[str, Any]:
     complete = [f for f in followers if f.seqs == list(range(f.first + 1, last[f.run_id] + 1))]
-    # What was there before a follower came is replay, not delivery.
+    # Events from before a follower connected are replayed, not delivered.
     delays = [delay for f in followers for delay in f.delays_s[-max(1, len(f.delays_s) * 9 // 10) :]]
     fifth = max(1, len(memory) // 5)
     early, late = sorted(memory[fifth : 2 * fifth])[fifth // 2], sorted(memory[-fifth:])[fifth // 2]
@@ -210,7 +210,7 @@ def _figures(
 
 
 def measure(engine: Engine, url: str, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """The whole benchmark on one database."""
+    """Run the whole benchmark on one database."""
     run_ids = json.loads(
         subprocess.run(
             [sys.executable, "-m", "bench.writer", url, "--start", str(RUNS)],
@@ -242,9 +242,9 @@ def parse() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--url", default=os.environ.get("WARPWRIGHT_BENCH_URL"), help="default: SQLite in a new folder")
     parser.add_argument("--followers", type=int, default=100 if quick else 500)
-    parser.add_argument("--per-second", type=float, default=50.0, help="requests besides the streams")
+    parser.add_argument("--per-second", type=float, default=50.0, help="requests per second in addition to the streams")
     parser.add_argument(
-        "--writes", type=float, default=6.0, help="Jobs settled a second; each writes one to three events"
+        "--writes", type=float, default=6.0, help="Jobs settled per second; each writes one to three events"
     )
     parser.add_argument("--seconds", type=float, default=20.0 if quick else 300.0)
     parser.add_argument("--output", type=Path, help="default: bench/results/followers-DATABASE.json")
@@ -271,7 +271,7 @@ def main() -> int:
 
 
 def verdict(report: dict[str, Any]) -> str:
-    """The figures in one line."""
+    """Return the figures in one line."""
     return (
         f"followers: {report['complete']} of {report['followers']} sequences complete, "
         f"{report['events_written']} events written, {report['events_delivered']} delivered, "

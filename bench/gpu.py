@@ -1,15 +1,15 @@
-"""Everything that needs an NVIDIA GPU, by one command: `python -m bench.gpu [--budget-s 1500] [--only NAME ...]`.
+"""Run everything that needs an NVIDIA GPU: `python -m bench.gpu [--budget-s 1500] [--only NAME ...]`.
 
-What is shown first runs first: a whole optimisation, then the tests, then the other benchmarks. A machine with several
-GPUs works on as many steps at once, one on each GPU with cores of its own; --cpu-lanes N sets two cores apart for each
-of N lanes that judge on the CPU meanwhile (steps whose names end in _cpu, which are run only when they are named or
-where there are such lanes). A step that would not fit into what is left of the budget is left out and said so; one that
-fails does not stop the others. Each writes files of its own under bench/results/; with --output those and each step's
-log are copied there, too (a rented GPU machine usually hands back one folder). The long benchmarks go on where their
-files of results end, so that several short leases do as well as one long one; those in several shards write a file per
-shard below parts/, which `python -m bench.shards` puts together. --kernelbench CHECKOUT names a checkout of
-https://github.com/ScalingIntelligence/KernelBench for the steps that need one; without it they are left out. QUICK=1 is
-passed on. Prints a line per step, and a summary.
+The most visible steps run first: a whole optimisation, then the tests, then the other benchmarks. A machine with
+several GPUs runs as many steps at once, one on each GPU with cores of its own. --cpu-lanes N sets two cores apart for
+each of N lanes that judge on the CPU meanwhile (steps with names that end in _cpu; they run only when named or when
+there are such lanes). A step that does not fit into the remaining budget is skipped and reported; a step that fails
+does not stop the others. Each writes its own files under bench/results/. With --output those and each step's log are
+also copied there (a rented GPU machine usually returns one folder). The long benchmarks continue where their files of
+results end, so several short leases serve as well as one long one. Those in several shards write a file per shard below
+parts/, which `python -m bench.shards` joins. --kernelbench CHECKOUT names a checkout of
+https://github.com/ScalingIntelligence/KernelBench for the steps that need one; without it they are skipped. QUICK=1 is
+passed on. Print a line per step, and a summary.
 """
 
 from __future__ import annotations
@@ -39,8 +39,11 @@ _END_S = 20.0
 
 @dataclass(frozen=True, slots=True)
 class Step:
-    """`usual_s` is the least that it is worth starting with; it is ended after `limit_s`. In `command` LEFT_S stands
-    for what is left of the budget, CHECKOUT for KernelBench, SHARD for I/N, PART for a shard's file of results."""
+    """One step. It starts if `usual_s` is left, and is ended after `limit_s`.
+
+    In `command` LEFT_S stands for the remaining budget, CHECKOUT for KernelBench, SHARD for I/N, PART for a shard's
+    file of results.
+    """
 
     name: str
     command: tuple[str, ...]
@@ -60,12 +63,12 @@ _CUDA, _CPU = ("--device", "cuda:0", *_RESUMED), ("--device", "cpu", *_RESUMED, 
 
 
 def _landscape(problem: str) -> Step:
-    """The deep landscape of a problem, recorded into the folder where the search's benchmark looks."""
+    """Return a step that records the deep landscape of a problem into the folder of the search's benchmark."""
     return Step(problem, ("bench.search.record", problem, "--shards", "12", *_CUDA), usual_s=100, limit_s=900)
 
 
 _PYTEST = ("pytest", "-v", "--tb=short", "-p", "no:cacheprovider")
-# Two judges of a GPU: what one waits for, a build or a cheat that sleeps, the other does not.
+# Two judges per GPU: while one waits for a build or a sleeping cheat, the other works.
 _TWO = ("-n", "2", "--dist", "worksteal", "-p", "no:benchmark")
 _ADVERSARIAL = "tests/gpu/test_gpu_adversarial.py"
 _OPTIMIZE = ("bench.optimize", "--device", "cuda:0", "--problem", "rmsnorm_residual", "--seconds", "120")
@@ -99,14 +102,14 @@ STEPS = (
 
 @dataclass(frozen=True, slots=True)
 class Lane:
-    """Where one step at a time runs: on its GPU if it has one, on cores that no other lane uses."""
+    """A place for one step at a time: its GPU if it has one, and cores that no other lane uses."""
 
     name: str
     gpu: int | None
     cores: tuple[int, ...]
 
     def environment(self, scratch: Path) -> dict[str, str]:
-        """Variables of a step's process: it sees this GPU as cuda:0, and its temporary files are its own."""
+        """Return the variables of a step's process: it sees this GPU as cuda:0, and has its own temporary files."""
         folder = scratch / self.name
         folder.mkdir(exist_ok=True)
         shown = "" if self.gpu is None else str(self.gpu)
@@ -116,7 +119,7 @@ class Lane:
 
 @dataclass(frozen=True, slots=True)
 class Outcome:
-    """How a step went. `last` is the last line that it printed."""
+    """The outcome of a step. `last` is the last line that it printed."""
 
     step: Step
     exit_code: int
@@ -125,7 +128,7 @@ class Outcome:
 
 
 def lanes(gpus: int, cpu_lanes: int, cores: Sequence[int]) -> list[Lane]:
-    """The CPU's lanes have the last cores, two each; the GPUs share the others evenly, the first takes what is over."""
+    """Assign cores: the last ones to CPU lanes, two each, and the others evenly to GPUs; the first takes the rest."""
     split = len(cores) - 2 * cpu_lanes
     if split < gpus:
         raise ValueError(f"{len(cores)} cores do not do for {gpus} GPUs and {cpu_lanes} lanes of the CPU")
@@ -138,7 +141,7 @@ def lanes(gpus: int, cpu_lanes: int, cores: Sequence[int]) -> list[Lane]:
 
 
 def shards(step: Step) -> list[Step]:
-    """A step as its shards, each a step of its own."""
+    """Return a step as its shards, each a step of its own."""
     if step.shards == 1 and _SHARD not in step.command:
         return [step]
     found = []
@@ -150,7 +153,7 @@ def shards(step: Step) -> list[Step]:
 
 
 class Work:
-    """Steps handed out to lanes until there are none, or too little time is left."""
+    """Give steps to lanes until none is left, or too little time."""
 
     def __init__(self, options: argparse.Namespace, logs: Path, scratch: Path) -> None:
         self._options, self._logs, self._scratch = options, logs, scratch
@@ -184,7 +187,7 @@ class Work:
             print(f"{step.name:18} exit {one.exit_code:3} in {one.wall_s:6.1f} s: {one.last}", flush=True)
 
     def _run(self, lane: Lane, step: Step, left_s: float) -> Outcome:
-        """One step as a process of its own; its output goes to NAME.log. A step that is out of time ends with 124."""
+        """Run one step as a process, with its output in NAME.log. A step that is out of time ends with 124."""
         known = {_CHECKOUT: str(self._options.kernelbench), _LEFT_S: f"{max(10.0, left_s - 30):g}"}
         command = [known.get(word, word) for word in step.command]
         start, log = time.monotonic(), self._logs / f"{step.name}.log"
@@ -200,7 +203,7 @@ class Work:
             try:
                 code = process.wait(min(step.limit_s, left_s))
             except subprocess.TimeoutExpired:
-                process.send_signal(signal.SIGINT)  # pytest then says what it found so far
+                process.send_signal(signal.SIGINT)  # pytest then prints its results so far
                 try:
                     process.wait(_END_S)
                 except subprocess.TimeoutExpired:
@@ -213,12 +216,12 @@ class Work:
 
 def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    made.add_argument("--budget-s", type=float, default=1500.0, help="seconds for all of it")
+    made.add_argument("--budget-s", type=float, default=1500.0, help="seconds for all steps together")
     made.add_argument(
-        "--only", nargs="+", choices=[step.name for step in STEPS], help="these steps alone, in this order"
+        "--only", nargs="+", choices=[step.name for step in STEPS], help="run only these steps, in this order"
     )
-    made.add_argument("--gpus", type=int, default=1, help="how many GPUs to use at once")
-    made.add_argument("--cpu-lanes", type=int, default=0, help="lanes of two cores for what is judged on the CPU")
+    made.add_argument("--gpus", type=int, default=1, help="number of GPUs to use at once")
+    made.add_argument("--cpu-lanes", type=int, default=0, help="lanes of two cores for judging on the CPU")
     made.add_argument("--kernelbench", type=Path, metavar="CHECKOUT", help="for the steps that read KernelBench")
     made.add_argument("--output", type=Path, help="a folder for copies of results and logs")
     return made

@@ -1,12 +1,12 @@
-"""What becomes of KernelBench's references here: which are accepted as Problems, which are refused, and why.
+"""Try KernelBench's references as Problems: which are accepted, which are refused, and why.
 
     python -m bench.kernelbench CHECKOUT [--device cpu|cuda:0] [--sample 60] [--level 1 ...] [--limit-s 60] [--resume]
 
-CHECKOUT is a checkout of https://github.com/ScalingIntelligence/KernelBench (MIT); nothing of it is copied into a
-result but the names of its files. A reference is read, then admitted by a judge as any Problem is: loaded and run in a
-cage, its oracle made, null solutions tried. One that is not through after --limit-s is ended and listed as too slow.
-Appends a JSON line per reference to bench/results/kernelbench-DEVICE.jsonl; with --resume what is there is kept.
---sample takes that many by --seed; --shard I/N every N-th from the I-th; --budget-s ends all. QUICK=1: 12 references.
+CHECKOUT is a checkout of https://github.com/ScalingIntelligence/KernelBench (MIT); only the names of its files are
+copied into a result. A reference is read, then admitted by a judge as any Problem is: loaded and run in a cage, its
+oracle made, null solutions tried. One that is not done after --limit-s is ended and listed as too slow. Append a JSON
+line per reference to bench/results/kernelbench-DEVICE.jsonl; with --resume existing lines are kept. --sample takes that
+many by --seed; --shard I/N every N-th from the I-th; --budget-s ends all. QUICK=1: 12 references.
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ START_S = 120.0
 
 
 class Judges:
-    """A judge that is started again after it was ended for a reference that took too long."""
+    """A judge that is restarted after it was ended for a reference that took too long."""
 
     def __init__(self, device: str, log: Path) -> None:
         self._device, self._log = device, log
@@ -43,7 +43,7 @@ class Judges:
         return self._one().ask("describe", timeout_s=START_S)
 
     def admit(self, problem: Any, limit_s: float) -> Any:
-        """The Admission, or None where it took longer than the limit."""
+        """Return the Admission, or None if it took longer than the limit."""
         judge, start = self._one(), time.monotonic()
         try:
             return judge.ask("admit", problem=problem, timeout_s=limit_s)
@@ -66,7 +66,7 @@ class Judges:
 
 
 def classify(path: Path, judges: Judges, limit_s: float) -> dict[str, Any]:
-    """One reference's row: `outcome` is accepted, refused, too slow, too large, unreadable or failed."""
+    """Return one reference's row: `outcome` is accepted, refused, too slow, too large, unreadable or failed."""
     row: dict[str, Any] = {"reference": f"{path.parent.name}/{path.stem}"}
     start = time.monotonic()
     try:
@@ -87,8 +87,8 @@ def classify(path: Path, judges: Judges, limit_s: float) -> dict[str, Any]:
     return {**row, "outcome": "too large" if large else "refused", **evidence}
 
 
-def chosen(options: argparse.Namespace) -> list[Path]:
-    """The references in question, in the order of their names."""
+def select_references(options: argparse.Namespace) -> list[Path]:
+    """Return the selected references, in the order of their names."""
     base = options.checkout / "KernelBench"
     levels = [f"level{n}" for n in options.level] if options.level else list(LEVELS)
     every = [path for level in levels for path in sorted((base / level).glob("*.py"), key=_number)]
@@ -121,7 +121,7 @@ def parser() -> argparse.ArgumentParser:
 
 def main() -> int:
     options = parser().parse_args()
-    references = chosen(options)
+    references = select_references(options)
     if not references:
         print(f"there is no KernelBench/level*/*.py below {options.checkout}", file=sys.stderr)
         return 2

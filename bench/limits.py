@@ -1,15 +1,16 @@
-"""How much of the limits honest implementations use, and that careless ones do not fit: `python -m bench.limits`
+"""Check that honest implementations keep within the error limits and careless ones do not: `python -m bench.limits`
 
     python -m bench.limits [--device cpu|cuda:0] [--seeds 3] [--budget-s S] [--shard I/N] [--resume] [--output FILE]
 
-For each operation and dtype the limit is made as the judge makes it: the reference's own error against its float64
-twin, and how far the twin moves when inputs and results of sums do. Then other implementations of the same formula are
-measured against that limit, on random inputs and on every adversarial set: other orders of additions (serial, sixteen
-lanes, blocks, pairs, backwards), products split along k, float32 inside half precisions, one rounding more, torch's own
-operation. A share of 1 is the limit. Controls, which compute in a narrower type than they are asked for or are wrong
-by a percent, must be above it somewhere.
-Appends a JSON line per operation and dtype; prints a table; exit status 1 where an honest one is above 1 or a control
-is nowhere. QUICK=1: one seed, smaller sizes.
+For each operation and dtype the limit is made as the judge makes it: from the reference's own error against its float64
+twin, and from the change of the twin when inputs and results of sums are perturbed. Then other implementations of the
+same formula are measured against that limit, on random inputs and on every adversarial set: other orders of additions
+(serial, sixteen lanes, blocks, pairs, backwards), products split along k, float32 inside half precisions, one more
+rounding, torch's own operation. A share of 1 is the limit. Controls compute in a narrower type than asked for, or are
+wrong by a percent; each must exceed the limit somewhere.
+
+Append a JSON line per operation and dtype; print a table. Exit status 1: an honest implementation is above 1, or a
+control never is. QUICK=1: one seed, smaller sizes.
 """
 
 from __future__ import annotations
@@ -27,11 +28,11 @@ from typing import Any
 import torch
 
 from bench import machine
-from evaluator.child.reference.float64 import Lift, lifting, widened
-from evaluator.child.reference.rounding import Shaken
+from evaluator.child.reference.float64 import Float64Mode, in_float64, widened
+from evaluator.child.reference.rounding import PerturbedMode
 from evaluator.comparison.target import Target
 from evaluator.comparison.tolerances import Limit
-from evaluator.inputs import values
+from evaluator.inputs import perturbations, values
 from evaluator.types import Precision
 
 RESULTS = Path(__file__).parent / "results"
@@ -76,7 +77,7 @@ SUMS: Mapping[str, Sum] = {
 
 
 def _by_order(formula: Callable[[Tensor, Sum], Tensor]) -> dict[str, Function]:
-    """The formula in float32 with each order of additions, rounded once at the end; and rounded twice."""
+    """Return the formula in float32 with each order of additions, rounded once at the end; and rounded twice."""
 
     def once(add: Sum) -> Function:
         return lambda x: formula(x.float(), add).to(x.dtype)
@@ -153,7 +154,7 @@ def _outer(a: Tensor, b: Tensor) -> Tensor:
 
 
 def _rounded_sums(dtype: torch.dtype) -> Function:
-    """A product whose partial sums are kept in the narrow type."""
+    """Return a product with partial sums kept in the narrow type."""
 
     def product(a: Tensor, b: Tensor) -> Tensor:
         total = torch.zeros(len(a), len(b), device=a.device, dtype=dtype)
@@ -215,7 +216,7 @@ OPS = (
 
 
 def _to_eight(dtype: torch.dtype) -> Op:
-    """RMSNorm whose result is stored in eight bits."""
+    """Return RMSNorm with its result stored in eight bits."""
     orders = {name: lambda x, add=add: _rms(x, add).to(dtype).to(torch.float32) for name, add in SUMS.items()}
     name = str(dtype).removeprefix("torch.")
     control = {torch.float32: lambda x: (_rms(x, SUMS["torch"]) * 1.2).to(dtype).to(torch.float32)}
@@ -223,36 +224,36 @@ def _to_eight(dtype: torch.dtype) -> Op:
 
 
 def pieces() -> Iterator[tuple[Op, torch.dtype]]:
-    """Every operation with every dtype that it is asked for in."""
+    """Return every operation with each of its dtypes."""
     for op in OPS:
         yield from ((op, dtype) for dtype in (torch.float32, *_HALVES))
     yield from ((_to_eight(dtype), torch.float32) for dtype in _EIGHT)
 
 
 def _shaken(op: Op, tensors: Sequence[Tensor], eps: float, *, everywhere: bool = False) -> Tensor:
-    with lifting(Shaken({}, eps, everywhere=everywhere)):
+    with in_float64(PerturbedMode({}, eps, everywhere=everywhere)):
         return op.reference(*tensors)
 
 
 def limits_of(
     op: Op, tensors: Sequence[Tensor], how: values.Rounding, generator: torch.Generator
 ) -> tuple[Target, Limit]:
-    """As `evaluator.oracle.oracle` makes them."""
+    """Return the limits as `evaluator.oracle.oracle` makes them."""
     own = op.reference(*tensors)
-    with lifting(Lift({})):
+    with in_float64(Float64Mode({})):
         wide = op.reference(*tensors)
-        moved = op.reference(*values.nudged(tensors, generator, how))
+        moved = op.reference(*perturbations.perturb_last_places(tensors, generator, how))
     shaken = [_shaken(op, tensors, torch.finfo(torch.float32).eps)]
     if how.on_grid:
         shaken += [_shaken(op, tensors, eps, everywhere=True) for eps in _UP_AND_DOWN]
     target = Target(widened(wide) if wide.dtype is not torch.float64 else wide, own)
-    good = [target.own_error(), *(target.errors(other) for other in (moved, *shaken))]
+    good = [target.reference_error(), *(target.errors(other) for other in (moved, *shaken))]
     norm, element = (max(errors) for errors in zip(*good, strict=True))
     return target, target.limit(norm, element, own.dtype, Precision.EXACT, None)
 
 
 def measure(op: Op, dtype: torch.dtype, device: torch.device, seeds: int) -> dict[str, Any]:
-    """The worst share of the limit of each implementation, on random and on adversarial inputs."""
+    """Return each implementation's worst share of the limit, on random and on adversarial inputs."""
     generator = torch.Generator().manual_seed(17)
     found: dict[str, Any] = {"op": op.name, "dtype": str(dtype).removeprefix("torch."), "shares": {}, "worst_on": {}}
     cases: list[tuple[str, list[Tensor], values.Rounding]] = []
@@ -277,14 +278,14 @@ def measure(op: Op, dtype: torch.dtype, device: torch.device, seeds: int) -> dic
 
 
 def _share(target: Target, limit: Limit, actual: Tensor) -> float:
-    if not target.finite and target.judge(actual, limit) is None:
-        return 0.0  # NaN and infinities where they belong
+    if not target.finite and target.compare(actual, limit) is None:
+        return 0.0  # NaN and infinities in the right places
     norm, element = target.errors(actual)
     return min(1e6, max(norm / limit.norm, element / limit.element))
 
 
 def table(lines: Sequence[Mapping[str, Any]]) -> str:
-    """The table of a page: the worst honest implementation, and the control."""
+    """Return the table of a page: the worst honest implementation, and the control."""
     rows = [
         "| operation | dtype | worst honest implementation | share of the limit | on | control's share |",
         "|---|---|---|---:|---|---:|",

@@ -1,11 +1,12 @@
-"""What became of every candidate of a recorded run: who made it of what, and each of its judgings.
+"""Show the history of every candidate of a recorded run: its maker, its parents, and each of its judgements.
 
     python -m bench.lineage FILE.zip                                  a table, oldest candidate first
     python -m bench.lineage FILE.zip --source 7                      one candidate's file
-    python -m bench.lineage FILE.zip --difference 6 10               what changed from one to another
+    python -m bench.lineage FILE.zip --difference 6 10               the changes from one to another
 
-A time is a median in microseconds; beside it the fastest baseline's of the same session, and the ratio with its 95 %
-interval. "disturbed" are pairs of rounds that were thrown away because other work took the core, of all timed.
+A time is a median in microseconds. It is followed by the fastest baseline's time of the same session, and the ratio
+with its 95 % interval. "disturbed" counts the pairs of rounds that were discarded because other work took the core, of
+all timed.
 """
 
 from __future__ import annotations
@@ -23,7 +24,7 @@ from evaluator.types import Evaluation, Measurement, Ratio
 
 
 def table(recording: Recording) -> list[str]:
-    """The lines of a Markdown table, one for each judging."""
+    """Return the lines of a Markdown table, one for each judgement."""
     lines = recording.lines
     candidates = {line["id"]: line for line in lines["candidates"]}
     proposals = {line["id"]: line for line in lines["proposals"]}

@@ -1,4 +1,4 @@
-"""What a figure was seen on: hardware, versions, how busy the machine was."""
+"""Describe the machine of a figure: hardware, versions, load."""
 
 from __future__ import annotations
 
@@ -14,8 +14,11 @@ PACKAGES = ("torch", "triton", "fastapi", "starlette", "uvicorn", "sqlalchemy", 
 
 
 def describe() -> dict[str, Any]:
-    """As JSON, GPUs with their driver. `load_average` above the number of processors means that others were working
-    too; a negative `niceness`, that the figures were taken ahead of them."""
+    """Return the description as JSON, with GPUs and their driver.
+
+    `load_average` above the number of processors means that other work ran too; a negative `niceness` that the figures
+    were taken with priority over it.
+    """
     model = next(
         (line.partition(":")[2].strip() for line in _lines("/proc/cpuinfo") if line.startswith("model name")), ""
     )
@@ -34,7 +37,7 @@ def describe() -> dict[str, Any]:
 
 
 def _gpus() -> list[str]:
-    """Name and driver of each that is shown; nothing where there is none."""
+    """Return name and driver of each visible GPU; nothing if there is none."""
     command = ["nvidia-smi", "--query-gpu=name,driver_version", "--format=csv,noheader"]
     try:
         found = subprocess.run(command, capture_output=True, text=True, timeout=20, check=False)
@@ -47,7 +50,7 @@ def _version(package: str) -> str | None:
     try:
         return importlib.metadata.version(package)
     except importlib.metadata.PackageNotFoundError:
-        return None  # a machine that only judges has none of the service's
+        return None  # a machine that only judges lacks the service's packages
 
 
 def _lines(path: str) -> list[str]:

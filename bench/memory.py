@@ -1,10 +1,10 @@
-"""`python -m bench.memory`: what lessons of one problem are worth to the next, on recorded landscapes.
+"""Measure how much the lessons of one problem help the next, on recorded landscapes: `python -m bench.memory`.
 
-For every pair of landscapes whose references are of one family of operations: our search on the first for --lessons
-measurements, its lessons distilled, then our search on the second with these lessons and without. What counts is how
-many device measurements the second needs until within 1 %, and within 5 %, of the best known kernel. Ratios are
-geometric means over pairs and seeds (without over with: above 1, memory helps) with bootstrap intervals (95 %). As a
-control the same is done with lessons of every landscape that is not alike. QUICK=1: four seeds.
+For every pair of landscapes with references of one family of operations: run our search on the first for --lessons
+measurements, distil its lessons, then run our search on the second with these lessons and without. The figure is the
+number of device measurements that the second needs until within 1 %, and within 5 %, of the best known kernel. Ratios
+are geometric means over pairs and seeds (without over with: above 1, memory helps) with bootstrap intervals (95 %). As
+a control the same is done with lessons of every unrelated landscape. QUICK=1: four seeds.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from pathlib import Path
 from random import Random
 from unittest.mock import patch
 
-from bench.search.compare import FOLDER, versus
+from bench.search.compare import FOLDER, compare_needs
 from bench.search.landscape import Landscape, load
 from bench.search.ours import Ours
 from evaluator.screening.family import family_of
@@ -36,7 +36,7 @@ PROBLEMS = Path(__file__).parents[1] / "examples" / "problems"
 
 
 def preferred(lessons: Iterable[Learned]) -> dict[str, Scalar]:
-    """One value for each Tunable: that with the greatest gain over all Workloads that is sure."""
+    """Return one value for each Tunable: the one with the greatest certain gain over all Workloads."""
     found: dict[str, Learned] = {}
     for one in lessons:
         if not one.workload and (one.tunable not in found or one.low > found[one.tunable].low):
@@ -47,7 +47,7 @@ def preferred(lessons: Iterable[Learned]) -> dict[str, Scalar]:
 def remembered_trial(
     families: Sequence[Family], values: Mapping[str, Scalar]
 ) -> tuple[Family, dict[str, Scalar]] | None:
-    """The Configuration of a family with the values that were the best elsewhere, where it was not tried yet.
+    """Return the Configuration of a family with the values that were best elsewhere, if it was not tried yet.
 
     All else stays as in the fastest of the family. The fastest family comes first.
     """
@@ -63,9 +63,9 @@ def remembered_trial(
 
 
 def lessons_of(land: Landscape, seed: int, measurements: int) -> dict[str, Scalar]:
-    """What our search learns on a landscape in so many measurements."""
+    """Return the lessons of our search on a landscape after so many measurements."""
     first = Ours(land, seed)
-    first.meter.within = -0.5  # never near enough: it goes on
+    first.meter.within = -0.5  # never near enough, so the search continues
     first.run(measurements)
     trials = [
         Trial(family=family, language=land.designs[family].language, configuration=c, speedups={"": speedup})
@@ -76,7 +76,8 @@ def lessons_of(land: Landscape, seed: int, measurements: int) -> dict[str, Scala
 
 
 def needed(land: Landscape, seed: int, most: int, within: float, values: Mapping[str, Scalar]) -> int:
-    """Measurements until within so much of the best known, where the inner search begins with remembered values."""
+    """Return the measurements until within so much of the best known, if the inner search begins with remembered
+    values."""
 
     def first(families: Sequence[Family], rng: Random, *, least: float = -math.inf) -> Trialled:
         return remembered_trial(families, values) or next_trial(families, rng, least=least)
@@ -109,7 +110,7 @@ def main() -> int:
             }
             without = {(f"{b} after {a}", s): plain[b, s] for a, b, s in runs}
             name = f"within {within:.0%}, {'alike' if alike else 'not alike'}"
-            table[name] = {**versus(with_memory, without), "pairs": len(pairs)}
+            table[name] = {**compare_needs(with_memory, without), "pairs": len(pairs)}
             row = table[name]
             said = f"{row['ratio']:.2f} [{row['low']:.2f}, {row['high']:.2f}] {row['verdict']}"
             print(f"{name:<24} {said} ({len(pairs)} pairs, {options.seeds} seeds)", flush=True)

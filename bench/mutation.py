@@ -1,15 +1,15 @@
-"""The mutation score: are planted bugs caught, and correct kernels never rejected? `make bench-mutation`.
+"""Measure the mutation score: planted bugs must be caught, and correct kernels never rejected. `make bench-mutation`.
 
     QUICK=1          three judgements of each original instead of 200
     --repeats N      judgements of each original
-    --budget-s S     stop after so many seconds; --resume goes on where the file of results ends
+    --budget-s S     stop after so many seconds; --resume continues where the file of results ends
     --shard I/N      every N-th piece of work, beginning with the I-th (from 1)
-    --output FILE    JSON lines, appended to: first what they were seen on, then one line a judgement
+    --output FILE    JSON lines, appended to: first the machine, then one line per judgement
     --originals-only the correct kernels alone
 
 On a GPU the originals are the kernels that run there and, to make ten, correct ones of the honest suite.
 
-The judge's own rules apply, not the short ones of the tests. The last line says the score.
+The judge's own rules apply, not the short ones of the tests. The last line gives the score.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ from tests.adversarial import suite
 from tests.adversarial.planted_bugs import BUGS, HERE, KERNELS, Bug, as_candidate, original
 from tests.evaluator.rooms import eager_only
 
-# A mutant that does not even build was planted badly: it counts as not caught.
+# A mutant that does not build was planted badly: it counts as not caught.
 _ON_GPU = (
     "cuda_plain", "cuda_unordered_atomics", "triton_plain_softmax", "triton_autotuned", "triton_dot_ieee", "split_k",
     "own_graph", "cached_workspace",
@@ -56,7 +56,7 @@ class Piece:
 
 
 def pieces(repeats: int, device: str, *, mutants: bool = True) -> Iterator[Piece]:
-    """Mutants first, then the originals, turn by turn."""
+    """Return mutants first, then the originals, alternating."""
     kernels = [k for k in KERNELS if _case(k).devices & ({"cpu"} if device == "cpu" else {"cuda", "triton"})]
     honest = [] if device == "cpu" else [case for case in suite.cases("honest") if case.name in _ON_GPU]
     if mutants:
@@ -66,9 +66,12 @@ def pieces(repeats: int, device: str, *, mutants: bool = True) -> Iterator[Piece
         yield from (Piece(f"honest/{case.name}", None, turn, case) for case in honest)
 
 
-def in_order(some: Sequence[Piece], shards: int) -> list[Piece]:
-    """The work of one of so many shards: several judgements of an original in a row, since a judge keeps the references
-    of few problems at once, but soon the next one, so that a short budget sees all of them."""
+def order_shard(some: Sequence[Piece], shards: int) -> list[Piece]:
+    """Return the work of one of so many shards.
+
+    An original is judged several times in a row, since a judge keeps the references of few problems at once. The next
+    one follows soon, so that a short budget includes all of them.
+    """
     return sorted(some, key=lambda p: (p.bug is None, p.turn // (_IN_A_ROW * shards), p.kernel))
 
 
@@ -107,11 +110,11 @@ def _known(path: Path) -> list[dict[str, Any]]:
 
 
 def run(options: argparse.Namespace, path: Path) -> list[dict[str, Any]]:
-    """Judge what is to be judged, appending to the file. Returns every judgement in it."""
+    """Judge the pieces, and append to the file. Return every judgement in it."""
     known = _known(path) if options.resume else []
     done = {entry["key"] for entry in known}
     index, count = map(int, options.shard.split("/"))
-    todo = in_order([p for i, p in enumerate(_wanted(options)) if i % count == index - 1], count)
+    todo = order_shard([p for i, p in enumerate(_wanted(options)) if i % count == index - 1], count)
     end = time.monotonic() + options.budget_s
     judge = Judge(make_backend(options.device))
     try:

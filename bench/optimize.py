@@ -1,9 +1,9 @@
-"""What `warpwright optimize` finds for example problems in a given time, over the whole real path.
+"""Run `warpwright optimize` on example problems for a given time, over the whole real path.
 
     python -m bench.optimize [--device cpu|cuda:0] [--seconds 120] [--problem NAME ...] [--output FILE]
 
 Each problem gets a data folder of its own, so nothing is known beforehand. Figures are those of the confirming session
-(see docs/guide/judge.md), against the fastest baseline and against eager; a problem without a champion is a row too.
+(see docs/guide/judge.md), against the fastest baseline and against eager. A problem without a champion is a row too.
 The file of each champion is then run with `--check` in a process of its own. QUICK=1: one problem, 60 seconds.
 """
 
@@ -25,7 +25,7 @@ SLACK_S = 420.0
 
 
 def optimise(problem: Path, device: str, seconds: float, folder: Path) -> dict[str, Any]:
-    """One run from nothing: what it ended with, as a row."""
+    """Run one optimisation from nothing, and return its end as a row."""
     best = folder / f"{problem.stem}.py"
     command = [
         sys.executable,
@@ -82,7 +82,7 @@ def _check(best: Path) -> dict[str, Any]:
 
 
 def line(row: dict[str, Any]) -> str:
-    """A row for people."""
+    """Format a row for people."""
     ratio = next((r for r in row.get("speedups") or () if r["against"] == "fastest" and r["workload"] is None), None)
     if ratio is None:
         return f"{row['problem']:20} no figure: {row.get('message') or row.get('error', '')[-200:]}"

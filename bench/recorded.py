@@ -1,10 +1,10 @@
-"""Record a whole run whose candidates a model writes, so that it can be replayed as a test.
+"""Record a whole run with candidates that a model writes, so that it can be replayed as a test.
 
     python -m bench.recorded PROBLEM --base-url http://127.0.0.1:8399/v1 [--candidates 10] [--output FILE.zip]
 
-Runs `warpwright optimize` with the one endpoint as its proposer (and the tuner, which every run has), exports the run's
-archive, replays it in an empty database, and says how many decisions came out again. Where what is at the endpoint is a
-person or a slow model, --patience is how long it may take for one answer.
+Run `warpwright optimize` with the one endpoint as its proposer (and the tuner, which every run has), export the run's
+archive, replay it in an empty database, and print how many decisions came out again. If a person or a slow model
+answers at the endpoint, --patience is the longest time for one answer.
 """
 
 from __future__ import annotations
@@ -31,7 +31,7 @@ SLACK_S = 900.0
 
 
 def optimise(problem: Path, options: argparse.Namespace, folder: Path) -> str:
-    """The run's id."""
+    """Run an optimisation, and return the run's id."""
     endpoint = {
         "name": options.name, "base_url": options.base_url, "model": options.model, "usd_per_million_input": 0,
         "usd_per_million_output": 0, "max_concurrency": options.concurrency, "timeout_s": options.patience,
@@ -57,7 +57,7 @@ def optimise(problem: Path, options: argparse.Namespace, folder: Path) -> str:
 
 
 def archive(database: Path, run_id: str | None = None) -> bytes:
-    """A run of a database as an archive; the newest where none is named."""
+    """Return a run of a database as an archive; by default the newest."""
     engine = make_engine(f"sqlite:///{database}")
     try:
         with write_session(engine) as s:
@@ -73,7 +73,7 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("problem", help="a name in examples/problems, or a file")
     parser.add_argument("--base-url", default="http://127.0.0.1:8399/v1")
-    parser.add_argument("--name", default="relay", help="how the run calls the endpoint")
+    parser.add_argument("--name", default="relay", help="the endpoint's name in the run")
     parser.add_argument("--model", default="relay-a")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--candidates", type=int, default=10)

@@ -1,8 +1,8 @@
-"""Where a thread spends its time: `python -m bench.sampler FILE MODULE [ARGUMENTS]` for a module's main thread.
+"""Profile a module's main thread: `python -m bench.sampler FILE MODULE [ARGUMENTS]`.
 
-Runs a module as `python -m` does, looks at its main thread every few milliseconds, and writes when it ends, as JSON
-lines, the seconds by function of this repository: in it or what it calls, and in itself. Unlike cProfile it hardly
-slows the module down and tells threads apart.
+Run a module as `python -m` does, sample its main thread every few milliseconds, and write JSON lines at its end: the
+seconds by function of this repository, with callees and without. Unlike cProfile it hardly slows the module down and
+keeps threads apart.
 """
 
 from __future__ import annotations
@@ -21,7 +21,7 @@ PERIOD_S = 0.004
 
 
 class Sampler:
-    """Looks at one thread until it is stopped."""
+    """Samples one thread until it is stopped."""
 
     def __init__(self, thread_id: int) -> None:
         self._thread_id = thread_id
@@ -32,7 +32,7 @@ class Sampler:
         self._thread.start()
 
     def stop(self, target: Path) -> None:
-        """Write what was seen, most time first."""
+        """Write the samples, most time first."""
         self._done.set()
         self._thread.join()
         rows = [

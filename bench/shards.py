@@ -1,8 +1,8 @@
-"""Puts together what `bench.gpu` left in parts: `python -m bench.shards`.
+"""Join the parts that `bench.gpu` left: `python -m bench.shards`.
 
 bench/results/parts/NAME-I.jsonl of every shard become bench/results/NAME.jsonl (aa_cpu-1, aa_cpu-2, ... become
-aa-cpu.jsonl), in the order of the shards; the parts are removed. The benchmark's own summary of the whole is then
-printed by running it with `--resume --budget-s 0 --output` and that file.
+aa-cpu.jsonl), in the order of the shards; the parts are removed. The benchmark then prints its own summary of the
+whole: it is run with `--resume --budget-s 0 --output` and that file.
 """
 
 from __future__ import annotations
@@ -15,8 +15,8 @@ RESULTS = Path(__file__).parent / "results"
 _PART = re.compile(r"(?P<name>[a-z_]+?)(?:-(?P<shard>\d+))?\.jsonl")
 
 
-def together(folder: Path) -> list[Path]:
-    """Join the parts below `folder`/parts. Returns the files that were written."""
+def join_parts(folder: Path) -> list[Path]:
+    """Join the parts below `folder`/parts. Return the written files."""
     parts: dict[str, list[tuple[int, Path]]] = defaultdict(list)
     for path in (folder / "parts").glob("*.jsonl"):
         if found := _PART.fullmatch(path.name):
@@ -33,5 +33,5 @@ def together(folder: Path) -> list[Path]:
 
 
 if __name__ == "__main__":
-    for made in together(RESULTS):
+    for made in join_parts(RESULTS):
         print(made.name)

@@ -1,12 +1,12 @@
-"""Many kernels through one judge, a tenth of them hostile: is anything left behind? `python -m bench.soak`
+"""Judge many kernels with one judge, a tenth of them hostile, to find leaks: `python -m bench.soak`
 
     python -m bench.soak [--device cpu|cuda:0] [--count 1000] [--budget-s S] [--shard I/N] [--resume] [--output FILE]
 
-Appends a JSON line per fifty kernels with what the judge holds then: its resident memory, descriptors, processes below
-it, files of ours in shared places, and the GPU's memory in use. Comparators and children that wait are ended before
-each count. The last line compares the end with the count after the first fifty, when everything that is kept on purpose
-is there. With --resume the count goes on where the file ends, from the start if that was the end; what is compared is
-one process's own figures alone. QUICK=1: 100 kernels.
+Append a JSON line per fifty kernels with the judge's resources: its resident memory, descriptors, processes below it,
+files of ours in shared places, and the GPU's memory in use. Comparators and waiting children are ended before each
+count. The last line compares the end with the count after the first fifty, when all lasting resources are in place.
+With --resume the count continues where the file ends, from the start if that was the end; only figures of one process
+are compared. QUICK=1: 100 kernels.
 """
 
 from __future__ import annotations
@@ -61,8 +61,8 @@ HOSTILE_ON_GPU = (
 WRONG = ("return x * 1.01", "return x[:, :1]", "return undefined_name")
 
 
-def in_a_row(index: int, *, cuda: bool) -> tuple[Candidate, bool | None]:
-    """Kernel number `index`, and whether it is right (None: hostile, anything but a pass or our own error)."""
+def pick_kernel(index: int, *, cuda: bool) -> tuple[Candidate, bool | None]:
+    """Return kernel number `index`, and its rightness (None: hostile, anything except a pass or our own error)."""
     if index % 10 == 7:
         every = (*HOSTILE, *(HOSTILE_ON_GPU if cuda else ()))
         return _lines(index, *every[index // 10 % len(every)]), None
@@ -82,8 +82,8 @@ def _candidate(source: str, index: int) -> Candidate:
     return Candidate(source=source, language=detect(source), proposer="bench")
 
 
-def held(judge: Judge) -> dict[str, float]:
-    """What the judge holds now."""
+def resources(judge: Judge) -> dict[str, float]:
+    """Return the judge's resources now."""
     status = Path("/proc/self/status").read_text(encoding="utf-8").splitlines()
     resident_kib = next(int(line.split()[1]) for line in status if line.startswith("VmRSS"))
     files = sum(1 for folder in (tempfile.gettempdir(), "/dev/shm") for _ in Path(folder).glob("warpwright-*"))
@@ -119,7 +119,7 @@ def main() -> int:
     path.parent.mkdir(parents=True, exist_ok=True)
     lines = [json.loads(line) for line in path.read_text().splitlines()] if options.resume and path.exists() else []
     first = max((line["kernels"] for line in lines if "kernels" in line), default=0)
-    first = 0 if first >= options.count else first  # that one is whole: a new one begins
+    first = 0 if first >= options.count else first  # the file is complete: begin a new soak
     shard, _, shards = options.shard.partition("/")
     todo = [index for index in range(first, options.count) if index % int(shards) == int(shard) - 1]
     judge = Judge(make_backend(options.device))
@@ -131,15 +131,15 @@ def main() -> int:
             for done, index in enumerate(todo, start=1):
                 if time.monotonic() > end:
                     break
-                what, right = in_a_row(index, cuda=judge.backend.kind is DeviceKind.CUDA)
+                what, right = pick_kernel(index, cuda=judge.backend.kind is DeviceKind.CUDA)
                 found = judge.judge(problem, what, eager_only(judge, problem))
                 if not _as_expected(found.verdict, right):
                     wrong.append(f"{index}: {found.verdict}: {found.reason}"[:300])
                 if done % EVERY == 0 or index == todo[-1]:
-                    judge.room.settle()
-                    judge.room.forget(problem)
-                    judge.room.renew()  # how many children wait just then says nothing
-                    counts.append({"kernels": index + 1, **held(judge)})
+                    judge.session.children.finish_background_work()
+                    judge.session.forget(problem)
+                    judge.session.reset()  # the number of children that wait at this moment is random
+                    counts.append({"kernels": index + 1, **resources(judge)})
                     _write(file, counts[-1])
             result = {"wrong_verdicts": wrong[:20], "counted": counts[:1] + counts[-1:]}
             _write(file, result)

@@ -1,4 +1,4 @@
-"""What the synthesiser's Candidates take beside eager PyTorch and torch.compile, for every example problem.
+"""Compare the synthesiser's Candidates with eager PyTorch and torch.compile, for every example problem.
 
     python bench/synthesis.py --device cpu [--drafts 8] [--problem NAME ...] [--output bench/results/synthesis-cpu.json]
 
@@ -25,7 +25,7 @@ from typing import Any
 os.environ.setdefault("MALLOC_MMAP_THRESHOLD_", str(1 << 30))
 os.environ.setdefault("MALLOC_TRIM_THRESHOLD_", str(1 << 30))
 ROOT = Path(__file__).resolve().parents[1]
-sys.path[:0] = [str(ROOT), str(ROOT / "evaluator" / "child")]
+sys.path.insert(0, str(ROOT))
 
 import torch  # noqa: E402  after the allocator's settings
 
@@ -38,7 +38,7 @@ Call = Callable[[], Any]
 
 
 def module_from_file(text: str) -> Any:
-    """A module whose source is on disk, as Triton wants it."""
+    """Return a module with its source on disk, as Triton requires."""
     folder = Path(tempfile.mkdtemp(prefix="warpwright-bench-"))
     path = folder / "candidate.py"
     path.write_text(text, encoding="utf-8")
@@ -58,7 +58,7 @@ def seconds(call: Call, repeats: int) -> float:
 
 
 def interleaved(calls: Mapping[str, Call], rounds: int) -> dict[str, float]:
-    """Median microseconds of each call, the variants taking turns."""
+    """Return the median microseconds of each call, the variants alternating."""
     repeats = {name: max(2, int(0.004 / seconds(call, 3))) for name, call in calls.items()}
     samples: dict[str, list[float]] = {name: [] for name in calls}
     for _ in range(rounds):
@@ -68,9 +68,9 @@ def interleaved(calls: Mapping[str, Call], rounds: int) -> dict[str, float]:
 
 
 def graphed(model: Any, sets: list[list[Any]]) -> Call | None:
-    """Replays `model` over all input sets as one CUDA graph; None where it cannot be captured."""
+    """Replay `model` over all input sets as one CUDA graph; None if it cannot be captured."""
     try:
-        torch.cuda.synchronize()  # the sets are made on another stream
+        torch.cuda.synchronize()  # the input sets are made on another stream
         stream = torch.cuda.Stream()
         with torch.cuda.stream(stream):
             for inputs in sets[:2]:
@@ -103,7 +103,7 @@ def cuda_times(models: Mapping[str, Any], inputs: list[Any], rounds: int) -> dic
 
 
 def measure(path: Path, kind: DeviceKind, drafts: int, rounds: int, mode: str) -> list[dict[str, Any]]:
-    """One row per Workload of a problem."""
+    """Return one row per Workload of a problem."""
     source = path.read_text(encoding="utf-8")
     workloads = checking.sizes_of(source, str(kind))
     shown = [w for w in workloads if w["name"] not in ("odd", "few-rows", "long-keys")]
@@ -163,7 +163,7 @@ def _workload(
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")
-    parser.add_argument("--drafts", type=int, default=8, help="how many Candidates of each problem")
+    parser.add_argument("--drafts", type=int, default=8, help="number of Candidates of each problem")
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--problem", nargs="*", help="names of examples; all by default")
     parser.add_argument("--mode", default="default", help="torch.compile's mode")

@@ -1,8 +1,8 @@
-"""`python -m bench.writer URL --seconds S [--per-second N]`: settles Jobs as workers do, at a given rate.
+"""Settle Jobs as workers do, at a given rate: `python -m bench.writer URL --seconds S [--per-second N]`.
 
 It works on the largest Run of the database and on a new one of its own, through the same transitions as real workers:
-claim, settle, events. What judges and models would do takes no time here. `--start N` only starts N Runs, and prints
-their ids; `--on ID ...` then works on what is there.
+claim, settle, events. Judges and models take no time here. `--start N` only starts N Runs, and prints their ids; `--on
+ID ...` then works on these.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ PLENTY = Budget(candidates=10**9)
 
 
 def reopen_largest(engine: Engine) -> str:
-    """Make the largest Run of `default` a running one again; returns its id."""
+    """Make the largest Run of `default` a running one again; return its id."""
     with write_session(engine) as s:
         largest = s.scalars(
             select(RunRow.id).where(RunRow.project_id == "default").order_by(RunRow.candidates.desc()).limit(1)
@@ -59,7 +59,7 @@ def reopen_largest(engine: Engine) -> str:
 
 
 def make_world(engine: Engine) -> World:
-    """A worker with an endless supply of Candidates."""
+    """Return a worker with an endless supply of Candidates."""
     numbers = itertools.count(time.time_ns())
 
     def propose(work: ProposeWork) -> ProposalResult:
@@ -72,7 +72,7 @@ def make_world(engine: Engine) -> World:
 
 
 def write(world: World, seconds: float, per_second: float) -> int:
-    """Settle Jobs for a while; returns how many were settled."""
+    """Settle Jobs for a while; return their number."""
     began, done = time.monotonic(), 0
     while (passed := time.monotonic() - began) < seconds:
         job = world.claim() if done < passed * per_second else None

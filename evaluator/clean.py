@@ -1,4 +1,4 @@
-"""What children say, before it goes into a result: plain, finite, of moderate size, and storable everywhere."""
+"""Clean children's texts and values for a result: plain, finite, of moderate size, and storable everywhere."""
 
 from __future__ import annotations
 
@@ -11,12 +11,12 @@ _TEXT = 8000
 _ITEMS = 200
 _DEPTH = 8
 _TOTAL = 64_000
-# NUL and other control characters but tab and line feed, and halves of surrogate pairs: no database takes them all.
+# Control characters except tab and line feed, and halves of surrogate pairs: not every database accepts them.
 _UNPRINTABLE = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\ud800-\udfff\ufffe\uffff]")
 
 
 def clean_text(text: str, limit: int = _TEXT) -> str:
-    """The text with what cannot be printed or stored escaped, and its middle left out where it is too long."""
+    """Return the text with unprintable characters escaped, and without its middle if it is too long."""
     if len(text) > limit:
         text = f"{text[: limit // 2]} ... {text[-limit // 2 :]}"
     text = text.replace("\r\n", "\n")
@@ -24,7 +24,7 @@ def clean_text(text: str, limit: int = _TEXT) -> str:
 
 
 def clean(value: Mapping[str, Any]) -> dict[str, Any]:
-    """A JSON object with the same content as far as it is reasonable; what is too much is left out and named."""
+    """Return a JSON object with the same content within limits. "left_out" names the dropped keys."""
     found: dict[str, Any] = {}
     room = _TOTAL
     for key, item in value.items():

@@ -1,4 +1,4 @@
-"""python -m evaluator: judge, admit, baseline, confirm, build, profile, doctor, serve.
+"""Run the judge from the command line: judge, admit, baseline, confirm, build, profile, doctor, serve.
 
 Exit status: 0 PASSED, 1 any other Verdict, 2 INVALID_REFERENCE or bad usage, 3 INTERNAL_ERROR.
 """
@@ -44,7 +44,7 @@ _USAGE, _INTERNAL = 2, 3
 
 
 def main(argv: Sequence[str] | None = None) -> int:
-    """Run one command; the exit status."""
+    """Run one command, and return the exit status."""
     parser = _parser()
     arguments = parser.parse_args(argv)
     if arguments.minimum_isolation:
@@ -116,15 +116,15 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "--minimum-isolation",
         choices=[m.value for m in Minimum],
-        help=f"judge nothing at a weaker level of isolation than this (default: {MINIMUM_VARIABLE}, else any)",
+        help=f"the least isolation to judge at (default: {MINIMUM_VARIABLE}, else any)",
     )
     commands = parser.add_subparsers(dest="command", required=True)
     for name, words in (
         ("judge", "check and time one candidate"),
-        ("admit", "try a problem: is its reference fit to be worked on?"),
+        ("admit", "check that a problem's reference can be optimised"),
         ("baseline", "time every baseline of a problem"),
         ("build", "screen and build a candidate without timing it"),
-        ("profile", "say where a candidate's time goes: kernels or functions, registers, spills, shared memory"),
+        ("profile", "break a candidate's time down: kernels or functions, registers, spills, shared memory"),
         ("confirm", "re-time a candidate in fresh processes against the champion and the baselines"),
     ):
         one = commands.add_parser(name, help=words, description=words)
@@ -132,16 +132,18 @@ def _parser() -> argparse.ArgumentParser:
         one.add_argument("--candidate", metavar="C.py")
         one.add_argument("--champion", metavar="K.py")
         if name == "profile":
-            one.add_argument("--workload", metavar="NAME", help="the workload to profile (default: the first shown)")
+            one.add_argument(
+                "--workload", metavar="NAME", help="the workload to profile (default: the first that is not held out)"
+            )
         one.add_argument(
-            "--baseline", metavar="B.json", help="a report of `baseline --json`, to spare timing all modes"
+            "--baseline", metavar="B.json", help="a report of `baseline --json`, so that not all modes are timed again"
         )
         one.add_argument("--device", default="cpu", metavar="cpu|cuda:N")
         one.add_argument("--domain", choices=[d.value for d in Domain])
         one.add_argument("--json", metavar="FILE", help="write the result as JSON; - for standard output alone")
-    one = commands.add_parser("doctor", help="what this machine can isolate and time, and what is missing")
+    one = commands.add_parser("doctor", help="examine what this machine can isolate and time")
     one.add_argument("--json", metavar="FILE", help="write the findings as JSON; - for standard output alone")
-    one = commands.add_parser("serve", help="answer JSON requests, one a line, until standard input ends")
+    one = commands.add_parser("serve", help="serve JSON requests, one per line, until standard input ends")
     one.add_argument("--device", default="cpu", metavar="cpu|cuda:N")
     return parser
 
@@ -186,7 +188,7 @@ def _read_baseline(path: str | None, problem: Problem) -> BaselineReport | None:
     found = from_json(BaselineReport, json.loads(Path(path).read_text(encoding="utf-8")))
     if found.problem_hash != problem.hash:
         raise ValueError(
-            f"{path} has the baselines of another problem, or of an earlier version of this one: make it again with"
+            f"{path} has the baselines of another problem, or of an earlier version of this one: create it again with"
             " `python -m evaluator baseline --problem P.py --json B.json`"
         )
     return found

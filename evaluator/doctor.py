@@ -1,6 +1,6 @@
-"""What this machine can isolate, build and time: every finding with what to do about it, in words.
+"""Examine what this machine can isolate, build and time; each finding says what to do.
 
-Nothing here loads torch; the cage is tried for real, and so are NVIDIA's tools, around a caged child with one launch.
+This never loads torch. The cage is really tried, and so are NVIDIA's tools, on a caged child with one launch.
 """
 
 from __future__ import annotations
@@ -29,8 +29,11 @@ _PROGRAM_TIMEOUT_S = 15.0
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Finding:
-    """One thing looked at. `need` is what fails without it: "judging", "isolation", "timing", "cuda", "triton", or, of
-    which nothing else depends, "memory and race checks" and "hardware counters"."""
+    """The result of one examination.
+
+    `need` names the purpose that fails without it: "judging", "isolation", "timing", "cuda", "triton", "memory and race
+    checks" or "hardware counters". Nothing else depends on the last two.
+    """
 
     name: str
     need: str
@@ -41,7 +44,7 @@ class Finding:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Report:
-    """Everything that was found. `isolation` is what a cage cannot enforce here; () when whole."""
+    """All findings. `isolation` lists the protections that a cage cannot enforce here; () if all are enforced."""
 
     findings: tuple[Finding, ...]
     isolation: tuple[str, ...]
@@ -49,7 +52,7 @@ class Report:
     can_judge_cuda: bool
 
     def finding(self, name: str) -> Finding:
-        """The finding of that name. Raises KeyError."""
+        """Return the finding of that name. Raise KeyError."""
         for finding in self.findings:
             if finding.name == name:
                 return finding
@@ -57,7 +60,7 @@ class Report:
 
 
 def examine() -> Report:
-    """Look at the machine: about a second."""
+    """Examine the machine, in about a second."""
     cage, isolation = _cage()
     looks: tuple[Callable[[], Finding], ...] = (
         _python, _torch, _triton, _compiler, _nvcc, _gpu,
@@ -75,7 +78,7 @@ def examine() -> Report:
 
 
 def render(report: Report) -> str:
-    """The report for a person, a line a finding, advice below it."""
+    """Return the report for a person: a line per finding, with its advice below."""
     width = max(len(finding.name) for finding in report.findings)
     lines = []
     for finding in report.findings:
@@ -84,7 +87,7 @@ def render(report: Report) -> str:
         if not finding.ok and finding.advice:
             lines.append(f"{'':<{width + 11}}{finding.advice} (for {finding.need})")
     lines.append("")
-    lines.append("isolation: whole" if not report.isolation else "isolation, not enforced here:")
+    lines.append("isolation: complete" if not report.isolation else "isolation, not enforced here:")
     lines += [f"  - {item}" for item in report.isolation]
     for kind, able in (("cpu", report.can_judge_cpu), ("cuda", report.can_judge_cuda)):
         lines.append(f"judging on {kind}: {'yes' if able else 'no'}")
@@ -95,7 +98,7 @@ def _cage() -> tuple[Finding, tuple[str, ...]]:
     try:
         with ChildPool(DeviceKind.CPU, policy=CagePolicy(preload=("evaluator.child.protocol.framing",))) as pool:
             with pool.start(name="doctor") as child:
-                found = f"{pool.level}; a caged child runs as process {child.pid}; at least asked for: {pool.minimum}"
+                found = f"{pool.level}; a caged child ran as process {child.pid}; requested minimum: {pool.minimum}"
             isolation = pool.isolation
     except EvaluatorError as error:
         advice = "install bubblewrap, and let this user make namespaces (see above)"
@@ -130,7 +133,7 @@ def _torch() -> Finding:
 
 
 def _torch_cuda() -> str | None:
-    """The CUDA version that torch was built for, read without importing it."""
+    """Return the CUDA version that torch was built for, read without importing it."""
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         return None
@@ -151,7 +154,7 @@ def _triton() -> Finding:
 
 
 def _output(*command: str) -> str | None:
-    """What a program prints, or None when it is missing, fails or hangs."""
+    """Return a program's output, or None if it is missing, fails or hangs."""
     if shutil.which(command[0]) is None:
         return None
     try:
@@ -179,7 +182,7 @@ def _nvcc() -> Finding:
     text = _output("nvcc", "--version")
     release = re.search(r"release [\d.]+", text) if text else None
     found = release[0] if release else "not found"
-    # Kernels are built with NVRTC, so a machine without nvcc is whole.
+    # Kernels are built with NVRTC, so nvcc is optional.
     return Finding(name="nvcc", need="cuda", ok=True, found=f"{found} (optional: kernels are built with NVRTC)")
 
 
@@ -187,10 +190,10 @@ def _gpu() -> Finding:
     text = _output("nvidia-smi", "--query-gpu=name,driver_version,memory.total", "--format=csv,noheader")
     if text:
         ok, found = _torch_cuda() is not None, "; ".join(text.splitlines())
-        advice = "a GPU is here, but torch is its CPU build: install the CUDA build"
+        advice = "this machine has a GPU, but torch is the CPU build: install the CUDA build"
     else:
-        ok, found = False, "device files, but nvidia-smi does not answer" if _has_gpu() else "no NVIDIA GPU"
-        advice = "without a GPU only cpu problems are judged"
+        ok, found = False, "device files exist, but nvidia-smi does not respond" if _has_gpu() else "no NVIDIA GPU"
+        advice = "without a GPU problems are judged on the CPU only"
     return Finding(name="gpu", need="cuda", ok=ok, found=found, advice=advice)
 
 
@@ -219,7 +222,9 @@ def _namespaces() -> Finding:
     }
     hindrances = [advice for path, (bad, advice) in limits.items() if _setting(path) == bad]
     if os.geteuid() == 0:
-        return Finding(name="namespaces", need="isolation", ok=True, found="made as root; children become other users")
+        return Finding(
+            name="namespaces", need="isolation", ok=True, found="root can make them; children become other users"
+        )
     found = "user namespaces " + ("are restricted" if hindrances else "are allowed")
     return Finding(name="namespaces", need="isolation", ok=not hindrances, found=found, advice="; ".join(hindrances))
 
@@ -227,20 +232,20 @@ def _namespaces() -> Finding:
 def _seccomp() -> Finding:
     actions = _setting("/proc/sys/kernel/seccomp/actions_avail") or ""
     known = seccomp.program() is not None
-    found = "filter for this architecture" if known else f"no filter written for {platform.machine()}"
+    found = "filter for this architecture" if known else f"no filter for {platform.machine()}"
     return Finding(
         name="seccomp",
         need="isolation",
         ok=known and "kill_process" in actions,
-        found=found if actions else "not in this kernel",
+        found=found if actions else "not supported by this kernel",
         advice="judge on x86-64, on a kernel with CONFIG_SECCOMP_FILTER",
     )
 
 
 def _landlock() -> Finding:
     abi = landlock.abi()
-    found = f"ABI {abi}" if abi else "not in this kernel"
-    advice = "only matters where bubblewrap cannot run: enable CONFIG_SECURITY_LANDLOCK"
+    found = f"ABI {abi}" if abi else "not supported by this kernel"
+    advice = "only needed where bubblewrap cannot run: enable CONFIG_SECURITY_LANDLOCK"
     return Finding(name="landlock", need="isolation", ok=abi > 0, found=found, advice=advice)
 
 
@@ -248,26 +253,26 @@ def _cgroups() -> Finding:
     kind = "v2" if Path("/sys/fs/cgroup/cgroup.controllers").exists() else "v1"
     if not Path("/sys/fs/cgroup").is_dir():
         kind = "absent"
-    place = cgroup.place()
+    place = cgroup.find_hierarchy()
     # Optional: memory is bounded by rlimits and a watchdog, processes by rlimits.
-    use = "limits of each child are kept" if place else "not writable here: rlimits and a watchdog keep the limits"
+    use = "they limit each child" if place else "not writable: rlimits and a watchdog enforce the limits"
     found = f"v{place.version}, {use}" if place else f"{kind}, {use}"
     return Finding(name="cgroups", need="isolation", ok=True, found=found)
 
 
 def _sanitizer() -> Finding:
-    """Whether compute-sanitizer watches a launch in a cage here; on some virtual machines it refuses the device."""
+    """Try compute-sanitizer on a launch in a cage; on some virtual machines it refuses the device."""
     found = tool.try_sanitizer() if _has_gpu() else "no GPU to try it on"
-    advice = "it comes with the CUDA toolkit; without it champions are confirmed all the same, which their results say"
+    advice = "it is part of the CUDA toolkit; champions are also confirmed without it, and their results say so"
     ok = found == tool.WORKS or not _has_gpu()
     return Finding(name="compute-sanitizer", need="memory and race checks", ok=ok, found=found, advice=advice)
 
 
 def _counters() -> Finding:
-    """Whether Nsight Compute reads a GPU's counters in a cage here."""
+    """Try Nsight Compute on a GPU's counters in a cage."""
     found = tool.try_counters() if _has_gpu() else "no GPU to try it on"
     advice = (
-        "it comes with the CUDA toolkit; where permission is denied, load the driver with"
+        "it is part of the CUDA toolkit; if permission is denied, load the driver with"
         " NVreg_RestrictProfilingToAdminUsers=0 (developer.nvidia.com/ERR_NVGPUCTRPERM)"
     )
     ok = found == tool.WORKS or not _has_gpu()
@@ -278,7 +283,7 @@ def _cores() -> Finding:
     cores = sorted(os.sched_getaffinity(0))
     isolated = _setting("/sys/devices/system/cpu/isolated") or "none"
     found = f"{len(cores)} usable ({_ranges(cores)}), isolated from the scheduler: {isolated}"
-    advice = "CPU timing reserves a core of its own: two or more are needed"
+    advice = "CPU timing reserves one core, so two or more are needed"
     return Finding(name="cores", need="timing", ok=len(cores) >= 2, found=found, advice=advice)
 
 

@@ -1,19 +1,19 @@
-"""Every error that the judge raises on purpose.
+"""Define every error that the judge raises on purpose.
 
 EvaluatorError
-├── ProblemError              a Problem's source cannot be read as one; says where and what to do
+├── ProblemError              a Problem's source is invalid; the message says where and what to do
 ├── Rejection                 a Candidate (or reference) is judged: ends an Evaluation with a Verdict
-├── LeaveOut                  a reference fails on what no Workload has: that has to be left out
-├── ShortOfMemory             a GPU's memory ran out in a child of ours: others may have it
-├── LockTimeout               the device stayed in somebody else's hands
+├── UnsupportedCase           a reference fails on a case that no Workload has, so the case is skipped
+├── ShortOfMemory             a GPU ran out of memory in a trusted child: others may hold the memory
+├── LockTimeout               another process kept the device locked
 ├── CageError                 this machine or our own set-up failed; never the Candidate's fault
-└── ChildFault                something that a caged child did; says enough for a Verdict
+└── ChildFault                a fault of a caged child, with enough detail for a Verdict
     ├── ChildError            an operation raised inside the child; the child lives on
     ├── ChildTimeout          no reply in time; the child has been killed
     ├── ChildCrashed          the child's process ended (signal or exit status)
     ├── ChildUnstoppable      the child's processes cannot be stopped; they have been killed
-    ├── ChildMoved            the child ran on while it was stopped; it has been killed
-    └── ChildProtocolError    the child's reply was garbage, too large or out of turn; it has been killed
+    ├── ChildResumed          the child ran while it was stopped; it has been killed
+    └── ChildProtocolError    the child's reply was malformed, too large or unexpected; it has been killed
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ class EvaluatorError(Exception):
 
 
 class ProblemError(EvaluatorError):
-    """A Problem's source cannot be read as one. `line` counts from 1; the message says what to do."""
+    """A Problem's source is invalid. `line` counts from 1; the message says what to do."""
 
     def __init__(self, message: str, *, line: int | None = None) -> None:
         super().__init__(f"line {line}: {message}" if line is not None else message)
@@ -37,7 +37,7 @@ class ProblemError(EvaluatorError):
 
 
 class Rejection(EvaluatorError):
-    """Ends an Evaluation: its Verdict, the Stage, a one-line reason for a person and evidence for a Proposer."""
+    """End an Evaluation with its Verdict, Stage, a one-line reason for a person and evidence for a Proposer."""
 
     def __init__(self, verdict: Verdict, stage: Stage, reason: str, **evidence: Any) -> None:
         super().__init__(f"{verdict} in {stage}: {reason}")
@@ -47,11 +47,11 @@ class Rejection(EvaluatorError):
         self.evidence = evidence
 
 
-class LeaveOut(EvaluatorError):
-    """The reference does not take, or does not survive, sizes or values that no Workload has; `label` names them."""
+class UnsupportedCase(EvaluatorError):
+    """The reference rejects, or does not survive, sizes or values that no Workload has. `label` names them."""
 
     def __init__(self, label: str, why: object) -> None:
-        super().__init__(f"on {label}, which no workload has, the reference fails: {why}")
+        super().__init__(f"the reference fails on {label}, which no workload has: {why}")
         self.label = label
 
 
@@ -60,11 +60,11 @@ class ShortOfMemory(EvaluatorError):
 
 
 class LockTimeout(EvaluatorError):
-    """A device could not be had in time."""
+    """A device could not be locked in time."""
 
 
 class CageError(EvaluatorError):
-    """The cage could not be built or a child could not be started: our machine, not the Candidate."""
+    """The cage could not be built or a child could not be started: a fault of this machine, not of the Candidate."""
 
 
 class ChildFault(EvaluatorError):
@@ -76,10 +76,10 @@ class ChildFault(EvaluatorError):
 
 
 class ChildError(ChildFault):
-    """An operation raised inside the child. All texts come from the child, length-limited: claims, not facts.
+    """An operation raised inside the child. All texts come from the child, limited in length: claims, not facts.
 
-    `kind` is the exception's class name, `message` its text, `trace` the last frames, a line each:
-    "file:line in function: text".
+    `kind` is the exception's class name, `message` its text, `trace` the last frames, a line each: "file:line in
+    function: text".
     """
 
     def __init__(self, kind: str, message: str, trace: str = "", *, output: str = "") -> None:
@@ -90,7 +90,8 @@ class ChildError(ChildFault):
 
     @property
     def oom(self) -> bool:
-        """Whether the child ran into its memory limit (Python's MemoryError, or torch's allocators saying so)."""
+        """Return true if the child ran into its memory limit (Python's MemoryError, or a message of torch's
+        allocators)."""
         text = self.message.lower()
         return (
             self.kind in ("MemoryError", "OutOfMemoryError")
@@ -100,9 +101,11 @@ class ChildError(ChildFault):
         )
 
     @property
-    def spoils(self) -> bool:
-        """Whether the child has lost its device: after a failed assertion on a GPU nothing runs there any more,
-        whoever of torch and the driver says so first."""
+    def loses_device(self) -> bool:
+        """Return true if the child has lost its device.
+
+        After a failed assertion on a GPU nothing runs there any more. Either torch or the driver reports it first.
+        """
         lost = ("CUDA_ERROR_ASSERT", "CUDA_ERROR_ILLEGAL", "CUDA_ERROR_LAUNCH_FAILED", "CUDA_ERROR_MISALIGNED")
         return self.kind == "AcceleratorError" or any(name in self.message for name in lost)
 
@@ -117,9 +120,9 @@ class ChildTimeout(ChildFault):
 
 
 class ChildCrashed(ChildFault):
-    """The child's process ended. `signal` or `exit_code` is set where known.
+    """The child's process ended. `signal` or `exit_code` is set if known.
 
-    `over` is "memory" or "processes" when we ended it for using too much of that.
+    `over` is "memory" or "processes" if the child was killed for exceeding that limit.
     """
 
     def __init__(
@@ -132,16 +135,16 @@ class ChildCrashed(ChildFault):
 
     @property
     def oom(self) -> bool:
-        """Whether memory was the cause."""
+        """Return true if memory was the cause."""
         return self.over == "memory"
 
 
 class ChildUnstoppable(ChildFault):
-    """A process of the child does not stop when it is told to."""
+    """A process of the child does not stop."""
 
 
-class ChildMoved(ChildFault):
-    """A process of the child went on running while it was stopped."""
+class ChildResumed(ChildFault):
+    """A process of the child ran while it was stopped."""
 
 
 class ChildProtocolError(ChildFault):
@@ -150,7 +153,7 @@ class ChildProtocolError(ChildFault):
 
 def _how_it_ended(exit_code: int | None, number: int | None, over: str) -> str:
     if over:
-        return f"ended: more {over} than allowed"
+        return f"ended: it used more {over} than allowed"
     if number is not None:
         try:
             return f"ended by {signal.Signals(number).name}"

@@ -1,7 +1,7 @@
-"""Reading a Problem from its source text, statically: nothing in it is executed here.
+"""Read a Problem from its source text, statically: nothing in it is executed here.
 
-What may be declared at the top level, all optional and all literals: WORKLOADS, DOMAIN, PRECISION, ALLOW_LIBRARY,
-TRAIN, BITWISE, MUTATES. A plain function `reference` in place of `class Model` is normalised to a Model.
+These names may be declared at the top level, all optional and all literals: WORKLOADS, DOMAIN, PRECISION,
+ALLOW_LIBRARY, TRAIN, BITWISE, MUTATES. A plain function `reference` in place of `class Model` is normalised to a Model.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ MAX_SOURCE_BYTES = 1 << 20
 _SETTINGS = ("WORKLOADS", "DOMAIN", "PRECISION", "ALLOW_LIBRARY", "TRAIN", "BITWISE", "MUTATES")
 _RESERVED = ("name", "weight", "device", "held_out")
 
-# Appended to a reference that is a plain function; the names are ours, so nothing in the module can clash by accident.
+# Appended to a reference that is a plain function. The names are ours, so no name in the module clashes by accident.
 _MODEL_OF_FUNCTION = '''
 
 import torch as _warpwright_torch
@@ -32,7 +32,7 @@ class Model(_warpwright_torch.nn.Module):
 
 
 def read_problem(source: str | bytes, name: str) -> Problem:
-    """The Problem that `source` describes. Raises ProblemError with the line and what to do about it."""
+    """Return the Problem that `source` describes. Raise ProblemError with the line and a remedy."""
     text = decode_source(source)
     tree = _parse(text)
     functions = {node.name: node for node in tree.body if isinstance(node, ast.FunctionDef)}
@@ -63,12 +63,12 @@ def read_problem(source: str | bytes, name: str) -> Problem:
 
 
 def describe_problem(source: str | bytes) -> str:
-    """The module's docstring, which describes the Problem to people; "" where there is none."""
+    """Return the module's docstring, which describes the Problem to people; "" if it has none."""
     return ast.get_docstring(_parse(decode_source(source))) or ""
 
 
 def decode_source(source: str | bytes) -> str:
-    """Source text with LF line ends and without a byte order mark. Raises ProblemError for what is no UTF-8 text."""
+    """Return source text with LF line ends and without a byte order mark. Raise ProblemError if it is not UTF-8."""
     if isinstance(source, bytes):
         try:
             source = source.decode("utf-8")
@@ -79,7 +79,7 @@ def decode_source(source: str | bytes) -> str:
     text = source.removeprefix("\ufeff").replace("\r\n", "\n").replace("\r", "\n")
     if "\0" in text:
         raise ProblemError(
-            "there is a NUL character: this is no Python source", line=text[: text.index("\0")].count("\n") + 1
+            "there is a NUL character: this is not Python source", line=text[: text.index("\0")].count("\n") + 1
         )
     if len(text.encode("utf-8", "surrogatepass")) > MAX_SOURCE_BYTES:
         raise ProblemError(f"longer than {MAX_SOURCE_BYTES >> 20} MiB")

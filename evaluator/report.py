@@ -1,4 +1,4 @@
-"""Results in words, for a terminal."""
+"""Format results as text for a terminal."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ _SHOWN_EVIDENCE = (
 
 
 def report(result: Evaluation | Admission | BaselineReport | BuildReport) -> str:
-    """A short report for a person."""
+    """Return a short report for a person."""
     if isinstance(result, Evaluation):
         return "\n".join(_evaluation(result))
     if isinstance(result, Admission):
@@ -48,7 +48,7 @@ def _roofline(measurement: Measurement) -> str:
     if measurement.floor_us is None:
         return ""
     share = min(1.0, measurement.floor_us / measurement.median_us)
-    return f"; {share:.0%} of what memory allows ({measurement.floor_us:.1f} us at the speed of a copy)"
+    return f"; {share:.0%} of the memory roofline ({measurement.floor_us:.1f} us at copy speed)"
 
 
 def _ratio(ratio: Ratio) -> str:

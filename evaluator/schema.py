@@ -1,7 +1,7 @@
-"""Frozen dataclasses to JSON values and back, by their annotations. Standard library only.
+"""Convert frozen dataclasses to JSON values and back, by their annotations. Standard library only.
 
-Every list that the service answers and every event that it sends goes through here, so what is known of a type is
-worked out once: `_form` and `_reader` make a function for it, which is kept.
+Every list and event of the service passes through here, so each type is analysed once: `_form` and `_reader` make a
+function for it, which is cached.
 """
 
 from __future__ import annotations
@@ -21,11 +21,11 @@ _Read = Callable[[object], Any]
 
 
 class SchemaError(ValueError):
-    """A JSON value does not fit the dataclass it is read as; the message names the path."""
+    """A JSON value does not fit its dataclass; the message names the path."""
 
 
 class _Misfit(Exception):
-    """What does not fit, and where: `path` grows on the way up, so that reading what fits builds no path."""
+    """A value that does not fit. `path` grows on the way up, so that reading a fitting value builds no path."""
 
     def __init__(self, message: str) -> None:
         super().__init__(message)
@@ -38,7 +38,7 @@ class _Misfit(Exception):
 
 
 def to_json(value: object) -> Any:
-    """A JSON value (dict, list, str, number, bool, None) for a dataclass or a container of them.
+    """Return the JSON value (dict, list, str, number, bool, None) of a dataclass or a container of dataclasses.
 
     Non-finite floats become the strings "nan", "inf", "-inf", because JSON has none.
     """
@@ -46,7 +46,7 @@ def to_json(value: object) -> Any:
 
 
 def from_json(cls: type[T], data: object, *, path: str = "$") -> T:
-    """Read a JSON value as dataclass `cls`. Unknown fields are refused. Raises SchemaError."""
+    """Read a JSON value as dataclass `cls`. Refuse unknown fields. Raise SchemaError."""
     try:
         return cast(T, _reader(cast(Any, cls))(data))
     except _Misfit as misfit:
@@ -55,7 +55,7 @@ def from_json(cls: type[T], data: object, *, path: str = "$") -> T:
 
 @cache
 def _form(kind: type) -> Callable[[Any], Any]:
-    """How values of exactly this type become JSON."""
+    """Return the function that converts values of exactly this type to JSON."""
     if dataclasses.is_dataclass(kind):
         names = tuple(field.name for field in dataclasses.fields(kind))
         return lambda value: {name: to_json(getattr(value, name)) for name in names}
@@ -74,7 +74,7 @@ def _form(kind: type) -> Callable[[Any], Any]:
 
 @cache
 def _reader(kind: Any) -> _Read:
-    """How a JSON value is read as this type; what does not fit raises _Misfit."""
+    """Return the function that reads a JSON value as this type; it raises _Misfit."""
     origin = get_origin(kind)
     if kind is Any:
         return lambda data: data
@@ -92,7 +92,7 @@ def _reader(kind: Any) -> _Read:
 def _union_reader(options: tuple[Any, ...]) -> _Read:
     rest = [option for option in options if option is not types.NoneType]
     if len(rest) != 1 or len(rest) == len(options):
-        raise TypeError("a schema field has one type besides null")
+        raise TypeError("a schema field has one type in addition to null")
     read = _reader(rest[0])
     return lambda data: None if data is None else read(data)
 

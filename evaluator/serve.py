@@ -1,4 +1,4 @@
-"""A long-lived judge behind standard input and output: one JSON request a line, one JSON reply a line.
+"""Serve a long-lived judge on standard input and output: one JSON request per line, one JSON reply per line.
 
 Request: {"id", "op": admit|baseline|build|judge|confirm|describe|ping, "problem", "candidate", "champion", "baseline"}.
 Reply: {"id", "ok": true, "result": ...} or {"id", "ok": false, "error": "..."}. The end of standard input ends the
@@ -32,7 +32,7 @@ log = logging.getLogger("evaluator.serve")
 
 
 def make_backend(device: str) -> DeviceBackend:
-    """The backend for "cpu" or "cuda:N". Raises CageError where the device cannot be used, ValueError for others."""
+    """Return the backend for "cpu" or "cuda:N". Raise CageError for an unusable device, ValueError for other names."""
     kind, _, ordinal = device.partition(":")
     if kind == "cpu" and not ordinal:
         cpu = CpuBackend()
@@ -42,13 +42,13 @@ def make_backend(device: str) -> DeviceBackend:
         from evaluator.devices.cuda import CudaBackend  # noqa: PLC0415  needs a driver
 
         return cast(DeviceBackend, CudaBackend(int(ordinal or 0)))
-    raise ValueError(f"device {device!r}: say cpu or cuda:N")
+    raise ValueError(f"device {device!r}: use cpu or cuda:N")
 
 
 def serve(device: str) -> int:
-    """Answer requests until standard input ends; the exit status."""
+    """Reply to requests until standard input ends, and return the exit status."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s %(message)s")
-    # Nothing but replies may reach standard output: whatever else prints goes to standard error.
+    # Only replies may reach standard output: all other output goes to standard error.
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     try:
@@ -63,24 +63,24 @@ def serve(device: str) -> int:
                 channel.write(json.dumps(answer(judge, line), separators=(",", ":"), allow_nan=False) + "\n")
                 channel.flush()
             if judge.lost:
-                log.error("the device was lost; whoever started this judge starts another")
+                log.error("the device was lost; the parent process has to start another judge")
                 return 3
     except BrokenPipeError:
         return 0
     finally:
         judge.close()
-        with contextlib.suppress(OSError):  # nobody listens any more
+        with contextlib.suppress(OSError):  # the reader is gone
             channel.close()
     return 0
 
 
 def answer(judge: Judge, line: str) -> dict[str, Any]:
-    """The reply to one request. An unforeseen fault of ours ends the process, whose parent starts another."""
+    """Return the reply to one request. An unforeseen fault of ours ends the process, and its parent starts another."""
     ident: object = None
     try:
         request = json.loads(line)
         if not isinstance(request, dict):
-            raise SchemaError("a request is an object")
+            raise SchemaError("a request must be a JSON object")
         ident = request.get("id")
         return {"id": ident, "ok": True, "result": _perform(judge, request)}
     except (EvaluatorError, ValueError, RecursionError, torch.OutOfMemoryError) as error:

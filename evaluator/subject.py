@@ -1,4 +1,4 @@
-"""The judge's handle on a child that serves one module: a reference, a Candidate, or a Baseline."""
+"""Drive a child that serves one module: a reference, a Candidate, or a Baseline."""
 
 from __future__ import annotations
 
@@ -12,22 +12,21 @@ import torch
 
 from evaluator.cage.policy import Limits
 from evaluator.child.protocol.layout import LayoutError
-from evaluator.comparison.claims import check_tensor, lazy, replies_of, tensor_claims
+from evaluator.comparison.claims import check_tensor, lazy_reason, replies_of, tensor_claims
 from evaluator.devices.base import DeviceBackend, Grant
-from evaluator.errors import CageError, ChildCrashed, ChildError, ChildFault, ChildMoved, ChildTimeout, Rejection
-from evaluator.languages.base import line_at_end, line_in_candidate
+from evaluator.errors import ChildError, ChildFault
 from evaluator.sandbox.pool import ChildPool
-from evaluator.sandbox.prestart import Spares
-from evaluator.sandbox.process import Asked, ChildProcess
-from evaluator.types import Stage, Verdict
+from evaluator.sandbox.prestart import PrestartPool
+from evaluator.sandbox.process import ChildProcess
+from evaluator.sandbox.setup import set_up
 
 _CANDIDATE_FILE = "candidate.py"
-_SET_UP_S, _LOAD_S, _CONSTRUCT_S, _STATE_S = 30.0, 60.0, 20.0, 20.0
+_LOAD_S, _CONSTRUCT_S, _STATE_S = 60.0, 20.0, 20.0
 
 
 @dataclass(frozen=True, slots=True)
 class Arguments:
-    """What a recipe made: `tree` says where each of `tensors` goes (`child.spec.write_tree`)."""
+    """The arguments that a recipe made. `tree` places each of `tensors` among them (`protocol.layout.write_tree`)."""
 
     tree: Any
     tensors: tuple[torch.Tensor, ...]
@@ -35,9 +34,12 @@ class Arguments:
 
 @dataclass(frozen=True, slots=True)
 class Lifting:
-    """How a reference is run in float64: with sums off by what rounding to a unit of `shake` makes of them, with
-    `everywhere` all other arithmetic, too, and `weights` rounded to a dtype of that name (`child.shake`). With
-    `own_constants` what depends on no input nor parameter is as the reference computes it (`child.lift`)."""
+    """The way to run a reference in float64.
+
+    `shake` perturbs its sums as rounding to that unit would; `everywhere` perturbs all other arithmetic as well.
+    `weights` names a dtype to round the weights to (`reference.rounding`). With `own_constants`, values that depend on
+    no input or parameter stay as the reference computes them (`reference.float64`).
+    """
 
     shake: float = 0.0
     everywhere: bool = False
@@ -46,7 +48,7 @@ class Lifting:
 
 
 @dataclass(frozen=True, slots=True)
-class Named:
+class NamedTensor:
     """A parameter or buffer as a child describes it."""
 
     name: str
@@ -61,13 +63,13 @@ class Named:
 class StateNames:
     """Parameters and buffers in registration order."""
 
-    parameters: tuple[Named, ...]
-    buffers: tuple[Named, ...]
+    parameters: tuple[NamedTensor, ...]
+    buffers: tuple[NamedTensor, ...]
 
 
 @dataclass(frozen=True, slots=True)
 class RunReply:
-    """What a run returned, and which of its inputs it changed: claims, one entry per call."""
+    """The results of a run and the inputs that it changed: claims, one entry per call."""
 
     replies: Sequence[Any]
     mutated: Sequence[Sequence[Mapping[str, Any]]]
@@ -81,10 +83,10 @@ class Subject:
 
     def __init__(self, child: ChildProcess, backend: DeviceBackend, kind: str) -> None:
         self.child, self.backend, self.kind = child, backend, kind
-        self.give_way: Callable[[], None] = lambda: None  # called before what takes long (`turns.Turns.give_way`)
-        self.picks: bool | None = None  # whether a reference has any of `child.lift.PICKING`; None: not seen yet
-        self.left_out: Collection[str] = ()  # what a reference does not survive (`sizes.LeftOut`)
-        self.tables: set[str] = set()  # a reference's buffers that were not all zeros or ones when they were made
+        self.yield_device: Callable[[], None] = lambda: None  # called before long work (`Turns.give_way`)
+        self.selects: bool | None = None  # whether a reference uses any of SELECTION_OPERATIONS; None: not known yet
+        self.left_out: Collection[str] = ()  # cases that a reference does not survive (`sizes.LeftOut`)
+        self.nontrivial_buffers: set[str] = set()  # of a reference: not all zeros or ones when they were made
 
     @classmethod
     def start(
@@ -97,17 +99,19 @@ class Subject:
         files: Mapping[str, bytes] | None = None,
         limits: Limits | None = None,
         load_s: float = _LOAD_S,
-        spares: Spares | None = None,
+        prestarted: PrestartPool | None = None,
     ) -> Self:
-        """A fresh child that has loaded `source`, one of `spares` if there is one. `kind` is "reference" or
-        "candidate"; raises ChildFault."""
+        """Start a child that has loaded `source`, or take one of `prestarted`.
+
+        `kind` is "reference", "candidate" or "null". Raise ChildFault.
+        """
         needs = {"reference": ["Model", "get_inputs"], "candidate": ["ModelNew"], "null": []}[kind]
         content = {_CANDIDATE_FILE: source.encode("utf-8", "surrogatepass"), **(files or {})}
-        spare = spares.take(kind, content) if spares is not None else None
-        child = spare or pool.start(name=kind, files=content, limits=limits)
+        child_ready = prestarted.take(kind, content) if prestarted is not None else None
+        child = child_ready or pool.start(name=kind, files=content, limits=limits)
         subject = cls(child, backend, kind)
         try:
-            if spare is None:
+            if child_ready is None:
                 set_up(child, str(backend.torch_device))
             if kind != "null":
                 child.request("load", timeout_s=load_s, path=_CANDIDATE_FILE, name="candidate", needs=needs)
@@ -126,21 +130,21 @@ class Subject:
         self.child.close()
 
     def kernels(self) -> list[dict[str, Any]]:
-        """Registers, shared memory and spills of the kernels that the module compiled so far: claims, for reports."""
+        """Return registers, shared memory and spills of the kernels compiled so far: claims, for reports."""
         found = _list(self.child.request("kernels", timeout_s=20.0).get("kernels"))
         return [kernel for kernel in found if isinstance(kernel, dict)]
 
     def recipe(self, function: str, sizes: Mapping[str, Any], seed: int, *, timeout_s: float = 20.0) -> Arguments:
-        """What the reference's `get_inputs` or `get_init_inputs` makes under a seed."""
-        self.give_way()
+        """Return what the reference's `get_inputs` or `get_init_inputs` makes under a seed."""
+        self.yield_device()
         reply = self.child.request("recipe", timeout_s=timeout_s, function=function, sizes=dict(sizes), seed=seed)
         return Arguments(reply.get("tree"), tuple(self.backend.fetch(self.child, _list(reply.get("tensors")))))
 
     def draws(
         self, sizes: Mapping[str, Any], seeds: Sequence[int], positions: Sequence[int], *, timeout_s: float = 20.0
     ) -> list[list[torch.Tensor]]:
-        """Some of the tensors that `get_inputs` makes, under each of several seeds."""
-        self.give_way()
+        """Return some of the tensors that `get_inputs` makes, under each of several seeds."""
+        self.yield_device()
         reply = self.child.request(
             "draws", timeout_s=timeout_s, sizes=dict(sizes), seeds=list(seeds), positions=list(positions)
         )
@@ -149,25 +153,29 @@ class Subject:
             raise LayoutError("get_inputs() does not return as many tensors as before")
         return found
 
-    def construct(self, kind: str, init: Arguments, *, train: bool, seed: int, beside: bool = False) -> StateNames:
-        """Build class `kind` with `init`, and say what state it has. The module before it is kept `beside` it, for
-        `swap`, or dropped."""
-        self.give_way()
+    def construct(
+        self, kind: str, init: Arguments, *, train: bool, seed: int, keep_previous: bool = False
+    ) -> StateNames:
+        """Build class `kind` with `init`, and return the names of its state.
+
+        `keep_previous` keeps the module before it for `swap_modules`; else it is dropped.
+        """
+        self.yield_device()
         grant = self.backend.grant(init.tensors)
         try:
-            fields = {"class": kind, "tree": init.tree, "train": train, "seed": seed, "beside": beside}
+            fields = {"class": kind, "tree": init.tree, "train": train, "seed": seed, "beside": keep_previous}
             fields["grant"] = grant.fields
             reply = self.child.request("construct", timeout_s=_CONSTRUCT_S, fds=grant.fds, **fields)
         finally:
             grant.close()
         return StateNames(_named(reply.get("parameters")), _named(reply.get("buffers")))
 
-    def swap(self) -> None:
-        """Go on with the module that was kept beside this one, and keep this one."""
+    def swap_modules(self) -> None:
+        """Use the module that was kept, and keep this one."""
         self.child.request("swap", timeout_s=_STATE_S)
 
     def compile(self, mode: str) -> None:
-        """Wrap the constructed model in torch.compile; it is compiled at its first call."""
+        """Wrap the constructed model in torch.compile, which compiles at its first call."""
         self.child.request("compile", timeout_s=120.0, mode=mode)
 
     def load_state(self, values: Mapping[str, torch.Tensor]) -> None:
@@ -181,12 +189,12 @@ class Subject:
         finally:
             grant.close()
 
-    def describe(self) -> StateNames:
-        """The state as it is now."""
+    def describe_state(self) -> StateNames:
+        """Return the names of the state as it is now."""
         reply = self.child.request("describe", timeout_s=_STATE_S)
         return StateNames(_named(reply.get("parameters")), _named(reply.get("buffers")))
 
-    def null(self, outputs: Any) -> None:
+    def become_null(self, outputs: Any) -> None:
         """Turn a null child into a module that returns these (claimed) outputs, made once."""
         self.child.request("null", timeout_s=_STATE_S, outputs=outputs)
 
@@ -205,11 +213,14 @@ class Subject:
         detach: bool = False,
         spoil: bool = False,
     ) -> RunReply:
-        """One call per input set, untimed, all of them `repeats` times in turn; `in_place` each in the memory of the
-        first; with `spoil` whoever called overwrites what all but the last returned. The child is frozen afterwards,
-        its outputs kept under `slot`, or what `detach` makes of them: the caller reads what it needs and calls
-        `finish`. With `settle` it is not frozen, and keeps nothing where its device has a place for copies."""
-        self.give_way()
+        """Make one untimed call per input set, the whole series `repeats` times.
+
+        With `in_place` each call's inputs lie in the memory of the first one's. With `spoil` the outputs of all calls
+        but the last are overwritten, as a caller may. The child is frozen afterwards and keeps its outputs under
+        `slot`, detached with `detach`: the caller reads them and calls `end_run`. With `settle` it is not frozen, and
+        keeps nothing if its device has a place for copies.
+        """
+        self.yield_device()
         grant = self.backend.grant_calls(calls, ours=self.kind != "candidate")
         try:
             start = time.perf_counter_ns()
@@ -223,7 +234,7 @@ class Subject:
                 self.child.freeze()
             wall_us = (time.perf_counter_ns() - start) / 1000
             if lift:
-                self.picks = self.picks or reply.get("picks") is True
+                self.selects = self.selects or reply.get("picks") is True
             replies = replies_of(reply, repeats * len(calls))
             mutated = _mutated(reply.get("mutated"), repeats * len(calls), len(mutates))
             grant.mark_aliases(self.child, [claim for item in replies for claim in tensor_claims(item)])
@@ -232,10 +243,10 @@ class Subject:
             raise
         return RunReply(replies, mutated, grant, wall_us, kept=reply.get("kept") is not False)
 
-    def finish(self, reply: RunReply) -> None:
-        """Let the child go on after `run`. Raises ChildMoved when it did so by itself."""
+    def end_run(self, reply: RunReply) -> None:
+        """Let the child continue after `run`. Raise ChildResumed if it ran while frozen."""
         try:
-            self.child.check_still()
+            self.child.check_frozen()
         finally:
             self.child.thaw()
             reply.grant.close()
@@ -250,25 +261,27 @@ class Subject:
         mutates: Sequence[int] = (),
         settle: bool = True,
     ) -> list[tuple[Any, list[torch.Tensor]]]:
-        """Replies of a child that is not hostile to itself (a reference) with their tensors, and after those the inputs
-        that it changed; nothing is kept."""
+        """Return the replies of a child that is not hostile to itself (a reference), with their tensors.
+
+        The inputs that a call changed follow its tensors. Nothing is kept.
+        """
         reply = self.run(
             tree, calls, slot="results", timeout_s=timeout_s,
             lift=lift, mutates=mutates, settle=settle,
         )  # fmt: skip
         try:
             claims = [[*tensor_claims(i), *changed] for i, changed in zip(reply.replies, reply.mutated, strict=True)]
-            why = next(filter(None, (lazy(claim) for call in claims for claim in call)), "")
+            why = next(filter(None, (lazy_reason(claim) for call in claims for claim in call)), "")
             if why:
                 raise LayoutError(why)
             tensors = self.fetch_calls(claims)
         finally:
-            self.finish(reply)
+            self.end_run(reply)
         if reply.kept:
             self.drop("results")
         return list(zip(reply.replies, tensors, strict=True))
 
-    def picked(
+    def resolve_ties(
         self,
         tree: Any,
         tensors: Sequence[torch.Tensor],
@@ -277,10 +290,12 @@ class Subject:
         *,
         timeout_s: float,
     ) -> tuple[list[list[torch.Tensor]], list[bool]]:
-        """What the lifted reference returns if it picks as `given` does wherever that is as good, and where nothing is
-        given by each of these ways; and which of `given` are made of picks (`child.picks`). Raises ChildError where
-        nothing is picked."""
-        self.give_way()
+        """Return what the lifted reference returns if it selects as `given` does wherever that choice is as good.
+
+        Without `given`, it selects by each of `ways`. Return also which of `given` consist of selected indices
+        (`reference.ties`). Raise ChildError if nothing is selected.
+        """
+        self.yield_device()
         grant = self.backend.grant_calls([[*tensors, *given]], ours=True)
         try:
             fields: dict[str, Any] = {"tree": tree, "grant": grant.fields, "inputs": len(tensors), "slot": "picks"}
@@ -295,20 +310,24 @@ class Subject:
         return found, [one is True for one in made] if isinstance(made, list) else []
 
     def fetch_calls(self, claims: Sequence[Sequence[Mapping[str, Any]]]) -> list[list[torch.Tensor]]:
-        """Private copies of what several calls claim, a list for each: a GPU's block of many of them is opened once."""
+        """Return private copies of the tensors that several calls claim, a list for each; a shared GPU block is opened
+        once."""
         ours = self.kind != "candidate"
         copies = iter(self.backend.fetch(self.child, [claim for call in claims for claim in call], ours=ours))
         return [[next(copies) for _ in call] for call in claims]
 
     def observe(self, tree: Any, tensors: Sequence[torch.Tensor], *, timeout_s: float) -> dict[str, int]:
-        """Which of torch's operations one call runs, and how often: a claim. Empty where it cannot be watched."""
+        """Return how often one call runs each of torch's operations: a claim. Return {} if it cannot be observed."""
         found = self._observed(tree, tensors, timeout_s=timeout_s).get("operations")
         if not isinstance(found, dict):
             return {}
         return {str(name)[:100]: count for name, count in list(found.items())[:100] if type(count) is int}
 
     def flops(self, tree: Any, tensors: Sequence[torch.Tensor], *, timeout_s: float) -> int | None:
-        """The floating-point operations of one call as torch counts them: a claim, for reports. None: not known."""
+        """Return the floating-point operations of one call as torch counts them: a claim, for reports.
+
+        None: not known.
+        """
         found = self._observed(tree, tensors, timeout_s=timeout_s, arithmetic=True).get("flops")
         return found if type(found) is int and 0 < found < 2**63 else None
 
@@ -327,7 +346,8 @@ class Subject:
     def profile(
         self, tree: Any, tensors: Sequence[torch.Tensor], *, calls: int, timeout_s: float
     ) -> list[dict[str, Any]]:
-        """Kernels that one call launches, with their times: claims. Raises ChildError where nothing can be profiled."""
+        """Return the kernels that one call launches, with their times: claims. Raise ChildError if it cannot be
+        profiled."""
         grant = self.backend.grant_calls([tensors])
         try:
             fields: dict[str, Any] = {"tree": tree, "grant": grant.fields, "calls": calls}
@@ -342,23 +362,10 @@ class Subject:
     def drop(self, slot: str) -> None:
         self.child.request("drop", timeout_s=_STATE_S, slot=slot)
 
-    def forget(self) -> None:
-        """Drop everything that was made of the module; its memory can be used by others."""
-        with contextlib.suppress(ChildFault):  # it is gone, and whoever asks next starts another
+    def drop_module(self) -> None:
+        """Drop everything that was made of the module, so that its memory can be reused."""
+        with contextlib.suppress(ChildFault):  # it is gone, and the next user starts another
             self.child.request("forget", timeout_s=_STATE_S)
-
-
-def ask_to_set_up(child: ChildProcess, device: str) -> Asked:
-    """Have a fresh child make itself ready for a device. Raises ChildFault."""
-    return child.ask("setup", timeout_s=_SET_UP_S, device=device, threads=1)
-
-
-def set_up(child: ChildProcess, device: str) -> None:
-    """Nothing of a module runs here: what fails is ours or the machine's. Raises CageError."""
-    try:
-        child.answer(ask_to_set_up(child, device))
-    except ChildFault as fault:
-        raise CageError(f"a fresh child does not start on {device}: {fault}. {fault.output[-500:]}") from fault
 
 
 def _list(value: Any) -> list[Any]:
@@ -370,61 +377,18 @@ def _list(value: Any) -> list[Any]:
 def _mutated(value: Any, calls: int, inputs: int) -> list[list[Mapping[str, Any]]]:
     found = [_list(claims) for claims in _list(value)]
     if len(found) != calls or any(len(claims) != inputs for claims in found):
-        raise LayoutError("the child does not say what became of its inputs")
+        raise LayoutError("the child does not report the state of its inputs")
     for claim in (claim for claims in found for claim in claims):
         if not isinstance(claim, dict):
-            raise LayoutError("a tensor that nobody wrote")
+            raise LayoutError("a malformed tensor")
         check_tensor(claim)
     return found
 
 
-def _named(value: Any) -> tuple[Named, ...]:
+def _named(value: Any) -> tuple[NamedTensor, ...]:
     entries = _list(value)
     if any(not isinstance(e, list) or len(e) != 2 or not isinstance(e[1], dict) for e in entries):
-        raise LayoutError("state that nobody wrote")
+        raise LayoutError("malformed state")
     for _, claim in entries:
         check_tensor(claim)
-    return tuple(Named(str(name), claim) for name, claim in entries)
-
-
-def rejection(fault: ChildFault | LayoutError, stage: Stage, doing: str) -> Rejection:
-    """The Verdict on a Candidate whose child failed while `doing`."""
-    if isinstance(fault, LayoutError):
-        return Rejection(Verdict.RUNTIME_ERROR, stage, f"{doing}: what it returned cannot be read: {fault}")
-    evidence: dict[str, Any] = {"check": "runs", "doing": doing, "output": fault.output[-2000:]}
-    if isinstance(fault, ChildTimeout):
-        line = line_at_end(fault.output)
-        evidence |= {"limit_s": fault.timeout_s, "operation": fault.op, "line": line}
-        where = f", when it was in line {line}" if line else ""
-        return Rejection(Verdict.TIMEOUT, stage, f"{doing}: not done within {fault.timeout_s:g} s{where}", **evidence)
-    if isinstance(fault, ChildMoved):
-        evidence["check"] = "stopped"
-        reason = f"{doing}: it ran on after it was stopped, when its outputs are read"
-        return Rejection(Verdict.REWARD_HACK, stage, reason, **evidence)
-    if isinstance(fault, ChildError):
-        evidence |= {"error": fault.kind, "message": fault.message, "trace": fault.trace}
-        line = _first_line(fault.message) if fault.kind == "CompileError" else None
-        evidence["line"] = line or line_in_candidate(fault.trace)
-        first = (fault.message.splitlines() or [""])[0][:300]
-        return Rejection(_verdict_of_error(fault), stage, f"{doing}: {fault.kind}: {first}", **evidence)
-    if isinstance(fault, ChildCrashed):
-        evidence |= {"signal": fault.signal, "exit_code": fault.exit_code, "line": line_at_end(fault.output)}
-        verdict = Verdict.OUT_OF_MEMORY if fault.oom else Verdict.RUNTIME_ERROR
-        return Rejection(verdict, stage, f"{doing}: its process {fault}", **evidence)
-    return Rejection(Verdict.RUNTIME_ERROR, stage, f"{doing}: {fault}", **evidence)
-
-
-def _first_line(log: str) -> int | None:
-    """The line of the first error in a compiler's log."""
-    head = log.splitlines()[0] if log else ""
-    return line_in_candidate(head)
-
-
-def _verdict_of_error(fault: ChildError) -> Verdict:
-    if fault.oom:
-        return Verdict.OUT_OF_MEMORY
-    if fault.kind in ("CompileError", "CompilationError"):
-        return Verdict.BUILD_ERROR
-    if fault.kind in ("Unusable", "SyntaxError", "IndentationError"):
-        return Verdict.INVALID_SUBMISSION
-    return Verdict.RUNTIME_ERROR
+    return tuple(NamedTensor(str(name), claim) for name, claim in entries)

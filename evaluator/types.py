@@ -1,8 +1,8 @@
-"""The schema of Problem, Candidate and Evaluation: frozen dataclasses of the standard library alone.
+"""Define the schema of Problem, Candidate and Evaluation: frozen dataclasses of the standard library alone.
 
-Importing this module never loads torch. FastAPI serves these types, the database stores their JSON
-(with `schema_version`), the command line prints them. Impossible states fail at construction.
-Times are microseconds (`_us`), seconds (`_s`); sizes are bytes; hashes are lower-case SHA-256 hex.
+Importing this module never loads torch. FastAPI serves these types, the database stores their JSON (with
+`schema_version`), the command line prints them. Impossible states fail at construction. Times are microseconds (`_us`)
+or seconds (`_s`); sizes are bytes; hashes are lower-case SHA-256 hex.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ class Verdict(StrEnum):
 
 
 class Stage(StrEnum):
-    """Where an Evaluation is, or where it ended, in order of cost."""
+    """The stage at which an Evaluation is or ended, in order of cost."""
 
     SCREEN = "screen"
     BUILD = "build"
@@ -49,8 +49,8 @@ class Stage(StrEnum):
     CONFIRM = "confirm"
 
 
-class Language(StrEnum):
-    """What a Candidate is written in; each has one adapter in `evaluator/languages/`."""
+class Language(StrEnum):  # each has a folder in evaluator/languages/, and a line in the table there
+    """The language that a Candidate is written in."""
 
     TORCH = "torch"
     CPP = "cpp"
@@ -59,14 +59,14 @@ class Language(StrEnum):
 
 
 class Domain(StrEnum):
-    """The inputs that a Candidate must be right on."""
+    """The inputs on which a Candidate must be right."""
 
     DECLARED = "declared"
     GENERAL = "general"
 
 
 class Precision(StrEnum):
-    """How much accuracy the user asks for; anything but `exact` is the user's explicit choice."""
+    """The accuracy that the user requires; anything but `exact` is the user's explicit choice."""
 
     EXACT = "exact"
     TF32 = "tf32"
@@ -75,7 +75,7 @@ class Precision(StrEnum):
 
 
 class LibraryPolicy(StrEnum):
-    """Whether a Candidate may call vendor libraries (cuBLAS, oneDNN, at::addmm, ...)."""
+    """Permission for a Candidate to call vendor libraries (cuBLAS, oneDNN, at::addmm, ...)."""
 
     ALLOWED = "allowed"
     FORBIDDEN = "forbidden"
@@ -87,24 +87,24 @@ class DeviceKind(StrEnum):
 
 
 class Clock(StrEnum):
-    """How calls were issued while timed: replayed as a CUDA graph, or called one by one."""
+    """The way that calls were issued while timed: replayed as a CUDA graph, or called one by one."""
 
     GRAPH = "graph"
     CALLS = "calls"
 
 
 def content_hash(*parts: str) -> str:
-    """SHA-256 over length-prefixed UTF-8 parts, so that no two lists of parts collide by concatenation."""
+    """Return SHA-256 over length-prefixed UTF-8 parts: no two lists of parts collide by concatenation."""
     digest = hashlib.sha256()
     for part in parts:
-        data = part.encode("utf-8", "surrogatepass")  # what is no text has an identity, too
+        data = part.encode("utf-8", "surrogatepass")  # invalid text needs an identity, too
         digest.update(len(data).to_bytes(8, "big"))
         digest.update(data)
     return digest.hexdigest()
 
 
 def canonical_json(value: object) -> str:
-    """JSON with sorted keys and no spaces: equal values give equal text."""
+    """Return JSON with sorted keys and no spaces: equal values give equal text."""
     return json.dumps(value, sort_keys=True, separators=(",", ":"), ensure_ascii=False, allow_nan=False)
 
 
@@ -112,8 +112,8 @@ def canonical_json(value: object) -> str:
 class Workload:
     """One concrete set of sizes of a Problem: keyword arguments of its `get_inputs` (and `get_init_inputs`).
 
-    `sizes` holds JSON scalars. `device` restricts the Workload to one device kind (None: every kind).
-    `weight` is its share in the headline; a held-out Workload is checked, never shown to a Proposer.
+    `sizes` holds JSON scalars. `device` restricts the Workload to one device kind (None: every kind). `weight` is its
+    share in the headline. A held-out Workload is checked, and never shown to a Proposer.
     """
 
     name: str
@@ -136,10 +136,9 @@ class Workload:
 class Problem:
     """A reference, its input recipes and its precision policy. Immutable; `hash` identifies it.
 
-    `source` is a Python module with `class Model(nn.Module)`, `get_inputs` and `get_init_inputs`.
-    It is read statically (`evaluator.problem.read_problem`) and executed only inside a cage.
-    `error_budget` is a relative error, given exactly when `precision` is `budget`.
-    `mutates` lists positions of inputs that the reference changes in place.
+    `source` is a Python module with `class Model(nn.Module)`, `get_inputs` and `get_init_inputs`. It is read statically
+    (`evaluator.problem.read_problem`) and executed only inside a cage. `error_budget` is a relative error, given
+    exactly when `precision` is `budget`. `mutates` lists positions of inputs that the reference changes in place.
     """
 
     name: str
@@ -164,7 +163,7 @@ class Problem:
 
     @property
     def hash(self) -> str:
-        """The identity of the Problem: its source and everything that changes what is right (not its name)."""
+        """Return the identity of the Problem: its source and everything that changes the right answer, not its name."""
         policy = canonical_json(
             {
                 "workloads": [
@@ -182,7 +181,7 @@ class Problem:
         return content_hash("problem", str(SCHEMA_VERSION), self.source, policy)
 
     def workloads_for(self, kind: DeviceKind) -> tuple[Workload, ...]:
-        """The Workloads that apply to a device kind, held-out ones included."""
+        """Return the Workloads that apply to a device kind, held-out ones included."""
         return tuple(w for w in self.workloads if w.device in (None, kind))
 
 
@@ -202,7 +201,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """One device as found. `uuid` keys its lock (GPU UUID, or the reserved CPU set)."""
+    """One device of a machine. `uuid` keys its lock (GPU UUID, or the reserved CPU set)."""
 
     kind: DeviceKind
     name: str
@@ -212,7 +211,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """The versions that a result depends on. `key` is what caches are keyed by."""
+    """The versions that a result depends on. Caches use `key`."""
 
     python: str
     torch: str
@@ -244,7 +243,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineTime:
-    """What one Baseline took on one Workload. `mode` is "eager", "compile", "max-autotune-no-cudagraphs", ..."""
+    """The time of one Baseline on one Workload. `mode` is "eager", "compile", "max-autotune-no-cudagraphs", ..."""
 
     mode: str
     workload: str
@@ -262,8 +261,8 @@ class BaselineTime:
 class Ratio:
     """A speedup (other time / Candidate's time) with its interval; above 1 the Candidate is faster.
 
-    `against` names the comparator: "eager", "fastest", a Baseline mode, or "champion".
-    `workload` is None for the weighted geometric mean over Workloads.
+    `against` names the comparator: "eager", "fastest", a Baseline mode, or "champion". `workload` is None for the
+    weighted geometric mean over Workloads.
     """
 
     against: str
@@ -278,10 +277,10 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """Latency of a Candidate on one Workload, with the Baselines timed in the same session.
+    """The latency of a Candidate on one Workload, with the Baselines timed in the same session.
 
-    Each sample is one round's microseconds per call, null overhead taken off. `floor_us` is the Roofline floor.
-    `diagnostics` holds what must agree (slopes, device events, clocks, throttle reasons) and never what is official.
+    Each sample is one round's microseconds per call, minus the null overhead. `floor_us` is the Roofline floor.
+    `diagnostics` holds figures that must agree (slopes, device events, clocks, throttle reasons), never official ones.
     """
 
     workload: str
@@ -304,10 +303,10 @@ class Measurement:
 class Evaluation:
     """One Candidate judged once on one Device and environment.
 
-    `stage` is where it ended. `reason` is one line for a person; `evidence` is structured, for a Proposer
-    (compiler message with the line, the worst element and where it is, which check fired, what was checked).
-    `isolation` lists what the machine could not enforce; empty means that the whole cage held.
-    `timed` is False when the device cannot time this language (Triton's interpreter on a CPU).
+    `stage` is the stage where it ended. `reason` is one line for a person. `evidence` is structured, for a Proposer:
+    compiler message with the line, the worst element and its place, the check that fired, the cases that were checked.
+    `isolation` lists protections that the machine could not enforce; it is empty if the whole cage held. `timed` is
+    False if the device cannot time this language (Triton's interpreter on a CPU).
     """
 
     verdict: Verdict
@@ -341,16 +340,16 @@ class Evaluation:
             raise ValueError("every Verdict has a reason")
 
     def speedup(self, against: str) -> Ratio | None:
-        """The headline Ratio (all Workloads) against a comparator, or None where it was not measured."""
+        """Return the headline Ratio (all Workloads) against a comparator, or None if it was not measured."""
         return next((r for r in self.speedups if r.against == against and r.workload is None), None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadFacts:
-    """What admission learned about one Workload, and may be shown to a Proposer unless it is held out.
+    """Facts about one Workload from admission. A Proposer may see them unless the Workload is held out.
 
-    `flops` is what the reference computes in one call as torch counts it, `matmul_gflops` the rate (in 1e9 a second)
-    that a large matrix product of its inputs' type attains here.
+    `flops` counts the reference's floating-point operations in one call, as torch does. `matmul_gflops` is the rate (in
+    1e9 per second) that a large matrix product of its inputs' type attains here.
     """
 
     workload: str
@@ -364,7 +363,7 @@ class WorkloadFacts:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Admission:
-    """Whether a Problem may be worked on for a device kind: verdict PASSED, or INVALID_REFERENCE with the reason."""
+    """The decision on a Problem for a device kind: verdict PASSED, or INVALID_REFERENCE with the reason."""
 
     problem_hash: str
     verdict: Verdict
@@ -390,7 +389,10 @@ class Admission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineReport:
-    """Every Baseline of a Problem on one device, timed once. `skipped` says per mode why it could not be timed."""
+    """Every Baseline of a Problem on one device, timed once.
+
+    `skipped` gives a reason for each mode that was not timed.
+    """
 
     problem_hash: str
     device: Device
@@ -401,7 +403,7 @@ class BaselineReport:
     schema_version: int = SCHEMA_VERSION
 
     def fastest(self, workload: str) -> BaselineTime:
-        """The fastest Baseline on a Workload. Raises KeyError for a Workload without times."""
+        """Return the fastest Baseline on a Workload. Raise KeyError for a Workload without times."""
         times = [t for t in self.times if t.workload == workload]
         if not times:
             raise KeyError(workload)
@@ -410,10 +412,10 @@ class BaselineReport:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildReport:
-    """What the build stage found without a device: `evaluation` is set exactly when the Candidate is already refused.
+    """The result of the build stage without a device. `evaluation` is set exactly if the Candidate is already refused.
 
-    `signature` hashes the normalised source; `launches` hashes what would run (compiled code, grid, arguments), where
-    that is known. Both serve to reject duplicates before any device time.
+    `signature` hashes the normalised source. `launches` hashes the launches (compiled code, grid, arguments), if they
+    are known. Both serve to reject duplicates before any device time.
     """
 
     candidate_hash: str

@@ -15,7 +15,9 @@ DISPATCH = "dispatch"
 EXTERNAL = "external"
 """Candidates that somebody outside gave: `external:NAME`."""
 
-_ENUMERATING = ("synthesiser", "replay", EXTERNAL)
+ENUMERATORS = ("synthesiser",)
+"""Proposers that enumerate Candidates and ask no model, by the names that a Run may give."""
+_ENUMERATING = (*ENUMERATORS, "replay", EXTERNAL)
 _MODEL_OPERATORS = (Operator.CREATE, Operator.REWRITE, Operator.DIFF, Operator.CROSSOVER, Operator.REPAIR)
 
 

@@ -7,9 +7,9 @@ from dataclasses import dataclass
 
 from prompts.errors import ReplyError
 
-_START = re.compile(r"^<{5,9} ?SEARCH\s*$")
-_MIDDLE = re.compile(r"^={5,9}\s*$")
-_END = re.compile(r"^>{5,9} ?REPLACE\s*$")
+_START = re.compile(r"^(?P<indent>[ \t]*)<{4,9} ?(?:SEARCH|ORIGINAL)\s*$")
+_MIDDLE = re.compile(r"^[ \t]*={4,9}\s*$")
+_END = re.compile(r"^[ \t]*>{4,9} ?(?:REPLACE|UPDATED)\s*$")
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,13 +21,18 @@ class Edit:
 
 
 def find_edits(reply: str) -> list[Edit]:
-    """Every SEARCH/REPLACE block of a reply, in order. Raises ReplyError for a block that is not closed."""
+    """Return every SEARCH/REPLACE block of a reply, in order. Raises ReplyError for a block that is not closed.
+
+    The lines of an indented block (an item of a list) lose its first marker's indentation.
+    """
     edits: list[Edit] = []
     search: list[str] | None = None
     replace: list[str] | None = None
-    for line in reply.splitlines():
+    indent = ""
+    for line in (line.removeprefix(indent) for line in reply.split("\n")):
         if search is None:
-            search = [] if _START.match(line) else None
+            found = _START.match(line)
+            search, indent = ([], found["indent"]) if found else (None, "")
         elif replace is None:
             if _MIDDLE.match(line):
                 replace = []
@@ -38,6 +43,7 @@ def find_edits(reply: str) -> list[Edit]:
         elif _END.match(line):
             edits.append(Edit(tuple(search), tuple(replace)))
             search = replace = None
+            indent = ""
         else:
             replace.append(line)
     if search is not None:
@@ -46,14 +52,18 @@ def find_edits(reply: str) -> list[Edit]:
 
 
 def apply_edits(source: str, edits: list[Edit]) -> str:
-    """The source with all edits made, one after the other.
+    """Return the source with all edits made, one after the other.
 
-    Lines match exactly, or else with trailing blanks ignored. Raises ReplyError naming the edit that does not fit.
+    Lines match exactly, or else with trailing blanks ignored. Raises ReplyError naming the edit that does not fit, and
+    where all of them together change nothing.
     """
-    lines = source.splitlines()
+    before = source.removesuffix("\n").split("\n")
+    lines = list(before)
     for number, edit in enumerate(edits, 1):
         at = _locate(lines, edit, number)
         lines[at : at + len(edit.search)] = edit.replace
+    if lines == before:
+        raise ReplyError("the edits change nothing: each replaces its lines by the same lines")
     return "\n".join(lines) + "\n"
 
 

@@ -10,16 +10,18 @@ from typing import Any
 
 import jinja2
 
-from evaluator.types import content_hash
+from evaluator.languages import adapter
+from evaluator.types import Language, content_hash
 
 FOLDER = Path(__file__).with_name("templates")
+_GUIDE = "guide_"
 
 
 @cache
 def environment() -> jinja2.Environment:
     """Jinja with undefined names refused; nothing is escaped, since a prompt is text and not a page."""
     made = jinja2.Environment(
-        loader=jinja2.FileSystemLoader(FOLDER),
+        loader=jinja2.FunctionLoader(lambda file: _text(file.removesuffix(".j2"))),
         undefined=jinja2.StrictUndefined,
         trim_blocks=True,
         lstrip_blocks=True,
@@ -41,6 +43,17 @@ def settings(configuration: Mapping[str, Any]) -> str:
     return ", ".join(f"{name}={value}" for name, value in sorted(configuration.items()))
 
 
+def guide(language: Language) -> str:
+    """Return the name of the template that shows how to write a language."""
+    return f"{_GUIDE}{adapter(language).guide.parent.name}"
+
+
+def _text(name: str) -> str:
+    """Return a template's text: of this room, or a guide from its language's folder."""
+    path = adapter(Language(name.removeprefix(_GUIDE))).guide if name.startswith(_GUIDE) else FOLDER / f"{name}.j2"
+    return path.read_text(encoding="utf-8")
+
+
 def fill(name: str, /, **values: Any) -> str:
     """Render one template of the folder. Raises jinja2.UndefinedError where a value is missing."""
     return environment().get_template(f"{name}.j2").render(**values).strip()
@@ -49,7 +62,7 @@ def fill(name: str, /, **values: Any) -> str:
 @cache
 def identity(names: tuple[str, ...]) -> str:
     """`name@version#hash` of a set of templates: the first names it and carries the version; the hash covers all."""
-    texts = [(FOLDER / f"{name}.j2").read_text(encoding="utf-8") for name in names]
+    texts = [_text(name) for name in names]
     found = re.match(r"\{#-? version: (\d+)", texts[0])
     version = found.group(1) if found else "0"
     return f"{names[0]}@{version}#{content_hash(*names, *texts)[:12]}"

@@ -6,6 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import Any
 
+from evaluator.languages import usual_language
 from evaluator.types import BaselineReport, DeviceKind, Language, Measurement, Problem, Ratio, WorkloadFacts
 from evolution.types import Operator
 
@@ -86,7 +87,7 @@ class Material:
     `approaches` are earlier answers, failures included; `varied` are nearby sizes that are checked too; `number` turns
     what a prompt asks to look at first.
 
-    `variant` is "default", or the Language to ask for ("triton", "cuda", "cpp").
+    `variant` is "default", or the language to ask for (a `Language` value).
     """
 
     problem: Problem
@@ -108,9 +109,9 @@ class Material:
 
     @property
     def language(self) -> Language:
-        """The Language to answer in: the variant's, else the first parent's native one, else the device's usual one."""
+        """The language to answer in: the variant's, else the first parent's native one, else the device's usual one."""
         if self.variant in {language.value for language in Language}:
             return Language(self.variant)
         if self.parents and self.parents[0].language is not Language.TORCH:
             return self.parents[0].language
-        return Language.CPP if self.device_kind is DeviceKind.CPU else Language.TRITON
+        return usual_language(self.device_kind)

@@ -9,12 +9,13 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
+from evaluator.languages import adapter
 from evaluator.schema import to_json
-from evaluator.types import Domain, Language, Precision, Problem, Verdict, Workload, WorkloadFacts
+from evaluator.types import Domain, Precision, Problem, Verdict, Workload, WorkloadFacts
 from evolution.types import Operator
 from prompts import times
 from prompts.budget import Section, clip, estimate_tokens, fit
-from prompts.library import fill, identity, settings
+from prompts.library import fill, guide, identity, settings
 from prompts.material import ApproachNote, Material, ParentNote
 from prompts.redact import without_held_out
 from prompts.techniques import angle, techniques
@@ -73,10 +74,10 @@ def render(material: Material, *, tokens: int) -> Prompt:
     """
     if material.operator not in OPERATORS:
         raise ValueError(f"no model is asked to {material.operator}")
-    guide = f"guide_{material.language.value if material.language is not Language.TORCH else 'cpp'}"
-    names = (material.operator.value, "system", *_PARTS, guide)
+    how = guide(material.language)
+    names = (material.operator.value, "system", *_PARTS, how)
     system = fill("system", problem=material.problem)
-    user, shortened = fit(_sections(material, guide), tokens - estimate_tokens(system))
+    user, shortened = fit(_sections(material, how), tokens - estimate_tokens(system))
     return Prompt(
         system=system,
         user=user,
@@ -91,7 +92,7 @@ def follow_up(reason: str) -> str:
     return fill("follow_up", reason=reason.rstrip("."))
 
 
-def _sections(material: Material, guide: str) -> list[Section]:
+def _sections(material: Material, how: str) -> list[Section]:
     """What stays the same over a Run comes first, so that endpoints can cache the beginning of its prompts."""
     shown = [w for w in material.problem.workloads_for(material.device_kind) if not w.held_out]
     source = without_held_out(material.problem.source, material.device_kind).strip()
@@ -104,7 +105,7 @@ def _sections(material: Material, guide: str) -> list[Section]:
     general = material.problem.domain is Domain.GENERAL
     answered = [_answer(one, names) for one in material.approaches]
     return [
-        Section("guide", 90, tuple(fill(guide, brief=brief, general=general) for brief in (False, True))),
+        Section("guide", 90, tuple(fill(how, brief=brief, general=general) for brief in (False, True))),
         Section("reference", 100, (f"## The reference\n\n```python\n{source}\n```",)),
         Section("workloads", 80, (_workloads(material, shown), "")),
         Section("device", 50, (device, "")),
@@ -122,7 +123,7 @@ def _sections(material: Material, guide: str) -> list[Section]:
 
 def _ask(material: Material, over: Mapping[str, float]) -> str:
     first = angle(material.number, over)
-    return fill(material.operator.value, language=_language_name(material.language), angle=first)
+    return fill(material.operator.value, language=adapter(material.language).title, angle=first)
 
 
 def _answer(one: ApproachNote, names: set[str]) -> str:
@@ -313,12 +314,3 @@ def _clipped(value: Any) -> Any:
     if isinstance(value, list):
         return [_clipped(item) for item in value[:20]]
     return value
-
-
-def _language_name(language: Language) -> str:
-    return {
-        Language.CPP: "C++ through load_cpp",
-        Language.TRITON: "Triton",
-        Language.CUDA: "CUDA C++ through load_cuda",
-        Language.TORCH: "PyTorch with native code where it pays",
-    }[language]

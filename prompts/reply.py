@@ -1,73 +1,51 @@
-"""Reading a reply: the one source in it, found among prose, fences and edits, or a reason why there is none."""
+"""Read a reply: find the one source among thoughts, prose, fences and edits, or say why there is none."""
 
 from __future__ import annotations
 
 import ast
+import json
 import re
-from dataclasses import dataclass
 
+from prompts.blocks import Block, find_blocks
 from prompts.edits import apply_edits, find_edits
 from prompts.errors import ReplyError
 
 MAX_SOURCE_BYTES = 256 * 2**10
 MODEL = "ModelNew"
 
-_FENCE = re.compile(r"^(?P<indent> {0,3})(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)$")
-_THINKING = re.compile(r"<think(?:ing)?>.*?(?:</think(?:ing)?>|\Z)", re.DOTALL)
+_THOUGHT_ENDS = re.compile(r"^(?:[^\n#'\"]*)</think(?:ing)?>", re.MULTILINE)
+_THOUGHT_BEGINS = re.compile(r"^[ \t]*<think(?:ing)?>", re.MULTILINE)
+_CODE_BEGINS = re.compile(r"^(?:import |from |class |def |@|\"\"\"|#)")
 _OTHER_LANGUAGES = frozenset({"cpp", "c++", "c", "cuda", "cu", "rust", "javascript", "js", "java", "go", "bash", "sh"})
-
-
-@dataclass(frozen=True, slots=True)
-class Block:
-    """One fenced block. `closed` is False where the reply ended inside it."""
-
-    language: str
-    text: str
-    closed: bool
+_MOST_STARTS = 20  # lines at which a file without fences may begin
 
 
 def read_reply(reply: str, *, parent: str | None = None, truncated: bool = False) -> str:
-    """The Candidate's source in a reply: a whole file, or edits of `parent`.
+    """Return the Candidate's source in a reply: a whole file, or edits of `parent`.
 
-    Of several blocks the last complete Python module with `class ModelNew` is taken. `truncated` says that the
+    Of several blocks the last complete Python module that defines `ModelNew` is taken. `truncated` says that the
     endpoint stopped at its token limit. Raises ReplyError with what to write instead.
     """
-    text = _THINKING.sub("", reply).replace("\r\n", "\n")
+    text = _without_thoughts(reply.replace("\r\n", "\n"))
     if not text.strip():
-        raise ReplyError("the reply is empty: answer with one fenced Python block that holds the whole file")
-    if parent is not None and "SEARCH" in text and (edits := find_edits(text)):
-        return checked(apply_edits(parent, edits))
-    blocks = find_blocks(text)
-    if not blocks and _is_module(text):
-        return checked(text)
-    return checked(_choose(blocks, truncated=truncated))
-
-
-def find_blocks(text: str) -> list[Block]:
-    """Every fenced block of a Markdown text, an unclosed last one included."""
-    blocks: list[Block] = []
-    fence = ""
-    info = ""
-    lines: list[str] = []
-    for line in text.splitlines():
-        found = _FENCE.match(line)
-        if not fence:
-            if found:
-                fence, info, lines = found["fence"], found["info"].strip().lower(), []
-        elif (
-            found and found["fence"][0] == fence[0] and len(found["fence"]) >= len(fence) and not found["info"].strip()
-        ):
-            blocks.append(Block(info.split()[0] if info else "", "\n".join(lines) + "\n", True))
-            fence = ""
-        else:
-            lines.append(line)
-    if fence:
-        blocks.append(Block(info.split()[0] if info else "", "\n".join(lines) + "\n", False))
-    return blocks
+        raise ReplyError(_nothing_said(thought=bool(reply.strip())))
+    if parent is None:
+        return _whole_file(text, truncated=truncated)
+    try:
+        edits = find_edits(text)
+        if edits:
+            return checked(apply_edits(parent, edits))
+    except ReplyError as error:
+        try:
+            return _whole_file(text, truncated=truncated)
+        except ReplyError:
+            raise error from None
+    return _whole_file(text, truncated=truncated)
 
 
 def checked(source: str) -> str:
-    """The source, if it is a Python module of acceptable size that defines ModelNew. Raises ReplyError."""
+    """Return the source, if it is a Python module of acceptable size that defines ModelNew. Raises ReplyError."""
+    source = source.removeprefix("\ufeff")
     size = len(source.encode(errors="surrogatepass"))
     if size > MAX_SOURCE_BYTES:
         raise ReplyError(f"the file has {size} bytes; at most {MAX_SOURCE_BYTES} are taken: write a shorter one")
@@ -78,17 +56,91 @@ def checked(source: str) -> str:
         raise ReplyError(f"the file is not Python: line {error.lineno}: {error.msg}") from error
     except (ValueError, RecursionError, MemoryError) as error:
         raise ReplyError(f"the file is not Python: {error}") from error
-    if not any(isinstance(node, ast.ClassDef) and node.name == MODEL for node in tree.body):
+    if not any(_defines_model(statement) for statement in tree.body):
         raise ReplyError(f"the file defines no class {MODEL} at its top level")
     return source
 
 
+def _defines_model(statement: ast.stmt) -> bool:
+    """Tell whether a statement is `class ModelNew` or `ModelNew = ...`."""
+    if isinstance(statement, ast.ClassDef):
+        return statement.name == MODEL
+    targets = statement.targets if isinstance(statement, ast.Assign) else []
+    return any(isinstance(target, ast.Name) and target.id == MODEL for target in targets)
+
+
+def _without_thoughts(text: str) -> str:
+    """Drop everything up to the last closing tag, opened or not, and everything from an opening one that is not closed.
+
+    Tags inside comments and strings of code are no tags.
+    """
+    ends = [found.end() for found in _THOUGHT_ENDS.finditer(text)]
+    text = text[ends[-1] :] if ends else text
+    begins = _THOUGHT_BEGINS.search(text)
+    return text[: begins.start()] if begins else text
+
+
+def _nothing_said(*, thought: bool) -> str:
+    if thought:
+        return "the reply holds thoughts and no answer: think less, or allow more output tokens"
+    return "the reply is empty: answer with one fenced Python block that holds the whole file"
+
+
+def _whole_file(text: str, *, truncated: bool) -> str:
+    blocks = find_blocks(text, _is_module)
+    modules = [block.text for block in blocks if block.closed and _is_module(block.text)]
+    if modules:
+        return checked(modules[-1])
+    bare = None if blocks else _bare_module(text)
+    if bare is not None:
+        return checked(bare)
+    return checked(_choose(blocks, truncated=truncated))
+
+
+def _bare_module(text: str) -> str | None:
+    """Return the module in a text without fences: all of it, a JSON field, or what prose surrounds."""
+    if _is_module(text):
+        return text
+    found = _json_field(text)
+    if found is not None:
+        return found
+    lines = text.split("\n")
+    starts = [number for number, line in enumerate(lines) if _CODE_BEGINS.match(line)]
+    for start in starts[:_MOST_STARTS]:
+        code = _up_to_prose(lines[start:])
+        if code is not None:
+            return code
+    return None
+
+
+def _json_field(text: str) -> str | None:
+    try:
+        fields = json.loads(text)
+    except (ValueError, RecursionError):
+        return None
+    values = fields.values() if isinstance(fields, dict) else ()
+    return next((value for value in values if isinstance(value, str) and _is_module(value)), None)
+
+
+def _up_to_prose(lines: list[str]) -> str | None:
+    """Return these lines as a module, less those from the first one on that is no Python."""
+    code = "\n".join(lines)
+    if _is_module(code):
+        return code
+    try:
+        ast.parse(code)
+    except SyntaxError as error:
+        shorter = "\n".join(lines[: (error.lineno or 1) - 1]) + "\n"
+        return shorter if _is_module(shorter) else None
+    except (ValueError, RecursionError, MemoryError):
+        return None
+    return None
+
+
 def _choose(blocks: list[Block], *, truncated: bool) -> str:
+    """Return the block that is meant, though it is no module. Raises ReplyError where there is none."""
     if not blocks:
         raise ReplyError("the reply has no code: answer with one fenced Python block that holds the whole file")
-    modules = [block for block in blocks if block.closed and _is_module(block.text)]
-    if modules:
-        return modules[-1].text
     last = blocks[-1]
     if not last.closed or truncated:
         lines = last.text.count("\n")
@@ -104,6 +156,8 @@ def _choose(blocks: list[Block], *, truncated: bool) -> str:
 
 
 def _is_module(text: str) -> bool:
+    if MODEL not in text:
+        return False
     try:
         checked(text)
     except ReplyError:

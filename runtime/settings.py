@@ -11,6 +11,7 @@ from typing import Annotated, Literal
 from pydantic import Field, ValidationError, field_validator
 from pydantic_settings import BaseSettings, NoDecode, SettingsConfigDict
 
+from evolution.arms import ENUMERATORS
 from runtime.errors import SettingsError
 from runtime.models import ModelEndpoint, read_endpoints
 
@@ -150,7 +151,7 @@ class Settings(BaseSettings):
     @property
     def proposer_names(self) -> tuple[str, ...]:
         """Return the names that `RunConfig.proposers` may use here, apart from `seed` and `replay:NAME`."""
-        return ("synthesiser", *(("model",) if self.models else ()), *(endpoint.name for endpoint in self.models))
+        return (*ENUMERATORS, *(("model",) if self.models else ()), *(endpoint.name for endpoint in self.models))
 
     @property
     def default_proposers(self) -> tuple[str, ...]:

@@ -2,7 +2,7 @@
 
     python scripts/check_compose.py docker-compose.yml
 
-Prints every complaint and exits 1, or says how many services are sound and exits 0.
+Print every complaint and exit 1, or print the number of valid services and exit 0.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ FROM_OUTSIDE = re.compile(r"\$\{[A-Z_]+(:[?-][^}]*)?\}")
 
 
 def complaints(compose: dict[str, Any], root: Path = ROOT) -> Iterator[str]:
-    """What is wrong with a compose file, one sentence each."""
+    """Return the faults of a compose file, one sentence each."""
     validator = Draft201909Validator(json.loads(SCHEMA.read_text(encoding="utf-8")))
     for error in validator.iter_errors(compose):
         yield f"{'.'.join(map(str, error.absolute_path)) or 'top level'}: {error.message}"

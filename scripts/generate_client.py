@@ -1,7 +1,7 @@
-"""Writes the typed client (warpwright/api) from the committed service/openapi.json.
+"""Write the typed client (warpwright/api) from the committed service/openapi.json.
 
-Answers become frozen dataclasses, requests TypedDicts, operations methods: one that waits and one that is awaited.
-`python scripts/generate_client.py` writes them, `--check` says whether they are as they should be.
+Responses become frozen dataclasses, requests TypedDicts, operations methods: one that blocks and one that is awaited.
+`python scripts/generate_client.py` writes them; with `--check` it exits 1 if one differs.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "boo
 
 
 class Writer:
-    """The document, and the Python that its schemas mean."""
+    """The document, and the Python code of its schemas."""
 
     def __init__(self, document: Schema) -> None:
         self.document = document
@@ -56,7 +56,7 @@ class Writer:
         return reference.rpartition("/")[2]
 
     def annotation(self, schema: Schema) -> str:
-        """The type of a schema."""
+        """Return the type of a schema."""
         if "$ref" in schema:
             name = schema["$ref"].rpartition("/")[2]
             return f"Page[{self.pages[name]}]" if name in self.pages else name
@@ -74,13 +74,13 @@ class Writer:
         return _SIMPLE.get(kind, "Any") if isinstance(kind, str) else "Any"
 
     def asked(self, schema: Schema) -> str:
-        """The type of what is sent: any sequence will do where an answer has a tuple."""
+        """Return the type of a request's value: any sequence is accepted where a response has a tuple."""
         return re.sub(r"tuple\[(.*), \.\.\.\]", r"Sequence[\1]", self.annotation(schema))
 
     # -- Types --------------------------------------------------------------------------------------------------------
 
     def answers(self) -> dict[str, list[str]]:
-        """The names of the answers of each module, what they are made of first."""
+        """Return the names of the responses of each module, their components first."""
         left = [n for n in self.schemas if n not in (*self.pages, *self.requests, *self.enums)]
         found: dict[str, list[str]] = {}
         for module, roots in MODULES.items():
@@ -100,11 +100,11 @@ class Writer:
 
     @staticmethod
     def named(schema: object) -> list[str]:
-        """The schemas that a schema refers to."""
+        """Return the schemas that a schema refers to."""
         return re.findall(r'"#/components/schemas/(\w+)"', json.dumps(schema))
 
     def types_module(self, module: str, names: list[str], earlier: Mapping[str, str]) -> str:
-        """A module of dataclasses."""
+        """Return a module of dataclasses."""
         classes = "\n\n".join(self._dataclass(name) for name in names)
         used = {inner for name in names for inner in self.named(self.schemas[name])} - set(names)
         imports = _imports({name: earlier[name] for name in sorted(used)})
@@ -120,12 +120,12 @@ class Writer:
         return "\n".join(lines) + "\n"
 
     def enums_module(self) -> str:
-        """The fixed sets of words."""
+        """Return the module of enumerations."""
         body = "\n".join(f"{name} = {self.annotation(self.schemas[name])}" for name in sorted(self.enums))
         return f'"""The fixed sets of words of the API.\n\n{MARK}\n"""\n\n' + _head(body) + "\n" + body + "\n"
 
     def requests_module(self, known: Mapping[str, str]) -> str:
-        """What is sent, as typed dictionaries."""
+        """Return the requests as typed dictionaries."""
         names: list[str] = []
         for name in sorted(self.requests):
             self._collect(name, self.requests, names)
@@ -146,7 +146,7 @@ class Writer:
     # -- Operations ---------------------------------------------------------------------------------------------------
 
     def operations(self) -> Iterator[tuple[str, str, Schema]]:
-        """Method, path and operation, by the operations' names."""
+        """Return method, path and operation, by the operations' names."""
         found = [
             (method, path, operation)
             for path, methods in self.document["paths"].items()
@@ -155,7 +155,7 @@ class Writer:
         yield from sorted(found, key=lambda one: str(one[2]["operationId"]))
 
     def operations_module(self, known: Mapping[str, str], *, reads: bool, awaited: bool) -> str:
-        """The operations that read, or those that change something, as methods."""
+        """Return the reading operations, or the changing ones, as methods."""
         chosen = [one for one in self.operations() if (one[0] == "get") == reads]
         methods = "\n".join(self._method(*one, awaited=awaited) for one in chosen)
         what = "reads" if reads else "changes something"
@@ -247,7 +247,7 @@ def _doc(schema: Schema, indent: str) -> list[str]:
 
 
 def _head(body: str) -> str:
-    """The imports from the standard library that a body needs."""
+    """Return the standard library imports that a body needs."""
     lines = ["from __future__ import annotations", ""]
     abstract = [name for name in ("Mapping", "Sequence") if f"{name}[" in body]
     if abstract:
@@ -261,7 +261,7 @@ def _head(body: str) -> str:
 
 
 def _imports(names: Mapping[str, str]) -> str:
-    """Imports of names from our own modules."""
+    """Return imports of names from our own modules."""
     modules: dict[str, list[str]] = {}
     for name, module in names.items():
         modules.setdefault(module, []).append(name)
@@ -270,7 +270,7 @@ def _imports(names: Mapping[str, str]) -> str:
 
 
 def sources() -> dict[str, str]:
-    """Every generated module by its file name, before formatting."""
+    """Return every generated module by its file name, before formatting."""
     writer = Writer(json.loads(DOCUMENT.read_text(encoding="utf-8")))
     known = dict.fromkeys(writer.enums, "words")
     found = {"words.py": writer.enums_module()}
@@ -286,7 +286,7 @@ def sources() -> dict[str, str]:
 
 
 def formatted(texts: Iterable[str]) -> list[str]:
-    """The texts as the linter and the formatter leave them."""
+    """Return the texts after the linter and the formatter."""
     done = []
     for text in texts:
         for command in (["check", "--select", "I,F401", "--fix-only", "--quiet"], ["format", "--quiet"]):
@@ -299,7 +299,7 @@ def formatted(texts: Iterable[str]) -> list[str]:
 
 
 def main(arguments: list[str]) -> int:
-    """Exit status 1 with --check where a module is not as it should be."""
+    """Write the modules. With --check return 1 if one differs."""
     made = sources()
     stale = []
     for name, text in zip(made, formatted(made.values()), strict=True):

@@ -2,7 +2,7 @@
 
     python scripts/house.py                    each room of the working tree
     python scripts/house.py --rev HEAD~3       of a commit
-    python scripts/house.py --against 7f9f3d4  a commit beside it, in two columns
+    python scripts/house.py --against 7f9f3d4  compared with a commit, in two columns
     python scripts/house.py --check            exit 1 where a limit is broken, and name file:line of each offender
     python scripts/house.py --list [PATH ...]  docstrings to rewrite, by file (below PATH)
 
@@ -51,7 +51,7 @@ Function = ast.FunctionDef | ast.AsyncFunctionDef
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """Something to rewrite or to split, at a line of a file."""
+    """A place to rewrite or split: a line of a file."""
 
     path: str
     line: int
@@ -84,7 +84,7 @@ class Count:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measures:
-    """What is printed of one room. Shares are in percent, lengths in lines."""
+    """The printed measures of one room. Shares are in percent, lengths in lines."""
 
     modules: int
     lines: int
@@ -306,7 +306,7 @@ def main(arguments: Sequence[str] | None = None) -> int:
     """Run the command line; the exit status is 1 where --check finds something."""
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("--rev", help="the commit to measure; without it the working tree")
-    parser.add_argument("--against", metavar="REV", help="a commit to print beside it; subjects count since then")
+    parser.add_argument("--against", metavar="REV", help="a commit to compare with; subjects count since then")
     parser.add_argument("--commits", metavar="RANGE", help="whose subjects count, as in git log; by default all")
     parser.add_argument("--json", action="store_true", help="print the measurements as JSON")
     parser.add_argument("--check", action="store_true", help="exit 1 where a limit is broken")

@@ -1,4 +1,4 @@
-"""Run import-linter on the contracts of pyproject.toml (its own command, by whatever interpreter runs this)."""
+"""Run import-linter on the contracts of pyproject.toml (its own command, in this interpreter)."""
 
 from importlinter.cli import lint_imports_command
 

@@ -20,8 +20,8 @@ from pathlib import Path
 from playwright.sync_api import Browser, sync_playwright
 
 from warpwright.api import Client
-from warpwright.instance import DataFolder
-from warpwright.stack import Stack
+from warpwright.stack.data_folder import DataFolder
+from warpwright.stack.supervisor import Stack
 
 ROOT = Path(__file__).parents[1]
 IMAGES = ROOT / "docs" / "images"

@@ -20,7 +20,7 @@ from synthesis.strategies import propose, sequence
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command; returns the exit status."""
+    """Run the command and return the exit status."""
     parser = argparse.ArgumentParser(prog="python -m synthesis", description="Write kernels for a reference.")
     parser.add_argument("problem", type=Path)
     parser.add_argument("--device", choices=["cpu", "cuda"], default="cpu")

@@ -1,4 +1,4 @@
-"""What the synthesiser hands over: the source of a Candidate and how it came about."""
+"""The synthesiser's result: the source of a Candidate and its origin."""
 
 from __future__ import annotations
 
@@ -10,7 +10,8 @@ from evaluator.types import Candidate, Language
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Draft:
-    """A Candidate's source. `strategy` names the plan, `configuration` its Tunables, `notes` says it for a person."""
+    """A Candidate's source. `strategy` names the plan, `configuration` its Tunables, `notes` describe it
+    for a person."""
 
     source: str
     language: Language
@@ -20,5 +21,5 @@ class Draft:
 
     @property
     def hash(self) -> str:
-        """The hash of the Candidate that this source makes."""
+        """The hash of the Candidate with this source."""
         return Candidate(source=self.source, language=self.language).hash

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 
 class SynthesisError(Exception):
-    """Base of what the synthesiser raises."""
+    """The base of the synthesiser's errors."""
 
 
 class TraceError(SynthesisError):

@@ -1,8 +1,8 @@
-"""Expressions: what one element of a result is, over the loop variables of one kernel.
+"""Expressions: one element of a result, over the loop variables of one kernel.
 
-Equal expressions are one object (`Table` interns them), so common parts are computed once. An expression is of
-level "full" where it changes along the row (variable `j`), of level "row" where it is one number per row. `phase`
-is the number of passes over the row that must be complete before it can be computed.
+Equal expressions are one object (`Table` interns them), so common parts are computed once. An expression is of level
+"full" where it changes along the row (variable `j`), of level "row" where it is one number per row. `phase` is the
+number of passes over the row that must be complete before it can be computed.
 """
 
 from __future__ import annotations
@@ -23,11 +23,16 @@ Type = str  # "f" float32, "i" integer, "b" boolean
 
 @dataclass(eq=False, slots=True)
 class Expr:
-    """One value. `op` is a pointwise function, or
+    """One value. `op` is a pointwise function or one of these:
 
-    load (data: Node, Affine offset, chosen), const (number or Formula or Size), iota (Affine), cat (data: Affine
-    position, bounds), reduce (data: fn; args: body). `chosen` names the variables of the offset that are no loop
-    variables but computed indices, with the number of places each may point to; `args` are these indices.
+    - load (data: Node, Affine offset, chosen; args: computed indices)
+    - const (data: number, Formula or Size)
+    - iota (data: Affine)
+    - cat (data: Affine position, bounds)
+    - reduce (data: function; args: body)
+
+    `chosen` names the variables of the offset that are computed indices instead of loop variables, each with the number
+    of places that it may point to.
     """
 
     op: str
@@ -44,7 +49,7 @@ class Expr:
         return self.op in COSTLY or any(a.costly for a in self.args if a.full)
 
     def leaves(self) -> set[int]:
-        """Numbers of the loads along the row that computing this needs."""
+        """Return the numbers of the loads along the row that this value needs."""
         if self.op == "load":
             return {self.number}
         return set().union(*(a.leaves() for a in self.args if a.full)) if self.args else set()
@@ -55,7 +60,7 @@ def kind_of(dtype: str) -> Type:
 
 
 class Table:
-    """Interns expressions and fits the types of arguments."""
+    """Interns expressions and converts arguments to common types."""
 
     def __init__(self) -> None:
         self._known: dict[tuple[Any, ...], Expr] = {}
@@ -98,7 +103,7 @@ class Table:
         return self._make("cast", (value,), kind, kind, value.full, value.phase, value.hint)
 
     def pointwise(self, fn: str, args: tuple[Expr, ...], kind: Type, hint: str) -> Expr:
-        """`fn` of `args`, which are first brought to one type. `kind` is the type of the result."""
+        """Apply `fn` to `args`, converted to one type first. `kind` is the type of the result."""
         if fn == "cast":
             return self.cast(args[0], kind)
         if fn == "where":

@@ -1,4 +1,4 @@
-"""The Python half of a Candidate: sizes, views, allocations, library calls and the returned structure."""
+"""Write the Python half of a Candidate: sizes, views, allocations, library calls and the returned structure."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from synthesis.graph.nodes import HEADS, VARYING, Formula, Node, Program
 from synthesis.graph.sizes import Size
 from synthesis.plan import Planner
 
-NICE = {
+READABLE_NAMES = {
     "aten.linear.default": "F.linear",
     "aten.mm.default": "torch.mm",
     "aten.bmm.default": "torch.bmm",
@@ -64,11 +64,11 @@ class Host:
         return f"{self.names[id(heads[0])]}.device"
 
     def tensor(self, node: Node) -> str:
-        """A Python expression for a node: its name, or a view of one."""
+        """Return a Python expression for a node: its name, or a view of another node."""
         if id(node) in self.names:
             return self.names[id(node)]
         if node.kind == "constant":
-            return self.plain(node.data)
+            return self.argument(node.data)
         if node.kind != "view":
             raise Unsupported(f"{node.name} is not in memory")
         source = self.tensor(node.inputs[0])
@@ -93,8 +93,8 @@ class Host:
             return f"{source}.narrow({dimension}, {self.size(start)}, {self.size(length)})"
         return f"{source}[{':, ' * dimension}{self.size(start)}::{step}]"
 
-    def plain(self, value: Any) -> str:
-        """An argument of a library call."""
+    def argument(self, value: Any) -> str:
+        """Return an argument of a library call."""
         if isinstance(value, Node):
             return self.tensor(value)
         if isinstance(value, Size):
@@ -115,7 +115,7 @@ class Host:
                 else self.device()
             )
         if isinstance(value, list | tuple):
-            return f"[{', '.join(self.plain(v) for v in value)}]"
+            return f"[{', '.join(self.argument(v) for v in value)}]"
         if isinstance(value, float) and not math.isfinite(value):
             return f'float("{value}")'
         return repr(value)
@@ -123,19 +123,21 @@ class Host:
     # ---- steps
 
     def call(self, node: Node) -> None:
-        """A library call, or taking one of its results."""
+        """Write a library call, or the selection of one of its results."""
         if node.kind == "item":
             self.lines.append(f"{node.name} = {self.tensor(node.inputs[0])}[{node.data}]")
         else:
             args, kwargs = node.data
-            texts = [self.plain(a) for a in args]
+            texts = [self.argument(a) for a in args]
             kept = {k: v for k, v in kwargs.items() if k not in ("layout", "pin_memory", "memory_format")}
-            texts += [f"{k}={self.plain(v)}" for k, v in kept.items()]
-            self.lines.append(f"{node.name} = {NICE.get(node.fn, f'torch.ops.{node.fn}')}({', '.join(texts)})")
+            texts += [f"{k}={self.argument(v)}" for k, v in kept.items()]
+            self.lines.append(
+                f"{node.name} = {READABLE_NAMES.get(node.fn, f'torch.ops.{node.fn}')}({', '.join(texts)})"
+            )
         self.names[id(node)] = node.name
 
     def contiguous(self, node: Node) -> str:
-        """The name of a dense tensor in memory, made dense first where it may not be."""
+        """Return the name of a dense tensor in memory, made dense first where it may not be."""
         name = self.tensor(node)
         if node.kind in ("input", "library", "item") and node.fn not in DENSE and id(node) not in self.dense:
             self.dense.add(id(node))
@@ -154,7 +156,7 @@ class Host:
         return node.name
 
     def results(self) -> None:
-        """The return statement; outputs are fresh tensors, each with memory of its own."""
+        """Write the return statement; outputs are fresh tensors, each with memory of its own."""
         seen: set[int] = set()
         texts = []
         for output in self.program.outputs:
@@ -176,7 +178,7 @@ class Host:
             self.lines.append(f"return {', '.join(texts)}" + ("," if len(texts) == 1 else ""))
 
     def size_lines(self, symbols: set[str]) -> list[str]:
-        """Where the sizes come from: read off inputs and parameters at every call."""
+        """Return the lines that read sizes off inputs and parameters at every call."""
         lines = []
         by_head: dict[int, list[tuple[int, str]]] = {}
         for symbol in sorted(symbols):
@@ -193,7 +195,7 @@ class Host:
 
 
 def _attribute(path: str) -> str:
-    """`layers.0.weight` as Python reaches it."""
+    """Return `layers.0.weight` as a Python expression."""
     parts = path.split(".")
     text = parts[0]
     for part in parts[1:]:

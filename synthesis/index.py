@@ -1,4 +1,4 @@
-"""Evaluating nodes at an index: views become index arithmetic, reductions become row values of the kernel at hand."""
+"""Evaluate nodes at an index: views become index arithmetic, reductions become row values of the current kernel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ Index = tuple[Affine, ...]
 
 
 class Cut(Unsupported):
-    """A reduction that does not fit the loops of this kernel: it must be computed by an earlier one."""
+    """Raised for a reduction that does not fit the loops of this kernel: an earlier kernel must compute it."""
 
     def __init__(self, node: Node) -> None:
         super().__init__(f"{node.name} needs a kernel of its own")
@@ -56,7 +56,7 @@ def strides(shape: Sequence[Size], one: Size) -> list[Size]:
 
 
 def linear(index: Index, shape: Sequence[Size], one: Size) -> Affine:
-    """The offset of an element of a dense tensor."""
+    """Return the offset of an element of a dense tensor."""
     offset = Affine.of(one - 1)
     for position, stride in zip(index, strides(shape, one), strict=True):
         offset = offset + position.scaled(stride)
@@ -64,7 +64,7 @@ def linear(index: Index, shape: Sequence[Size], one: Size) -> Affine:
 
 
 class Evaluator:
-    """Evaluates nodes in one Space. `stored(node)` says whether a node is to be loaded rather than computed."""
+    """Evaluates nodes in one Space. `stored(node)` tells whether a node is loaded rather than computed."""
 
     def __init__(self, space: Space, table: Table, stored: Callable[[Node], bool]) -> None:
         self.space, self.table, self.stored = space, table, stored
@@ -81,7 +81,7 @@ class Evaluator:
         return self._memo[key]
 
     def widest(self, cut: Node) -> Node:
-        """The last pointwise node on the way up from `cut` that has as many elements: the best one to store."""
+        """Return the last pointwise node on the way up from `cut` with as many elements: the best one to store."""
         count = product(cut.shape, self.space.one)
         best = cut
         for node in reversed(self._path[1:]):
@@ -173,7 +173,7 @@ class Evaluator:
         return self.at(node.inputs[0], index)
 
     def view(self, node: Node, index: Index) -> Index:
-        """The index into the viewed node."""
+        """Return the index into the viewed node."""
         source, space = node.inputs[0], self.space
         if node.fn == "permute":
             result = [index[0]] * source.rank
@@ -214,7 +214,7 @@ class Evaluator:
         return tuple(zero if s.equals(1) else next(rest) for s in old)
 
     def _split(self, offset: Affine, shape: Sequence[Size]) -> list[Affine]:
-        """Take an offset apart into an index. Raises Unsupported where that needs a division at run time."""
+        """Split an offset into an index. Raise Unsupported where that needs a division at run time."""
         result = []
         for stride in strides(shape, self.space.one)[:-1]:
             whole: dict[str, Size] = {}

@@ -1,4 +1,4 @@
-"""One fused kernel: loops, what it loads, what it stores. Both languages are written from this."""
+"""One fused kernel: its loops, loads and stores. Both languages are written from it."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Kernel:
     one: Size
 
     def exprs(self) -> list[Expr]:
-        """Every expression needed, arguments before users."""
+        """Return every needed expression, arguments before users."""
         found: dict[int, Expr] = {}
 
         def visit(expr: Expr) -> None:
@@ -50,12 +50,12 @@ class Kernel:
         return list(found.values())
 
     def loads(self) -> list[Node]:
-        """The tensors read, each once."""
+        """Return the tensors that are read, each once."""
         nodes = {id(e.data[0]): e.data[0] for e in self.exprs() if e.op == "load"}
         return list(nodes.values())
 
     def symbols(self) -> list[str]:
-        """The sizes that the kernel must be given, in a stable order."""
+        """Return the sizes that the kernel takes as arguments, in a stable order."""
         used: set[str] = set(self.length.symbols())
         for _, extent in self.outer:
             used |= extent.symbols()
@@ -65,7 +65,7 @@ class Kernel:
 
     @property
     def passes(self) -> int:
-        """How often a row is gone over: one more than the deepest chain of reductions that full stores depend on."""
+        """The number of passes over a row: one more than the deepest chain of reductions that full stores depend on."""
         phases = [e.phase for e in self.exprs() if e.op == "reduce"]
         return max(max(phases, default=0), max((s.value.phase for s in self.stores if s.full), default=0) + 1)
 
@@ -84,7 +84,7 @@ def _sizes(values: Sequence[Any]) -> Iterator[Size]:
 
 
 def rebuild(value: Expr, table: Table, change: Callable[[Affine], Affine], memo: dict[int, Expr]) -> Expr:
-    """The same expression over other loop variables."""
+    """Return the same expression over other loop variables."""
     if value.number in memo:
         return memo[value.number]
     args = tuple(rebuild(a, table, change, memo) for a in value.args)
@@ -117,7 +117,7 @@ def collapse(
 ) -> Kernel:
     """Merge neighbouring loops that every access walks as one; without `inner`, the last loop becomes the row.
 
-    Raises Unsupported where the row would still have more than one variable.
+    Raise Unsupported where the row would still have more than one variable.
     """
     draft = Kernel(name, tuple(outer), one, stores, one)
     affines = _affines(stores, draft.exprs())
@@ -152,7 +152,7 @@ def _extent(group: list[tuple[str, Size]], one: Size) -> Size:
 
 
 def _merge(loops: list[tuple[str, Size]], affines: list[Affine], one: Size) -> list[list[tuple[str, Size]]]:
-    """Groups of neighbours that collapse into one loop, whose variable is the last of the group."""
+    """Group neighbours that collapse into one loop. Its variable is the last of the group."""
     zero = one - 1
     groups: list[list[tuple[str, Size]]] = []
     for variable, extent in reversed(loops):

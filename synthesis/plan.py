@@ -1,7 +1,7 @@
-"""Which nodes are fused into which kernels, and in which order kernels and library calls run.
+"""Plan which nodes are fused into which kernels, and the order of kernels and library calls.
 
-Only what must be in memory is stored: outputs, arguments of library calls, and reductions whose loops do not fit the
-kernel that needs them. Everything else is computed inside the kernels that use it.
+Stored in memory are outputs, arguments of library calls, and reductions with loops that do not fit the kernel that
+needs them. Everything else is computed inside the kernels that use it.
 """
 
 from __future__ import annotations
@@ -40,7 +40,7 @@ class Planner:
         self.barriers: set[int] = set()
 
     def run(self) -> Plan:
-        """Plan; where a kernel turns out impossible, cut there and plan again. Raises Unsupported."""
+        """Plan; where a kernel is impossible, cut there and plan again. Raise Unsupported."""
         for _ in range(MAX_ROUNDS):
             try:
                 return self._attempt()
@@ -67,7 +67,7 @@ class Planner:
         return Plan(steps, self.program)
 
     def base(self, node: Node) -> Node:
-        """What a host view is taken of."""
+        """Return the node in memory below host views."""
         while node.kind == "view" and id(node) not in self.barriers:
             node = node.inputs[0]
         return node
@@ -96,7 +96,7 @@ class Planner:
                 self._inside(child, calls, seen)
 
     def stage(self, node: Node) -> int:
-        """How many library calls or barriers lie before a node."""
+        """Return how many library calls or barriers precede a node."""
         if id(node) not in self._stages:
             level = 0
             for child in node.inputs:
@@ -150,7 +150,7 @@ class Planner:
         return collapse(f"fused_{name}", loops, row, stores, self.one)
 
     def _space(self, node: Node) -> Space:
-        """The loops for a root: those of the nearest reduction inside it, else one per dimension."""
+        """Return the loops for a root: those of the nearest reduction inside it, else one per dimension."""
         reduction = self._nearest_reduction(node)
         if reduction is None:
             return Space(node.shape, (), self.one)
@@ -180,7 +180,7 @@ class Planner:
         return None
 
     def _index(self, node: Node, space: Space) -> Index:
-        """Where in the loops a root's elements are. Raises Unsupported."""
+        """Return where a root's elements are in the loops. Raise Unsupported."""
         for shape, index in ((space.outer + space.inner, space.index), (space.outer, space.outer_index)):
             if node.shape == shape:
                 return index
@@ -193,9 +193,9 @@ class Planner:
 
 
 def make_plan(program: Program) -> tuple[Plan, Planner]:
-    """The plan of a program, and the planner that knows what is in memory.
+    """Return the plan of a program, and the planner that knows which nodes are in memory.
 
-    Raises Unsupported where something can neither be fused nor called.
+    Raise Unsupported for a node that can neither be fused nor called.
     """
     for node in program.outputs:
         if node.dtype not in (*FLOATS, "bool", "int64", "int32", "uint8", "int8", "int16"):

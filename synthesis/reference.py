@@ -1,4 +1,4 @@
-"""What a Candidate takes over from the reference's source: the constructor, and the definitions that it needs."""
+"""Take the constructor and the definitions that it needs from the reference's source."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ from synthesis.errors import Unsupported
 
 
 def model_parts(source: str) -> tuple[str, list[str]]:
-    """(body of ModelNew without forward, top-level statements it needs). The source is read, never run.
+    """Return (body of ModelNew without forward, top-level statements it needs). The source is read, never run.
 
-    Raises Unsupported where the reference's class cannot be found.
+    Raise Unsupported where the reference's class cannot be found.
     """
     tree = ast.parse(source)
     model = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Model"), None)
@@ -20,7 +20,7 @@ def model_parts(source: str) -> tuple[str, list[str]]:
         if any(isinstance(n, ast.FunctionDef) and n.name == "reference" for n in tree.body):
             return "", []
         raise Unsupported("the reference has neither a class Model nor a function reference")
-    _forget_names(model)
+    _drop_super_arguments(model)
     bases = [ast.unparse(b) for b in model.bases]
     if len(bases) != 1 or bases[0].split(".")[-1] != "Module":
         raise Unsupported(f"class Model derives from {', '.join(bases) or 'object'}")
@@ -30,12 +30,12 @@ def model_parts(source: str) -> tuple[str, list[str]]:
     return body.replace("super(Model, self)", "super()"), [_text(source, n) for n in needed]
 
 
-def meaning(source: str, model: str, member: str) -> tuple[str, list[str], list[str]]:
-    """What a method of a class does: its arguments, its statements, and the definitions that it needs, as texts that
-    are equal for methods that differ in layout, comments and annotations alone."""
+def normal_form(source: str, model: str, member: str) -> tuple[str, list[str], list[str]]:
+    """Return a method's arguments, its statements, and the definitions that it needs, as texts. They are equal for
+    methods that differ only in layout, comments and annotations."""
     tree = ast.parse(source)
     owner = next(node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == model)
-    _forget_names(owner)
+    _drop_super_arguments(owner)
     found = [node for node in owner.body if member in _defined(node)][-1]
     for part in ast.walk(found):
         if isinstance(part, ast.arg):
@@ -50,17 +50,17 @@ def meaning(source: str, model: str, member: str) -> tuple[str, list[str], list[
 
 
 def closure(source: str, model: str, without: Collection[str] = ()) -> set[str]:
-    """The top-level names that a class of this source needs, directly or through others, except in some methods."""
+    """Return the top-level names that a class of this source needs, directly or indirectly, except in some methods."""
     tree = ast.parse(source)
     owners = [node for node in tree.body if isinstance(node, ast.ClassDef) and node.name == model]
     for owner in owners:
-        _forget_names(owner)
+        _drop_super_arguments(owner)
     kept = [part for owner in owners for part in owner.body if not _defined(part) & set(without)]
     return set[str]().union(*(_defined(node) for node in _closure(tree, kept)))
 
 
-def _forget_names(owner: ast.ClassDef) -> None:
-    """Every `super(Model, self)` in a class becomes `super()`: it must not need itself by name."""
+def _drop_super_arguments(owner: ast.ClassDef) -> None:
+    """Replace every `super(Model, self)` in a class by `super()`, so that it does not need itself by name."""
     for part in ast.walk(owner):
         if isinstance(part, ast.Call) and ast.unparse(part) == f"super({owner.name}, self)":
             part.args = []
@@ -73,7 +73,7 @@ def _dropped(node: ast.stmt) -> bool:
 
 
 def _text(source: str, node: ast.stmt) -> str:
-    """The statement as written, decorators included, without the indentation it stands at."""
+    """Return the statement as written, with decorators, without its indentation."""
     decorators = getattr(node, "decorator_list", [])
     first = min([node.lineno, *(d.lineno for d in decorators)])
     lines = source.splitlines()[first - 1 : node.end_lineno]
@@ -92,7 +92,7 @@ def _defined(node: ast.stmt) -> set[str]:
 
 
 def _closure(tree: ast.Module, kept: list[ast.stmt]) -> list[ast.stmt]:
-    """The top-level statements that define the names used in `kept`, and in what they use, in order."""
+    """Return the top-level statements that define the names used in `kept`, and in those statements, in order."""
     wanted = {n.id for k in kept for n in ast.walk(k) if isinstance(n, ast.Name)}
     chosen: set[int] = set()
     grew = True
@@ -105,10 +105,10 @@ def _closure(tree: ast.Module, kept: list[ast.stmt]) -> list[ast.stmt]:
             chosen.add(position)
             wanted |= {n.id for n in ast.walk(node) if isinstance(n, ast.Name)}
             grew = True
-    return [n for n in (tree.body[p] for p in sorted(chosen)) if ast.unparse(n) not in _OURS]
+    return [n for n in (tree.body[p] for p in sorted(chosen)) if ast.unparse(n) not in _GENERATED_IMPORTS]
 
 
-_OURS = (
+_GENERATED_IMPORTS = (
     "import torch",
     "import torch.nn as nn",
     "from torch import nn",

@@ -1,4 +1,4 @@
-"""Which Candidates are proposed, in which order: first each strategy as it is best guessed, then Tunables varied."""
+"""Propose Candidates in order: each strategy at its first guess, then variations of the Tunables."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from synthesis.cpp.module import write_module as write_cpp
 from synthesis.draft import Draft
 from synthesis.errors import Unsupported
 from synthesis.graph.aten import Graph
-from synthesis.graph.program import GIVEN_UP, read_program
+from synthesis.graph.program import EXCLUDED_RULES, read_program
 from synthesis.kernel import Kernel
 from synthesis.plan import make_plan
 from synthesis.triton.module import LONGEST_HELD
 from synthesis.triton.module import write_module as write_triton
-from synthesis.tuning import Configuration, configure, neighbours, read_tunables, scattered
+from synthesis.tuning import Configuration, configure, neighbours, read_tunables, shuffled_configurations
 
 Write = Callable[[Mapping[str, Graph], frozenset[str]], str]
 
@@ -40,13 +40,13 @@ def _cpp(keep: bool, title: str) -> Write:
 
 
 def _write(strategy: Strategy, graphs: Mapping[str, Graph]) -> str:
-    """The strategy's source, with as many operations fused as it can. Raises Unsupported."""
-    for without in GIVEN_UP[:-1]:
+    """Write the strategy's source with as many operations fused as it can. Raise Unsupported."""
+    for without in EXCLUDED_RULES[:-1]:
         try:
             return strategy.write(graphs, without)
         except Unsupported:
             continue
-    return strategy.write(graphs, GIVEN_UP[-1])
+    return strategy.write(graphs, EXCLUDED_RULES[-1])
 
 
 CPU = (
@@ -107,7 +107,7 @@ def strategies(kind: DeviceKind) -> tuple[Strategy, ...]:
 
 
 def sequence(graphs: Mapping[str, Graph], kind: DeviceKind, seed: int) -> Iterator[Draft]:
-    """Every Draft in the order of proposing, without repetitions."""
+    """Yield every Draft in the order of proposing, without repetitions."""
     seen: set[str] = set()
     written: list[tuple[Strategy, str]] = []
     for strategy in strategies(kind):
@@ -132,12 +132,12 @@ def _ordered(written: list[tuple[Strategy, str]], seed: int) -> Iterator[Draft]:
         for configuration in neighbours(*read_tunables(source)):
             yield from _configured(strategy, source, configuration)
     for strategy, source in written:
-        for configuration in scattered(read_tunables(source)[0], seed):
+        for configuration in shuffled_configurations(read_tunables(source)[0], seed):
             yield from _configured(strategy, source, configuration)
 
 
 def _configured(strategy: Strategy, source: str, change: Configuration) -> Iterator[Draft]:
-    """The Draft with some Tunables changed; nothing where the source has no such Tunable."""
+    """Yield the Draft with some Tunables changed; nothing where the source has no such Tunable."""
     tunables, configuration = read_tunables(source)
     if any(value not in tunables.get(name, ()) for name, value in change.items()):
         return
@@ -159,10 +159,10 @@ def propose(
     seed: int = 0,
     tried: Collection[str] = (),
 ) -> Draft | None:
-    """The Draft for attempt `number` (from 0) of a Run; the same arguments give the same Draft.
+    """Return the Draft for attempt `number` (from 0) of a Run; the same arguments give the same Draft.
 
-    `tried` holds sources or Candidate hashes that are not to be proposed again. None when there is nothing left.
-    Raises Unsupported where the reference is beyond the synthesiser altogether.
+    `tried` holds sources or Candidate hashes that are not to be proposed again. None when nothing is left. Raise
+    Unsupported where the synthesiser has no kernel for the reference.
     """
     kind = DeviceKind(device_kind)
     drafts = list(sequence(graphs, kind, seed))

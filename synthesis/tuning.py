@@ -1,4 +1,4 @@
-"""Rewriting a Candidate's CONFIG, and in which order Configurations are worth trying."""
+"""Rewrite a Candidate's CONFIG, and order the Configurations to try."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MAX_RANDOM = 400
 
 @functools.lru_cache(maxsize=64)
 def _literals(source: str) -> dict[str, tuple[str, int, int]]:
-    """TUNABLES and CONFIG of a source: (text, first line from 0, line after the last)."""
+    """Return TUNABLES and CONFIG of a source: (text, first line from 0, line after the last)."""
     found = {}
     for node in ast.parse(source).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) in ("TUNABLES", "CONFIG"):
@@ -28,14 +28,14 @@ def _literals(source: str) -> dict[str, tuple[str, int, int]]:
 
 
 def read_tunables(source: str) -> tuple[dict[str, list[Value]], dict[str, Value]]:
-    """The TUNABLES and CONFIG literals of a source; empty where it has none."""
+    """Return the TUNABLES and CONFIG literals of a source; empty where it has none."""
     found = _literals(source)
     tunables, config = (ast.literal_eval(found[n][0]) if n in found else {} for n in ("TUNABLES", "CONFIG"))
     return tunables, config
 
 
 def configure(source: str, configuration: Configuration) -> str:
-    """The source with its CONFIG literal replaced. Raises SynthesisError where it has none."""
+    """Return the source with its CONFIG literal replaced. Raise SynthesisError where it has none."""
     found = _literals(source)
     if "CONFIG" not in found:
         raise SynthesisError("the source has no CONFIG")
@@ -45,7 +45,7 @@ def configure(source: str, configuration: Configuration) -> str:
 
 
 def neighbours(tunables: Mapping[str, Sequence[Value]], configuration: Configuration) -> Iterator[dict[str, Value]]:
-    """Configurations that differ in one Tunable: the nearest values of each first, then farther ones."""
+    """Yield Configurations that differ in one Tunable: the nearest values of each first, then farther ones."""
     reach = max((len(v) for v in tunables.values()), default=0)
     for distance in range(1, reach):
         for name, values in tunables.items():
@@ -56,8 +56,8 @@ def neighbours(tunables: Mapping[str, Sequence[Value]], configuration: Configura
                     yield {**configuration, name: ordered[place]}
 
 
-def scattered(tunables: Mapping[str, Sequence[Value]], seed: int) -> Iterator[dict[str, Value]]:
-    """Every Configuration once, in an order drawn from `seed` (of a large space, a sample)."""
+def shuffled_configurations(tunables: Mapping[str, Sequence[Value]], seed: int) -> Iterator[dict[str, Value]]:
+    """Yield every Configuration once, in an order drawn from `seed` (of a large space, a sample)."""
     names = list(tunables)
     total = 1
     for values in tunables.values():
@@ -73,9 +73,10 @@ def scattered(tunables: Mapping[str, Sequence[Value]], seed: int) -> Iterator[di
 
 
 def vary(source: str, results: Mapping[str, float], rng: random.Random) -> str | None:
-    """A Configuration of `source` that is not among `results` (source -> microseconds), near the fastest one that is.
+    """Return a Configuration of `source` that is not among `results` (source -> microseconds), near the fastest of
+    them.
 
-    `source` is any Configuration of the Candidate; None when its neighbourhood is exhausted.
+    `source` is any Configuration of the Candidate. None when its neighbourhood is exhausted.
     """
     best = min(
         (s for s in results if read_tunables(s)[0] == read_tunables(source)[0]), key=results.__getitem__, default=source
@@ -87,7 +88,7 @@ def vary(source: str, results: Mapping[str, float], rng: random.Random) -> str |
         text = configure(best, candidate)
         if text not in results and text != source:
             return text
-    for candidate in scattered(tunables, rng.randrange(1 << 30)):
+    for candidate in shuffled_configurations(tunables, rng.randrange(1 << 30)):
         text = configure(best, candidate)
         if text not in results and text != source:
             return text

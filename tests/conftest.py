@@ -1,4 +1,4 @@
-"""What every suite shares: which tests this machine cannot run, and saying so loudly at the end."""
+"""What every suite shares: the tests to run, their distribution, one judge, and a summary of what was not run."""
 
 from __future__ import annotations
 
@@ -12,18 +12,17 @@ from typing import TYPE_CHECKING
 import pytest
 import structlog
 
-from tests.support import stacks
+from tests.support import distribution, stacks, timings
 from tests.support.stacks import Stack
 
 if TYPE_CHECKING:
+    from xdist.remote import Producer
+
     from evaluator.stages.judge import Judge
 
 _HERE = Path(__file__).parent
 _CORES = sorted(os.sched_getaffinity(0))
 _JUDGING, _SERVING = ("adversarial", "evaluator"), ("browser", "e2e")
-# Suites that run real processes against real clocks. On a machine that others use, too, a stall of seconds can fail a
-# test that is right; so one that failed is tried again, twice at most, and every second try is told at the end.
-_AGAINST_CLOCKS = ("adversarial", "browser", "db", "e2e", "evaluator", "repo", "service", "warpwright", "workers")
 _LOGGED = [
     *structlog.get_config()["processors"][:-1],
     structlog.dev.ConsoleRenderer(colors=False, exception_formatter=structlog.dev.plain_traceback),
@@ -32,11 +31,23 @@ _LOGGED = [
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="run the long soak, fuzz and load tests too")
+    parser.addoption("--fast", action="store_true", help="only the tests that neither judge nor start a stack")
     parser.addoption("--shard", default="1/1", metavar="I/N", help="the I-th (from 1) of N parts of the tests")
     parser.addoption(
         "--stack", choices=("essential", "postgres"), default="essential",
         help="postgres: run every service and worker test on PostgreSQL and Redis, and fail where they are missing",
     )  # fmt: skip
+
+
+def pytest_configure(config: pytest.Config) -> None:
+    gc.disable()  # until everything is collected: imports make a million objects that stay
+    if not hasattr(config, "workerinput"):
+        config.pluginmanager.register(timings.Recorder())
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_make_scheduler(config: pytest.Config, log: Producer) -> distribution.Scheduling | None:
+    return distribution.Scheduling(config, log) if config.getoption("dist") == "loadfile" else None
 
 
 def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
@@ -95,23 +106,36 @@ def _cores(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
     os.sched_setaffinity(0, _CORES)
 
 
+@pytest.hookimpl(tryfirst=True)
 def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     index, count = (int(part) for part in config.getoption("--shard").split("/"))
     if not 1 <= index <= count:
         raise pytest.UsageError(f"--shard {index}/{count}: the first is 1/{count}, the last {count}/{count}")
+    _leave_out(config, items)
     items[:] = items[len(items) * (index - 1) // count : len(items) * index // count]
+    distribution.arrange(items)
     gpu = any(Path("/dev").glob("nvidia[0-9]*"))
     for item in items:
         if item.get_closest_marker("gpu") and not gpu:
             item.add_marker(pytest.mark.skip(reason="no NVIDIA GPU here; on one: make test-gpu"))
-        if item.get_closest_marker("soak") and not config.getoption("--soak"):
-            item.add_marker(pytest.mark.skip(reason="long run; make soak"))
-        if item.path.relative_to(_HERE).parts[0] in _AGAINST_CLOCKS:
+        if item.get_closest_marker("clock"):
             item.add_marker(pytest.mark.flaky(reruns=2))
+
+
+def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
+    """Long runs unless they are asked for; with `--fast` whatever judges or starts processes of a stack."""
+    fast, soak = config.getoption("--fast"), config.getoption("--soak")
+    kept, left_out = [], []
+    for item in items:
+        slow = fast and (distribution.judges(item) or any(map(item.get_closest_marker, ("stack", "postgres", "gpu"))))
+        (left_out if slow or (item.get_closest_marker("soak") and not soak) else kept).append(item)
+    items[:] = kept
+    config.hook.pytest_deselected(items=left_out)
 
 
 def pytest_collection_finish() -> None:
     """What is there by now stays: Python need not look through a million objects whenever it collects garbage."""
+    gc.enable()
     gc.collect()
     gc.freeze()
 

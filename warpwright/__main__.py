@@ -1,6 +1,6 @@
 """`python -m warpwright`."""
 
-from warpwright.cli import main
+from warpwright.cli.commands import main
 
 if __name__ == "__main__":
     main()

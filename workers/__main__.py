@@ -34,7 +34,7 @@ QUEUE_OF = {
 }
 SCHEMA_WAIT_S = 60.0
 STOP_S = 20.0
-BOUND = Path(__file__).with_name("bound.py")
+DIE_WITH_PARENT = Path(__file__).with_name("die_with_parent.py")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
@@ -107,7 +107,7 @@ def run_all(kinds: Sequence[str]) -> int:
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
-    prefix = [sys.executable, "-S", "-E", str(BOUND), str(os.getpid()), sys.executable, "-m", "workers"]
+    prefix = [sys.executable, "-S", "-E", str(DIE_WITH_PARENT), str(os.getpid()), sys.executable, "-m", "workers"]
     children = [subprocess.Popen([*prefix, kind], start_new_session=True) for kind in kinds]
     while not stop.wait(0.2) and all(child.poll() is None for child in children):
         pass

@@ -20,7 +20,7 @@ from runtime.logs import get_logger
 from workers.errors import JudgeFault
 
 ROOT = Path(__file__).resolve().parents[1]
-BOUND = Path(__file__).with_name("bound.py")
+DIE_WITH_PARENT = Path(__file__).with_name("die_with_parent.py")
 MAX_LINE_BYTES = 64 * 2**20
 STOP_S = 5.0
 SECRETS = frozenset({"WARPWRIGHT_DATABASE_URL", "WARPWRIGHT_REDIS_URL", "WARPWRIGHT_MODELS"})
@@ -123,7 +123,7 @@ class JudgeProcess:
                 raise JudgeFault("no judge is started in a worker that stops")
             environment = {key: value for key, value in os.environ.items() if key not in self._hidden}
             self._process = subprocess.Popen(
-                [sys.executable, "-S", "-E", str(BOUND), str(os.getpid()), *self._command],
+                [sys.executable, "-S", "-E", str(DIE_WITH_PARENT), str(os.getpid()), *self._command],
                 stdin=subprocess.PIPE,
                 stdout=subprocess.PIPE,
                 bufsize=0,

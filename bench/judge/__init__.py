@@ -1,1 +1,1 @@
-"""A/A confirmations, a power curve, and where the judge's time goes."""
+"""Measure the judge: A/A confirmations, a power curve, and its time by stage."""

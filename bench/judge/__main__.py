@@ -1,4 +1,4 @@
-"""`python -m bench.judge`: see `bench.judge.bench`."""
+"""Run `python -m bench.judge`: see `bench.judge.bench`."""
 
 from bench.judge.bench import main
 

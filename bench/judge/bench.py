@@ -1,14 +1,15 @@
-"""What the judge's own figures are worth: A/A confirmations, a power curve, and where its time goes.
+"""Measure how far the judge's figures can be trusted: A/A confirmations, a power curve, and its time by stage.
 
     python -m bench.judge [aa|power|cost ...] [--device cpu|cuda:0] [--confirms 100] [--budget-s S] [--shard I/N]
         [--resume] [--output FILE]
 
-aa      confirms a kernel against itself: how many 95 % intervals contain 1, how many promotions (none may be)
-power   confirms kernels slowed by a known 1, 2, 3 and 5 % against the unslowed one: how many were told apart
-cost    seconds by stage of judging right and wrong kernels: median passing and median rejected
-Appends a JSON line per piece of work to bench/results/judge-DEVICE.jsonl; with --resume what is there counts as done.
-Every ratio is one confirmation's own, measured in one session. --shard I/N takes every N-th from the I-th (from 1).
-QUICK=1: 2 confirms, 1 a step. Needs a machine where nothing else runs.
+aa confirms a kernel against itself: how many 95 % intervals contain 1, how many promotions (none may be) power confirms
+kernels slowed by a known 1, 2, 3 and 5 % against the unslowed one: how many differences were found cost seconds by
+stage of judging right and wrong kernels: median passing and median rejected
+
+Append a JSON line per piece of work to bench/results/judge-DEVICE.jsonl; with --resume existing lines count as done.
+Every ratio comes from one confirmation, measured in one session. --shard I/N takes every N-th from the I-th (from 1).
+QUICK=1: 2 confirms, 1 per step. It needs a machine where nothing else runs.
 """
 
 from __future__ import annotations
@@ -60,7 +61,7 @@ def get_inputs(rows=512, hidden=1024):
 def get_init_inputs(hidden=1024):
     return [hidden]
 """
-# On a CPU the kernel waits for `EXTRA` percent of the time that it took; on a GPU so many percent of the rows are
+# On a CPU the kernel waits for `EXTRA` percent of its own time; on a GPU that percentage of the rows is
 # computed twice.
 KERNEL = '''import ctypes
 
@@ -169,7 +170,7 @@ def eager_only(judge: Judge, problem: Problem) -> BaselineReport:
 
 
 class Log:
-    """The JSON lines of this device; what is there already is not done again with --resume."""
+    """The JSON lines of this device. With --resume existing ones are not measured again."""
 
     def __init__(self, path: Path, resume: bool) -> None:
         self.path = path
@@ -191,7 +192,7 @@ class Log:
 
 
 def work(which: list[str], confirms: int) -> Iterator[tuple[str, str, int]]:
-    """(key, kind, step) of every piece of work, kinds interleaved so that a short budget sees something of each."""
+    """Return (key, kind, step) of every piece of work, kinds interleaved so that a short budget includes each."""
     for index in range(confirms):
         if "aa" in which:
             yield f"aa {index}", "aa", 0
@@ -273,8 +274,8 @@ def main() -> None:
     log, end = Log(path, options.resume), time.monotonic() + options.budget_s
     problem = read_problem(PROBLEM, "bench rmsnorm")
     judge = Judge(make_backend(options.device))
-    # Both take a minute of a confirmation on a GPU, and neither has to do with how well it times.
-    judge.tools.broken |= dict.fromkeys((tool.SANITIZER.name, tool.NCU.name), "not what is measured here")
+    # Both take a minute of a confirmation on a GPU, and neither affects its timing.
+    judge.tool_history.broken |= dict.fromkeys((tool.SANITIZER.name, tool.NCU.name), "not what is measured here")
     try:
         for number, (key, kind, step) in enumerate(work(which, options.confirms)):
             if number % int(count) != int(index) - 1 or key in log.done:

@@ -1,8 +1,8 @@
-"""How long the judge takes on a GPU and what it says of two hand-written kernels: `python bench/judge/gpu.py`.
+"""Time the judge on a GPU with two hand-written kernels: `python bench/judge/gpu.py`.
 
-Admits and times the Baselines of examples/problems/rmsnorm_residual.py (all its CUDA Workloads), then judges a Triton
-and a CUDA C++ kernel and eager PyTorch against itself. Prints a table; writes bench/results/judge_gpu-....json with
-the GPU, driver, torch and Triton versions, every sample, and the judge's own durations in seconds.
+Admit and time the Baselines of examples/problems/rmsnorm_residual.py (all its CUDA Workloads), then judge a Triton and
+a CUDA C++ kernel and eager PyTorch against itself. Print a table; write bench/results/judge_gpu-....json with the GPU,
+driver, torch and Triton versions, every sample, and the judge's own durations in seconds.
 """
 
 from __future__ import annotations
@@ -32,7 +32,7 @@ def main() -> int:
     arguments.add_argument("--device", default="cuda:0")
     arguments.add_argument("--problem", type=Path, default=PROBLEM)
     arguments.add_argument("--candidates", nargs="*", default=["honest_triton", "honest_cuda"])
-    arguments.add_argument("--profile", type=Path, help="where the judge's own time goes, as JSON lines")
+    arguments.add_argument("--profile", type=Path, help="a file for the judge's own time by function, as JSON lines")
     chosen = arguments.parse_args()
     problem = read_problem(chosen.problem.read_text(), chosen.problem.stem)
     with Judge(chosen.device, log=Path("/dev/stderr"), profile=chosen.profile) as judge:
@@ -50,7 +50,7 @@ def main() -> int:
 
 
 def measure(judge: Judge, problem: Problem, names: list[str]) -> dict[str, Any]:
-    """Everything that is printed and kept, as JSON values."""
+    """Return all printed and recorded figures as JSON values."""
     described, describe_s = timed(lambda: judge.ask("describe"))
     admission, admit_s = timed(lambda: judge.ask("admit", problem=problem, timeout_s=600))
     raw, baseline_s = timed(lambda: judge.ask("baseline", problem=problem, timeout_s=900))
@@ -77,7 +77,7 @@ def timed(action: Any) -> tuple[Any, float]:
 
 
 def show(report: dict[str, Any]) -> None:
-    """The table."""
+    """Print the table."""
     print(f"{report['device']['name']}  {report['environment']}")
     print(f"judge seconds: {report['judge_s']}; admission {report['admission']['verdict']}")
     for time_ in report["baselines"]["times"]:
@@ -89,8 +89,8 @@ def show(report: dict[str, Any]) -> None:
         print(f"{entry['candidate']} {entry['note']} {seen.verdict} in {entry['wall_s']} s: {seen.reason}")
         for m in seen.measurements:
             floor = f"{m.floor_us:.1f}" if m.floor_us is not None else "?"
-            beside = ", ".join(f"{b.mode} {b.median_us:.2f}" for b in m.baselines)
-            print(f"  {m.workload:<14}{m.median_us:>10.2f} us  [{m.clock}] floor {floor}; beside: {beside}")
+            baselines = ", ".join(f"{b.mode} {b.median_us:.2f}" for b in m.baselines)
+            print(f"  {m.workload:<14}{m.median_us:>10.2f} us  [{m.clock}] floor {floor}; baselines: {baselines}")
         for r in seen.speedups:
             where = r.workload or "all workloads"
             print(f"  x{r.value:.3f} [{r.interval.low:.3f}, {r.interval.high:.3f}] against {r.against} on {where}")

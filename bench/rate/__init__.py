@@ -1,1 +1,1 @@
-"""Kernels judged a minute, beside KernelBench's own evaluation."""
+"""Measure the kernels judged per minute, compared with KernelBench's own evaluation."""

@@ -1,4 +1,4 @@
-"""`python -m bench.rate`: see `bench.rate.bench`."""
+"""Run `python -m bench.rate`: see `bench.rate.bench`."""
 
 import sys
 

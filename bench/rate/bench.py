@@ -1,21 +1,21 @@
-"""How many kernels a minute the judge gets through on a GPU, beside KernelBench's own evaluation of the same files.
+"""Measure how many kernels per minute the judge handles on a GPU, compared with KernelBench's own evaluation.
 
     python -m bench.rate CHECKOUT [--device cuda:0] [--budget-s 520] [--kinds plain inline] [--judges 1 3]
         [--ours-alone] [--sample FILE] [--shard I/N] [--resume] [--output FILE]
 
-CHECKOUT is a checkout of https://github.com/ScalingIntelligence/KernelBench (MIT); its evaluation runs as its own
-script runs it: a fresh spawned process per file, 5 correctness trials, 100 timed trials of the kernel and of the
+CHECKOUT is a checkout of https://github.com/ScalingIntelligence/KernelBench (MIT). Its evaluation runs as its own
+script runs it: a new spawned process per file, 5 correctness trials, 100 timed trials of the kernel and of the
 reference by CUDA events. Ours judges the same files with the same references, at least 100 timed calls of each, by one
 judge or by several that share the GPU, as the workers of a service do (KernelBench has no lock: two of its evaluations
 at once would time each other). Builds are done ahead, outside both times, in as many processes as there are cores: for
-KernelBench what `load_inline` and Triton keep on disk, by running each file once; for ours by the build stage. Of kind
-"inline" are fifty files of which a third of those in CUDA C++ are built by `load_inline`. A folder without its history
-says its revision in a file REVISION. --ours-alone leaves KernelBench out, and says nothing of a ratio: it is for
-looking where our time goes, which --sample writes of one judge (see bench/sampler.py); that slows it down.
+KernelBench by running each file once (what `load_inline` and Triton keep on disk), for ours by the build stage. Kind
+"inline" has fifty files; `load_inline` builds a third of those in CUDA C++. A folder without its history gives its
+revision in a file REVISION. --ours-alone leaves KernelBench out, and gives no ratio: it serves to find out where our
+time goes. --sample writes that for one judge (see bench/sampler.py), which slows it down.
 
-Appends a JSON line per file, and at the end one for each kind and number of judges with the rates and their ratio,
-which is formed of lines of this run alone: never across two leases. --resume leaves out problems of which an earlier
-run has every file.
+Append a JSON line per file, and at the end one for each kind and number of judges with the rates and their ratio. The
+ratio uses lines of this run alone: never across two leases. --resume leaves out problems for which an earlier run has
+every file.
 """
 
 from __future__ import annotations
@@ -38,7 +38,7 @@ from typing import Any
 from bench import machine
 from bench.rate import kernelbench
 from bench.rate.files import File, files
-from bench.rate.judges import candidate, together
+from bench.rate.judges import candidate, judge_all
 from evaluator.problem import read_problem
 from evaluator.sandbox.build_cache import FOLDER_VARIABLE
 from evaluator.serve import make_backend
@@ -72,8 +72,10 @@ class Log:
 
 
 def compile_ahead(some: Sequence[File], who: Sequence[str], folder: Path, device: str) -> dict[str, float]:
-    """Have each of `who` build every file into what it keeps on disk, whatever takes long first. Seconds that each
-    took; a file that is not built in time, or in vain, is named, and built again where it is judged."""
+    """Have each of `who` build every file into its cache on disk, the slowest files first. Return the seconds of each.
+
+    A file that is not built in time, or fails, is named, and built again where it is judged.
+    """
     context = multiprocessing.get_context("spawn")
     workers = min(len(some), max(1, len(os.sched_getaffinity(0)) - 1))
     ordered = sorted(some, key=lambda one: "load_inline" not in one.source)
@@ -95,8 +97,10 @@ def compile_ahead(some: Sequence[File], who: Sequence[str], folder: Path, device
 
 
 def build_one(work: tuple[str, File, str, str]) -> tuple[str, float, str]:
-    """Build a file as KernelBench does, by running it once, or by our build stage. Its name, seconds, and what went
-    wrong: an exception might not survive the way to the parent."""
+    """Build a file as KernelBench does, by running it once, or by our build stage.
+
+    Return its name, the seconds, and the error as text: an exception might not survive the way to the parent.
+    """
     who, one, folder, device = work
     start, failed = time.monotonic(), ""
     try:
@@ -111,12 +115,12 @@ def build_one(work: tuple[str, File, str, str]) -> tuple[str, float, str]:
 
 @functools.cache
 def _builder(device: str) -> Judge:
-    """This process's judge, as a worker of the build queue has one. Its cages end when this process does."""
+    """Return this process's judge, as a worker of the build queue has one. Its cages end when this process does."""
     return Judge(make_backend(device))
 
 
-def theirs(one: File, folder: Path, device: str) -> dict[str, Any]:
-    """One file through KernelBench's evaluation, in a process of its own, as its script does it."""
+def run_kernelbench(one: File, folder: Path, device: str) -> dict[str, Any]:
+    """Run one file through KernelBench's evaluation, in a process of its own, as its script does it."""
     start = time.monotonic()
     with multiprocessing.get_context("spawn").Pool(1) as pool:
         work = (one.problem, one.source, one.backend, str(folder / one.name), device, TRIALS)
@@ -135,7 +139,8 @@ def summary(
     wall_s: float,
     ahead_s: dict[str, float],
 ) -> dict[str, Any]:
-    """Rates over the files of one kind, and a ratio if both have judged them. Ours took `wall_s` for all of them."""
+    """Return rates over the files of one kind, and a ratio if both have judged them. Ours took `wall_s` for all of
+    them."""
     names = {one.name for one in some}
     mine = [
         e for e in lines if e["file"] in names and (e["who"], e.get("judges"), e.get("kind")) == (OURS, judges, kind)
@@ -188,14 +193,18 @@ def parser() -> argparse.ArgumentParser:
     made = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     made.add_argument("checkout", type=Path)
     made.add_argument("--device", default="cuda:0")
-    made.add_argument("--budget-s", type=float, default=520.0, help="nothing more is begun after so many seconds")
+    made.add_argument("--budget-s", type=float, default=520.0, help="start nothing more after so many seconds")
     made.add_argument("--shard", default="1/1", help="I/N: every N-th problem from the I-th")
     made.add_argument("--kinds", nargs="+", choices=KINDS, default=["plain"], help="which fifty files")
     made.add_argument(
-        "--judges", nargs="+", type=int, default=[1], help="how many of ours at once, one after the other"
+        "--judges",
+        nargs="+",
+        type=int,
+        default=[1],
+        help="numbers of our judges to run at once, one number after the other",
     )
     made.add_argument("--ours-alone", action="store_true", help="without KernelBench")
-    made.add_argument("--sample", type=Path, help="a file for where the first judge's time goes")
+    made.add_argument("--sample", type=Path, help="a file for the first judge's time by function")
     made.add_argument("--resume", action="store_true", help="leave out problems that the output has")
     made.add_argument("--output", type=Path)
     return made
@@ -217,12 +226,12 @@ class Run:
             every = files(load_inline=kind == "inline")
             names = list(dict.fromkeys(one.problem for one in every))[int(index) - 1 :: int(count)]
             known = {p for p in names if all((OURS, f.name) in self._log.known for f in every if f.problem == p)}
-            wanted = [p for p in names if p not in known] or names  # of what is known all, everything is measured again
+            wanted = [p for p in names if p not in known] or names  # if all are known, all are measured again
             self._sets[kind] = [one for one in every if one.problem in wanted]
         self._lines: list[dict[str, Any]] = []
 
     def go(self) -> list[dict[str, Any]]:
-        """Everything that the budget lasts for. Returns the summaries."""
+        """Do as much as the budget allows. Return the summaries."""
         options = self._options
         about = {"kernelbench": _revision(options.checkout), "trials": TRIALS, "kinds": options.kinds}
         self._log.add({"about": machine.describe(), **self._lease, **about})
@@ -240,7 +249,7 @@ class Run:
         return made
 
     def _summed(self, kind: str, judges: int, wall_s: float, ahead_s: dict[str, float]) -> dict[str, Any]:
-        """The summary of one kind and number of judges, noted as soon as it is known: a lease may end any time."""
+        """Return the summary of one kind and number of judges, and log it at once: a lease may end any time."""
         made = summary(kind, judges, self._sets[kind], self._lines, wall_s, ahead_s)
         self._log.add({**made, **self._lease})
         return made
@@ -248,13 +257,13 @@ class Run:
     def _theirs(self, every: Sequence[File]) -> None:
         for one in every:
             if time.monotonic() < self._end:
-                self._note(KERNELBENCH, one, theirs(one, self._folder, self._options.device))
+                self._note(KERNELBENCH, one, run_kernelbench(one, self._folder, self._options.device))
 
     def _ours(self, kind: str, judges: int) -> float:
         def note(one: File, found: dict[str, Any]) -> None:
             self._note(OURS, one, {**found, "judges": judges, "kind": kind})
 
-        return together(self._sets[kind], self._options.device, judges, note, self._options.sample)
+        return judge_all(self._sets[kind], self._options.device, judges, note, self._options.sample)
 
     def _note(self, who: str, one: File, found: dict[str, Any]) -> None:
         self._lines.append({"who": who, "file": one.name, "right": one.right, **found, **self._lease})

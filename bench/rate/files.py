@@ -1,7 +1,7 @@
-"""The fifty files of `bench.rate`: ten problems, five kernels each, Triton and CUDA C++ mixed, a third of them wrong.
+"""Make the fifty files of `bench.rate`: ten problems, five kernels each, Triton and CUDA C++ mixed, a third wrong.
 
 Problems are written as KernelBench writes them (`Model`, `get_inputs`, `get_init_inputs`), so both judges read the same
-files. CUDA C++ is built with NVRTC through `warpwright_native`, which is one file that imports nothing of ours; with
+files. CUDA C++ is built with NVRTC through `warpwright_native`, one file that imports nothing of ours. With
 `load_inline` a third of the CUDA files use torch's own builder instead, as KernelBench's do.
 """
 
@@ -118,7 +118,7 @@ class ModelNew(torch.nn.Module):
 
 @dataclass(frozen=True, slots=True)
 class Op:
-    """One problem: what torch, Triton and CUDA C++ make of a row. `reduce` comes before the loop that writes."""
+    """One problem: the form of one row in torch, Triton and CUDA C++. `reduce` comes before the loop that writes."""
 
     name: str
     torch: str
@@ -171,7 +171,8 @@ OPS = (
 
 @dataclass(frozen=True, slots=True)
 class File:
-    """One kernel for one problem. `backend` is what KernelBench calls it; `right` what either judge should say."""
+    """One kernel for one problem. `backend` is KernelBench's name for it; `right` is the expected answer of either
+    judge."""
 
     name: str
     problem: str
@@ -182,8 +183,10 @@ class File:
 
 
 def files(*, load_inline: bool = False) -> list[File]:
-    """Fifty of them, the same ones every time; seventeen are wrong. With `load_inline` some of the CUDA files are built
-    by it, under names of their own."""
+    """Return the fifty files, always the same; seventeen are wrong.
+
+    With `load_inline` it builds some of the CUDA files, under names of their own.
+    """
     found = []
     for number, op in enumerate(OPS):
         problem = _PROBLEM.format(torch=op.torch, rows=ROWS, columns=COLUMNS)

@@ -1,4 +1,4 @@
-"""Several judges on one GPU, each in a process of its own, as workers of a service are: they judge files together."""
+"""Run several judges on one GPU, each in a process of its own, as a service's workers do: they share the files."""
 
 from __future__ import annotations
 
@@ -28,8 +28,8 @@ def candidate(one: File) -> Candidate:
     return Candidate(source=one.source, language=detect(one.source), proposer="bench")
 
 
-def judged(judge: Judge, problem: Problem, one: File) -> dict[str, Any]:
-    """One file through the judge."""
+def judge_file(judge: Judge, problem: Problem, one: File) -> dict[str, Any]:
+    """Judge one file."""
     start = time.monotonic()
     found = judge.judge(problem, candidate(one), eager_only(judge, problem))
     wall_s = time.monotonic() - start
@@ -44,14 +44,14 @@ def judged(judge: Judge, problem: Problem, one: File) -> dict[str, Any]:
 
 
 def _serve(pipe: Connection, device: str, sample: Path | None) -> None:
-    """Judge what comes through the pipe until nothing more does; where the time goes is written to `sample`."""
+    """Judge files from the pipe until it ends; write the time by function to `sample`."""
     judge = Judge(make_backend(device))
     try:
-        judge.warm()  # as in a service that runs; KernelBench has nothing of the kind
+        judge.warm()  # as in a running service; KernelBench has no equivalent
         sampler = Sampler(threading.get_ident()) if sample else None
         pipe.send("ready")
         while (one := pipe.recv()) is not None:
-            pipe.send(judged(judge, read_problem(one.problem, "rate"), one))
+            pipe.send(judge_file(judge, read_problem(one.problem, "rate"), one))
         if sampler and sample:
             sampler.stop(sample)
     finally:
@@ -59,8 +59,11 @@ def _serve(pipe: Connection, device: str, sample: Path | None) -> None:
 
 
 class Work:
-    """Files that are left. A judge goes on with the problem that it began, else begins one that nobody has, else helps
-    with the one of which most is left: what it keeps is of a problem."""
+    """The files that are left.
+
+    A judge continues with its problem, else begins a problem that no judge has, else helps with the problem that has
+    most files left: its cache is per problem.
+    """
 
     def __init__(self, some: Sequence[File]) -> None:
         self._left = list(some)
@@ -68,7 +71,7 @@ class Work:
         self._begun: set[str] = set()
 
     def next(self, mine: str) -> File | None:
-        """A file for a judge that has just judged one of problem `mine` ("": none yet)."""
+        """Return a file for a judge that has just judged one of problem `mine` ("": none yet)."""
         with self._lock:
             if not self._left:
                 return None
@@ -81,16 +84,18 @@ class Work:
             return found
 
 
-def together(
+def judge_all(
     some: Sequence[File],
     device: str,
     judges: int,
     note: Callable[[File, dict[str, Any]], None],
     sample: Path | None = None,
 ) -> float:
-    """Have every file judged by one of so many judges, and noted. Returns the seconds from the first to the last of
-    them. The judges are ready before; where the first one's time goes is written to `sample`. One that ends or does not
-    answer in time is an EOFError or a TimeoutError."""
+    """Have every file judged by one of so many judges, and logged. Return the seconds from the first to the last file.
+
+    The judges are ready before. The first one's time by function is written to `sample`. A judge that ends or does not
+    reply in time raises EOFError or TimeoutError.
+    """
     work = Work(some)
     context = multiprocessing.get_context("spawn")
     pipes, processes = [], []

@@ -1,7 +1,7 @@
-"""KernelBench's own evaluation, as a function that a spawned process can run. Nothing of ours is loaded here.
+"""Run KernelBench's own evaluation as a function for a spawned process. Nothing of ours is loaded here.
 
-Needs its `src` folder on the path. Of its imports, those that serve language models alone (litellm, openai and the
-like) are replaced by empty modules where they are missing: they take no part in an evaluation.
+It needs KernelBench's `src` folder on the path. Imports that serve language models alone (litellm, openai and the like)
+are replaced by empty modules if they are missing: they take no part in an evaluation.
 """
 
 from __future__ import annotations
@@ -24,7 +24,7 @@ _NATIVE = Path(__file__).resolve().parents[2] / "evaluator" / "child" / "warpwri
 
 
 def _ready() -> None:
-    """Stand-ins for what is not installed, and the one file of ours that the CUDA kernels import."""
+    """Provide stand-ins for missing packages, and the one file of ours that the CUDA kernels import."""
     for name, attributes in _NOT_NEEDED.items():
         if name not in sys.modules and importlib.util.find_spec(name) is None:
             stand_in = types.ModuleType(name)
@@ -40,7 +40,7 @@ def _ready() -> None:
 
 
 def evaluate(problem: str, source: str, backend: str, folder: str, device: str, trials: int) -> dict[str, Any]:
-    """What KernelBench says of one file: compiled, right, how fast."""
+    """Return KernelBench's result for one file: compiled, right, time."""
     _ready()
     import torch  # noqa: PLC0415  in the spawned process, whose time counts
     from kernelbench.eval import eval_kernel_against_ref  # noqa: PLC0415
@@ -54,7 +54,7 @@ def evaluate(problem: str, source: str, backend: str, folder: str, device: str, 
     )  # fmt: skip
     if found is None:
         return {"outcome": "no result", "passed": False}
-    told = {key: value for key, value in found.metadata.items() if "traceback" not in key}  # that names folders
+    told = {key: value for key, value in found.metadata.items() if "traceback" not in key}  # tracebacks name folders
     why = {key: str(value)[:200] for key, value in told.items() if "error" in key or "issue" in key}
     return {
         "outcome": f"compiled {found.compiled}, correct {found.correctness}, {found.runtime} ms {why or ''}",

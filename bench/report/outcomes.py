@@ -1,4 +1,4 @@
-"""One function per kind of record: the outcome of a row, computed from the record's own figures."""
+"""Compute the outcome of a row from its record, with one function per kind of record."""
 
 from __future__ import annotations
 

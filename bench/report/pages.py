@@ -1,4 +1,4 @@
-"""The pages that are made of records: bench/RESULTS.md and the result rows of README.md."""
+"""Make the pages that come from records: bench/RESULTS.md and the result rows of README.md."""
 
 from __future__ import annotations
 

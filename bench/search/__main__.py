@@ -1,4 +1,4 @@
-"""`python -m bench.search`: the comparison."""
+"""Run the comparison: `python -m bench.search`."""
 
 from bench.search.compare import main
 

@@ -1,6 +1,6 @@
-"""Triton kernels for attention of one new token over a key-value cache.
+"""Write Triton kernels for attention of one new token over a key-value cache.
 
-As `bench.search.linear`: a base and edits of it, composed to a source.
+As in `bench.search.linear`: a base and edits of it, composed to a source.
 """
 
 from __future__ import annotations
@@ -19,14 +19,14 @@ DEAD_ENDS = ("narrow", "wide")
 
 
 def applies(base: str, edits: frozenset[str]) -> bool:
-    """Whether an author would write this."""
+    """Return true if an author would write this."""
     if base == "groups" and edits & {"parts-first", "wide-join"}:
         return False
     return not ({"narrow", "wide"} <= edits or (base == "groups split, sums" and edits & {"wide", "narrow"}))
 
 
 def lists(base: str, edits: frozenset[str]) -> dict[str, list[int]]:
-    """What an author lists to choose from, in full."""
+    """Return the values that an author would list for each Tunable, in full."""
     found = {"BLOCK": [64, 128, 32, 256], "WARPS": [4, 2, 8, 1], "STAGES": [3, 2, 1, 4]}
     found |= {} if base == "groups" else {"SPLIT": [8, 4, 16, 32, 2]}
     if "sums" in base:
@@ -37,14 +37,14 @@ def lists(base: str, edits: frozenset[str]) -> dict[str, list[int]]:
 
 
 def source(base: str, edits: frozenset[str], tunables: Mapping[str, list[int]]) -> str:
-    """The module of a design, its first Configuration being the first of each list."""
+    """Return the module of a design. Its first Configuration is the first value of each list."""
     config = {name: values[0] for name, values in tunables.items()}
     about = f"# {base}" + "".join(f", {edit}" for edit in EDITS if edit in edits)
     return f"{about}\n{HEAD}\nTUNABLES = {dict(tunables)!r}\nCONFIG = {config!r}\n\n\n" + _decode(base, edits)
 
 
 def _exp(edits: frozenset[str]) -> tuple[str, str]:
-    """The exponential, and what scores are multiplied with for it: 1 / sqrt(64)."""
+    """Return the exponential, and its factor for scores: 1 / sqrt(64)."""
     return ("tl.exp2", "0.18033688011112042") if "base-two" in edits else ("tl.exp", "0.125")
 
 
@@ -59,7 +59,7 @@ def _module(forward: str) -> str:
 
 
 def _decode(base: str, edits: frozenset[str]) -> str:
-    """One program a key-value head (all its queries) or a query head, and a part of the cache."""
+    """Write one program per key-value head (all its queries) or per query head, and per part of the cache."""
     split, grouped, sums = "split" in base, base.startswith("groups"), "sums" in base
     exp, factor = _exp(edits)
     early = "early-scale" in edits
@@ -122,7 +122,7 @@ def _decode(base: str, edits: frozenset[str]) -> str:
 
 
 def join(exp: str, several: bool) -> str:
-    """The kernel that joins the parts of each head; several heads a program with JOIN."""
+    """Write the kernel that joins the parts of each head; several heads per program with JOIN."""
     rows = "tl.program_id(0) * JOIN + tl.arange(0, JOIN)" if several else "tl.program_id(0) + tl.arange(0, 1)"
     body = f"row = {rows}\npart = tl.arange(0, SPLIT)\nd = tl.arange(0, 64)\nheld = row[:, None] < rows\n"
     body += "place = row[:, None] * SPLIT + part[None, :]\n"

@@ -1,9 +1,9 @@
-"""One problem on one device, laid out for judging thousands of kernels quickly. Figures of a bench, not verdicts.
+"""Prepare one problem on one device to judge thousands of kernels quickly. The figures are a bench's, not verdicts.
 
 The kernels are ours, so nothing is caged. Each is compared with the reference in float64 on every timed Workload and on
-a held-out one, on fresh poisoned memory, and again after it was timed. Time is that of CUDA-graph replays over rotating
-copies of the inputs (256 MB at least), in turns with the faster of eager PyTorch and torch.compile. On a CPU (to try
-this out) wall time of plain calls stands in for the replays.
+a held-out one, on new poisoned memory, and again after it was timed. Time is that of CUDA-graph replays over rotating
+copies of the inputs (256 MB at least), alternating with the faster of eager PyTorch and torch.compile. On a CPU (for a
+trial) wall time of plain calls replaces the replays.
 """
 
 from __future__ import annotations
@@ -44,7 +44,7 @@ Tensors = list[torch.Tensor]
 
 
 class Replay(Protocol):
-    """Something to time: `calls` of a model at once, whose outputs it keeps."""
+    """A callable to time: `calls` of a model at once, with their outputs kept."""
 
     kept: list[Tensors]
 
@@ -55,7 +55,7 @@ class Replay(Protocol):
 
 
 class Wrong(Exception):
-    """The kernel is refused, and why."""
+    """The kernel is refused; the message says why."""
 
     def __init__(self, verdict: Verdict, reason: str) -> None:
         super().__init__(reason)
@@ -63,8 +63,8 @@ class Wrong(Exception):
 
 
 @contextlib.contextmanager
-def held(path: Path | None) -> Iterator[None]:
-    """The device, for one process at a time; a process that dies lets go of it."""
+def hold_device(path: Path | None) -> Iterator[None]:
+    """Hold the device for one process at a time. A process that dies releases it."""
     if path is None:
         yield
         return
@@ -79,7 +79,7 @@ def held(path: Path | None) -> Iterator[None]:
 
 @dataclass
 class Workload:
-    """One Workload: inputs, what is to come out of them, and the comparator."""
+    """One Workload: inputs, expected outputs, and the comparator."""
 
     name: str
     sizes: Mapping[str, Any]
@@ -96,17 +96,17 @@ class Workload:
     comparator_name: str = ""
     baselines_us: dict[str, float] = field(default_factory=dict)
 
-    def everything(self) -> Tensors:
-        """All tensors that no kernel may change."""
+    def all_tensors(self) -> Tensors:
+        """Return all tensors that no kernel may change."""
         copies = [tensor for one in self.sets for tensor in one]
         return [*self.inputs, *copies, *self.state.values(), *self.oracle, *self.allowed]
 
 
 class Bed:
-    """The Workloads of a problem on a device, ready. `lock` is held for whatever uses the device.
+    """The Workloads of a problem on a device, ready. `lock` is held for any use of the device.
 
-    `timed` is the name of the one Workload to time; empty for all of them. What is timed alone is compared with eager
-    PyTorch only: the comparator cancels the device's moods, and compiling it in every process takes long.
+    `timed` names the one Workload to time; empty for all. A single one is compared with eager PyTorch only: the
+    comparator cancels the device's drift, and compiling it in every process takes long.
     """
 
     def __init__(self, source: str, device: str, folder: Path, lock: Path | None, timed: str = "") -> None:
@@ -122,14 +122,14 @@ class Bed:
         listed = [w for w in listed if timed in ("", w["name"])]
         if not listed:
             raise ValueError(f"the problem has no Workload {timed!r} for this device")
-        with held(lock):
+        with hold_device(lock):
             self.workloads = [self._workload(reference, w) for w in (*listed, *held_out)]
         for workload in self.workloads:
             if not workload.held_out:
                 self._compare_with(reference, workload, compiled=self.cuda and not timed)
 
     def _kept_pool(self) -> Any:
-        """A small graph in the pool: PyTorch gives a pool up with its last graph, and refuses to use it afterwards."""
+        """Keep a small graph in the pool: PyTorch frees a pool with its last graph, and refuses its use after that."""
         if self.stream is None:
             return None
         graph = torch.cuda.CUDAGraph()
@@ -141,7 +141,7 @@ class Bed:
         return graph, kept
 
     def module(self, source: str) -> Any:
-        """A module whose source is on disk, as Triton wants it."""
+        """Return a module with its source on disk, as Triton requires."""
         name = f"kernel_{content_hash('bed', source)[:24]}"
         path = self.folder / f"{name}.py"
         if not path.exists():
@@ -206,7 +206,7 @@ class Bed:
             try:
                 with torch.no_grad():
                     called(*workload.inputs)  # compiles, without the lock
-                with held(self.lock):
+                with hold_device(self.lock):
                     times = self.samples(self.replay(called, workload, most=1), None, 7)[0]
                     workload.baselines_us[name] = us = statistics.median(times)
                     replays[name] = self.replay(called, workload, most=max(1, math.ceil(COMPARATOR_US / us)))
@@ -216,16 +216,16 @@ class Bed:
         workload.comparator = replays[workload.comparator_name]
 
     def intact(self) -> bool:
-        """Whether all that kernels are compared with is as it was when this was first asked."""
-        sums = torch.stack([_sum(t) for w in self.workloads for t in w.everything()]).tolist()
+        """Return true if all data that kernels are compared with is as it was at the first call."""
+        sums = torch.stack([_sum(t) for w in self.workloads for t in w.all_tensors()]).tolist()
         self.sums = self.sums or sums
         return self.sums == sums
 
-    def made(self, module: Any, workload: Workload) -> Any:
-        """The Candidate's module with the reference's parameters."""
+    def build_model(self, module: Any, workload: Workload) -> Any:
+        """Return the Candidate's module with the reference's parameters."""
         try:
-            # The parameters themselves: filling and copying 100 MB for each of thousands of kernels would take longer
-            # than running them. `intact` notices who writes to them.
+            # Share the parameters: filling and copying 100 MB for each of thousands of kernels would take longer
+            # than running them. `intact` notices a kernel that writes to them.
             with torch.device("meta"):
                 model = module.ModelNew(*workload.init).eval()
             model.load_state_dict(workload.state, assign=True)
@@ -234,7 +234,7 @@ class Bed:
             raise Wrong(Verdict.INVALID_SUBMISSION, f"{type(error).__name__}: {str(error)[:300]}") from error
 
     def check(self, model: Any, workload: Workload) -> None:
-        """Run once on poisoned memory and compare. Raises Wrong."""
+        """Run once on poisoned memory and compare. Raise Wrong."""
         if self.cuda:
             poison = [torch.empty(shape, dtype=kind, device=self.device).fill_(-77) for shape, kind in workload.outputs]
             del poison
@@ -263,7 +263,7 @@ class Bed:
                 raise Wrong(Verdict.INCORRECT_VALUES, reason)
 
     def replay(self, model: Any, workload: Workload, most: int = 32) -> Replay:
-        """At most so many of the input sets through a model, as one CUDA graph; `kept` are the outputs."""
+        """Run at most so many of the input sets through a model, as one CUDA graph; `kept` are the outputs."""
         sets = workload.sets[:most]
         if not self.cuda:
             return _Plain(model, sets)
@@ -280,7 +280,7 @@ class Bed:
         return _Graph(graph, kept)
 
     def samples(self, one: Replay, other: Replay | None, most: int) -> tuple[list[float], list[float]]:
-        """Microseconds a call of one and the other, in turns, after one turn that is not counted."""
+        """Return microseconds per call of one and the other, alternating, after one uncounted turn."""
         mine: list[float] = []
         theirs: list[float] = []
         for _ in range(most + 1):
@@ -305,8 +305,8 @@ class Bed:
         events[-1].synchronize()
         return [a.elapsed_time(b) * 1e3 for a, b in itertools.pairwise(events)]
 
-    def timed(self, model: Any, workload: Workload) -> dict[str, Any]:
-        """Medians in microseconds, the log ratio's mean and standard error, how many samples."""
+    def time_model(self, model: Any, workload: Workload) -> dict[str, Any]:
+        """Return medians in microseconds, the log ratio's mean and standard error, and the number of samples."""
         assert workload.comparator is not None
         replay = self.replay(model, workload)
         mine, theirs = self.samples(replay, workload.comparator, 3)
@@ -318,7 +318,7 @@ class Bed:
                 if len(logs) >= LEAST_SAMPLES and statistics.stdev(logs) / math.sqrt(len(logs)) < NARROW:
                     break
         logs = [math.log(b / a) for a, b in zip(mine, theirs, strict=True)]
-        replay()  # graphs of one pool share memory: the comparator's replays may have written over what this one keeps
+        replay()  # graphs of one pool share memory: the comparator's replays may have overwritten these outputs
         self.compare(replay.kept[-1], workload)
         return {
             "workload": workload.name,
@@ -360,7 +360,7 @@ def _sum(tensor: torch.Tensor) -> torch.Tensor:
 
 
 def _limits(eager: torch.Tensor, oracle: torch.Tensor) -> tuple[torch.Tensor, float]:
-    """How far each element may be off (as `tests.synthesis.checking.compare`), and all of them in norm."""
+    """Return the limits of each element (as `tests.synthesis.checking.compare`), and of all of them in norm."""
     if not eager.is_floating_point():
         return torch.zeros_like(oracle), 0.0
     assert bool(oracle.isfinite().all()), "a landscape's reference has no infinities"
@@ -372,7 +372,7 @@ def _limits(eager: torch.Tensor, oracle: torch.Tensor) -> tuple[torch.Tensor, fl
 
 
 def _all_sizes(source: str, device: str) -> list[dict[str, Any]]:
-    """The WORKLOADS of a problem for a device kind, held-out ones too."""
+    """Return the WORKLOADS of a problem for a device kind, held-out ones too."""
     for node in ast.parse(source).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "WORKLOADS":
             entries = ast.literal_eval(node.value)

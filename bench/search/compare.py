@@ -1,11 +1,11 @@
-"""`python -m bench.search.compare`: measurements until within 5 % of the best known kernel, ours and others.
+"""Count measurements until within 5 % of the best known kernel, ours and others: `python -m bench.search.compare`.
 
-Every device measurement counts, the tuner's and confirmations (four each) too; what does not build is
-never on the device and counts for nobody. A search that does not get there within --most counts as that many. A ratio
-is the geometric mean over landscapes and seeds of what the other needs over what ours needs, with a bootstrap interval
-(95 %). With the tuner on, everybody has ours. QUICK=1: four seeds, and nothing is recorded. Losses are printed like the
-rest. Each ratio is also given for parts alone: the deep landscapes, whose best kernels lie behind several edits, the
-shallow ones, and those that were recorded after the search was developed (HELD_OUT), once there are any.
+Every device measurement counts, also the tuner's and confirmations (four each). A kernel that does not build never uses
+the device and does not count. A search that does not get there within --most counts as that many. A ratio is the
+geometric mean over landscapes and seeds of the other's need over ours, with a bootstrap interval (95 %). With the tuner
+on, every search has ours. QUICK=1: four seeds, and nothing is recorded. Losses are printed like the rest. Each ratio is
+also given for parts alone: the deep landscapes, with the best kernels behind several edits, the shallow ones, and those
+that were recorded after the search was developed (HELD_OUT), once there are any.
 """
 
 from __future__ import annotations
@@ -47,7 +47,7 @@ Amounts = Mapping[tuple[str, int], float]
 
 @dataclass(frozen=True)
 class Job:
-    """One search (ours where `search` is empty), once on every landscape. `off` is a mechanism to do without."""
+    """One search (ours if `search` is empty), once on every landscape. `off` names a mechanism to leave out."""
 
     paths: tuple[Path, ...]
     most: int
@@ -59,7 +59,7 @@ class Job:
     def __call__(self) -> Needed:
         found: Needed = {}
         for path in self.paths:
-            land = land_at(path, self.noise)
+            land = load_landscape(path, self.noise)
             if self.search:
                 count = searches()[self.search](land, self.seed, self.most, self.off != "tuning")
             else:
@@ -69,8 +69,8 @@ class Job:
 
 
 @cache
-def land_at(path: Path, noise: float = 0.0) -> Landscape:
-    """A landscape, read once by each process."""
+def load_landscape(path: Path, noise: float = 0.0) -> Landscape:
+    """Return a landscape, read once by each process."""
     return load(path, noise)
 
 
@@ -79,19 +79,19 @@ def _run(job: Job) -> Needed:
 
 
 def interval(logs: list[float]) -> tuple[float, float]:
-    """A bootstrap interval (95 %) of the geometric mean."""
+    """Return a bootstrap interval (95 %) of the geometric mean."""
     rng = random.Random(0)
     means = sorted(statistics.fmean(rng.choices(logs, k=len(logs))) for _ in range(2000))
     return math.exp(means[50]), math.exp(means[1949])
 
 
-def versus(mine: Needed, other: Needed) -> dict[str, object]:
-    """How many times the measurements the other needs, and how many these are."""
+def compare_needs(mine: Needed, other: Needed) -> dict[str, object]:
+    """Return how many times the measurements the other needs, and its own need."""
     return {**ratios(mine, other), **needed(other)}
 
 
 def ratios(mine: Amounts, other: Amounts) -> dict[str, object]:
-    """How many times as much the other needs: above 1 where ours is ahead; all, and each part alone."""
+    """Return how many times as much the other needs (above 1: ours is ahead): for all, and for each part alone."""
     parts = {part: [key for key in mine if part in _parts(_problem(key))] for part in PARTS}
     return {
         **_ratio(mine, other, list(mine)),
@@ -104,7 +104,7 @@ def _problem(key: tuple[str, int]) -> str:
 
 
 def _parts(problem: str) -> set[str]:
-    """Which parts a landscape belongs to."""
+    """Return the parts that a landscape belongs to."""
     depth = "deep" if problem.startswith("deep.") else "shallow"
     return {depth, "held out"} if problem in HELD_OUT else {depth}
 
@@ -122,7 +122,7 @@ def _ratio(mine: Amounts, other: Amounts, keys: list[tuple[str, int]]) -> dict[s
 
 
 def shown(row: dict[str, Any]) -> str:
-    """A row's ratios in one line: all, then the parts."""
+    """Return a row's ratios in one line: all, then the parts."""
     parts = [("", row), *((f"{name} ", row[name]) for name in PARTS if name in row)]
     return "   ".join(
         f"{name}{part['ratio']:.2f} [{part['low']:.2f}, {part['high']:.2f}] {part['verdict']}"
@@ -132,7 +132,7 @@ def shown(row: dict[str, Any]) -> str:
 
 
 def needed(found: Needed) -> dict[str, object]:
-    """What a search needed: in the middle, on geometric average, and on each landscape."""
+    """Return the need of a search: the median, the geometric mean, and each landscape's."""
     logs: dict[str, list[float]] = {}
     for (land, _), count in found.items():
         logs.setdefault(land.split(" ")[0], []).append(math.log(count))
@@ -145,21 +145,21 @@ def needed(found: Needed) -> dict[str, object]:
 
 
 def _table(every: Callable[[str, str], Needed]) -> dict[str, dict[str, Any]]:
-    """What every search needs, over what ours needs, with and without the tuner."""
+    """Return the need of every search over ours, with and without the tuner."""
     table: dict[str, dict[str, Any]] = {}
     for tuner, off in (("on", ""), ("off", "tuning")):
         mine = every("", off)
         for name in searches():
-            table[f"{name}, tuner {tuner}"] = row = versus(mine, every(name, off))
+            table[f"{name}, tuner {tuner}"] = row = compare_needs(mine, every(name, off))
             print(f"{name}, tuner {tuner}: {shown(row)}", file=sys.stderr, flush=True)
         table[f"ours, tuner {tuner}"] = needed(mine)
     return table
 
 
 def _ablations(every: Callable[[str, str], Needed]) -> dict[str, dict[str, Any]]:
-    """What ours needs without this and that, over what the whole of it needs."""
+    """Return the need of ours without each mechanism, over that of the whole."""
     whole = every("", "")
-    return {f"ours without {off}": versus(whole, every("", off)) for off in ABLATIONS}
+    return {f"ours without {off}": compare_needs(whole, every("", off)) for off in ABLATIONS}
 
 
 def main() -> int:
@@ -168,8 +168,8 @@ def main() -> int:
     parser.add_argument("--most", type=int, default=400)
     parser.add_argument("--noise", type=float, default=0.0, help="least spread of a measurement's log; ablations alone")
     parser.add_argument("--landscapes", type=Path, default=FOLDER)
-    parser.add_argument("--only", default="*", metavar="NAMES", help="landscapes of these names, as in 'deep.*'")
-    parser.add_argument("--output", type=Path, default=None, help="where the record goes")
+    parser.add_argument("--only", default="*", metavar="NAMES", help="only landscapes with these names, as in 'deep.*'")
+    parser.add_argument("--output", type=Path, default=None, help="the file of the record")
     options = parser.parse_args()
     paths = tuple(sorted(options.landscapes.glob(f"{options.only}.jsonl.gz")))
     with ProcessPoolExecutor(mp_context=get_context("spawn")) as pool:

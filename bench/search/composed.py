@@ -1,7 +1,7 @@
-"""Designs that are composed, not synthesised: products, attention and rows, whose landscapes are rugged.
+"""Compose designs that are not synthesised: products, attention and rows, with rugged landscapes.
 
-A problem is named "linear_gelu-decode": a file of `bench/search/problems` or `examples/problems`, and the one Workload
-that is timed. Bases come first, then a tree: each one more edit of a design before. Those named "deep.…" grow out of
+A problem is named "linear_gelu-decode": a file of `bench/search/problems` or `examples/problems`, and the one timed
+Workload. Bases come first, then a tree: each design is one more edit of an earlier one. Those named "deep.…" grow from
 one first draft (`bench.search.lattice`).
 """
 
@@ -14,7 +14,7 @@ from pathlib import Path
 from bench.search import attention, deep_attention, deep_linear, deep_rows, linear, linear_source
 from bench.search.designs import MOST_EDITS, Design
 from bench.search.designs import SLIP_EVERY as OFTEN
-from bench.search.lattice import picked
+from bench.search.lattice import shorten_lists
 from evaluator.types import Language
 
 PROBLEMS = (
@@ -55,12 +55,12 @@ def is_composed(problem: str) -> bool:
 
 
 def slips(problem: str) -> tuple[int, int]:
-    """One in so many Configurations of every so-manyth design is a slip."""
+    """Return (n, m): one in n Configurations of every m-th design is a slip."""
     return DEEP_SLIPS if is_deep(problem) else (SLIP_EVERY if is_composed(problem) else OFTEN, 1)
 
 
 def reference(problem: str) -> str:
-    """The source of a problem's reference."""
+    """Return the source of a problem's reference."""
     name = problem.removeprefix(DEEP).partition("-")[0]
     path = next((folder / f"{name}.py" for folder in _FOLDERS if (folder / f"{name}.py").exists()), None)
     if path is None:
@@ -69,7 +69,7 @@ def reference(problem: str) -> str:
 
 
 def designs(problem: str, seed: int, most: int) -> Iterator[Design]:
-    """Bases, then a tree of edits; the same for the same seed."""
+    """Return bases, then a tree of edits; the same for the same seed."""
     if is_deep(problem):
         yield from LATTICES[problem.removeprefix(DEEP).partition("-")[0]].designs(f"{problem}/{seed}", most)
         return
@@ -97,7 +97,7 @@ def designs(problem: str, seed: int, most: int) -> Iterator[Design]:
 
 
 def _choices(problem: str) -> tuple[tuple[str, ...], tuple[str, ...], tuple[str, ...]]:
-    """The bases of a problem, the edits there are, and those that nobody builds on."""
+    """Return the bases of a problem, its edits, and the edits that no design builds on."""
     name, _, workload = problem.partition("-")
     if name == attention.PROBLEM:
         return attention.BASES, attention.EDITS, attention.DEAD_ENDS
@@ -117,9 +117,9 @@ def _design(problem: str, base: str, edits: frozenset[str]) -> Design:
     rng = random.Random(f"{problem}/{base}/{sorted(edits)}")
     most = MOST_CONFIGURATIONS if edits else BASE_CONFIGURATIONS
     if name == attention.PROBLEM:
-        listed = picked(attention.lists(base, edits), most, rng)
+        listed = shorten_lists(attention.lists(base, edits), most, rng)
         source = attention.source(base, edits, listed)
     else:
-        listed = picked(linear.lists(linear.KINDS[name], workload, base, edits), most, rng)
+        listed = shorten_lists(linear.lists(linear.KINDS[name], workload, base, edits), most, rng)
         source = linear_source.source(linear.KINDS[name], base, edits, listed)
     return Design(base, tuple(sorted(edits)), source, Language.TRITON)

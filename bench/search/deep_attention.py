@@ -1,6 +1,6 @@
-"""A first draft of attention over a key-value cache, and the edits that an author makes of it one after the other.
+"""Write a first draft of attention over a key-value cache, and the edits that an author makes of it one by one.
 
-The draft: a program a query head, the cache read twice (for the peak, then for the sum), no tensor cores, float32.
+The draft: a program per query head, the cache read twice (for the peak, then for the sum), no tensor cores, float32.
 """
 
 from __future__ import annotations
@@ -9,7 +9,7 @@ from collections.abc import Mapping
 from textwrap import indent
 
 from bench.search.attention import join
-from bench.search.lattice import Lattice, headed, options
+from bench.search.lattice import Lattice, launch_arguments, module_header
 
 EDITS = (
     "online", "grouped", "dots", "native", "split", "base-two", "even", "evict", "unrolled", "early-scale", "warps",
@@ -19,7 +19,7 @@ NEEDS = {"native": "dots", "parts-first": "split", "wide-join": "split", "narrow
 
 
 def lists(edits: frozenset[str]) -> dict[str, list[int]]:
-    """What an author lists to choose from, in full."""
+    """Return the values that an author would list for each Tunable, in full."""
     registers = [16, 32, 8] if "grouped" in edits else [32, 64, 16]
     found = {"BLOCK": [64, 128, 32, 256] if "dots" in edits else registers}
     more = {
@@ -30,16 +30,16 @@ def lists(edits: frozenset[str]) -> dict[str, list[int]]:
 
 
 def source(edits: frozenset[str], tunables: Mapping[str, list[int]]) -> str:
-    """The module of a design, its first Configuration being the first of each list."""
+    """Return the module of a design. Its first Configuration is the first value of each list."""
     kernel = _kernel(edits) + (join(_exponential(edits)[0], "wide-join" in edits) if "split" in edits else "")
     module = "class ModelNew(nn.Module):\n    def forward(self, q, k, v):\n" + indent(
         _forward(edits, tunables), " " * 8
     )
-    return headed(LATTICE, edits, tunables) + kernel + module
+    return module_header(LATTICE, edits, tunables) + kernel + module
 
 
 def _exponential(edits: frozenset[str]) -> tuple[str, str]:
-    """The exponential, and what scores are multiplied with for it: 1 / sqrt(64)."""
+    """Return the exponential, and its factor for scores: 1 / sqrt(64)."""
     return ("tl.exp2", "0.18033688011112042") if "base-two" in edits else ("tl.exp", "0.125")
 
 
@@ -95,7 +95,7 @@ def _load(name: str, at: str, inside: str, edits: frozenset[str]) -> str:
 
 
 def _scores(edits: frozenset[str]) -> str:
-    """The scores `s` of one block of keys."""
+    """Return the scores `s` of one block of keys."""
     step = "j = start + tl.arange(0, BLOCK)\n"
     step += _load("k", "j[None, :] * 64 + d[:, None]", "j[None, :] < length", edits)
     times = "" if "early-scale" in edits else f" * {_exponential(edits)[1]}"
@@ -106,7 +106,7 @@ def _scores(edits: frozenset[str]) -> str:
 
 
 def _weighted(edits: frozenset[str]) -> str:
-    """What one block of values adds to `y`."""
+    """Return the contribution of one block of values to `y`."""
     step = _load("v", "j[:, None] * 64 + d[None, :]", "j[:, None] < length", edits)
     if "dots" not in edits:
         return step + "y += tl.sum(p[:, :, None] * v[None, :, :], axis=1)\n"
@@ -125,7 +125,7 @@ def _forward(edits: frozenset[str], tunables: Mapping[str, list[int]]) -> str:
     if "even" in edits:
         step = 'CONFIG["SPLIT"] * CONFIG["BLOCK"]' if split else 'CONFIG["BLOCK"]'
         constants += f"EVEN=length % ({step}) == 0, "
-    constants += options(tunables, without=("JOIN",))
+    constants += launch_arguments(tunables, without=("JOIN",))
     if not split:
         return text + f"attention[({programs},)](q, k, v, out, length, {constants})\nreturn out\n"
     text += 'split = CONFIG["SPLIT"]\n'

@@ -1,6 +1,6 @@
-"""First drafts of kernels over rows, and the edits that an author makes of them one after the other.
+"""Write first drafts of kernels over rows, and the edits that an author makes of them one by one.
 
-The draft: a program a row, which is gone over in blocks once for every sum, and once more for what is written.
+The draft: a program per row, which reads the row in blocks once for every sum, and once more to write the result.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from textwrap import indent
 
-from bench.search.lattice import Lattice, headed, options
+from bench.search.lattice import Lattice, launch_arguments, module_header
 
 _EVERYWHERE = ("lanes", "even", "warps", "pipelined", "unrolled", "first-out", "registers")
 _WRITTEN = ("resident", "together", "persistent", "keep", "backwards", "streaming-stores", "half")
@@ -26,8 +26,8 @@ LOG2E = "1.4426950408889634"
 class Rows:
     """An operation over rows.
 
-    `load` makes `x` of a block (float32, {MASK} and {HINT} to be filled in), `write` stores what becomes of it.
-    `signature` and `forward` are its module's; `forward` leaves {LAUNCH} for the launches, and names `rows` and `n`.
+    `load` makes `x` of a block (float32, {MASK} and {HINT} to be filled in), `write` stores the result. `signature` and
+    `forward` are its module's; `forward` leaves {LAUNCH} for the launches, and names `rows` and `n`.
     """
 
     edits: tuple[str, ...]
@@ -97,7 +97,7 @@ CROSS_ENTROPY = Rows(
 
 
 def lists(rows: Rows, edits: frozenset[str]) -> dict[str, list[int]]:
-    """What an author lists to choose from, in full."""
+    """Return the values that an author would list for each Tunable, in full."""
     found = {} if "resident" in edits else {"BLOCK": [1024, 2048, 512, 4096]}
     more = {
         "together": ("ROWS", [2, 1] if "resident" in edits else [2, 4, 1]), "warps": ("WARPS", [8, 4, 16, 2]),
@@ -108,9 +108,9 @@ def lists(rows: Rows, edits: frozenset[str]) -> dict[str, list[int]]:
 
 
 def source(rows: Rows, edits: frozenset[str], tunables: Mapping[str, list[int]]) -> str:
-    """The module of a design, its first Configuration being the first of each list."""
+    """Return the module of a design. Its first Configuration is the first value of each list."""
     writer = _Writer(rows, edits, tunables)
-    return headed(lattice_of(rows), edits, tunables) + writer.kernel() + writer.joining() + writer.module()
+    return module_header(lattice_of(rows), edits, tunables) + writer.kernel() + writer.joining() + writer.module()
 
 
 def lattice_of(rows: Rows) -> Lattice:
@@ -126,7 +126,7 @@ class _Writer:
 
     @property
     def two(self) -> tuple[str, str]:
-        """The exponential and its inverse."""
+        """Return the exponential and its inverse."""
         return ("tl.exp2", "tl.log2") if "base-two" in self.edits else ("tl.exp", "tl.log")
 
     @property
@@ -134,7 +134,7 @@ class _Writer:
         return not self.rows.write
 
     def _filled(self, text: str, hint: str = "") -> str:
-        """A load or a store with its masks and hints."""
+        """Return a load or a store with its masks and hints."""
         inside = "(i < rows) & (j < n)"
         even = "even" in self.edits
         mask = f"mask={inside} if not EVEN else None" if even else f"mask={inside}"
@@ -153,13 +153,13 @@ class _Writer:
         return text.replace(".to(tl.float32)", "") if "half" in self.edits else text
 
     def _load(self, again: bool, last: bool) -> str:
-        """One block as `x`; `again`: it will be read once more, `last`: it was read before."""
+        """Load one block as `x`. `again`: it will be read once more, `last`: it was read before."""
         hint = "evict_last" if "keep" in self.edits and again else ""
         hint = "evict_first" if ("keep" in self.edits and last) or "first-out" in self.edits else hint
         return self._filled(self.rows.load, f', eviction_policy="{hint}"' if hint else "")
 
     def _loop(self, step: str, backwards: bool = False) -> str:
-        """Over the blocks of a row."""
+        """Loop over the blocks of a row."""
         if "resident" in self.edits:
             return "j = tl.arange(0, BLOCK)[None, :]\n" + step
         first, last = ("first", "last") if "split" in self.edits else ("0", "n")
@@ -170,7 +170,7 @@ class _Writer:
         return f"for at in tl.range({first}, {last}, BLOCK{how}):\n" + indent(text, "    ")
 
     def _sum(self, name: str, what: str, more: str = "sum") -> tuple[str, str, str]:
-        """How something is summed over a row: before, in, and behind the loop."""
+        """Return the lines of a sum over a row: before, in, and after the loop."""
         joined = f"tl.{more}({{}}, axis=1)[:, None]"
         least = 'float("-inf")' if more == "max" else "0.0"
         add = f"{name} = tl.maximum({name}, {{}})\n" if more == "max" else f"{name} += {{}}\n"
@@ -210,7 +210,7 @@ class _Writer:
         return self._pass([peak], last=False) + self._pass([total], last=True)
 
     def _online(self, exp: str) -> str:
-        """Peak and total in one pass, the total shrunk where the peak grows."""
+        """Compute peak and total in one pass; the total shrinks when the peak grows."""
         lanes = "lanes" in self.edits
         shape = "[ROWS, BLOCK]" if lanes else "[ROWS, 1]"
         text = f'peak = tl.full({shape}, float("-inf"), tl.float32)\ntotal = tl.zeros({shape}, tl.float32)\n'
@@ -230,7 +230,7 @@ class _Writer:
         return text
 
     def _result(self) -> str:
-        """What is written of `x`."""
+        """Return the written value of `x`."""
         if not self.rows.norm:
             return f"{self.two[0]}(x - peak)" + (" * inverse" if "reciprocal" in self.edits else " / total")
         centred = "x * inverse - shift" if "scaled-once" in self.edits else "(x - mean)"
@@ -238,7 +238,7 @@ class _Writer:
         return f"({centred}{how}) * w + b"
 
     def _written(self) -> str:
-        """The last pass over a row, or the loss."""
+        """Write the last pass over a row, or the loss."""
         if self.losses:
             log = self.two[1]
             if "split" in self.edits:
@@ -283,7 +283,7 @@ class _Writer:
         return f"@triton.jit\ndef kernel({', '.join(names)}):\n" + indent(body, "    ") + "\n\n"
 
     def joining(self) -> str:
-        """The kernel that joins the parts of a row."""
+        """Write the kernel that joins the parts of a row."""
         if "split" not in self.edits:
             return ""
         exp, log = self.two
@@ -312,7 +312,7 @@ class _Writer:
         outs = ["peak", "total"] if "split" in edits else ["targets", "out"] if self.losses else ["out"]
         at = given.index("rows")
         given = [*given[:at], *outs, *given[at:], f"ROWS={many}", f"BLOCK={block}"]
-        given += [options({name: []}) if name in ("WARPS", "REGISTERS") else f'{name}=CONFIG["{name}"]'
+        given += [launch_arguments({name: []}) if name in ("WARPS", "REGISTERS") else f'{name}=CONFIG["{name}"]'
                   for name in self.tunables if name not in ("ROWS", "BLOCK", "WAVES")]  # fmt: skip
         if "even" in edits:
             given.append(f"EVEN=n % {block} == 0 and rows % {many} == 0")

@@ -1,7 +1,8 @@
-"""The kernels of a landscape: designs of the synthesiser, edits of them as a colleague or a model makes them, slips.
+"""List the kernels of a landscape: designs of the synthesiser, edits of them as a colleague or a model makes them,
+slips.
 
-An edit changes the text of a Triton kernel: some make it faster, some slower, some wrong; what it is worth is for the
-device to say. A design is a base and the edits in it; its Configurations are listed in full.
+An edit changes the text of a Triton kernel: some make it faster, some slower, some wrong; only the device can tell. A
+design is a base and its edits; its Configurations are listed in full.
 """
 
 from __future__ import annotations
@@ -28,7 +29,7 @@ SLIP_EVERY = 5
 
 @dataclass(frozen=True)
 class Design:
-    """A source and how it came about: `base` is the synthesiser's strategy, `edits` what was changed since."""
+    """A source and its origin: `base` is the synthesiser's strategy, `edits` the changes since."""
 
     base: str
     edits: tuple[str, ...]
@@ -42,7 +43,7 @@ class Design:
 
 @dataclass(frozen=True)
 class Item:
-    """One kernel to record. `origin` is the hash of the Candidate that a slip was made of, `slip` its changed line."""
+    """One kernel to record. `origin` is the hash of the Candidate that a slip changes, `slip` its changed line."""
 
     source: str
     design: Design
@@ -60,19 +61,19 @@ Edit = Callable[[str], str]
 
 
 def _with_tunable(source: str, name: str, values: list[int]) -> str:
-    """Another Tunable, its first value in force."""
+    """Add another Tunable, with its first value in force."""
     found = re.sub(r"^TUNABLES = \{", f"TUNABLES = {{'{name}': {values!r}, ", source, count=1, flags=re.MULTILINE)
     return re.sub(r"^CONFIG = \{", f"CONFIG = {{'{name}': {values[0]!r}, ", found, count=1, flags=re.MULTILINE)
 
 
 def _quick(source: str) -> str:
-    """The hardware's own exponential and logarithm."""
+    """Use the hardware's own exponential and logarithm."""
     found = re.sub(r"(def _exp\(x\):\n)(?:    .*\n)+", r"\1    return tl.exp(x)\n", source)
     return re.sub(r"(def _log\(x\):\n)(?:    .*\n)+", r"\1    return tl.log(x)\n", found)
 
 
 def _persistent(source: str) -> str:
-    """A few programs a multiprocessor, each with several rows or tiles."""
+    """Run a few programs per multiprocessor, each with several rows or tiles."""
     parts = re.split(r"(?m)^(?=@triton\.jit|def |class )", source)
     for number, part in enumerate(parts):
         head, mark, body = part.partition("    program = tl.program_id(0).to(INDEX)\n")
@@ -90,7 +91,7 @@ def _persistent(source: str) -> str:
 
 
 def _even(source: str) -> str:
-    """No masks where the sizes are multiples of the tile."""
+    """Drop masks if the sizes are multiples of the tile."""
     found = source.replace(
         "mask=inside, other=0,", "mask=None if EVEN else inside, other=None if EVEN else 0,"
     ).replace("mask=inside)", "mask=None if EVEN else inside)")
@@ -104,14 +105,14 @@ def _even(source: str) -> str:
 
 
 def _warps(source: str) -> str:
-    """Warps are chosen, not derived from the elements of a thread."""
+    """Choose warps instead of deriving them from the elements of a thread."""
     found = re.sub(r"    warps = max\(1, min\(32, .*\n", '    warps = CONFIG["WARPS"]\n', source)
     found = re.sub(r"'ELEMENTS': (\[[^]]*\]|\d+),? ?", "", found)
     return _with_tunable(found, "WARPS", [4, 8, 16, 2])
 
 
 def _together(source: str) -> str:
-    """Several rows a program also where they are streamed."""
+    """Use several rows per program also where they are streamed."""
     many = 'kernel[(triton.cdiv(rows, CONFIG["ROWS"]),)](*arguments, ROWS=CONFIG["ROWS"],'
     found = source.replace("kernel[(rows,)](*arguments, ROWS=1,", many)
     return _with_tunable(found, "ROWS", [2, 1, 4]) if found != source else source
@@ -147,31 +148,31 @@ EDITS: dict[str, Edit] = {
 }
 
 DEAD_ENDS = ("double", "half", "copied", "fenced")
-"""Nobody builds on these."""
+"""No design builds on these."""
 MOST_EDITS = 5
 
 
 def bases(graphs: Mapping[str, Graph], kind: DeviceKind, seed: int) -> list[Design]:
-    """The synthesiser's designs, one for each family."""
+    """Return the synthesiser's designs, one for each family."""
     found: dict[str, Design] = {}
     for draft in itertools.islice(sequence(graphs, kind, seed), 400):
         found.setdefault(family_of(draft.source), Design(draft.strategy, (), draft.source, draft.language))
     return list(found.values())
 
 
-def listed(base: Design) -> Design:
-    """A base with lists of values that can be gone over in full."""
-    return replace(base, source=shortened(base.source, 2 * MOST_CONFIGURATIONS))
+def list_values(base: Design) -> Design:
+    """Return a base with lists of values that can be tried in full."""
+    return replace(base, source=drop_values(base.source, 2 * MOST_CONFIGURATIONS))
 
 
 def designs(
     made: list[Design], reference: str, seed: int, most: int, by_hand: Sequence[Design] = ()
 ) -> Iterator[Design]:
-    """Bases, what was written by hand, the reference, then a tree: each one more edit of a design before."""
+    """Return bases, hand-written kernels, the reference, then a tree: each design adds one edit to an earlier one."""
     rng = random.Random(seed)
     seen: set[str] = set()
     grown = list(made)
-    for design in [*map(listed, made), *by_hand, *plain(reference)][:most]:
+    for design in [*map(list_values, made), *by_hand, *reference_designs(reference)][:most]:
         seen.add(design.family)
         yield design
     for _ in range(200 * most):
@@ -179,7 +180,7 @@ def designs(
             return
         parent, name = rng.choice(grown), rng.choice(list(EDITS))
         root = next(base for base in made if base.base == parent.base)
-        design = edited(root, tuple(sorted({*parent.edits, name}, key=list(EDITS).index)))
+        design = apply_edits(root, tuple(sorted({*parent.edits, name}, key=list(EDITS).index)))
         if design is not None and design.family not in seen:
             seen.add(design.family)
             if name not in DEAD_ENDS and len(design.edits) < MOST_EDITS:
@@ -187,14 +188,14 @@ def designs(
             yield design
 
 
-def written(problem: str) -> list[Design]:
-    """The kernels of a problem that were written by hand."""
+def hand_written(problem: str) -> list[Design]:
+    """Return the hand-written kernels of a problem."""
     files = sorted(Path(__file__).with_name("written").glob(f"{problem}_*.py"))
     return [Design(f"by hand: {path.stem}", (), path.read_text(encoding="utf-8"), Language.TRITON) for path in files]
 
 
-def plain(reference: str) -> list[Design]:
-    """The reference as a Candidate: as it is, and through torch.compile."""
+def reference_designs(reference: str) -> list[Design]:
+    """Return the reference as a Candidate: as it is, and through torch.compile."""
     renamed = re.sub(r"(?m)^class Model\(", "class ModelNew(", reference)
     compiled = re.sub(r"(?m)^class Model\(", "class Plain(", reference) + (
         "\n\nclass ModelNew(Plain):\n"
@@ -207,8 +208,8 @@ def plain(reference: str) -> list[Design]:
     return [Design("reference", (), renamed, Language.TORCH), Design("compiled", (), compiled, Language.TORCH)]
 
 
-def edited(base: Design, names: tuple[str, ...]) -> Design | None:
-    """A base with these edits, its lists of values shortened; None where one of them does not apply."""
+def apply_edits(base: Design, names: tuple[str, ...]) -> Design | None:
+    """Return a base with these edits, its lists of values shortened; None if an edit does not apply."""
     if base.language is not Language.TRITON:
         return None
     source = base.source
@@ -219,13 +220,13 @@ def edited(base: Design, names: tuple[str, ...]) -> Design | None:
         source = changed
     try:
         ast.parse(source)
-    except SyntaxError:  # two edits of one place: its author would see that at once
+    except SyntaxError:  # two edits of one place: an author would notice at once
         return None
-    return Design(base.base, names, shortened(source, MOST_CONFIGURATIONS), base.language)
+    return Design(base.base, names, drop_values(source, MOST_CONFIGURATIONS), base.language)
 
 
-def shortened(source: str, most: int) -> str:
-    """The source with values left out of its longest lists until there are at most so many Configurations."""
+def drop_values(source: str, most: int) -> str:
+    """Drop values from the source's longest lists until there are at most so many Configurations."""
     tunables, configuration = read_tunables(source)
     lists = {name: list(values) for name, values in tunables.items()}
     while math.prod(len(values) for values in lists.values()) > most:
@@ -236,7 +237,10 @@ def shortened(source: str, most: int) -> str:
 
 
 def items(chosen: list[Design], seed: int, slip_every: int = SLIP_EVERY, designs_every: int = 1) -> Iterator[Item]:
-    """Every Configuration of every design, slips of them in between, of every so-manyth design."""
+    """Yield every Configuration of every design.
+
+    In every `designs_every`-th design, one in `slip_every` Configurations is followed by a slip of it.
+    """
     rng = random.Random(seed)
     for place, design in enumerate(chosen):
         tunables, _ = read_tunables(design.source)
@@ -249,14 +253,14 @@ def items(chosen: list[Design], seed: int, slip_every: int = SLIP_EVERY, designs
                 slipped = slip(source, rng)
                 if slipped is not None:
                     origin = Item(source, design, configuration).hash
-                    yield Item(patched(source, slipped), design, configuration, origin, slipped)
+                    yield Item(patch_line(source, slipped), design, configuration, origin, slipped)
 
 
 _SWAPS = {"+": "-", "-": "+", "*": "+", "<": "<=", ">": "<", "&": "|", "%": "//"}
 
 
 def slip(source: str, rng: random.Random) -> tuple[int, str] | None:
-    """One changed line of the kernels: its number from 0, and what it says then. None where there is none to change."""
+    """Return one changed line of the kernels: its number from 0, and its new text. None if no line can change."""
     lines = source.split("\n")
     spots = [n for n, line in enumerate(lines) if _native(lines, n) and re.search(r"[-+*/<>&%]=?|\d", line)]
     if not spots:
@@ -275,7 +279,7 @@ def slip(source: str, rng: random.Random) -> tuple[int, str] | None:
 
 
 def _native(lines: list[str], at: int) -> bool:
-    """Whether a line belongs to a kernel's body or to how it is launched: indented, and no header."""
+    """Return true if a line belongs to a kernel's body or to its launch: indented, and no header."""
     line = lines[at]
     if not line.startswith("    ") or line.rstrip().endswith((":", "(", ",", '"""', "'''")) or '"""' in line:
         return False
@@ -283,8 +287,8 @@ def _native(lines: list[str], at: int) -> bool:
     return not above.startswith("class ") and not above.startswith("import ")
 
 
-def patched(source: str, change: tuple[int, str]) -> str:
-    """The source with one line changed."""
+def patch_line(source: str, change: tuple[int, str]) -> str:
+    """Return the source with one line changed."""
     lines = source.split("\n")
     lines[change[0]] = change[1]
     return "\n".join(lines)

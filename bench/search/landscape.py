@@ -1,4 +1,4 @@
-"""A recorded landscape, and the one scripted proposer that every search is driven with."""
+"""Read a recorded landscape, and drive every search with one scripted proposer."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 from random import Random
 from typing import Any
 
-from bench.search.designs import patched
+from bench.search.designs import patch_line
 from evaluator.types import Language, Verdict
 from evolution.search import MOST_FAMILIES
 from evolution.state import Family
@@ -32,7 +32,7 @@ LEAST_RECORDED = 0.6
 
 @dataclass(frozen=True)
 class Design:
-    """What all Configurations of one source share."""
+    """The facts that all Configurations of one source share."""
 
     family: str
     base: str
@@ -42,13 +42,13 @@ class Design:
     tunables: Mapping[str, tuple[Scalar, ...]]
 
     def distance(self, other: Design) -> int:
-        """How many edits apart; another base counts as two."""
+        """Return the number of edits apart; another base counts as two."""
         return len(self.edits ^ other.edits) + 2 * (self.base != other.base)
 
 
 @dataclass(frozen=True)
 class Kernel:
-    """One recorded kernel. `speedup` is 0.0 where it did not pass; `sigma` the spread of one measurement's log."""
+    """One recorded kernel. `speedup` is 0.0 if it did not pass; `sigma` the spread of one measurement's log."""
 
     hash: str
     family: str
@@ -70,7 +70,7 @@ class Kernel:
 
 @dataclass
 class Landscape:
-    """Every kernel of one problem on one device, by hash, and where it lies."""
+    """Every kernel of one problem on one device, by hash, and its place."""
 
     name: str
     designs: dict[str, Design] = field(default_factory=dict)
@@ -84,7 +84,7 @@ class Landscape:
         return max(kernel.speedup for kernel in self.kernels.values())
 
     def at(self, family: str, configuration: Mapping[str, Scalar]) -> Kernel:
-        """The recorded kernel of a Configuration, or the one that differs in the fewest Tunables."""
+        """Return the recorded kernel of a Configuration, or the one that differs in the fewest Tunables."""
         exact = self.placed.get((family, key_of(configuration)))
         if exact is not None:
             return exact
@@ -94,21 +94,21 @@ class Landscape:
         )
 
     def near(self, family: str) -> list[str]:
-        """The designs that are the fewest edits away."""
+        """Return the designs that are the fewest edits away."""
         here = self.designs[family]
         others = [f for f in self.families if f != family]
         return sorted(others, key=lambda f: (here.distance(self.designs[f]), f))[:NEAR]
 
     def code(self, kernel: Kernel) -> str:
-        """The source of a kernel, as it was recorded."""
+        """Return the source of a kernel, as it was recorded."""
         source = self.designs[kernel.family].source
         if kernel.configuration:
             source = apply_configuration(source, kernel.configuration)
-        return source if kernel.slip is None else patched(source, kernel.slip)
+        return source if kernel.slip is None else patch_line(source, kernel.slip)
 
 
 def load(path: Path, least_spread: float = 0.0) -> Landscape:
-    """Read what `bench.search.record` wrote. The reference as it is, compiled too, is no kernel.
+    """Read the file that `bench.search.record` wrote. The reference as it is, compiled too, is no kernel.
 
     `least_spread` makes every measurement at least so noisy (the spread of its log), as on a machine that others use.
     """
@@ -136,7 +136,7 @@ def load(path: Path, least_spread: float = 0.0) -> Landscape:
 
 
 def _spread(kernels: list[dict[str, Any]], again: Mapping[str, list[float]]) -> float:
-    """The usual spread of one measurement's log, from those that were made twice."""
+    """Return the usual spread of one measurement's log, from those that were made twice."""
     first = {line["hash"]: line["log_speedup"] for line in kernels if line["verdict"] == "PASSED"}
     apart = [abs(log - first[hash]) / math.sqrt(2) for hash, logs in again.items() for log in logs if hash in first]
     return statistics.median(apart) / 0.6745 if len(apart) >= 10 else 0.01
@@ -171,7 +171,7 @@ def _place(land: Landscape, kernel: Kernel) -> None:
 
 
 def _drop_unfinished(land: Landscape) -> None:
-    """Forget designs whose recording was cut short."""
+    """Forget designs with an incomplete recording."""
     for family, members in list(land.families.items()):
         listed = math.prod(len(values) for values in land.designs[family].tunables.values())
         if len(members) < LEAST_RECORDED * listed:
@@ -181,10 +181,10 @@ def _drop_unfinished(land: Landscape) -> None:
 
 @dataclass
 class Proposer:
-    """Draws recorded edits: what a model makes of a parent, slips and repetitions included.
+    """Draws recorded edits, as a model edits a parent, slips and repetitions included.
 
-    It knows the parent that the prompt shows, and nothing of how fast anything is. `broken` and `mended` are shares: of
-    what it writes, slips; of the slips that it is to repair, those that it does.
+    It knows the parent that the prompt shows, and no times. `broken` and `mended` are shares: of its kernels, slips; of
+    the slips that it is to repair, those that it repairs.
     """
 
     land: Landscape
@@ -193,7 +193,7 @@ class Proposer:
     mended: float = MENDED
 
     def propose(self, parent: Kernel | None, other: Kernel | None = None, *, repair: bool = False) -> Kernel:
-        """A child of a parent (None: from the reference alone), or of two."""
+        """Return a child of a parent (None: from the reference alone), or of two."""
         if parent is None:
             family = self._family()
             broken = self.rng.random() < self.broken
@@ -212,19 +212,19 @@ class Proposer:
         return self._moved(parent, self.rng.choice(self.land.near(parent.family)))
 
     def _tweaked(self, parent: Kernel) -> Kernel:
-        """One or two values changed."""
+        """Change one or two values."""
         names = self.rng.sample(sorted(parent.tunables), min(len(parent.tunables), self.rng.randint(1, 2)))
         changed = {name: self.rng.choice(parent.tunables[name]) for name in names}
         return self.land.at(parent.family, {**parent.configuration, **changed})
 
     def _moved(self, parent: Kernel, family: str) -> Kernel:
-        """Another design, with the parent's values where it has them too."""
+        """Return another design, with the parent's values for the Tunables that it shares."""
         tunables = self.land.designs[family].tunables
         kept = {n: v for n, v in parent.configuration.items() if v in tunables.get(n, ())}
         return self.land.at(family, {**{n: values[0] for n, values in tunables.items()}, **kept})
 
     def _crossed(self, parent: Kernel, other: Kernel) -> Kernel:
-        """The design that is nearest to having the edits of both."""
+        """Return the design that comes nearest to having the edits of both."""
         one, two = self.land.designs[parent.family], self.land.designs[other.family]
         both = one.edits | two.edits
         close = sorted(
@@ -234,7 +234,7 @@ class Proposer:
         return self._moved(parent, self.rng.choice(close[:2]))
 
     def _family(self) -> str:
-        """What is written from the reference alone: each edit more makes a design half as likely."""
+        """Return a design from the reference alone: each further edit makes a design half as likely."""
         families = sorted(self.land.families)
         return self.rng.choices(families, [0.5 ** len(self.land.designs[f].edits) for f in families])[0]
 
@@ -245,7 +245,7 @@ class Proposer:
 
 @dataclass
 class Known:
-    """What was measured of each family, as the inner search is told."""
+    """The measurements of each family, as the inner search receives them."""
 
     land: Landscape
     fastest: dict[str, tuple[float, str]] = field(default_factory=dict)
@@ -253,7 +253,7 @@ class Known:
     asked: dict[str, set[str]] = field(default_factory=dict)
 
     def add(self, name: str, kernel: Kernel, speedup: float) -> None:
-        """A measured kernel, by the name that it is to have as a parent."""
+        """Add a measured kernel, by its name as a parent."""
         if kernel.origin is None and kernel.tunables:
             self.seen.setdefault(kernel.family, {})[key_of(kernel.configuration)] = kernel.configuration, speedup
             self.fastest[kernel.family] = max(self.fastest.get(kernel.family, (0.0, "")), (speedup, name))
@@ -262,7 +262,7 @@ class Known:
         self.asked.setdefault(family, set()).add(key_of(configuration))
 
     def families(self) -> list[Family]:
-        """The fastest ones."""
+        """Return the fastest families."""
         working = [family for family, (speedup, _) in self.fastest.items() if speedup > 0]
         return [
             Family(
@@ -278,7 +278,7 @@ class Known:
 
 @dataclass
 class Meter:
-    """Counts device measurements, and knows when the true best seen comes within reach of the best known."""
+    """Counts device measurements, and notices when the true best so far comes within reach of the best known."""
 
     land: Landscape
     rng: Random
@@ -287,7 +287,7 @@ class Meter:
     reached_at: int | None = None
 
     def measure(self, kernel: Kernel, cost: int = 1) -> float:
-        """What one measurement says: the recorded speedup with the recorded noise; 0.0 where it does not pass."""
+        """Return one measurement: the recorded speedup with the recorded noise; 0.0 if it does not pass."""
         self.count += cost if kernel.verdict != Verdict.BUILD_ERROR else 0  # nothing ran on the device
         if kernel.speedup >= self.land.best / (1 + self.within) and self.reached_at is None:
             self.reached_at = self.count

@@ -1,7 +1,7 @@
-"""Deep landscapes: one first draft of a problem, and designs that are many edits away from it.
+"""Make deep landscapes: one first draft of a problem, and designs that are many edits away from it.
 
-Each design has one more edit than another that is recorded (a random tree, drawn before anything is measured), as far
-as edits need or exclude each other. What an edit is worth, alone and beside others, is for the device to say.
+Each design has one more edit than another recorded one (a random tree, drawn before anything is measured), as far as
+edits need or exclude each other. Only the device can tell the worth of an edit, alone and with others.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ Lists = dict[str, list[int]]
 
 @dataclass(frozen=True)
 class Lattice:
-    """The edits of a draft: which need another one first, which exclude each other, which nobody builds on."""
+    """The edits of a draft: those that need another one first, that exclude each other, that no design builds on."""
 
     edits: tuple[str, ...]
     needs: Mapping[str, str]
@@ -37,7 +37,7 @@ class Lattice:
         return needed and not any(two <= edits for two in self.clash)
 
     def designs(self, seed: str, most: int) -> Iterator[Design]:
-        """The draft, then a tree of edits; the same for the same seed."""
+        """Return the draft, then a tree of edits; the same for the same seed."""
         rng = random.Random(seed)
         grown: list[frozenset[str]] = [frozenset()]
         seen = {frozenset[str]()}
@@ -55,12 +55,12 @@ class Lattice:
             yield self._design(wanted, seed)
 
     def _design(self, edits: frozenset[str], seed: str) -> Design:
-        listed = picked(self.lists(edits), CONFIGURATIONS, random.Random(f"{seed}/{sorted(edits)}"))
+        listed = shorten_lists(self.lists(edits), CONFIGURATIONS, random.Random(f"{seed}/{sorted(edits)}"))
         return Design(DRAFT, tuple(sorted(edits)), self.source(edits, listed), Language.TRITON)
 
 
-def picked(lists: Lists, most: int, rng: random.Random) -> Lists:
-    """Values left out here and there until there are at most so many Configurations."""
+def shorten_lists(lists: Lists, most: int, rng: random.Random) -> Lists:
+    """Drop values here and there until there are at most so many Configurations."""
     found = {name: list(values) for name, values in lists.items()}
     while math.prod(len(values) for values in found.values()) > most:
         name = rng.choices(list(found), [len(values) - 1 for values in found.values()])[0]
@@ -68,13 +68,13 @@ def picked(lists: Lists, most: int, rng: random.Random) -> Lists:
     return found
 
 
-def headed(lattice: Lattice, edits: frozenset[str], tunables: Mapping[str, list[int]]) -> str:
-    """The top of a design's module: what it is, imports, Tunables and the Configuration in force."""
+def module_header(lattice: Lattice, edits: frozenset[str], tunables: Mapping[str, list[int]]) -> str:
+    """Return the top of a design's module: its description, imports, Tunables and the Configuration in force."""
     about = ", ".join([DRAFT, *(edit for edit in lattice.edits if edit in edits)])
     config = {name: values[0] for name, values in tunables.items()}
     return f"# {about}\n{HEAD}\nTUNABLES = {dict(tunables)!r}\nCONFIG = {config!r}\n\n\n"
 
 
-def options(tunables: Mapping[str, list[int]], without: tuple[str, ...] = ()) -> str:
-    """The Tunables as arguments of a launch."""
+def launch_arguments(tunables: Mapping[str, list[int]], without: tuple[str, ...] = ()) -> str:
+    """Return the Tunables as arguments of a launch."""
     return ", ".join(f'{LAUNCHED.get(name, name)}=CONFIG["{name}"]' for name in tunables if name not in without)

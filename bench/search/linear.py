@@ -1,7 +1,7 @@
-"""Triton kernels for products of a few or many rows with a matrix, and what they are fused with.
+"""Write Triton kernels for products of a few or many rows with a matrix, fused with other operations.
 
-A design is a base (how the work is laid out) and edits of it (what an author would try next); its source is composed
-here. What the edits are worth, and whether they work at all, is for the device to say.
+A design is a base (the layout of the work) and edits of it (an author's next attempts); its source is composed here.
+Only the device can tell the worth of an edit, and if it works.
 """
 
 from __future__ import annotations
@@ -18,7 +18,8 @@ DEAD_ENDS = ("narrow", "wide")
 
 @dataclass(frozen=True)
 class Kind:
-    """What a product is fused with. `pointers` are the kernel's further arguments, `tensors` what is passed for them.
+    """The operation that a product is fused with. `pointers` are the kernel's further arguments, `tensors` their
+    values.
 
     `finish` are the lines that make `y` of `total` (and `second`), with {I}, {J} for the elements' row and column.
     """
@@ -85,7 +86,7 @@ KINDS = {
 
 
 def applies(kind: Kind, base: str, edits: frozenset[str]) -> bool:
-    """Whether an author would write this: edits that mean nothing on a base, or exclude each other, are left out."""
+    """Return true if an author would write this: no edit is useless on the base, or excludes another."""
     tiled, split = base.startswith(("tiles", "split")), base.startswith("split")
     if base == "library":
         return not (kind.normed or edits - {"quick", "registers"})
@@ -104,13 +105,13 @@ def applies(kind: Kind, base: str, edits: frozenset[str]) -> bool:
 
 
 def lists(kind: Kind, workload: str, base: str, edits: frozenset[str]) -> dict[str, list[int]]:
-    """What an author lists to choose from, in full."""
+    """Return the values that an author would list for each Tunable, in full."""
     if base == "library":
         return {"BLOCK": [1024, 512, 2048, 4096], "WARPS": [4, 8, 2]} | _registers(edits)
     if base == "vector":
         return {"BN": [4, 2, 8, 16], "BK": [512, 1024, 256, 2048], "WARPS": [4, 2, 8]} | _registers(edits)
     if workload == "prefill":
-        wide = [128, 64, 32] if kind.second else [128, 256, 64]  # two sums of 128 by 256 leave no registers
+        wide = [128, 64, 32] if kind.second else [128, 256, 64]  # two sums of 128 by 256 would leave no registers
         found = {"BM": [128, 64, 32], "BN": wide, "BK": [64, 32, 128], "WARPS": [8, 4], "STAGES": [3, 4, 2, 5]}
     else:
         found = {"BM": [16], "BN": [64, 32, 128, 16], "BK": [128, 64, 256, 512], "WARPS": [4, 2, 8],

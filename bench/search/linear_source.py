@@ -1,4 +1,4 @@
-"""The source of a `bench.search.linear` design: kernels and the module that launches them."""
+"""Write the source of a `bench.search.linear` design: kernels and the module that launches them."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SIGMOID = {False: "1.0 / (1.0 + tl.exp(-z))", True: "1.0 / (1.0 + tl.exp2(z * -1
 
 
 def source(kind: Kind, base: str, edits: frozenset[str], tunables: Mapping[str, list[int]]) -> str:
-    """The module of a design, its first Configuration being the first of each list."""
+    """Return the module of a design. Its first Configuration is the first value of each list."""
     config = {name: values[0] for name, values in tunables.items()}
     about = f"# {base}" + "".join(f", {edit}" for edit in EDITS if edit in edits)
     head = f"{about}\n{HEAD}\nTUNABLES = {dict(tunables)!r}\nCONFIG = {config!r}\n\n\n"
@@ -27,7 +27,7 @@ def source(kind: Kind, base: str, edits: frozenset[str], tunables: Mapping[str, 
 
 
 def body(kind: Kind, base: str, edits: frozenset[str], tunables: tuple[str, ...]) -> str:
-    """Kernels and module alone."""
+    """Return kernels and module alone."""
     writer = _Writer(kind, base, edits, tunables)
     return writer.kernels() + writer.module()
 
@@ -52,7 +52,7 @@ class _Writer:
         return self.kind.normed and (self.split or "ahead" in self.edits)
 
     def constants(self) -> list[str]:
-        """The kernel's constants: Tunables, and what is known of the sizes."""
+        """Return the kernel's constants: Tunables, and the known sizes."""
         kept = [name for name in self.tunables if name not in ("WARPS", "STAGES", "REGISTERS", "WAVES")]
         return kept + [name for name, edit in (("EVEN", "even"), ("TMA", "descriptors")) if edit in self.edits]
 
@@ -65,7 +65,7 @@ class _Writer:
         return scales + self._product() + (self._join() if self.split else "")
 
     def _at(self, row: bool, k: bool = False) -> str:
-        """An index as a column or a row of the tile: i or j (or the k beside i or j)."""
+        """Return an index as a column or a row of the tile: i or j (or k, next to i or j)."""
         upright = row != self.flipped
         if k:
             return "k[None, :]" if upright else "k[:, None]"
@@ -77,7 +77,7 @@ class _Writer:
         return text.replace("SIGMOID(z)", SIGMOID["quick" in self.edits])
 
     def _load(self, name: str, pointer: str, row: bool) -> str:
-        """One operand's load, through a descriptor where there is one."""
+        """Load one operand, through a descriptor if there is one."""
         at, k = self._at(row), self._at(row, k=True)
         limit = "rows" if row else "n"
         wrapped = "wrapped" in self.edits
@@ -176,7 +176,10 @@ class _Writer:
         return text
 
     def _cast(self, weights: str, kind: str) -> str:
-        """Weights as floating point; "magic" puts integers into a number's low bits, which needs no conversion."""
+        """Return weights as floating point.
+
+        "magic" puts integers into a number's low bits, which needs no conversion.
+        """
         if "magic" not in self.edits:
             return f"{weights}.to({kind})"
         return f"((({weights}.to(tl.int32) + 128) | 0x4B000000).to(tl.float32, bitcast=True) - 8388736.0).to({kind})"
@@ -205,7 +208,7 @@ class _Writer:
         return text + f"tl.store(out_ptr + {at}.to(tl.int64) * n + {across}, y, mask={inside})\n"
 
     def _join(self) -> str:
-        """The kernel that adds parts up, or finishes what a library computed."""
+        """Write the kernel that adds up parts, or finishes a library's result."""
         kind, two, library = self.kind, bool(self.kind.second), self.base == "library"
         pointers = ["parts_ptr", *(["more_ptr"] if library and two else []), *kind.pointers]
         if kind.normed:
@@ -226,7 +229,7 @@ class _Writer:
         return head + indent(text, "    ") + "\n\n"
 
     def _vector(self) -> str:
-        """Without tensor cores: a row at a time, sums over registers."""
+        """Compute without tensor cores: a row at a time, sums over registers."""
         kind, two = self.kind, bool(self.kind.second)
         pointers = ["x_ptr", "w_ptr", *(["v_ptr"] if two else []), *kind.pointers]
         head = (

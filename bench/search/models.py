@@ -1,13 +1,13 @@
-"""`python -m bench.search.models`: what choosing among several models is worth, on the recorded landscapes.
+"""Measure how much the choice among several models helps, on the recorded landscapes: `python -m bench.search.models`.
 
-Each Run has the scripted models of a mixture (`bench.search.scripted`) and goes on until within 5 % of the best known
-kernel, or for --most measurements; what it has cost by then counts. Costs are measurements, dollars, and both with the
-time of replies as device-seconds (`evolution.bandit`). Beside the search as it is: models asked in turn; the bandit
-off, so that any arm is as likely as the other; and the mixture's best model alone, which is known afterwards only.
-A ratio is the geometric mean over landscapes and seeds of the other's over ours (above 1: ours is ahead) with a
-bootstrap interval (95 %), for the deep and the shallow landscapes too. Who does not get there counts with what was
-spent by then, so look at how many did. Seeds are common to all landscapes: the row of two models that are alike says
-how far chance goes. An hour on one core (--processes 1). QUICK=1: two seeds, and nothing is recorded.
+Each Run has the scripted models of a mixture (`bench.search.scripted`) and continues until within 5 % of the best known
+kernel, or for --most measurements; its cost by then counts. Costs are measurements, dollars, and both with the time of
+replies as device-seconds (`evolution.bandit`). The search as it is is compared with: models in turn; the bandit off, so
+that all arms are equally likely; and the mixture's best model alone, which is known only afterwards. A ratio is the
+geometric mean over landscapes and seeds of the other's cost over ours (above 1: ours is ahead) with a bootstrap
+interval (95 %), for the deep and the shallow landscapes too. A search that does not get there counts with its cost by
+then, so note how many did. Seeds are common to all landscapes: the row of two equal models shows the effect of chance.
+An hour on one core (--processes 1). QUICK=1: two seeds, and nothing is recorded.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
-from bench.search.compare import FOLDER, land_at, ratios, shown
+from bench.search.compare import FOLDER, load_landscape, ratios, shown
 from bench.search.ours import Ours
 from bench.search.scripted import MIXTURES, Model
 from evolution.bandit import USD_S
@@ -37,7 +37,7 @@ ALONE = "the best alone"
 
 @dataclass(frozen=True)
 class Cost:
-    """What one Run needed. `cost_s`: all of it, as device-seconds."""
+    """The cost of one Run. `cost_s`: all of it, as device-seconds."""
 
     measurements: float
     usd: float
@@ -50,7 +50,7 @@ Costs = dict[tuple[str, int], Cost]
 
 @dataclass(frozen=True)
 class Job:
-    """One search with these models, once on every landscape. `off` is a mechanism to do without."""
+    """One search with these models, once on every landscape. `off` names a mechanism to leave out."""
 
     paths: tuple[Path, ...]
     most: int
@@ -61,7 +61,7 @@ class Job:
     def __call__(self) -> Costs:
         found: Costs = {}
         for path in self.paths:
-            land = land_at(path)
+            land = load_landscape(path)
             run = Ours(land, self.seed, self.off, self.models)
             reached = run.run(self.most)
             found[land.name, self.seed] = Cost(run.meter.count, run.usd, run.cost_s, reached is not None)
@@ -73,12 +73,12 @@ def _run(job: Job) -> Costs:
 
 
 def amounts(costs: Costs, name: str) -> dict[tuple[str, int], float]:
-    """One kind of cost, of every Run."""
+    """Return one kind of cost, of every Run."""
     return {key: getattr(cost, name) for key, cost in costs.items()}
 
 
 def row(mine: Costs, other: Costs) -> dict[str, Any]:
-    """What the other needed (geometric means), how often it got there, and its costs over ours."""
+    """Return the other's need (geometric means), how often it got there, and its costs over ours."""
     kinds = ("measurements", "usd", "cost_s")
     return {
         **{kind: float(f"{_mean(amounts(other, kind)):.4g}") for kind in kinds},
@@ -92,7 +92,7 @@ def _mean(values: Mapping[tuple[str, int], float]) -> float:
 
 
 def best_alone(alone: Mapping[str, Costs]) -> str:
-    """The model that reaches the goal at the least cost, alone."""
+    """Return the model that reaches the goal at the least cost, alone."""
     return min(alone, key=lambda name: _mean(amounts(alone[name], "cost_s")))
 
 
@@ -103,7 +103,7 @@ def _line(name: str, found: Mapping[str, Any]) -> str:
 
 
 class _Searches:
-    """Runs searches, none of them twice."""
+    """Runs searches, each once."""
 
     def __init__(self, pool: ProcessPoolExecutor, paths: Sequence[Path], seeds: int, most: int) -> None:
         self.pool, self.paths, self.seeds, self.most = pool, tuple(paths), seeds, most
@@ -118,7 +118,7 @@ class _Searches:
 
 
 def mixture(search: _Searches, models: tuple[Model, ...]) -> dict[str, Any]:
-    """Every way to choose among these models, beside ours."""
+    """Compare every way to choose among these models with ours."""
     mine = search(models)
     rows = {name: row(mine, search(models, off)) for name, off in POLICIES.items()}
     alone = {model.name: search((model,)) for model in models}
@@ -130,9 +130,9 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seeds", type=int, default=2 if os.environ.get("QUICK") else 20)
     parser.add_argument("--most", type=int, default=400)
-    parser.add_argument("--processes", type=int, default=None, help="searches at once (default: one a core)")
+    parser.add_argument("--processes", type=int, default=None, help="searches at once (default: one per core)")
     parser.add_argument("--landscapes", type=Path, default=FOLDER)
-    parser.add_argument("--output", type=Path, default=None, help="where the record goes")
+    parser.add_argument("--output", type=Path, default=None, help="the file of the record")
     options = parser.parse_args()
     paths = sorted(options.landscapes.glob("*.jsonl.gz"))
     table: dict[str, dict[str, Any]] = {}
@@ -148,7 +148,7 @@ def main() -> int:
         "seeds": options.seeds,
         "most": options.most,
         "usd_s": USD_S,
-        "landscapes": [land_at(path).name for path in paths],
+        "landscapes": [load_landscape(path).name for path in paths],
         "mixtures": {name: [asdict(model) for model in models] for name, models in MIXTURES.items()},
         "table": table,
     }

@@ -1,4 +1,4 @@
-"""Our search on a recorded landscape: `evolution.decide` as it is, with outcomes from the recording."""
+"""Run our search on a recorded landscape: `evolution.decide` as it is, with outcomes from the recording."""
 
 from __future__ import annotations
 
@@ -25,9 +25,9 @@ CONFIRM_COST = 4
 
 @dataclass
 class Ours:
-    """One Run, one thing at a time. `off` names a mechanism to do without.
+    """One Run, one thing at a time. `off` names a mechanism to leave out.
 
-    `models` are asked in place of the one proposer, which is free; judging then takes the time that it takes.
+    `models` replace the one proposer, which is free; judging then takes its real time.
     """
 
     land: Landscape
@@ -55,7 +55,7 @@ class Ours:
         self.config = RunConfig(proposers=names, seed=self.seed, in_flight=1, stagnation_candidates=10**9)
 
     def run(self, most: int) -> int | None:
-        """Measurements until the goal, or None where `most` did not do."""
+        """Return the measurements until the goal, or None if `most` did not suffice."""
         with _without(self.off):
             idle = 0
             while self.meter.count < most and self.meter.reached_at is None and idle < 500:
@@ -93,7 +93,7 @@ class Ours:
             self._propose(decision)
             return
         found = [(design, e) for design, e in self.elites.items() if e.candidate_id == decision.candidate_id]
-        if not found:  # a faster one took its place meanwhile; the work is done all the same
+        if not found:  # a faster one took its place meanwhile; the work counts
             self._confirmed(self._kernel(decision.candidate_id))
             return
         [(design, elite)] = found
@@ -126,9 +126,9 @@ class Ours:
                 self.since_best += 1
                 return
             child = answer
-        slipped = child.origin is not None  # few were recorded: drawn again, one stands for another that was not
+        slipped = child.origin is not None  # few were recorded: one drawn again stands for an unrecorded one
         if self.off != "novelty" and not slipped and (child.hash in self.seen or child.signature in self.compiled):
-            # Turned away before any device time: its text, or what it compiles to, was judged before.
+            # Refused before any device time: its text, or its compiled code, was judged before.
             self.seen.add(child.hash)
             if child.signature in self.compiled:
                 self.known.add(f"{self.proposals:06d}/{child.hash}", child, self.compiled[child.signature])
@@ -137,7 +137,7 @@ class Ours:
         self._judged(decision.arm, decision.island, child)
 
     def _answer(self, arm: Arm, parents: list[Kernel]) -> Kernel | None:
-        """What whoever is asked gives, on the bill of the arm; None where it cannot be read."""
+        """Return the reply of the chosen proposer, charged to the arm; None if it cannot be read."""
         if arm.proposer not in self.lanes:
             repair = arm.operator is Operator.REPAIR
             return self.proposer.propose(*parents, repair=repair) if parents else self.proposer.propose(None)
@@ -152,12 +152,12 @@ class Ours:
 
     @property
     def usd(self) -> float:
-        """Dollars that the Run has cost so far."""
+        """Return the Run's cost so far in dollars."""
         return sum(stats.usd for stats in self.arms.values())
 
     @property
     def cost_s(self) -> float:
-        """What the Run has cost so far, as device-seconds (`evolution.bandit`); confirmations too."""
+        """Return the Run's cost so far as device-seconds (`evolution.bandit`), confirmations too."""
         return sum(spent_s(stats) for stats in self.arms.values()) + self.confirm_s
 
     def _kernel(self, candidate_id: str) -> Kernel:
@@ -194,7 +194,7 @@ class Ours:
 
 @contextmanager
 def _without(off: str) -> Iterator[None]:
-    """The search with one mechanism taken out. "models": they are asked in turn, operators are chosen as ever."""
+    """Return the search without one mechanism. "models": they are chosen in turn, operators as usual."""
     if off == "bandit":
         with patch.object(bandit, "choose", lambda arms, asked, rng: rng.randrange(len(arms))):
             yield
@@ -209,7 +209,7 @@ def _without(off: str) -> Iterator[None]:
 
 
 def _in_turn(arms: Sequence[ArmStats], chosen: Sequence[int], asked: dict[int, int], rng: Random) -> int:
-    """Of the arms that may be chosen, that of the model which was asked the least."""
+    """Return, of the allowed arms, that of the model with the fewest requests."""
     times: Counter[str] = Counter()
     for index, stats in enumerate(arms):
         times[stats.arm.proposer] += stats.asked + asked.get(index, 0)

@@ -1,8 +1,8 @@
-"""Other searches, driven with the same scripted proposer and, where asked, the same tuner.
+"""Run other searches with the same scripted proposer and, on request, the same tuner.
 
 OpenEvolve and ShinkaEvolve are bench-only and optional: `pip install openevolve shinka-evolve`. Their own databases
-choose parents and keep populations, with the settings that they ship; prompts, models and processes are left out, since
-the proposer is scripted. ShinkaEvolve turns an equal program away before it is run, as its novelty check does.
+choose parents and keep populations, with their default settings. Prompts, models and processes are left out, since the
+proposer is scripted. ShinkaEvolve refuses an equal program before it is run, as its novelty check does.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ OPENEVOLVE_CROSS = 0.2
 
 
 class _Tuned:
-    """Our tuner for those who have none: every other measurement is its choice, from all that was measured so far."""
+    """Our tuner for searches without one: every other measurement is its choice, from all measurements so far."""
 
     def __init__(self, land: Landscape, meter: Meter, rng: random.Random, on: bool) -> None:
         self.land, self.meter, self.rng, self.on = land, meter, rng, on
@@ -37,7 +37,7 @@ class _Tuned:
         return found
 
     def step(self) -> tuple[Kernel, float] | None:
-        """A tuned kernel that was measured and what that said, or None."""
+        """Return a tuned and measured kernel with its measurement, or None."""
         found = next_trial(self.known.families(), self.rng) if self.on else None
         if found is None:
             return None
@@ -47,7 +47,7 @@ class _Tuned:
 
 
 def random_search(land: Landscape, seed: int, most: int, tuner: bool) -> int | None:
-    """The proposer asked to improve any kernel that passed, or one of two of them, each as likely as the other."""
+    """Improve any kernel that passed, or cross any two, all equally likely."""
     rng = random.Random(f"random/{seed}")
     meter, proposer = Meter(land, rng), Proposer(land, rng)
     tuned = _Tuned(land, meter, rng, tuner)
@@ -61,25 +61,28 @@ def random_search(land: Landscape, seed: int, most: int, tuner: bool) -> int | N
     return meter.reached_at
 
 
-def drawn(land: Landscape, seed: int, most: int, tuner: bool) -> int | None:
-    """Any recorded kernel, each as likely as the other. No search can do that: it draws what took an author many edits
-    as easily as a first draft, and seldom a slip. It is told beside the others, since it is hard to beat."""
+def draw_any(land: Landscape, seed: int, most: int, tuner: bool) -> int | None:
+    """Draw any recorded kernel, all equally likely. No search can do that.
+
+    It draws a kernel of many edits as easily as a first draft, and seldom a slip. It is reported with the others, since
+    it is hard to beat.
+    """
     rng = random.Random(f"random/{seed}")
     kernels = sorted(land.kernels.values(), key=lambda kernel: kernel.hash)
-    return _over_and_over(land, rng, most, tuner, lambda: rng.choice(kernels))
+    return _measure_until_goal(land, rng, most, tuner, lambda: rng.choice(kernels))
 
 
 def best_of_n(land: Landscape, seed: int, most: int, tuner: bool) -> int | None:
-    """The proposer asked from the reference alone, over and over."""
+    """Ask the proposer from the reference alone, repeatedly."""
     rng = random.Random(f"best/{seed}")
     proposer = Proposer(land, rng)
-    return _over_and_over(land, rng, most, tuner, lambda: proposer.propose(None))
+    return _measure_until_goal(land, rng, most, tuner, lambda: proposer.propose(None))
 
 
-def _over_and_over(
+def _measure_until_goal(
     land: Landscape, rng: random.Random, most: int, tuner: bool, draw: Callable[[], Kernel]
 ) -> int | None:
-    """Whatever is drawn, measured until the goal; nothing is learnt from it but by the tuner."""
+    """Measure every drawn kernel until the goal. Only the tuner learns from it."""
     meter = Meter(land, rng)
     tuned = _Tuned(land, meter, rng, tuner)
     while meter.count < most and meter.reached_at is None:
@@ -89,7 +92,7 @@ def _over_and_over(
 
 
 def openevolve(land: Landscape, seed: int, most: int, tuner: bool) -> int | None:
-    """OpenEvolve's program database: islands, its feature map, its parents and its migration."""
+    """Run OpenEvolve's program database: islands, its feature map, its parents and its migration."""
     from openevolve.config import DatabaseConfig  # noqa: PLC0415  optional
     from openevolve.database import Program, ProgramDatabase  # noqa: PLC0415
 
@@ -128,7 +131,7 @@ def openevolve(land: Landscape, seed: int, most: int, tuner: bool) -> int | None
 
 
 def shinkaevolve(land: Landscape, seed: int, most: int, tuner: bool) -> int | None:
-    """ShinkaEvolve's program database: islands, archive, weighted parents, repairs, and its novelty check."""
+    """Run ShinkaEvolve's program database: islands, archive, weighted parents, repairs, and its novelty check."""
     import numpy  # noqa: PLC0415  ShinkaEvolve draws from its global generator
     from shinka.database.dbase import DatabaseConfig, Program, ProgramDatabase  # noqa: PLC0415  optional
 
@@ -162,7 +165,7 @@ def shinkaevolve(land: Landscape, seed: int, most: int, tuner: bool) -> int | No
             shown = [kernels[p.code] for p in (*archive, *top)]
             crossed = bool(shown) and not fix and rng.random() < SHINKA_CROSS
             child = proposer.propose(kernels[parent.code], rng.choice(shown) if crossed else None, repair=fix)
-            if child.origin is not None or land.code(child) not in kernels:  # a slip is never the same again
+            if child.origin is not None or land.code(child) not in kernels:  # no slip repeats
                 break
         add(child, parent.id, number, tuned.measure(child))
         better = tuned.step()
@@ -174,8 +177,8 @@ def shinkaevolve(land: Landscape, seed: int, most: int, tuner: bool) -> int | No
 
 
 def searches() -> dict[str, Search]:
-    """Those that this machine has."""
-    found: dict[str, Search] = {"random": random_search, "best-of-N": best_of_n, "drawn from the recording": drawn}
+    """Return the searches that this machine has."""
+    found: dict[str, Search] = {"random": random_search, "best-of-N": best_of_n, "drawn from the recording": draw_any}
     if importlib.util.find_spec("openevolve") is not None:
         found["OpenEvolve"] = openevolve
     if importlib.util.find_spec("shinka") is not None:

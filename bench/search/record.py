@@ -1,9 +1,10 @@
-"""`python -m bench.search.record [--budget-s S] [--resume] [--output DIR] [PROBLEM ...]`: record landscapes.
+"""Record landscapes: `python -m bench.search.record [--budget-s S] [--resume] [--output DIR] [PROBLEM ...]`.
 
-Real kernels of example problems (`bench.search.designs`), compared and timed by `bench.search.bed`: several processes a
-problem compile ahead, the device is held by one at a time. One JSON line a kernel, what failed and why included. A
-process that a kernel takes down, or that hangs, is started again behind that kernel. The order is fixed by the seed, so
-a later session goes on with --resume. One kernel in twelve is measured again later, which tells a measurement's spread.
+Real kernels of example problems (`bench.search.designs`) are compared and timed by `bench.search.bed`: several
+processes per problem compile ahead, and one at a time holds the device. Each kernel gives one JSON line, failures and
+their reasons included. A process that a kernel crashes or hangs is restarted after that kernel. The order is fixed by
+the seed, so a later session continues with --resume. One kernel in twelve is measured again later, which gives a
+measurement's spread.
 """
 
 from __future__ import annotations
@@ -37,10 +38,10 @@ def main() -> int:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("problems", nargs="*", default=list(PROBLEMS), help="PROBLEM or PROBLEM-WORKLOAD")
     parser.add_argument("--device", default="cuda:0")
-    parser.add_argument("--budget-s", type=float, default=500.0, help="everything included")
-    parser.add_argument("--shards", type=int, default=2, help="processes a problem")
-    parser.add_argument("--resume", action="store_true", help="add to what lies in --output")
-    parser.add_argument("--most", type=int, default=10**6, help="kernels a process and problem")
+    parser.add_argument("--budget-s", type=float, default=500.0, help="seconds for the whole session")
+    parser.add_argument("--shards", type=int, default=2, help="processes per problem")
+    parser.add_argument("--resume", action="store_true", help="continue the record in --output")
+    parser.add_argument("--most", type=int, default=10**6, help="kernels per process and problem")
     parser.add_argument("--seed", type=int, default=0)
     parser.add_argument("--output", type=Path, default=FOLDER)
     parser.add_argument("--worker", help=argparse.SUPPRESS)
@@ -54,7 +55,7 @@ def main() -> int:
 
 @dataclass
 class Worker:
-    """A process that records every Nth kernel of a problem, and where it writes."""
+    """A process that records every Nth kernel of a problem, and its output file."""
 
     problem: str
     shard: int
@@ -68,18 +69,18 @@ class Worker:
         return self.part.with_suffix(".now")
 
     def silent_s(self, started: float) -> float:
-        """Seconds since it last said what it is at."""
+        """Return the seconds since its last report."""
         return time.time() - max(started, self.current.stat().st_mtime if self.current.exists() else 0.0)
 
     def holds_s(self, lock: Path) -> float:
-        """Seconds that it has held the device; 0.0 where another does."""
+        """Return the seconds that it has held the device; 0.0 if another does."""
         if self.process is None or not lock.exists() or lock.read_text() != str(self.process.pid):
             return 0.0
         return time.time() - lock.stat().st_mtime
 
 
 class Session:
-    """One recording session: workers, their restarts, and the merging of what they write."""
+    """One recording session: workers, their restarts, and the merging of their files."""
 
     def __init__(self, options: argparse.Namespace) -> None:
         self.options = options
@@ -125,7 +126,7 @@ class Session:
         return 0 if total else 1
 
     def _say(self, began: float, counts: dict[str, dict[str, int]]) -> None:
-        """One line of how far it has come."""
+        """Print one line of progress."""
         parts = [f"{name} " + (" ".join(f"{v} {n}" for v, n in found.items()) or "-") for name, found in counts.items()]
         total = sum(sum(found.values()) for found in counts.values())
         print(f"{time.monotonic() - began:.0f} s, {total} kernels: {'; '.join(parts)}", flush=True)
@@ -187,7 +188,7 @@ class Session:
         log.close()
 
     def _blame(self, worker: Worker, verdict: Verdict, reason: str) -> None:
-        """Write the line of the kernel that a worker was at, unless it did so itself."""
+        """Write the line of the kernel that a worker was at, unless the worker wrote it."""
         log = self.folder / f"{worker.problem}.{worker.shard}.log"
         last = (worker.part.read_text().splitlines() or [""])[-1] if worker.part.exists() else ""
         print(f"  log: {log.read_text(errors='replace')[-400:]!r} last line: {last[-300:]}", flush=True)
@@ -200,7 +201,7 @@ class Session:
                 out.write(json.dumps({**line, "verdict": verdict.value, "reason": reason}) + "\n")
 
     def _merge(self) -> dict[str, dict[str, int]]:
-        """Every problem's lines in one file: about, designs, kernels. Gives the verdicts of each problem."""
+        """Merge every problem's lines into one file: about, designs, kernels. Return the verdicts of each problem."""
         counts: dict[str, dict[str, int]] = {}
         for name in self.options.problems:
             lines = [*self.old.get(name, []), *self._written(name)]

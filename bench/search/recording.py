@@ -1,4 +1,4 @@
-"""A worker of `bench.search.record`: goes over its share of a problem's kernels and writes a line for each."""
+"""Record one worker's share of a problem's kernels for `bench.search.record`, with a line for each."""
 
 from __future__ import annotations
 
@@ -17,10 +17,10 @@ from typing import Any
 import torch
 
 from bench.search import composed
-from bench.search.bed import Bed, Wrong, held
-from bench.search.designs import Design, Item, bases, designs, items, written
+from bench.search.bed import Bed, Wrong, hold_device
+from bench.search.designs import Design, Item, bases, designs, hand_written, items
+from evaluator.languages import adapter
 from evaluator.types import DeviceKind, Language, Verdict, content_hash
-from evolution.niche import niche_of
 from tests.synthesis import checking
 
 DESIGNS, DEEP_DESIGNS = 60, 160
@@ -45,7 +45,7 @@ def work(options: argparse.Namespace) -> int:
     lock = options.output / "device.lock" if cuda else None
     bed = Bed(source, options.device, folder, lock, timed=name.partition("-")[2])
     known = _known(part, options.output / f"{name}.known")
-    with held(bed.lock):
+    with hold_device(bed.lock):
         bed.intact()
     recorder = Recorder(bed, f"{time.time():.0f}.{shard}", random.Random(shard))
     with part.open("a") as out:
@@ -74,16 +74,16 @@ def work(options: argparse.Namespace) -> int:
 
 
 def _chosen(name: str, source: str, kind: DeviceKind, seed: int) -> list[Design]:
-    """The designs of a problem, in the order in which they are recorded."""
+    """Return the designs of a problem, in the order of recording."""
     if composed.is_composed(name):
         return list(composed.designs(name, seed, DEEP_DESIGNS if composed.is_deep(name) else DESIGNS))
     graphs = checking.graphs(source, checking.sizes_of(source, kind.value))
-    by_hand = written(name) if kind is DeviceKind.CUDA else []
+    by_hand = hand_written(name) if kind is DeviceKind.CUDA else []
     return list(designs(bases(graphs, kind, seed), source, seed, DESIGNS, by_hand))
 
 
 def _known(*paths: Path) -> set[str]:
-    """The kernels that were recorded before."""
+    """Return the kernels that were recorded before."""
     lines = [json.loads(text) for path in paths if path.exists() for text in path.read_text().splitlines() if text]
     return {line["hash"] for line in lines if line["line"] == "kernel"}
 
@@ -116,19 +116,19 @@ class Recorder:
     count: int = 0
 
     def head(self, item: Item) -> dict[str, Any]:
-        """What is known of a kernel before it is run."""
+        """Return the facts of a kernel before it is run."""
         slipped = item.origin is not None
         return {
             "line": "kernel",
             "hash": item.hash,
             "family": item.design.family,
-            "niche": str(niche_of(item.source, item.design.language)),
+            "niche": str(adapter(item.design.language).niche(item.source)),
             "configuration": dict(item.configuration),
             **({"origin": item.origin, "slip": item.slip} if slipped else {}),
         }
 
     def line(self, item: Item) -> dict[str, Any]:
-        """The line of one kernel. Sets `crashed` where it took the device context down."""
+        """Return the line of one kernel. Set `crashed` if it broke the device context."""
         self.count += 1
         began = time.perf_counter()
         found: dict[str, Any] = {"verdict": Verdict.PASSED.value}
@@ -138,13 +138,13 @@ class Recorder:
             self.passed.append(item)
         except Wrong as wrong:
             found = {"verdict": wrong.verdict.value, "reason": str(wrong)[:300]}
-        except Exception as error:  # noqa: BLE001  whatever a kernel does is a line
+        except Exception as error:  # noqa: BLE001  any failure of a kernel becomes a line
             text = f"{type(error).__name__}: {error}"
             found = {"verdict": _verdict(text).value, "reason": text[:300]}
             self.crashed = self.bed.cuda and any(sign in text for sign in FATAL)
         if item.origin is not None and not self.crashed:
-            with held(self.bed.lock):
-                self.crashed = not self.bed.intact()  # a slip wrote where it should not
+            with hold_device(self.bed.lock):
+                self.crashed = not self.bed.intact()  # a slip wrote out of bounds
         took = {name: round(value, 4) for name, value in seconds.items()}
         return {**self.head(item), **found, **took, "took_s": round(time.perf_counter() - began, 4)}
 
@@ -157,19 +157,19 @@ class Recorder:
             raise Wrong(Verdict.BUILD_ERROR, f"{type(error).__name__}: {error}") from error
         try:
             with launches.withheld():
-                models = [(bed.made(module, w), w) for w in bed.workloads]
+                models = [(bed.build_model(module, w), w) for w in bed.workloads]
                 for model, workload in models if launches.on or item.design.language is Language.TORCH else []:
                     with torch.no_grad():
                         model(*workload.inputs)
             seconds["build_s"] = time.perf_counter() - began
             rows = []
             for model, workload in sorted(models, key=lambda m: not m[1].held_out):
-                with held(bed.lock):
+                with hold_device(bed.lock):
                     start = time.perf_counter()
                     with launches.noted():
                         bed.check(model, workload)
                     if not workload.held_out:
-                        rows.append(bed.timed(model, workload))
+                        rows.append(bed.time_model(model, workload))
                     seconds["device_s"] += time.perf_counter() - start
             return {
                 "log_speedup": round(sum(row["log_ratio"] for row in rows) / len(rows), 5),
@@ -181,7 +181,7 @@ class Recorder:
             bed.forget(module)
 
     def again(self) -> dict[str, Any] | None:
-        """At times, an earlier kernel measured once more."""
+        """Measure an earlier kernel once more, at times."""
         if self.count % AGAIN_EVERY or len(self.passed) < 10:
             return None
         item = self.rng.choice(self.passed[:-5])
@@ -206,7 +206,7 @@ class Launches:
         self.seen: list[str] = []
 
     def withheld(self) -> Patched:
-        """Within it, kernels are compiled and not launched."""
+        """Compile kernels without launching them while entered."""
 
         def compile_only(run: Any, function: Any, args: Any, grid: Any, options: Any) -> Any:
             return run(function, *args, grid=grid, **{**options, "warmup": True})
@@ -226,12 +226,12 @@ class Launches:
         return kernel
 
     def signature(self) -> str | None:
-        """Equal for kernels that launch the same code in the same way on every Workload."""
+        """Return a signature: equal for kernels that launch the same code in the same way on every Workload."""
         return content_hash("launches", *self.seen)[:24] if self.seen else None
 
 
 class Patched:
-    """`JITFunction.run` replaced for a while."""
+    """Replace `JITFunction.run` for a while."""
 
     def __init__(self, on: bool, call: Any) -> None:
         self.on, self.call = on, call

@@ -1,14 +1,16 @@
-"""Scripted models that differ in ability and price, on the recorded landscapes.
+"""Script models that differ in ability and price, on the recorded landscapes.
 
-A model is `landscape.Proposer` with its own shares of worthless replies, and a price. What is assumed is simple and on
-the record nowhere exactly; its range is that of public reports:
-- Who gets a kernel right at all: of the twelve models of KernelBench-Hard (2026) one solved seven of seven problems,
-  one none, and one six at a fraction of what the best cost.
-- Whose edits can be read: in aider's leaderboard of code editing the best give a search/replace block that applies in
+A model is `landscape.Proposer` with its own shares of worthless replies, and a price. The assumptions are simple, and
+no source states them exactly. Their range comes from public reports:
+
+- Kernels that are right: of the twelve models of KernelBench-Hard (2026) one solved seven of seven problems, one
+  none, and one six at a fraction of the best one's cost.
+- Edits that can be read: in aider's leaderboard of code editing the best give a search/replace block that applies in
   96 to 100 % of cases, weaker ones in fewer, and some are only asked for whole files.
-- Prices a million tokens, in and out, are of the classes that are sold, an order of magnitude apart.
+- Prices per million tokens, in and out, are those of the classes on sale, an order of magnitude apart.
 - Tokens of a prompt and a reply are those of the answers in tests/workers/recorded; thoughts are not counted.
-A failure is a recorded one: a slip of the design that was asked for, with the verdict that it had.
+
+A failure is a recorded one: a slip of the requested design, with its recorded verdict.
 """
 
 from __future__ import annotations
@@ -31,10 +33,10 @@ PASSED_S, REJECTED_S = 1.9, 0.4
 
 @dataclass(frozen=True, kw_only=True)
 class Model:
-    """One endpoint. Shares are of its replies; prices are dollars a million tokens.
+    """One endpoint. Shares are of its replies; prices are dollars per million tokens.
 
     `malformed`: nothing can be read from it. `undiffable`: likewise, of its search/replace edits. `unrelated`: a first
-    draft, whatever it was shown. `broken`: a recorded slip (of what can be read). `mended`: of repairs, those that are.
+    draft, for any prompt. `broken`: a recorded slip (of the readable ones). `mended`: of repairs, the right ones.
     """
 
     name: str
@@ -50,7 +52,10 @@ class Model:
         return (input_tokens(operator) * self.usd_in + output_tokens(operator) * self.usd_out) / 1e6
 
     def reply(self, proposer: Proposer, parents: list[Kernel], operator: Operator) -> Kernel | None:
-        """What it makes of the parents, or None where that cannot be read. `proposer` is its own (`proposer_of`)."""
+        """Return its edit of the parents, or None if the reply cannot be read.
+
+        `proposer` is its own (`proposer_of`).
+        """
         rng = proposer.rng
         if rng.random() < max(self.malformed, self.undiffable if operator is Operator.DIFF else 0.0):
             return None
@@ -68,7 +73,7 @@ def output_tokens(operator: Operator) -> int:
 
 
 def device_s(kernel: Kernel) -> float:
-    """Seconds on the device that one judgement takes."""
+    """Return the device seconds of one judgement."""
     if kernel.verdict == Verdict.BUILD_ERROR:
         return 0.0
     return PASSED_S if kernel.passed else REJECTED_S
@@ -82,12 +87,12 @@ CLUMSY = replace(NEAR, name="clumsy", undiffable=0.8)
 
 
 def priced(model: Model, like: Model) -> Model:
-    """The model at another's price."""
+    """Return the model at another's price."""
     return replace(model, usd_in=like.usd_in, usd_out=like.usd_out)
 
 
 def named(model: Model, name: str) -> Model:
-    """The same model at another endpoint."""
+    """Return the same model at another endpoint."""
     return replace(model, name=name)
 
 
@@ -103,5 +108,5 @@ MIXTURES: Mapping[str, tuple[Model, ...]] = {
 
 
 def proposer_of(model: Model, land: Landscape, like: Proposer) -> Proposer:
-    """A proposer with the model's failures, that draws from the same generator."""
+    """Return a proposer with the model's failures, that draws from the same generator."""
     return Proposer(land, like.rng, broken=model.broken, mended=model.mended)

@@ -1,9 +1,9 @@
-"""`python -m bench.seed URL [--scale full|sqlite|quick]`: fill an empty database; made from a fixed seed.
+"""Fill an empty database from a fixed seed: `python -m bench.seed URL [--scale full|sqlite|quick]`.
 
     python -m bench.seed postgresql+psycopg://postgres@127.0.0.1/warpwright_bench
     python -m bench.seed sqlite:////tmp/bench.db
 
-The database is created where it is missing, and migrated. By default PostgreSQL gets 1,000,000 Candidates and SQLite
+The database is created if it is missing, and migrated. By default PostgreSQL gets 1,000,000 Candidates and SQLite
 100,000; QUICK=1 makes 5,000. On PostgreSQL the role must be a superuser (foreign keys are not checked meanwhile).
 """
 
@@ -38,7 +38,7 @@ NAMES = tuple(EXPRESSIONS)
 
 
 def create(url: str) -> None:
-    """Create a PostgreSQL database where there is none."""
+    """Create a PostgreSQL database if there is none."""
     parsed = make_url(url)
     if parsed.get_backend_name() != "postgresql" or parsed.database is None:
         return
@@ -48,7 +48,7 @@ def create(url: str) -> None:
 
 
 def seed(engine: Engine, scale: Scale) -> int:
-    """Fill a migrated, empty database; returns its size in bytes. Raises SeedError."""
+    """Fill a migrated, empty database; return its size in bytes. Raise SeedError."""
     with read_session(engine) as s:
         if s.scalar(select(func.count()).select_from(RunRow)):
             raise SeedError("the database has Runs in it already: give an empty one")
@@ -69,7 +69,7 @@ def seed(engine: Engine, scale: Scale) -> int:
     newest = {(row[2], row[6]): row[0] for row in world.champions}
     loader.add("champions", columns, ((*row, newest[row[2], row[6]] == row[0]) for row in world.champions))
     say("candidates")
-    derived.everything(loader)
+    derived.fill_derived(loader)
     say("what follows from them")
     size = loader.finish()
     say("indexes")
@@ -126,7 +126,7 @@ _began = time.monotonic()
 
 
 def say(what: str) -> None:
-    """Progress, for people."""
+    """Print progress."""
     print(f"{time.monotonic() - _began:7.1f} s  {what}", file=sys.stderr, flush=True)
 
 

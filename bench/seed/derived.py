@@ -1,4 +1,4 @@
-"""What follows from the Candidates, written by the database itself: Proposals, Evaluations, Jobs, events, counters."""
+"""Derive rows from the Candidates within the database: Proposals, Evaluations, Jobs, events, counters."""
 
 from __future__ import annotations
 
@@ -26,8 +26,8 @@ _DEVICE = Device(kind=DeviceKind.CUDA, name="NVIDIA H200", uuid="gpu-0", facts={
 _ENVIRONMENT = Environment(python="3.12", torch="2.11", triton="3.6", cuda="13.0", driver="580.95")
 
 
-def everything(loader: Loader) -> None:
-    """Fill the tables that hang on `candidates` and `runs`."""
+def fill_derived(loader: Loader) -> None:
+    """Fill the tables that depend on `candidates` and `runs`."""
     _proposals(loader)
     _evaluations(loader)
     _jobs(loader)
@@ -75,7 +75,7 @@ def _proposals(loader: Loader) -> None:
 
 
 def _body(verdict: Verdict, stage: Stage) -> str:
-    """The JSON of an Evaluation, with marks where it differs from Candidate to Candidate."""
+    """Return the JSON of an Evaluation, with marks where it differs between Candidates."""
 
     def time(mode: str, workload: str, us: float) -> BaselineTime:
         interval = Interval(low=us * 0.99, high=us * 1.01)
@@ -166,7 +166,7 @@ def _evaluations(loader: Loader) -> None:
 
 
 def _jobs(loader: Loader) -> None:
-    """Four for each Candidate, all done: what a table of Jobs looks like after a year."""
+    """Make four for each Candidate, all done, as a table of Jobs has after a year."""
     for kind, queue, subject in (
         ("propose", "'propose'", "c.proposal_id"),
         ("build", "'build'", "'eval_' || substr(c.id, 6)"),

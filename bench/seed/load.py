@@ -1,7 +1,7 @@
-"""Bulk loading for both databases: COPY or executemany, then INSERT ... SELECT for what follows from what is there.
+"""Load rows in bulk into both databases: COPY or executemany, then INSERT ... SELECT for derived rows.
 
-Secondary indexes are dropped before and made again after, foreign keys are not checked meanwhile. Columns that nobody
-names get the default of their table, so that a new column with one needs no change here.
+Secondary indexes are dropped before and made again after; foreign keys are not checked meanwhile. Columns that are not
+named get the default of their table, so that a new column with one needs no change here.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ Row = Sequence[Any]
 
 
 class SeedError(Exception):
-    """The tables have changed in a way that the seeder does not know of."""
+    """The tables have changed in a way that the seeder does not know."""
 
 
 class Loader:
@@ -59,12 +59,12 @@ class Loader:
         return str(found[0])
 
     def drop_indexes(self) -> None:
-        """Everything goes in without them, and they are made again at the end."""
+        """Drop the indexes: rows are loaded without them, and they are made again at the end."""
         for name, _ in self._indexes:
             self.run(f'DROP INDEX "{name}"')
 
     def finish(self) -> int:
-        """Make the indexes again, gather statistics, and let go; returns the size of the database in bytes."""
+        """Make the indexes again, gather statistics, and disconnect; return the size of the database in bytes."""
         for definition in self._indexes.values():
             self.run(definition)
         self.run("VACUUM ANALYZE" if self.postgres else "ANALYZE")
@@ -78,7 +78,7 @@ class Loader:
         return size
 
     def run(self, statement: str, values: Mapping[str, object] | None = None) -> None:
-        """One statement; `:name` is a value."""
+        """Run one statement; `:name` is a value."""
         if self.postgres:
             statement = statement.replace("%", "%%") if values else statement
             for name in values or ():
@@ -121,7 +121,7 @@ class Loader:
         )
 
     def moment(self, ms: int) -> str:
-        """Milliseconds since 1970 as this database stores a moment."""
+        """Convert milliseconds since 1970 to a moment of this database."""
         text = datetime.fromtimestamp(ms / 1000, UTC).isoformat(sep=" ", timespec="microseconds")
         return text if self.postgres else text.removesuffix("+00:00")
 
@@ -135,7 +135,7 @@ class Loader:
 
 
 def _defaults(table: Table, given: Sequence[str]) -> dict[str, Any]:
-    """The values of the columns that were not given. Raises SeedError where one has none."""
+    """Return the values of the columns that were not given. Raise SeedError if one has no default."""
     unknown = [name for name in given if name not in table.columns]
     if unknown:
         raise SeedError(f"{table.name} has no column {unknown[0]}: teach bench/seed what became of it")

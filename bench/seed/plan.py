@@ -1,4 +1,4 @@
-"""How much of everything, and how it is shared out: sizes of Runs and Projects fall off as 1/rank (Zipf)."""
+"""Plan the amounts and their distribution: sizes of Runs and Projects fall off as 1/rank (Zipf)."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scale:
-    """How many rows a database gets. The largest Run belongs to the largest Project, which is `default`."""
+    """The number of rows of a database. The largest Run belongs to the largest Project, which is `default`."""
 
     candidates: int
     runs: int
@@ -41,7 +41,7 @@ class RunPlan:
 
 
 def zipf(largest: int, count: int, total: int) -> list[int]:
-    """`count` sizes that fall off as a power of their rank from `largest`, and sum up to `total`."""
+    """Return `count` sizes that fall off as a power of their rank from `largest`, and add up to `total`."""
     low, high = 0.0, 4.0
     for _ in range(60):
         middle = (low + high) / 2
@@ -55,7 +55,7 @@ def zipf(largest: int, count: int, total: int) -> list[int]:
 
 
 def plan(scale: Scale, rng: random.Random) -> list[RunPlan]:
-    """Every Run, in the order of time; the largest lies in the middle of it."""
+    """Return every Run, in the order of time; the largest lies in the middle of it."""
     sizes = zipf(scale.largest_run, scale.runs, scale.candidates)
     projects = _projects(scale, sizes, rng)
     problems = _problems(scale)
@@ -73,7 +73,7 @@ def plan(scale: Scale, rng: random.Random) -> list[RunPlan]:
 
 
 def _projects(scale: Scale, sizes: Sequence[int], rng: random.Random) -> list[int]:
-    """Whose each Run is: `default` is filled up to its size, the others share the rest by their rank."""
+    """Return the Project of each Run: `default` is filled up to its size, the others share the rest by their rank."""
     found = [0] * len(sizes)
     left = scale.largest_project - sizes[0]
     others = range(1, scale.projects)
@@ -89,7 +89,7 @@ def _projects(scale: Scale, sizes: Sequence[int], rng: random.Random) -> list[in
 
 
 def _problems(scale: Scale) -> list[range]:
-    """The numbers of each Project's Problems: three in ten are `default`'s."""
+    """Return the numbers of each Project's Problems: three in ten are `default`'s."""
     own = scale.problems * 3 // 10
     weights = [1 / rank for rank in range(1, scale.projects)]
     ranges, begin = [range(own)], own
@@ -103,5 +103,5 @@ def _problems(scale: Scale) -> list[range]:
 
 
 def _pick(problems: range, rng: random.Random) -> int:
-    """A Problem of a Project: the first are worked on most."""
+    """Return a Problem of a Project: the first ones have the most Runs."""
     return problems[min(len(problems) - 1, int(len(problems) * rng.random() ** 3))]

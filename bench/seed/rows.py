@@ -1,4 +1,4 @@
-"""The rows that are made here: Projects, Problems, Runs, Candidates, samples. All else follows from them in SQL."""
+"""Make the primary rows: Projects, Problems, Runs, Candidates, samples. All others are derived from them in SQL."""
 
 from __future__ import annotations
 
@@ -72,7 +72,7 @@ _DIGITS = "0123456789abcdefghjkmnpqrstvwxyz"
 
 
 def stamp(ms: int) -> str:
-    """The part of an id that says when: ten digits, as in db.ids."""
+    """Return the time part of an id: ten digits, as in db.ids."""
     return "".join(_DIGITS[ms >> shift & 31] for shift in range(45, -5, -5))
 
 
@@ -83,7 +83,7 @@ GUIDE = "0" * 64
 
 @dataclass
 class Made:
-    """What one Run came to."""
+    """The totals of one Run."""
 
     run: Row
     candidates: list[Row]
@@ -113,7 +113,7 @@ class World:
         self._budget = json.dumps(to_json(Budget(candidates=200_000, usd=500.0)))
 
     def make(self, plan: RunPlan) -> Made:
-        """One Run, ended unless it is among the newest."""
+        """Make one Run, ended unless it is among the newest."""
         begin = self.now_ms - AGE_DAYS * DAY_MS + plan.number * (AGE_DAYS * DAY_MS // self.runs)
         step = max(2, min(20_000, 10 * DAY_MS // plan.size, (self.now_ms - begin) // (plan.size + 1)))
         run_id = f"run_{stamp(begin)}{plan.number & 0xFFFF:04x}{self.rng.getrandbits(48):012x}"
@@ -221,7 +221,7 @@ class World:
         )  # fmt: skip
 
     def _keep_texts(self, made: Made, run_id: str) -> None:
-        """What a model answered; what it was told is the same for all of a Run."""
+        """Keep the replies of a model. The prompt is the same for all of a Run."""
         said = [row for row in made.candidates if row[8] == "model"]
         if said:
             made.texts.append((run_id, GUIDE, self._guide))
@@ -243,7 +243,7 @@ def _reason(verdict: str, number: int, rng: random.Random) -> str:
 
 
 def _milestone(row: Row, ordinal: int, step_ms: int) -> Row:
-    """The moment at which a Candidate became its Run's best."""
+    """Return the moment at which a Candidate became its Run's best."""
     number = row[4]
     return (
         row[1], ordinal, row[0], number, row[23], row[24], row[25], False, number, number * 1.5,

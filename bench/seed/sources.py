@@ -1,4 +1,4 @@
-"""Texts like those that people and models write: kernels of a few hundred bytes to a few KB, prompts, references."""
+"""Write texts like those of people and models: kernels of a few hundred bytes to a few KB, prompts, references."""
 
 from __future__ import annotations
 
@@ -34,14 +34,14 @@ _LINES = {
 
 
 class Writer:
-    """Writes sources; a pool of bodies is made once, and each source is one of them with a head of its own."""
+    """Writes sources: each is one of a fixed pool of bodies with a head of its own."""
 
     def __init__(self, rng: random.Random) -> None:
         self._rng = rng
         self._bodies = {language: [self._body(language) for _ in range(400)] for language in _LINES}
 
     def source(self, language: str, number: int) -> str:
-        """One Candidate's source; no two are the same."""
+        """Return one Candidate's source; no two are the same."""
         body = self._bodies[language][int(self._rng.random() * 400)]
         return (
             f"# design {number} of {self._rng.getrandbits(48):012x}\nimport torch\n\nBLOCK = {1 << number % 11}\n{body}"
@@ -62,7 +62,7 @@ class Writer:
 
 
 def prompt(rng: random.Random) -> str:
-    """What a model was told: a couple of KB."""
+    """Return a model's prompt of a couple of KB."""
     words = [
         rng.choice(("the", "kernel", "rows", "load", "store", "memory", "speedup", "tile", "is", "wide"))
         for _ in range(350)
@@ -86,7 +86,7 @@ EXPRESSIONS = {
 
 
 def reference(name: str, number: int) -> str:
-    """A Problem's reference: `name` is one of EXPRESSIONS and a number."""
+    """Return a Problem's reference: `name` is one of EXPRESSIONS and a number."""
     expression = EXPRESSIONS[name.rpartition(" ")[0]].format(x=f"x * {number + 1}.0")
     return f'''"""{name}: problem {number} of the benchmark."""
 import torch

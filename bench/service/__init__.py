@@ -1,1 +1,1 @@
-"""Every page and list of the service on a large database."""
+"""Request every page and list of the service on a large database."""

@@ -1,4 +1,4 @@
-"""`python -m bench.service`: see `bench.service.bench`."""
+"""Run `python -m bench.service`: see `bench.service.bench`."""
 
 import sys
 

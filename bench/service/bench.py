@@ -1,13 +1,13 @@
-"""Every page and list of the service on a large database, during writes.
+"""Time every page and list of the service on a large database, during writes.
 
     python -m bench.service [--url postgresql+psycopg://.../db] [--seconds 300] [--clients 10] [--match TEXT]
 
-Starts the real service on the database (seeded first where it is empty: see bench.seed), a writer that settles Jobs as
-workers do, and clients that think for half a second between requests. Each client takes every GET route in turn, with
-one of its filters, at the beginning or deep into its pages, on the largest Run or on others. Prints p50 and p99, and
-writes them, the plans of the slowest statements and the sizes of tables to bench/results/service-DATABASE.json.
-Exit status 1: a route was slower than 250 ms at the 99th percentile, or answered with an error.
-QUICK=1: a small SQLite database in a temporary folder, 15 seconds.
+Start the real service on the database (seeded first if it is empty: see bench.seed), a writer that settles Jobs as
+workers do, and clients that wait half a second between requests. Each client takes every GET route in turn, with one of
+its filters, at the beginning or deep into its pages, on the largest Run or on others. Print p50 and p99, and write
+them, the plans of the slowest statements and the sizes of tables to bench/results/service-DATABASE.json. Exit status 1:
+a route was slower than 250 ms at the 99th percentile, or returned an error. QUICK=1: a small SQLite database in a
+temporary folder, 15 seconds.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ REDIS_URL = "redis://127.0.0.1:6379/15"
 
 @dataclass
 class Sample:
-    """What one kind of request came to."""
+    """The results of one kind of request."""
 
     ms: list[float] = field(default_factory=list)
     failures: list[str] = field(default_factory=list)
@@ -62,7 +62,7 @@ class Sample:
 
 
 def ids_of(engine: Engine, rng: random.Random) -> dict[str, list[str]]:
-    """Ids to ask for: the largest Run and what is in it first, then others."""
+    """Return ids to request: the largest Run and its content first, then others."""
     with read_session(engine) as s:
         own = RunRow.project_id == "default"
         sizes = select(RunRow.id).where(own).order_by(RunRow.candidates.desc())
@@ -85,10 +85,10 @@ def ids_of(engine: Engine, rng: random.Random) -> dict[str, list[str]]:
             select(EvaluationRow.id).where(EvaluationRow.candidate_id.in_([row.id for row in candidates]))
         ).all()
     return {
-        "runs": [largest, *s_unique(newest, largest)],
+        "runs": [largest, *unique(newest, largest)],
         "candidates": [*(row.id for row in candidates), *(row.candidate_id for row in champions)],
         "proposals": [row.proposal_id for row in candidates],
-        "problems": s_unique([of_largest, *(row.problem_id for row in champions)], ""),
+        "problems": unique([of_largest, *(row.problem_id for row in champions)], ""),
         "evaluations": list(evaluations),
         "projects": ["default"],
         "parents": [candidates[0].id],
@@ -97,9 +97,9 @@ def ids_of(engine: Engine, rng: random.Random) -> dict[str, list[str]]:
     }
 
 
-def s_unique(values: Sequence[str], besides: str) -> list[str]:
-    """The values in their order, once each."""
-    return [value for value in dict.fromkeys(values) if value != besides]
+def unique(values: Sequence[str], excluded: str) -> list[str]:
+    """Return the values in their order, once each."""
+    return [value for value in dict.fromkeys(values) if value != excluded]
 
 
 _CURSOR = re.compile(r"[?&](?:amp;)?cursor=([A-Za-z0-9_%=-]+)")
@@ -107,7 +107,7 @@ _LINK = re.compile(r'href="(/[^"#]*\?[^"#]*)"')
 
 
 async def next_cursor(client: httpx2.AsyncClient, url: str) -> str | None:
-    """The cursor that an answer gives: of a list, or in a link of a page."""
+    """Return the next cursor of a reply: of a list, or from a link of a page."""
     response = await client.get(url)
     if response.status_code != 200:
         return None
@@ -119,7 +119,7 @@ async def next_cursor(client: httpx2.AsyncClient, url: str) -> str | None:
 
 
 async def deep(client: httpx2.AsyncClient, shape: Shape) -> Iterator[Shape]:
-    """The same list a page on, and as deep as a few seconds of walking reach."""
+    """Return the same list a page on, and as deep as a few seconds of paging reach."""
     url = shape.urls[0]
     glue = "&" if "?" in url else "?"
     full = "" if "limit=" in url or not url.startswith("/api/") else "limit=200&"
@@ -141,7 +141,7 @@ async def deep(client: httpx2.AsyncClient, shape: Shape) -> Iterator[Shape]:
 
 
 async def links(client: httpx2.AsyncClient, shapes: Sequence[Shape]) -> list[Shape]:
-    """Links with a query on the pages themselves: filters, sorts, permalinks."""
+    """Return links with a query on the pages themselves: filters, sorts, permalinks."""
     found: dict[str, list[str]] = defaultdict(list)
     for shape in shapes:
         response = await client.get(shape.urls[0])
@@ -155,7 +155,7 @@ async def links(client: httpx2.AsyncClient, shapes: Sequence[Shape]) -> list[Sha
 
 
 async def prepare(url: str, found: Found, match: str) -> list[Shape]:
-    """The requests to make: what was discovered, its deeper pages, and what the pages link to."""
+    """Return the requests to make: discovered ones, their deeper pages, and links of the pages."""
     shapes = [shape for shape in found.shapes if match in shape.name and shape.name not in SKIPPED]
     async with httpx2.AsyncClient(base_url=url, timeout=60, trust_env=False) as client:
         further: list[Shape] = []
@@ -166,7 +166,7 @@ async def prepare(url: str, found: Found, match: str) -> list[Shape]:
 
 
 async def browse(url: str, shapes: Sequence[Shape], clients: int, seconds: float, seed: int) -> dict[str, Sample]:
-    """What clients see that think between requests: each asks every route as often, one of its kinds at a time."""
+    """Browse with clients that pause between requests: each requests every route equally often, one kind at a time."""
     samples: dict[str, Sample] = defaultdict(Sample)
     kinds: dict[str, list[Shape]] = defaultdict(list)
     for shape in shapes:
@@ -190,8 +190,8 @@ async def browse(url: str, shapes: Sequence[Shape], clients: int, seconds: float
 
 
 async def ask(client: httpx2.AsyncClient, shape: Shape, sample: Sample, rng: random.Random) -> None:
-    """One request, from its first byte out to its last byte in."""
-    # The first address is the largest Run's: asked as often as all others together.
+    """Make one request, from the first byte sent to the last byte received."""
+    # The first address is the largest Run's: it is requested as often as all others together.
     url = shape.urls[0] if rng.random() < 0.5 else rng.choice(shape.urls)
     began = time.perf_counter()
     try:
@@ -207,18 +207,18 @@ async def ask(client: httpx2.AsyncClient, shape: Shape, sample: Sample, rng: ran
 
 
 def percentile(values: Sequence[float], share: float) -> float:
-    """The smallest value that this share of them does not exceed."""
+    """Return the smallest value that this share of them does not exceed."""
     ordered = sorted(values)
     return ordered[min(len(ordered) - 1, int(share * len(ordered)))]
 
 
 def route_of(name: str) -> str:
-    """The route of a kind of request, whatever its filter and page."""
+    """Return the route of a kind of request, without its filter and page."""
     return name.removeprefix("link ").partition("?")[0].partition(" page ")[0]
 
 
 def by_route(samples: Mapping[str, Sample]) -> dict[str, Sample]:
-    """The same with all filters and pages of a route together: enough requests for a percentile."""
+    """Combine all filters and pages of a route: enough requests for a percentile."""
     found: dict[str, Sample] = defaultdict(Sample)
     for name, sample in samples.items():
         route = found[route_of(name)]
@@ -229,7 +229,7 @@ def by_route(samples: Mapping[str, Sample]) -> dict[str, Sample]:
 
 
 def table(samples: Mapping[str, Sample]) -> list[dict[str, Any]]:
-    """One row per kind of request, slowest first."""
+    """Return one row per kind of request, slowest first."""
     rows = [
         {
             "route": name,
@@ -246,7 +246,7 @@ def table(samples: Mapping[str, Sample]) -> list[dict[str, Any]]:
 
 
 def sizes(engine: Engine) -> dict[str, Any]:
-    """Rows and bytes of the database."""
+    """Return rows and bytes of the database."""
     with read_session(engine) as s:
         rows = {
             model.__tablename__: s.scalar(select(func.count()).select_from(model))
@@ -268,7 +268,7 @@ def sizes(engine: Engine) -> dict[str, Any]:
 
 
 def measure(engine: Engine, url: str, options: argparse.Namespace, folder: Path) -> dict[str, Any]:
-    """The whole benchmark on one database."""
+    """Run the whole benchmark on one database."""
     app = create_app(Settings(database_url=url), engine=engine, send_nudges=lambda queues: None)
     found = discover(app, ids_of(engine, random.Random(7)))
     with serving(url, folder, WARPWRIGHT_REDIS_URL=REDIS_URL, WARPWRIGHT_LOG_LEVEL="WARNING") as running:
@@ -325,7 +325,7 @@ def _load(
 
 
 def say(what: str) -> None:
-    """Progress, for people."""
+    """Print progress."""
     print(what, file=sys.stderr, flush=True)
 
 
@@ -336,7 +336,7 @@ def parse() -> argparse.Namespace:
     parser.add_argument("--seconds", type=float, default=15.0 if quick else 300.0)
     parser.add_argument("--clients", type=int, default=10)
     parser.add_argument("--match", default="", help="only requests with this text in their name")
-    parser.add_argument("--plans", type=int, default=8, help="of how many of the slowest to print plans")
+    parser.add_argument("--plans", type=int, default=8, help="number of the slowest requests to print plans of")
     parser.add_argument("--output", type=Path, help="default: bench/results/service-DATABASE.json")
     return parser.parse_args()
 
@@ -371,7 +371,7 @@ def main() -> int:
 
 
 def verdict(report: Mapping[str, Any], slow: int, failed: int) -> str:
-    """The figures in one line."""
+    """Return the figures in one line."""
     rows, routes = report["rows"], report["routes"]
     return (
         f"service: {report['size']['rows']['candidates']} candidates on {report['database']}, {len(routes)} routes, "

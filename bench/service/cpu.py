@@ -1,9 +1,9 @@
-"""Processor time of every page and list: what a request costs, whatever else the machine does meanwhile.
+"""Measure the processor time of every page and list: the cost of a request, independent of other load.
 
     python -m bench.service.cpu --url postgresql+psycopg://.../db [--match TEXT] [--times 12] [--deep]
 
-Asks the real service for one thing at a time, on a database that bench.seed filled, and reads what the process of the
-service and those of the database used for it. `--deep` adds later pages of lists and what pages link to. The dearest
+Make one request at a time to the real service, on a database that bench.seed filled, and read the processor time of the
+service's process and of the database's. `--deep` adds later pages of lists and the links of pages. The most expensive
 come first.
 """
 
@@ -45,7 +45,7 @@ class Cost:
 
 
 def cpu_ns(pid: int) -> int:
-    """What all threads of a process have used so far."""
+    """Return the processor time of all threads of a process so far."""
     total = 0
     for task in Path(f"/proc/{pid}/task").iterdir():
         try:
@@ -56,7 +56,7 @@ def cpu_ns(pid: int) -> int:
 
 
 def backends(url: str) -> list[int]:
-    """The processes of PostgreSQL's that serve this database; none for SQLite, which works within the service."""
+    """Return the PostgreSQL processes that serve this database; none for SQLite, which works within the service."""
     parsed = make_url(url)
     if parsed.get_backend_name() != "postgresql":
         return []
@@ -68,7 +68,7 @@ def backends(url: str) -> list[int]:
 
 
 async def costs(url: str, pid: int, database_url: str, shapes: Sequence[Shape], times: int) -> list[Cost]:
-    """Every kind of request, `times` times each, its first address as often as all others together."""
+    """Make every kind of request `times` times, its first address as often as all others together."""
     found = []
     rng = random.Random(5)
     async with httpx2.AsyncClient(base_url=url, timeout=120, trust_env=False) as client:
@@ -99,7 +99,7 @@ def main() -> int:
     parser.add_argument("--url", required=True)
     parser.add_argument("--match", default="", help="only requests with this text in their name")
     parser.add_argument("--times", type=int, default=12)
-    parser.add_argument("--deep", action="store_true", help="also later pages, and what pages link to")
+    parser.add_argument("--deep", action="store_true", help="also later pages, and the links of pages")
     options = parser.parse_args()
     configure_logging("WARNING")
     engine = make_engine(options.url)

@@ -1,4 +1,4 @@
-"""Which statements a request runs, how long each takes, and the database's plan of the slow ones."""
+"""Record the statements of a request, their times, and the database's plan of the slow ones."""
 
 from __future__ import annotations
 
@@ -28,7 +28,7 @@ class Statement:
 
 @contextmanager
 def recording(engine: Engine) -> Iterator[list[Statement]]:
-    """Every statement that goes to the database within the block."""
+    """Record every statement that goes to the database within the block."""
     found: list[Statement] = []
 
     def before(_c: Any, _cursor: Any, _sql: str, _p: Any, context: Any, _many: bool) -> None:
@@ -47,7 +47,7 @@ def recording(engine: Engine) -> Iterator[list[Statement]]:
 
 
 def plan(engine: Engine, statement: Statement) -> list[str]:
-    """The lines of the database's plan, run once more with figures where it can."""
+    """Return the lines of the database's plan, run once more with figures if it can."""
     prefix = "EXPLAIN (ANALYZE, BUFFERS) " if engine.dialect.name == "postgresql" else "EXPLAIN QUERY PLAN "
     with engine.connect() as connection:
         rows = connection.exec_driver_sql(prefix + statement.sql, statement.parameters).all()
@@ -55,7 +55,7 @@ def plan(engine: Engine, statement: Statement) -> list[str]:
 
 
 def explain(engine: Engine, urls: Sequence[str]) -> dict[str, Any]:
-    """For each address: its statements with their times, and the plan of the slowest."""
+    """Return the statements of each address with their times, and the plan of the slowest."""
     app = create_app(Settings(database_url=str(engine.url)), engine=engine, send_nudges=lambda queues: None)
     report: dict[str, Any] = {}
     with TestClient(app, base_url="http://127.0.0.1:8000") as client:

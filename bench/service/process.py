@@ -1,4 +1,4 @@
-"""The real service as a process of its own, for benchmarks: `python -m service` on a free loopback port."""
+"""Run the real service as a process of its own, for benchmarks: `python -m service` on a free loopback port."""
 
 from __future__ import annotations
 
@@ -17,26 +17,26 @@ PAGE_BYTES = os.sysconf("SC_PAGE_SIZE")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running:
-    """A service that answers."""
+    """A service that is ready for requests."""
 
     url: str
     pid: int
 
     @property
     def rss_bytes(self) -> int:
-        """Memory that the process holds."""
+        """Return the resident memory of the process."""
         return int(Path(f"/proc/{self.pid}/statm").read_text().split()[1]) * PAGE_BYTES
 
     @property
     def cpu_s(self) -> float:
-        """Processor time that it has used so far."""
+        """Return the process's processor time so far."""
         fields = Path(f"/proc/{self.pid}/stat").read_text().rpartition(")")[2].split()
         return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
 
 
 @contextmanager
 def serving(database_url: str, folder: Path, **environment: str) -> Iterator[Running]:
-    """Start it, and end it with the block; its log goes to `folder`/service.log."""
+    """Start the service, and end it with the block; its log goes to `folder`/service.log."""
     variables = {
         "WARPWRIGHT_DATABASE_URL": database_url,
         "WARPWRIGHT_DATA_DIR": str(folder),

@@ -1,4 +1,4 @@
-"""Every GET of the service as requests to make: found in the application itself, so that a new route is covered."""
+"""List every GET of the service as requests to make. They are found in the application, so a new route is covered."""
 
 from __future__ import annotations
 
@@ -49,14 +49,14 @@ class Shape:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Found:
-    """What there is to ask for, and what nobody knew how to ask."""
+    """The requests to make, and the routes without known values."""
 
     shapes: tuple[Shape, ...]
     uncovered: tuple[str, ...]
 
 
 def discover(app: FastAPI, ids: Mapping[str, Sequence[str]]) -> Found:
-    """Every GET route with every filter. `ids` maps a noun in the plural ("runs") to ids to take in turn."""
+    """Return every GET route with every filter. `ids` maps a noun in the plural ("runs") to ids to take in turn."""
     shapes: list[Shape] = []
     uncovered: list[str] = []
     for route in app.routes:
@@ -74,7 +74,7 @@ def discover(app: FastAPI, ids: Mapping[str, Sequence[str]]) -> Found:
 
 
 def _paths(template: str, ids: Mapping[str, Sequence[str]]) -> list[str]:
-    """The template with ids of its nouns in it: `/runs/{id}` takes Runs; none where a noun is not known."""
+    """Return the template with ids of its nouns: `/runs/{id}` takes Runs. Return nothing for an unknown noun."""
     marks = re.findall(r"\{([^}]*)\}", template)
     if not marks:
         return [template]
@@ -122,10 +122,10 @@ def _variants(
 
 
 def _values(name: str, annotation: Any, ids: Mapping[str, Sequence[str]]) -> list[str]:
-    """What to ask for in a filter: each of a choice, ids of its noun, or something known by its name."""
+    """Return the values of a filter: each of a choice, ids of its noun, or one known by its name."""
     if name.endswith("id") and ids.get(name.removesuffix("id").removesuffix("_") + "s"):
         return [ids[name.removesuffix("_id") + "s"][0]]
-    if ids.get(name + "s"):  # an id by the name of its noun alone: ?problem=
+    if ids.get(name + "s"):  # an id that is named by its noun alone: ?problem=
         return [ids[name + "s"][0]]
     kinds = list(_leaves(annotation))
     choices = [str(getattr(kind, "value", kind)) for kind in kinds if not isinstance(kind, type)]
@@ -141,7 +141,7 @@ def _values(name: str, annotation: Any, ids: Mapping[str, Sequence[str]]) -> lis
 
 
 def _leaves(annotation: Any) -> Iterator[Any]:
-    """The plain types and choices within an annotation."""
+    """Return the plain types and choices within an annotation."""
     origin = typing.get_origin(annotation)
     if isinstance(annotation, type) and issubclass(annotation, enum.Enum):
         yield from annotation

@@ -22,9 +22,9 @@ from db.transitions.work.enqueue import enqueue_advance, enqueue_job, finish_job
 from db.transitions.work.locks import lock_job, lock_run
 from db.views.rows import Job
 from db.views.work import ProposalResult
+from evaluator.languages import adapter
 from evaluator.schema import to_json
 from evaluator.types import BuildReport, Candidate, DeviceKind, Verdict
-from evolution.niche import niche_of
 from evolution.tunables import Scalar, TunablesError, family_of, key_of, read_tunables
 from evolution.types import ProposalOutcome, Propose, RunStatus
 
@@ -192,7 +192,7 @@ def _create_candidate(s: Session, run: RunRow, proposal: ProposalRow, candidate:
         tunables=tunables,
         configuration=configuration,
         configuration_key=key_of(configuration) if family is not None else None,
-        niche=str(niche_of(candidate.source, candidate.language)),
+        niche=str(adapter(candidate.language).niche(candidate.source)),
         created_at=now(s),
     )
     s.add(row)

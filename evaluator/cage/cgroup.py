@@ -1,7 +1,7 @@
-"""Limits that the kernel keeps for all processes of a child together: control groups, where this user may make them.
+"""Limit all processes of a child together with control groups, where this user may make them.
 
-Version 2 where the memory and pids controllers are delegated, version 1 where their folders can be written to. Without
-either the watchdog and each process's own limits remain. A group is made per child and removed with it.
+Version 2 is used if the memory and pids controllers are delegated, version 1 if their folders are writable. Otherwise
+the watchdog and each process's own limits remain. Each child gets a group, which is removed with the child.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from functools import cache
 from pathlib import Path
 
 _ROOT = Path("/sys/fs/cgroup")
-_FILES = {  # what is written: memory limit, process limit
+_FILES = {  # by version: the files of the memory limit and of the process limit
     2: {"memory": "memory.max", "pids": "pids.max"},
     1: {"memory": "memory.limit_in_bytes", "pids": "pids.max"},
 }
@@ -26,46 +26,46 @@ _REMOVAL_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Place:
-    """Where groups can be made: `folders` by controller (one folder for both in version 2)."""
+class Hierarchy:
+    """A place to make groups: `folders` by controller (one folder for both in version 2)."""
 
     version: int
     folders: Mapping[str, Path]
 
 
 class Group:
-    """One child's group."""
+    """The group of one child."""
 
-    def __init__(self, place: Place, memory_bytes: int, processes: int) -> None:
+    def __init__(self, hierarchy: Hierarchy, memory_bytes: int, processes: int) -> None:
         name = f"warpwright-{os.getpid()}-{next(_numbers)}"
-        self._place = place
-        self._folders = {controller: folder / name for controller, folder in place.folders.items()}
+        self._hierarchy = hierarchy
+        self._folders = {controller: folder / name for controller, folder in hierarchy.folders.items()}
         try:
             for folder in set(self._folders.values()):
                 folder.mkdir()
             for controller, limit in (("memory", memory_bytes), ("pids", processes)):
-                (self._folders[controller] / _FILES[place.version][controller]).write_text(str(limit))
+                (self._folders[controller] / _FILES[hierarchy.version][controller]).write_text(str(limit))
         except OSError:
             self.remove()
             raise
 
     def add(self, *pids: int) -> None:
-        """Put processes in; what they start is in it, too. Raises OSError."""
+        """Move processes into the group, and with them all that they start later. Raise OSError."""
         for folder in set(self._folders.values()):
             for pid in pids:
                 (folder / "cgroup.procs").write_text(str(pid))
 
     def killed_for_memory(self) -> bool:
-        """Whether the kernel ended a process of it for want of memory."""
+        """Return true if the kernel killed a process of the group because memory ran out."""
         try:
-            text = (self._folders["memory"] / _OOM[self._place.version]).read_text()
+            text = (self._folders["memory"] / _OOM[self._hierarchy.version]).read_text()
         except OSError:
             return False
         counts = dict(line.split(maxsplit=1) for line in text.splitlines() if " " in line)
         return int(counts.get("oom_kill", "0")) > 0
 
     def remove(self) -> None:
-        """Once its processes are gone; the kernel may need a moment to see that."""
+        """Remove the group after its processes ended. The kernel may need a moment to notice their end."""
         end = time.monotonic() + _REMOVAL_S
         for folder in set(self._folders.values()):
             while folder.exists():
@@ -77,9 +77,9 @@ class Group:
                 os.sched_yield()
 
 
-def make(memory_bytes: int | None, processes: int) -> Group | None:
-    """A new group with these limits, or None where none can be made."""
-    found = place()
+def make_group(memory_bytes: int | None, processes: int) -> Group | None:
+    """Return a new group with these limits, or None where none can be made."""
+    found = find_hierarchy()
     if found is None or memory_bytes is None:
         return None
     try:
@@ -89,8 +89,8 @@ def make(memory_bytes: int | None, processes: int) -> Group | None:
 
 
 @cache
-def place() -> Place | None:
-    """Where this process can make groups with limits; tried for real, once."""
+def find_hierarchy() -> Hierarchy | None:
+    """Return where this process can make groups with limits. The answer is found by trying, once."""
     for candidate in _candidates():
         _sweep(candidate)
         try:
@@ -101,8 +101,8 @@ def place() -> Place | None:
     return None
 
 
-def _sweep(found: Place) -> None:
-    """Remove what judges left that were killed."""
+def _sweep(found: Hierarchy) -> None:
+    """Remove the groups of judges that were killed."""
     for folder in set(found.folders.values()):
         for group in folder.glob("warpwright-*-*"):
             pid = group.name.split("-")[1]
@@ -111,7 +111,7 @@ def _sweep(found: Place) -> None:
                     group.rmdir()
 
 
-def _candidates() -> Iterator[Place]:
+def _candidates() -> Iterator[Hierarchy]:
     try:
         lines = Path("/proc/self/cgroup").read_text().splitlines()
     except OSError:
@@ -119,7 +119,7 @@ def _candidates() -> Iterator[Place]:
     paths = {controllers: path for _, controllers, path in (line.split(":", 2) for line in lines)}
     if "" in paths and (_ROOT / "cgroup.controllers").exists():
         folder = _ROOT / paths[""].lstrip("/")
-        yield Place(2, {"memory": folder, "pids": folder})
+        yield Hierarchy(2, {"memory": folder, "pids": folder})
     if "memory" in paths and "pids" in paths:
-        yield Place(1, {name: _ROOT / name / paths[name].lstrip("/") for name in ("memory", "pids")})
-        yield Place(1, {name: _ROOT / name for name in ("memory", "pids")})
+        yield Hierarchy(1, {name: _ROOT / name / paths[name].lstrip("/") for name in ("memory", "pids")})
+        yield Hierarchy(1, {name: _ROOT / name for name in ("memory", "pids")})

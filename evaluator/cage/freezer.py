@@ -1,6 +1,6 @@
-"""Stopping every thread of a child at once, and knowing that it is stopped.
+"""Stop every thread of a child at once, and prove that it is stopped.
 
-A child is everything below the first process of its pid namespace, its supervisor (ours, which is left running).
+A child is everything below the first process of its pid namespace: its supervisor, which is ours and keeps running.
 """
 
 from __future__ import annotations
@@ -12,29 +12,32 @@ import time
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 
-_MOVED_NS = 50_000  # of all threads together
+_TOLERATED_NS = 50_000  # of all threads together
 
 
 @dataclass(frozen=True, slots=True)
 class Frozen:
-    """What was stopped: its processes, and per thread the nanoseconds that it has run in its life."""
+    """The stopped processes, and the run time of each thread so far in nanoseconds."""
 
     pids: tuple[int, ...]
     ran_ns: Mapping[tuple[int, str], int]
 
-    def moved(self, root: int) -> bool:
-        """Whether anything below `root` has run since: a stop can be undone from inside (by a timer's SIGCONT)."""
+    def has_run(self, root: int) -> bool:
+        """Return true if anything below `root` has run since the stop.
+
+        A timer's SIGCONT can undo a stop from inside.
+        """
         now = _run_times(_threads_below(root))
         if now.keys() != self.ran_ns.keys():
-            return True  # nobody is born or ends while all are stopped
-        return sum(ns - self.ran_ns[thread] for thread, ns in now.items()) > _MOVED_NS
+            return True  # no thread starts or ends while all are stopped
+        return sum(ns - self.ran_ns[thread] for thread, ns in now.items()) > _TOLERATED_NS
 
 
 def freeze(root: int, *, timeout_s: float = 8.0) -> Frozen:
-    """Stop everything below `root`; returns what was stopped once all threads are. Raises CannotFreeze.
+    """Stop everything below `root`, and return the stopped processes once all threads are stopped. Raise CannotFreeze.
 
-    A process that forked just before it was stopped shows in the next look. Done are two looks in a row that find
-    everybody known and stopped: since the first of them there was nobody left to fork. Who was continued meanwhile is
+    A process that forked just before it was stopped shows up in the next scan. Two scans in a row must find only known,
+    stopped processes: after the first of them nothing was left to fork. Processes that were continued meanwhile are
     stopped again.
     """
     deadline = time.monotonic() + timeout_s
@@ -52,18 +55,20 @@ def freeze(root: int, *, timeout_s: float = 8.0) -> Frozen:
             return Frozen(tuple(sorted(current)), _run_times(threads))
         quiet = stopped
         if not stopped:
-            os.sched_yield()  # they may need this very core to stop on
+            os.sched_yield()  # they may need this very core to stop
         if time.monotonic() > deadline:
             raise CannotFreeze(f"processes below {root} did not stop within {timeout_s:g} s")
 
 
 class CannotFreeze(Exception):
-    """Something below a child's root does not stop."""
+    """A process below a child's root does not stop."""
 
 
-def code_addresses(root: int) -> dict[tuple[int, str], int]:
-    """Where in their code the threads below `root`, which are stopped, are, by process and thread: those that wait in
-    the kernel left out."""
+def program_counters(root: int) -> dict[tuple[int, str], int]:
+    """Return the program counter of each stopped thread below `root`, by process and thread.
+
+    Threads that wait in the kernel are left out.
+    """
     found = {}
     for pid, thread in _threads_below(root):
         fields = _read(f"/proc/{pid}/task/{thread}/syscall").split()
@@ -72,15 +77,17 @@ def code_addresses(root: int) -> dict[tuple[int, str], int]:
     return found
 
 
-def ran_and_waited_ns(pid: int) -> tuple[int, int]:
-    """How long the first thread of a process has run in its life, and how long it has waited for a core; zeros where
-    the kernel does not say."""
+def run_and_queue_ns(pid: int) -> tuple[int, int]:
+    """Return the run time of a process's first thread so far, and its time in the run queue.
+
+    Both are 0 where the kernel does not tell.
+    """
     fields = _read(f"/proc/{pid}/task/{pid}/schedstat").split()
     return (int(fields[0]), int(fields[1])) if len(fields) > 1 else (0, 0)
 
 
-def all_waited_ns(root: int) -> int:
-    """The same of everything below `root`, as far as it still lives."""
+def total_queue_ns(root: int) -> int:
+    """Return the total run-queue time of all living threads below `root`."""
     fields = (_read(f"/proc/{pid}/task/{thread}/schedstat").split() for pid, thread in _threads_below(root))
     return sum(int(numbers[1]) for numbers in fields if len(numbers) > 1)
 
@@ -88,7 +95,7 @@ def all_waited_ns(root: int) -> int:
 def _run_times(threads: Iterable[tuple[int, str]]) -> dict[tuple[int, str], int]:
     times = {}
     for pid, thread in threads:
-        # The kernel answers this only when the thread has left its core, and only then its time is written down.
+        # The kernel answers this read once the thread has left its core; only then is its run time up to date.
         _read(f"/proc/{pid}/task/{thread}/syscall")
         fields = _read(f"/proc/{pid}/task/{thread}/schedstat").split()
         if not _is_ending(pid, thread):
@@ -108,13 +115,13 @@ def _signal(pid: int, number: signal.Signals) -> None:
 
 
 def descendants(root: int) -> list[int]:
-    """Every process below `root`, whichever of its threads started it; `root` is not among them."""
+    """Return every process below `root`, whichever thread started it; `root` is not included."""
     first = [pid for thread in _threads(root) for pid in _children(root, thread)]
     return sorted({*first, *(pid for one in first for pid in descendants(one))})
 
 
 def _threads_below(root: int) -> list[tuple[int, str]]:
-    """Every (process, thread) below `root`, which is a supervisor: it has one thread."""
+    """Return every (process, thread) below `root`, a supervisor with a single thread."""
     found: list[tuple[int, str]] = []
     frontier = _children(root, str(root))
     while frontier:
@@ -130,16 +137,16 @@ def _children(pid: int, thread: str) -> list[int]:
 
 
 def _threads(pid: int) -> list[str]:
-    """The threads of a process, none when it is gone."""
+    """Return the threads of a process, none if it is gone."""
     try:
-        return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208  the stop of the clock waits for this; Path costs more
+        return os.listdir(f"/proc/{pid}/task")  # noqa: PTH208  the clock runs during this; Path is slower
     except OSError:
         return []
 
 
 def _is_stopped(pid: int, thread: str) -> bool:
     stat = _read(f"/proc/{pid}/task/{thread}/stat")
-    # The name in parentheses may hold anything, so the state is sought after the last parenthesis.
+    # The name in parentheses may hold anything, so the state follows the last parenthesis.
     state = stat.rfind(b")") + 2
     return not stat or stat[state : state + 1] in (b"T", b"t", b"Z", b"X", b"x")
 
@@ -151,7 +158,7 @@ def _is_ending(pid: int, thread: str) -> bool:
 
 
 def _read(path: str) -> bytes:
-    """A small file of /proc, empty when the process is gone. Not by `open`, which takes twice as long."""
+    """Return a small file of /proc, empty if the process is gone. `open` would take twice as long."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_CLOEXEC)
     except OSError:
@@ -161,7 +168,7 @@ def _read(path: str) -> bytes:
         while chunk := os.read(fd, 65536):
             out += chunk
             if len(chunk) < 2048:
-                break  # the kernel fills a page where it has more to say
+                break  # the kernel fills a page while more follows
         return out
     except OSError:
         return b""
@@ -170,7 +177,10 @@ def _read(path: str) -> bytes:
 
 
 def usage(root: int) -> tuple[int, int]:
-    """Threads below `root`, and the bytes of memory they hold: anonymous and shared pages, not libraries' files."""
+    """Return the number of threads below `root`, and the bytes that they hold in anonymous and shared pages.
+
+    Pages of libraries' files do not count.
+    """
     threads = _threads_below(root)
     resident_kib = 0
     for pid in {pid for pid, _ in threads}:

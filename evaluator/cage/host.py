@@ -1,4 +1,4 @@
-"""One running cage, seen from the judge: bubblewrap with our in-cage program, and the socket to command it."""
+"""Run one cage: bubblewrap with our in-cage program, and the socket that controls it."""
 
 from __future__ import annotations
 
@@ -13,18 +13,18 @@ from collections.abc import Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
-from evaluator.cage import bwrap, seccomp, warden
+from evaluator.cage import bwrap, monitor, seccomp
 from evaluator.cage.level import Level
 from evaluator.cage.policy import CagePolicy, Limits
 from evaluator.errors import CageError
 from evaluator.types import DeviceKind
 
-# `--die-with-parent` is tied to the thread that started the cage: so one thread, which lives as long as the judge.
+# `--die-with-parent` follows the thread that started the cage: this one lives as long as the judge.
 _starter = ThreadPoolExecutor(1, thread_name_prefix="cage-starter")
 
 
 class CageHost:
-    """A cage that is starting or ready to take jobs. `wait_ready` before the first `send`."""
+    """A cage that is starting or ready to take jobs. Call `wait_ready` before the first `send`."""
 
     def __init__(
         self,
@@ -33,7 +33,7 @@ class CageHost:
         policy: CagePolicy,
         *,
         cpus: frozenset[int] | None,
-        watch: warden.Warden,
+        watch: monitor.Monitor,
         uid: int | None = None,
         status: socket.socket | None = None,
     ) -> None:
@@ -42,7 +42,7 @@ class CageHost:
         self._control, inside = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
         output_read, output_write = os.pipe2(os.O_CLOEXEC)
         self._watch = watch
-        self._ward = warden.Ward(output_read, warden.Capture(64 * 1024))
+        self._monitored = monitor.Monitored(output_read, monitor.Capture(64 * 1024))
         try:
             argv, environment = _command(kind, level, policy, inside.fileno())
             launch = _starter.submit(_start, argv, environment, inside.fileno(), output_write, cpus)
@@ -54,7 +54,7 @@ class CageHost:
         finally:
             inside.close()
             os.close(output_write)
-        watch.add(self._ward)
+        watch.add(self._monitored)
         try:
             self._configure(kind, policy, uid, status)
         except CageError:
@@ -80,18 +80,18 @@ class CageHost:
 
     @property
     def alive(self) -> bool:
-        """Whether the cage still runs (a machine short of memory may have ended it)."""
+        """Return true while the cage runs (a machine short of memory may have ended it)."""
         return self._process.poll() is None
 
     def send(self, message: Mapping[str, Any], fds: Sequence[int]) -> None:
-        """One packet to the in-cage program. Raises CageError when it is gone."""
+        """Send one packet to the in-cage program. Raise CageError when it is gone."""
         try:
             socket.send_fds(self._control, [json.dumps(message).encode()], list(fds))
         except OSError as error:
             raise CageError(f"the cage is gone: {self._why()}") from error
 
     def wait_ready(self, timeout_s: float) -> None:
-        """Return when everything is imported. Raises CageError with what the cage printed when it cannot be built."""
+        """Return when everything is imported. Raise CageError with the cage's output when it cannot be built."""
         if self._ready:
             return
         deadline = time.monotonic() + timeout_s
@@ -110,13 +110,13 @@ class CageHost:
         self._control.close()
         self._process.kill()
         self._process.wait(10.0)
-        self._watch.remove(self._ward)
+        self._watch.remove(self._monitored)
 
     def _why(self) -> str:
         with contextlib.suppress(subprocess.TimeoutExpired):
             self._process.wait(1.0)
-        self._watch.remove(self._ward)
-        return self._ward.capture.text().strip()[-2000:] or "it printed nothing"
+        self._watch.remove(self._monitored)
+        return self._monitored.capture.text().strip()[-2000:] or "it printed nothing"
 
 
 def _bubblewrap() -> str:
@@ -127,7 +127,7 @@ def _bubblewrap() -> str:
 
 
 def _command(kind: DeviceKind, level: Level, policy: CagePolicy, control_fd: int) -> tuple[list[str], dict[str, str]]:
-    """The command line and its environment (bubblewrap clears it and sets the child's)."""
+    """Return the command line and its environment (bubblewrap clears it and sets the child's)."""
     if not level.caged:
         return bwrap.bare_command(kind, control_fd, policy.environment)
     out = bwrap.command(
@@ -148,7 +148,7 @@ def _start(
 ) -> subprocess.Popen[bytes]:
     before = os.sched_getaffinity(0)
     try:
-        # Affinity is inherited: set on this thread (0 is the calling thread), never on the judge's others.
+        # Children inherit affinity: set it on this thread (0 is the caller), never on the judge's others.
         if cpus:
             os.sched_setaffinity(0, cpus)
         return subprocess.Popen(
@@ -166,7 +166,7 @@ def _start(
 
 
 def memory_file(data: bytes) -> int:
-    """A descriptor of an unnamed file in memory that holds `data`."""
+    """Return a descriptor of an unnamed file in memory that holds `data`."""
     fd = os.memfd_create("payload", os.MFD_CLOEXEC)
     view = memoryview(data)
     while view:

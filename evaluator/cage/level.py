@@ -1,4 +1,4 @@
-"""How much of the cage this machine can hold: the ways to build it, the strongest first."""
+"""List the ways to build a cage on this machine, the strongest first."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _CAP_KILL, _CAP_SETGID, _CAP_SETUID, _CAP_SYS_PTRACE, _CAP_SYS_ADMIN = 5, 6, 7, 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Level:
-    """One way to build a cage. `isolation` says what it leaves out."""
+    """One way to build a cage. `isolation` lists what it leaves out."""
 
     name: str
     mode: StartMode
@@ -30,12 +30,12 @@ class Level:
 
     @property
     def caged(self) -> bool:
-        """Whether bubblewrap holds the children; without it there are no namespaces at all."""
+        """Return true if bubblewrap holds the children. Without it there are no namespaces."""
         return self.name != "bare"
 
     @property
     def nested(self) -> bool:
-        """Whether children are forked into namespaces of their own, below the fork server's."""
+        """Return true if children are forked into namespaces of their own, below the fork server's."""
         return self.caged and self.mode is StartMode.FORK
 
     @property
@@ -43,12 +43,12 @@ class Level:
         return _NOBODY if self.own_users else None
 
     def job_uid(self, ordinal: int) -> int | None:
-        """The user that a child becomes, or None where it stays who it is."""
+        """Return the user that a child becomes, or None if it keeps its own."""
         return _FIRST_UID + ordinal % _UIDS if self.own_users else None
 
 
 def levels(mode: StartMode, kind: DeviceKind) -> list[Level]:
-    """The levels worth trying for a start mode; forking falls back to spawning."""
+    """Return the levels to try for a start mode; forking falls back to spawning."""
     found = []
     root = _is_able_root()
     as_root = ("running as root without its usual rights: children run as this user, inside a user namespace",)
@@ -68,15 +68,15 @@ def levels(mode: StartMode, kind: DeviceKind) -> list[Level]:
 
 
 def _left_open(kind: DeviceKind, *, own_users: bool) -> tuple[str, ...]:
-    """What is not enforced without bubblewrap."""
+    """Return the protections that are missing without bubblewrap."""
     version = landlock.abi()
     out = ["namespaces: bubblewrap cannot run here; a child sees the machine's processes, host name and network names"]
     if version == 0:
-        out.append("files: a child can read whatever its user can read, and write into shared temporary folders")
+        out.append("files: a child can read all files that its user can read, and write into shared temporary folders")
     if version < 6 and not own_users:
         out.append("signals: a child can end other processes of this user")
     if kind is DeviceKind.CUDA:
-        out.append("sockets: CUDA needs UNIX sockets, so a child can call this machine's services that its user may")
+        out.append("sockets: CUDA needs UNIX sockets, so a child can reach local services that its user may reach")
     out.append("disk: only the size of each file is limited, not their number")
     return tuple(out)
 
@@ -100,7 +100,7 @@ def _level(
 
 
 def _is_able_root() -> bool:
-    """Root with the rights to make namespaces, change user, and signal and read processes of another user."""
+    """Return true for root with the rights to make namespaces, and to signal, read and become other users."""
     if os.geteuid() != 0:
         return False
     for line in Path("/proc/self/status").read_text().splitlines():

@@ -1,4 +1,4 @@
-"""Reading a child's memory from the judge: process_vm_readv(2), else /proc/PID/mem."""
+"""Read a child's memory from the judge: process_vm_readv(2), else /proc/PID/mem."""
 
 from __future__ import annotations
 
@@ -22,11 +22,11 @@ _libc.process_vm_readv.argtypes = [
 def read_process_memory(pid: int, address: int, into: memoryview) -> None:
     """Fill the writable, contiguous `into` with the bytes at `address` of process `pid`.
 
-    Raises OSError when any byte is not there.
+    Raise OSError if any byte is missing.
     """
     view = into.cast("B")
     if not 0 < address < 1 << 63:
-        raise OSError(f"{address:#x} is no address")
+        raise OSError(f"{address:#x} is not an address")
     if len(view) == 0:
         return
     target = ctypes.addressof((ctypes.c_char * len(view)).from_buffer(view))
@@ -41,10 +41,12 @@ def read_process_memory(pid: int, address: int, into: memoryview) -> None:
 
 
 def read_process_pieces(pid: int, addresses: Sequence[int], width: int) -> bytes:
-    """`width` bytes at each address of process `pid`, one after the other, read at once. OSError where any is not
-    there."""
+    """Return `width` bytes at each address of process `pid`, concatenated, in one read.
+
+    Raise OSError if any byte is missing.
+    """
     if not all(0 < address < 1 << 63 for address in addresses):
-        raise OSError("no address")
+        raise OSError("not an address")
     if not addresses:
         return b""
     found = bytearray(width * len(addresses))

@@ -1,7 +1,8 @@
-"""The system call filter: a small assembler for classic BPF, and the list of what a child may not call.
+"""Assemble the system call filter (classic BPF) from the list of calls that a child may not make.
 
-Forbidden calls fail with EPERM, so that libraries which merely try them carry on; calls of another architecture kill
-the process. x86-64 only: `program()` returns None elsewhere. Method: seccomp(2), linux/filter.h, linux/seccomp.h.
+Forbidden calls fail with EPERM, so that libraries which merely try them carry on. Calls of another architecture kill
+the process. Only x86-64 is supported: `program()` returns None elsewhere. Method: seccomp(2), linux/filter.h,
+linux/seccomp.h.
 """
 
 from __future__ import annotations
@@ -33,7 +34,7 @@ _NAMESPACE_FLAGS = 0x7E020080  # CLONE_NEW{NS,CGROUP,UTS,IPC,USER,PID,NET,TIME}
 _PR_SET_DUMPABLE = 4
 _AF_UNIX, _AFTER_AF_INET = 1, 3
 
-# Call numbers from asm/unistd_64.h, by what they would be used for.
+# Call numbers from asm/unistd_64.h, by purpose.
 FORBIDDEN = {
     "other processes": {
         "ptrace": 101, "process_vm_readv": 310, "process_vm_writev": 311, "kcmp": 312, "process_madvise": 440,
@@ -59,7 +60,7 @@ FORBIDDEN = {
         "create_module": 174, "swapon": 167, "swapoff": 168, "reboot": 169, "sethostname": 170, "setdomainname": 171,
         "iopl": 172, "ioperm": 173, "settimeofday": 164, "clock_settime": 227, "adjtimex": 159, "clock_adjtime": 305,
     },
-    # The judge reserves a core; a child that could widen its mask would take another's.
+    # The judge reserves a core; a child with a wider mask would take another child's.
     "scheduling": {
         "sched_setaffinity": 203, "sched_setscheduler": 144, "sched_setparam": 142, "sched_setattr": 314,
     },
@@ -68,13 +69,13 @@ FORBIDDEN = {
         "shmget": 29, "shmat": 30, "msgget": 68, "semget": 64, "memfd_create": 319, "memfd_secret": 447,
     },
 }  # fmt: skip
-_TIMER_CREATE = 222  # its signals can continue a stopped process; what CUDA's driver needs of it is not known
+_TIMER_CREATE = 222  # its signals can continue a stopped process; CUDA's driver may need it
 _SOCKET, _SOCKETPAIR, _CLONE, _CLONE3, _PRCTL, _FCNTL = 41, 53, 56, 435, 157, 72
-_F_SETSIG = 10  # any signal, SIGCONT too, when a descriptor is ready
+_F_SETSIG = 10  # sends any signal, SIGCONT too, when a descriptor is ready
 
 
 class _Assembler:
-    """Instructions of fixed size; a jump is by count of instructions to skip."""
+    """Assemble instructions of fixed size. A jump gives the number of instructions to skip."""
 
     def __init__(self) -> None:
         self._code: list[tuple[int, int, int, int]] = []
@@ -87,11 +88,11 @@ class _Assembler:
 
 
 def program(*, unix_sockets: bool = False, loopback: bool = False, machine: str | None = None) -> bytes | None:
-    """The filter as an array of `struct sock_filter`, or None where the architecture is not supported.
+    """Return the filter as an array of `struct sock_filter`, or None for an unsupported architecture.
 
-    `unix_sockets` is for CUDA, whose driver does not start without (error 304); in a cage there is nobody to call.
-    `loopback` allows IPv4 sockets besides, for tools that speak with their target so: only where a cage has a network
-    of its own.
+    `unix_sockets` is for CUDA: its driver does not start without them (error 304), and in a cage they reach no service.
+    `loopback` also allows IPv4 sockets, for tools that talk to their target that way. Use it only in a cage that has
+    its own network.
     """
     if (machine or platform.machine()) != "x86_64":
         return None
@@ -127,7 +128,7 @@ def _refuse(out: _Assembler, numbers: Sequence[int], verdict: int) -> None:
 
 
 def _on_argument(out: _Assembler, number: int, test: int, value: int, *, refuse_if: bool, argument: int = 0) -> None:
-    """Refuse call `number` depending on a test of an argument's low word; ends with the number loaded."""
+    """Refuse call `number` depending on a test of an argument's low word; end with the number loaded."""
     out.add(_JUMP_EQUAL, number, 0, 4)
     out.add(_LOAD_WORD, _ARGUMENT_0 + 8 * argument)
     out.add(test, value, *((0, 1) if refuse_if else (1, 0)))

@@ -1,4 +1,4 @@
-"""Starting one child: its sockets, its first words, who it is in the judge's pid namespace."""
+"""Start one child: its sockets, its first messages, its identity in the judge's pid namespace."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import struct
 import time
 from pathlib import Path
 
-from evaluator.cage import warden
+from evaluator.cage import monitor
 from evaluator.cage.host import CageHost
 from evaluator.cage.level import Level
 from evaluator.cage.policy import CagePolicy
@@ -23,14 +23,14 @@ _CREDENTIALS = struct.Struct("3i")
 
 
 def status_pair(kind: int = socket.SOCK_SEQPACKET) -> tuple[socket.socket, socket.socket]:
-    """A connected pair; the first, the judge's, learns who sent each message (SCM_CREDENTIALS)."""
+    """Return a connected pair. The first socket, the judge's, learns each sender's credentials (SCM_CREDENTIALS)."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, kind)
     ours.setsockopt(socket.SOL_SOCKET, socket.SO_PASSCRED, 1)
     return ours, theirs
 
 
-class Spare:
-    """A single cage that is importing, or waits for its job."""
+class StandbyCage:
+    """A cage for a single job that is importing, or waits for its job."""
 
     def __init__(
         self,
@@ -38,7 +38,7 @@ class Spare:
         level: Level,
         policy: CagePolicy,
         cpus: frozenset[int] | None,
-        watch: warden.Warden,
+        watch: monitor.Monitor,
         uid: int | None,
     ) -> None:
         self.status, inside = status_pair()
@@ -55,10 +55,10 @@ class Spare:
 
 
 def await_child(channel: socket.socket, status: socket.socket, *, single: bool) -> tuple[int, int, int]:
-    """Wait for supervisor and job to say that they are there: the job's pid, and the root's pid and pidfd.
+    """Wait until supervisor and job report; return the job's pid, and the root's pid and pidfd.
 
-    The root is the first process of the job's pid namespace: the supervisor itself, or bubblewrap's, which started it.
-    Both speak before any of a Candidate's code runs, and the kernel vouches for who they are.
+    The root is the first process of the job's pid namespace: the supervisor itself, or bubblewrap's process that
+    started it. Both report before any of a Candidate's code runs, and the kernel vouches for their identity.
     """
     deadline = time.monotonic() + _HELLO_TIMEOUT_S
     supervisor, said = _hear(status, deadline)
@@ -71,7 +71,7 @@ def await_child(channel: socket.socket, status: socket.socket, *, single: bool) 
             raise CageError(f"the child could not be set up: {_reason(status.recv(65536))}")
         pid, _ = _hear(channel, deadline)
     except BaseException:
-        warden.kill(pidfd)
+        monitor.kill(pidfd)
         os.close(pidfd)
         raise
     return pid, root, pidfd
@@ -87,7 +87,7 @@ def _readable(sockets: list[socket.socket], deadline: float) -> list[socket.sock
 
 
 def _hear(source: socket.socket, deadline: float) -> tuple[int, bytes]:
-    """One message and its sender's pid as this process sees it."""
+    """Return one message and its sender's pid as this process sees it."""
     if not _readable([source], deadline):
         raise CageError("the child did not come up in time")
     data, ancillary, _, _ = source.recvmsg(65536, socket.CMSG_SPACE(_CREDENTIALS.size))

@@ -1,4 +1,4 @@
-"""What a caged child knows of compiled kernels: after importing the Candidate (build stage), or after running it."""
+"""Report compiled kernels from a caged child, after it imports the Candidate (build stage) or runs it."""
 
 from __future__ import annotations
 
@@ -17,16 +17,16 @@ _MAX_KERNELS = 64
 
 
 def build_imports(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-    """Execute the file at "path" (default: the job's candidate). Gives {"kernels": resources of each CUDA kernel}.
+    """Execute the file at "path" (default: the job's candidate). Return {"kernels": resources of each CUDA kernel}.
 
-    Raises what the Candidate raises; a compile error carries its own line.
+    Let the Candidate's exceptions pass. A compile error carries its own line.
     """
     execute(Path(request.get("path", Path(os.environ.get("WARP_JOB", "/job"), "candidate.py"))), "candidate")
     return kernels(request, fds)
 
 
 def kernels(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-    """{"kernels": [{name, registers, shared_bytes, ...}]} of every kernel that this process has compiled so far."""
+    """Return {"kernels": [{name, registers, shared_bytes, ...}]} of every kernel that this process has compiled."""
     del request, fds
     found = [*_cuda_kernels(), *_triton_kernels()]
     return {"kernels": found[:_MAX_KERNELS]}

@@ -1,7 +1,7 @@
-"""Giving up rights, from inside: namespaces, mounts, limits, identity, capabilities, system calls.
+"""Give up rights from inside the cage: namespaces, mounts, limits, identity, capabilities, system calls.
 
-Runs in the cage before any of a Candidate's code does. Numbers are from the kernel's headers for x86-64 and arm64,
-which agree on all that is used here.
+This runs before any of a Candidate's code. Numbers are from the kernel's headers for x86-64 and arm64, which agree on
+all those used here.
 """
 
 from __future__ import annotations
@@ -60,12 +60,12 @@ def die_with_parent(number: int = signal.SIGKILL) -> None:
 
 
 def adopt_orphans() -> None:
-    """Become the parent of every descendant whose own parent ends."""
+    """Become the parent of every orphaned descendant."""
     _prctl("PR_SET_CHILD_SUBREAPER", _PR_SET_CHILD_SUBREAPER, 1)
 
 
 def set_dumpable(on: bool) -> None:
-    """Whether processes of the same user may look into this one's memory."""
+    """Allow or forbid processes of the same user to read this one's memory."""
     _prctl("PR_SET_DUMPABLE", _PR_SET_DUMPABLE, int(on))
 
 
@@ -73,11 +73,11 @@ def _prctl(what: str, option: int, second: int = 0, third: int = 0) -> None:
     _check(_libc.prctl(option, second, third, 0, 0), what)
 
 
-def own_namespaces(tmp_bytes: int, links: Mapping[str, str]) -> None:
-    """New mount, host name, IPC and network namespaces; fresh /proc, /tmp, /dev/shm and /job, nobody else's.
+def make_namespaces(tmp_bytes: int, links: Mapping[str, str]) -> None:
+    """Make mount, host name, IPC and network namespaces with an empty /tmp, /dev/shm and /job and a /proc of its own.
 
-    `links` maps each symbolic link to make in the fresh folders to its target. The caller is the first process of a new
-    pid namespace and holds CAP_SYS_ADMIN.
+    `links` maps each symbolic link of the cage to its target; those in these folders are made again. The caller is the
+    first process of a new pid namespace and holds CAP_SYS_ADMIN.
     """
     unshare(CLONE_NEWNS | CLONE_NEWUTS | CLONE_NEWIPC | CLONE_NEWNET)
     _mount("none", "/", "", _MS_REC | _MS_PRIVATE)
@@ -87,15 +87,16 @@ def own_namespaces(tmp_bytes: int, links: Mapping[str, str]) -> None:
     for folder in ("/tmp", "/dev/shm"):
         _mount("tmpfs", folder, "tmpfs", _MS_NOSUID | _MS_NODEV, f"size={tmp_bytes},mode=1777")
     _mount("tmpfs", "/job", "tmpfs", _MS_NOSUID | _MS_NODEV, "size=256m,mode=0755")
-    umask = os.umask(0)  # a link's parent may also be the job's own home, which it writes to
+    umask = os.umask(0)  # a link's parent may also be the job's home, where the job writes
     for link, target in links.items():
-        Path(link).parent.mkdir(parents=True, exist_ok=True)
-        Path(link).symlink_to(target)
+        if not Path(link).is_symlink():
+            Path(link).parent.mkdir(parents=True, exist_ok=True)
+            Path(link).symlink_to(target)
     os.umask(umask)
 
 
 def _make_read_only(path: str) -> None:
-    """Settings of the machine, which root's user number may write even without any capability."""
+    """Protect settings of the machine. Root's user number may write them even without capabilities."""
     if os.access(path, os.F_OK):
         _mount(path, path, "", _MS_BIND)
         _mount("none", path, "", _MS_REMOUNT | _MS_BIND | _MS_RDONLY | _MS_NOSUID | _MS_NODEV | _MS_NOEXEC)
@@ -107,12 +108,12 @@ def seal_job_folder() -> None:
 
 
 def open_job_folder() -> None:
-    """Let the job write its own files into /job: it is started before they are known. Nobody else sees the folder."""
+    """Let the job write its own files into /job: it starts before they are known. No other job sees the folder."""
     Path("/job").chmod(0o777)
 
 
 def set_limits(limits: Mapping[str, Any]) -> None:
-    """Resource limits, hard and soft alike. `limits` are the fields of the judge's `Limits`."""
+    """Set resource limits, hard and soft alike. `limits` holds the fields of the judge's `Limits`."""
     values = {
         resource.RLIMIT_CORE: 0,
         resource.RLIMIT_FSIZE: limits["file_bytes"],
@@ -130,9 +131,9 @@ def set_limits(limits: Mapping[str, Any]) -> None:
 
 
 def drop_privileges(uid: int | None) -> None:
-    """Become user `uid` (None: stay), without groups, without capabilities, for good."""
+    """Become user `uid` (None: stay), without groups and capabilities, irrevocably."""
     bounding = [_libc.prctl(_PR_CAPBSET_DROP, number, 0, 0, 0) for number in range(_LAST_CAPABILITY + 1)]
-    del bounding  # not every kernel knows every number, and without CAP_SETPCAP there is nothing left to gain anyway
+    del bounding  # not every kernel knows every number; without CAP_SETPCAP nothing can be gained anyway
     _libc.prctl(_PR_CAP_AMBIENT, _PR_CAP_AMBIENT_CLEAR_ALL, 0, 0, 0)
     if uid is not None:
         os.setgroups([])
@@ -144,7 +145,7 @@ def drop_privileges(uid: int | None) -> None:
 
 
 def filter_system_calls(program: bytes) -> None:
-    """Install an assembled filter (8 bytes an instruction). Needs no_new_privs."""
+    """Install an assembled filter (8 bytes per instruction). It needs no_new_privs."""
     code = ctypes.create_string_buffer(program, len(program))
     sock_fprog = struct.pack("@HP", len(program) // 8, ctypes.addressof(code))
     holder = ctypes.create_string_buffer(sock_fprog, len(sock_fprog))

@@ -1,4 +1,4 @@
-"""The CPU inside the cage: judge-owned memory arrives as a file descriptor and is mapped, copy-on-write or shared."""
+"""Map judge-owned memory on the CPU. It arrives as a file descriptor, for a copy-on-write or shared mapping."""
 
 from __future__ import annotations
 
@@ -12,15 +12,15 @@ import torch
 
 from evaluator.child.protocol.layout import TensorSpec
 
-# Linux 5.14: map every page now, so that no page fault falls into a call. An older kernel does it at the first touch.
+# Linux 5.14: map every page now, so that no page fault falls into a call. Older kernels map at the first access.
 _MADV_POPULATE_READ, _MADV_POPULATE_WRITE = 22, 23
-# Of malloc.h. Fresh memory then holds 0xFE bytes: -1.7e38 as float32 and bfloat16, a NaN as float16; freed memory 0x01.
+# From malloc.h. New memory then holds 0xFE bytes (-1.7e38 as float32 and bfloat16, NaN as float16), freed memory 0x01.
 _M_PERTURB, _PERTURB = -6, 0x01
 FRESH_BYTE = 0xFF ^ _PERTURB
 
 
 class CpuMapped:
-    """One granted block. It stays mapped as long as any tensor in it lives."""
+    """One granted block. It stays mapped while any tensor in it lives."""
 
     def __init__(self, grant: Mapping[str, Any], fd: int) -> None:
         size = int(grant["bytes"])
@@ -29,7 +29,7 @@ class CpuMapped:
         self.calls: list[list[torch.Tensor]] = []
         for index in range(int(grant.get("count", 1))):
             part = raw[index * int(grant["pitch"]) :] if index else raw
-            self.calls.append([spec.alone(part) for spec in specs])
+            self.calls.append([spec.with_own_storage(part) for spec in specs])
 
 
 def _map_private(fd: int, size: int) -> torch.Tensor:
@@ -40,7 +40,10 @@ def _map_private(fd: int, size: int) -> torch.Tensor:
 
 
 def map_shared(fd: int, size: int) -> torch.Tensor:
-    """A memory file's bytes as one uint8 tensor, every page present and writable; mapped as long as a view lives."""
+    """Return a memory file's bytes as one uint8 tensor, with every page present and writable.
+
+    The mapping lasts while a view of it lives.
+    """
     block = mmap.mmap(fd, size, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ | mmap.PROT_WRITE)
     with contextlib.suppress(OSError):
         block.madvise(_MADV_POPULATE_WRITE)
@@ -48,7 +51,7 @@ def map_shared(fd: int, size: int) -> torch.Tensor:
 
 
 class CpuDevice:
-    """See `evaluator.child.device.ChildDevice`."""
+    """Implement `evaluator.child.device.ChildDevice` for a CPU."""
 
     torch_device = torch.device("cpu")
 
@@ -58,14 +61,14 @@ class CpuDevice:
     def claim(self, tensor: torch.Tensor) -> dict[str, Any]:
         return {"address": tensor.data_ptr(), **TensorSpec.of(tensor).to_json()}
 
-    def settled(self, tensors: Sequence[torch.Tensor]) -> dict[int, dict[str, Any]]:
-        """Nothing is gained: the judge reads a process's memory wherever it lies."""
+    def lasting_copies(self, tensors: Sequence[torch.Tensor]) -> dict[int, dict[str, Any]]:
+        """Return nothing: the judge reads a process's memory at any address."""
         return {}
 
     @contextlib.contextmanager
     def poisoned(self, size: int) -> Iterator[None]:
-        """While entered, malloc fills what it hands out and what it takes back with bytes that nobody expects."""
-        del size  # all of it
+        """Make malloc fill allocated and freed memory with unexpected bytes while entered."""
+        del size  # it applies to all memory
         mallopt = getattr(ctypes.CDLL(None), "mallopt", None)  # glibc's
         if mallopt is not None:
             mallopt(_M_PERTURB, _PERTURB)
@@ -75,8 +78,8 @@ class CpuDevice:
             if mallopt is not None:
                 mallopt(_M_PERTURB, 0)
 
-    def spare(self, share: float) -> None:
-        """Nothing to do: what is freed is the system's again, or small."""
+    def trim_cache(self, share: float) -> None:
+        """Do nothing: freed memory is returned to the system, or small."""
 
     def finish(self) -> None:
-        """Nothing runs behind the caller's back on a CPU, except what a Candidate started itself."""
+        """Do nothing: a CPU has no asynchronous work, except that of threads that a Candidate started."""

@@ -1,9 +1,9 @@
-"""What a caged child can be asked to do on a CPU besides what every device offers: map inputs ahead, run a round.
+"""Serve the CPU's own operations: map inputs ahead, run a timed round.
 
-The inputs of timed calls lie in one shared memory file. It is mapped, and every page of it is present, before anything
-is in it; the judge writes while this process is stopped, so a page fault falls into no call and nothing is seen early.
-Where calls come one at a time, the judge writes the inputs of each when the call before has returned. The two wait for
-each other by looking at a page that both have mapped: nobody is put to sleep, and all stays as warm as in a round.
+The inputs of timed calls lie in one shared memory file. It is mapped, with every page present, while still empty. The
+judge writes while this process is stopped, so no page fault falls into a call and nothing is visible early. With single
+calls, the judge writes each call's inputs after the call before has returned. Judge and child wait for each other by
+polling a page that both have mapped: neither sleeps, and caches stay as warm as in a round.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from evaluator.child.cpu_device import map_shared
 from evaluator.child.protocol import chain
 from evaluator.child.protocol.framing import Operation
 from evaluator.child.protocol.layout import TensorSpec, read_tree
-from evaluator.child.results import own_name, tensor_leaves
+from evaluator.child.results import shadowed_name, tensor_leaves
 from evaluator.child.session import Session
 
-# int64 words of the shared page: how many calls the judge has granted, how many were made, and where the tensors lie
-# that the last of them returned.
+# int64 words of the shared page: the number of granted calls, the number of calls made, and the addresses of the
+# tensors that the last call returned.
 GRANTED, MADE, ADDRESSES = 0, 1, 2
 PAGE_BYTES = 4096
 MOST_TENSORS = PAGE_BYTES // 8 - ADDRESSES
-_address = torch.Tensor.data_ptr  # not what a tensor may have of its own under that name
+_address = torch.Tensor.data_ptr  # a tensor's own attribute of that name must not be called
 
 
 class CpuRounds:
@@ -38,7 +38,7 @@ class CpuRounds:
         self._arguments: list[Any] = []
         self._link: chain.Link | None = None
         self._outputs: list[Any] = []
-        self._bits: list[Any] = []  # of each call's inputs that the chain changes
+        self._bits: list[Any] = []  # by call: the inputs that the chain changes, as integers
 
     def operations(self) -> dict[str, Operation]:
         return {
@@ -50,19 +50,19 @@ class CpuRounds:
         }
 
     def stage(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Map the file of "bytes" bytes that rounds will find their inputs in."""
+        """Map the file of "bytes" bytes that will hold the inputs of rounds."""
         self.release(request, fds)
         self._raw = map_shared(fds[0], int(request["bytes"]))
         return {}
 
     def arm(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Forget the last round; make the arguments of the next one's calls, whose values are not there yet."""
+        """Forget the last round, and make the arguments of the next one's calls. Their values come later."""
         raw = self._raw
         assert raw is not None  # the judge stages first
         self._outputs = []
         specs = [TensorSpec.from_json(layout) for layout in request["layouts"]]
         places = [raw[index * int(request["pitch"]) :] for index in range(int(request["count"]))]
-        self._tensors = [[spec.alone(place) for spec in specs] for place in places]
+        self._tensors = [[spec.with_own_storage(place) for spec in specs] for place in places]
         self._arguments = [read_tree(request["tree"], tensors.__getitem__) for tensors in self._tensors]
         self._link = None if request["link"] is None else chain.Link.from_json(request["link"], raw)
         self._bits = []
@@ -71,7 +71,7 @@ class CpuRounds:
         return {}
 
     def run(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """One call per input set, each after the chain's step; outputs are kept until the next round is made."""
+        """Make one call per input set, each after the chain's step. Outputs are kept until the next round is made."""
         model, link, outputs = self._session.call, self._link, self._outputs
         numbers = None if link is None else link.numbers()
         with torch.no_grad():
@@ -81,10 +81,10 @@ class CpuRounds:
                     output = last if type(last) is torch.Tensor else tensor_leaves(last)[link.output]
                     chain.step_on_cpu(output, self._bits[index], link, numbers)
                 outputs.append(model(*arguments))
-        return {"outputs": _briefly(self._session, outputs)}
+        return {"outputs": _compact_claims(self._session, outputs)}
 
     def run_singly(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """One call per input set, each as soon as it is granted; outputs are kept until the next round is made."""
+        """Make one call per input set, each once it is granted. Outputs are kept until the next round is made."""
         model, outputs = self._session.call, self._outputs
         words = memoryview(mmap.mmap(fds[0], PAGE_BYTES)).cast("q")
         with torch.no_grad():
@@ -97,21 +97,21 @@ class CpuRounds:
                 for place, tensor in enumerate(tensors, ADDRESSES):
                     words[place] = _address(tensor)
                 words[MADE] = turn
-        return {"outputs": _briefly(self._session, outputs)}
+        return {"outputs": _compact_claims(self._session, outputs)}
 
     def release(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Give the mapping and everything in it up."""
+        """Release the mapping and everything in it."""
         self._raw, self._link = None, None
         self._tensors, self._arguments, self._outputs, self._bits = [], [], [], []
         return {}
 
 
-def _briefly(session: Session, outputs: list[Any]) -> list[Any]:
-    """The claims of each call; where one is a tensor laid out like the one before, only its address."""
+def _compact_claims(session: Session, outputs: list[Any]) -> list[Any]:
+    """Return the claims of each call; for a tensor with the layout of the one before, only its address."""
     found: list[Any] = []
     known: tuple[Any, ...] = ()
     for value in outputs:
-        plain = type(value) is torch.Tensor and not value.is_nested and not own_name(value)
+        plain = type(value) is torch.Tensor and not value.is_nested and not shadowed_name(value)
         layout = (value.shape, value.stride(), value.dtype) if plain else ()
         found.append(value.data_ptr() if layout and layout == known else session._output(value))
         known = layout

@@ -1,4 +1,4 @@
-"""What a device must offer inside the cage. One implementation each: `cpu_device`, `cuda_device`."""
+"""Define the interface of a device inside the cage. Implementations: `cpu_device`, `gpu.device`."""
 
 from __future__ import annotations
 
@@ -10,9 +10,9 @@ import torch
 
 
 class Mapped(Protocol):
-    """Judge-owned memory that this process can read now. Writing to it never changes the judge's copy.
+    """Judge-owned memory that this process can read. Writing to it never changes the judge's copy.
 
-    `calls` holds the tensors of each granted set, in the order of the grant's layouts; memory stays mapped as long as a
+    `calls` holds the tensors of each granted set, in the order of the grant's layouts. Memory stays mapped while a
     tensor in it lives.
     """
 
@@ -25,21 +25,22 @@ class ChildDevice(Protocol):
     torch_device: torch.device
 
     def open(self, grant: Mapping[str, Any], fds: list[int]) -> Mapped:
-        """Map what the judge granted: `grant` is what the backend's `Grant.fields` says, `fds` its descriptors."""
+        """Map what the judge granted. `grant` comes from the backend's `Grant.fields`, `fds` are its descriptors."""
 
     def claim(self, tensor: torch.Tensor) -> dict[str, Any]:
-        """Where a tensor lies, so that the judge can read it: its layout and an "address" (CPU) or "handle" (CUDA)."""
+        """Return a tensor's layout and its "address" (CPU) or "handle" (CUDA), so that the judge can read it."""
 
-    def settled(self, tensors: Sequence[torch.Tensor]) -> dict[int, dict[str, Any]]:
-        """Copies where the judge may look again and again, until this is called again: a claim for each tensor's id.
-        Empty where nothing is gained by that, or there is too much for it."""
+    def lasting_copies(self, tensors: Sequence[torch.Tensor]) -> dict[int, dict[str, Any]]:
+        """Copy tensors to memory that the judge may read repeatedly, until the next call. Return a claim by tensor id.
+
+        Return an empty dict if that gains nothing, or if there is too much to copy.
+        """
 
     def poisoned(self, size: int) -> AbstractContextManager[None]:
-        """While entered, memory that is allocated holds what nobody expects in it, as far as that can be had; so many
-        bytes at least, if the device has room for them."""
+        """Fill newly allocated memory with unexpected values while entered, at least `size` bytes if there is room."""
 
-    def spare(self, share: float) -> None:
-        """Give freed memory back to the device where more is kept than this share of all of it."""
+    def trim_cache(self, share: float) -> None:
+        """Return freed memory to the device if more than this share of the device's memory is cached."""
 
     def finish(self) -> None:
-        """Return once everything that this process has issued to the device is complete."""
+        """Return once all work that this process has issued to the device is complete."""

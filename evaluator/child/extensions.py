@@ -1,8 +1,8 @@
-"""torch's own extension builder in a child: what it built for a Candidate once, later children of the Candidate load.
+"""Keep libraries that torch's extension builder made for a Candidate, so that later children load them.
 
 `load_inline` and `load` of torch.utils.cpp_extension write sources and a build file, run ninja, and import the library.
-That takes half a minute to a minute, mostly torch's headers, so here libraries are looked up among what an earlier
-child of the very same source left (`warpwright_native`'s folders) before anything is built.
+That takes 30 to 60 seconds, mostly for torch's headers. So before a build, libraries are looked up in the files of an
+earlier child of the very same source (`warpwright_native`'s folders).
 """
 
 from __future__ import annotations
@@ -20,8 +20,8 @@ import torch
 from evaluator.child import warpwright_native
 
 
-def keep_what_is_built() -> None:
-    """From now on in this process; once is enough."""
+def cache_builds() -> None:
+    """Patch torch's builder in this process to reuse libraries; further calls do nothing."""
     builder: Any = importlib.import_module("torch.utils.cpp_extension")
     build = builder._write_ninja_file_and_build_library
     if not hasattr(build, "__wrapped__"):
@@ -40,7 +40,7 @@ def _keeping(build: Callable[..., None]) -> Callable[..., None]:
             return
         build(name, sources, *rest, build_directory=build_directory, **options)
         folder = warpwright_native._first_writable(folders)
-        if library.exists() and folder is not None:  # a program of its own is none
+        if library.exists() and folder is not None:  # a standalone program makes no library
             warpwright_native._put_in_place(library.read_bytes(), folder / kept)
 
     return built

@@ -1,6 +1,6 @@
-"""Landlock: which files a process may touch, without any namespace. Used where bubblewrap cannot run.
+"""Restrict with Landlock which files a process may touch, without any namespace, where bubblewrap cannot run.
 
-Method: landlock(7); structures from linux/landlock.h. The rights that a kernel knows depend on its ABI version.
+Method: landlock(7); structures from linux/landlock.h. The supported rights depend on the kernel's ABI version.
 """
 
 from __future__ import annotations
@@ -27,14 +27,15 @@ _libc = ctypes.CDLL(None, use_errno=True)
 
 
 def abi() -> int:
-    """The version that this kernel speaks; 0 where there is none."""
+    """Return this kernel's Landlock version, 0 without Landlock."""
     return max(0, int(_libc.syscall(_CREATE_RULESET, None, 0, _VERSION_FLAG)))
 
 
 def restrict(readable: Sequence[str], writable: Sequence[str]) -> None:
-    """Confine this process and all that it starts to these paths (files, or folders with all below). For good.
+    """Confine this process and its future children to these paths (files, or folders with everything below),
+    irrevocably.
 
-    Paths that do not exist are passed over. Needs no_new_privs. Raises OSError where the kernel has no Landlock.
+    Paths that do not exist are skipped. It needs no_new_privs. Raise OSError on a kernel without Landlock.
     """
     version = abi()
     handled = _ALL_FS.get(version, _ALL_FS_NOW)

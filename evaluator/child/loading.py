@@ -1,4 +1,4 @@
-"""Executing the file of a job as a module: a reference, a Candidate, in the build stage and in any other."""
+"""Execute a job's file as a module: a reference or a Candidate, in the build stage and in any other."""
 
 from __future__ import annotations
 
@@ -11,10 +11,10 @@ from evaluator.child import extensions, warpwright_native
 
 
 def execute(path: Path, name: str) -> ModuleType:
-    """The module `name`. Raises what the file raises."""
+    """Return the module `name`. Let the file's exceptions pass."""
     sys.modules.setdefault("warpwright_native", warpwright_native)
     if b"cpp_extension" in path.read_bytes():
-        extensions.keep_what_is_built()
+        extensions.cache_builds()
     spec = importlib.util.spec_from_file_location(name, path)
     assert spec is not None
     assert spec.loader is not None  # a .py path always has one

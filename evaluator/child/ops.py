@@ -1,4 +1,4 @@
-"""What a caged child can be asked to do: `OPS` maps an operation's name to its function (contract: `wire`)."""
+"""List the operations of a caged child: `OPS` maps each name to its function (contract: `protocol.framing`)."""
 
 from __future__ import annotations
 
@@ -11,16 +11,17 @@ from evaluator.child.gpu.ops import CudaRounds
 from evaluator.child.profile_ops import Profiler
 from evaluator.child.protocol import job_files
 from evaluator.child.protocol.framing import Operation
+from evaluator.child.recipes import Recipes
 from evaluator.child.reference.observe import Observer
-from evaluator.child.reference.ties import Picker
+from evaluator.child.reference.ties import TieRunner
 from evaluator.child.session import Session
 from evaluator.child.triton_build import offline
 
-_session = Session()  # of this child: it is forked or spawned with nothing in it, and serves one module
+_session = Session()  # a child is forked or spawned with an empty one, and serves one module
 
 
 def ping(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-    """Answers with the child's own view of itself."""
+    """Return the child's own pid and the number of received descriptors."""
     return {"pid": os.getpid(), "fds": len(fds)}
 
 
@@ -30,9 +31,6 @@ OPS: dict[str, Operation] = {
     "setup": _session.setup,
     "load": _session.load,
     "built_files": _session.built_files,
-    "recipe": _session.recipe,
-    "draws": _session.draws,
-    "shapes": _session.shapes,
     "construct": _session.construct,
     "swap": _session.swap,
     "compile": _session.compile,
@@ -44,8 +42,9 @@ OPS: dict[str, Operation] = {
     "forget": _session.forget,
     **build_ops.OPS,
     **offline.OPS,
+    **Recipes(_session).operations(),
     **Observer(_session).operations(),
-    **Picker(_session).operations(),
+    **TieRunner(_session).operations(),
     **Profiler(_session).operations(),
     **CpuRounds(_session).operations(),
     **CudaRounds(_session).operations(),

@@ -1,4 +1,4 @@
-"""The least program that a GPU tool can look at: some device memory and one launch, through the driver alone."""
+"""Give a GPU tool the smallest program to observe: some device memory and one launch, through the driver alone."""
 
 from __future__ import annotations
 
@@ -6,9 +6,9 @@ import ctypes
 from collections.abc import Callable
 
 from evaluator.child.protocol.cuda_driver import Driver
-from evaluator.child.protocol.words import Words, told
+from evaluator.child.protocol.progress import Progress, run_reporting
 
-# Does nothing, on any device that has a driver.
+# A kernel that does nothing, for any device.
 _KERNEL = b""".version 6.0
 .target sm_50
 .address_size 64
@@ -17,14 +17,14 @@ _KERNEL = b""".version 6.0
 
 
 def main() -> None:
-    """Launch one kernel, or say what the driver has against it."""
-    told(_launch)
+    """Launch one kernel, or report the driver's error."""
+    run_reporting(_launch)
 
 
-def _launch(words: Words) -> None:
+def _launch(progress: Progress) -> None:
     driver = Driver(0)
     address = driver.allocate(1 << 20)
-    words.say(at="a launch")
+    progress.report(at="a launch")
     library = ctypes.CDLL("libcuda.so.1")
     number, pointer = ctypes.c_uint, ctypes.c_void_p
     library.cuModuleLoadData.argtypes = [pointer, ctypes.c_char_p]

@@ -1,7 +1,7 @@
-"""What a caged child can be asked about its kernels while they run: names, times, launch shapes. Claims, for reports.
+"""Report the kernels of a caged child while they run: names, times, launch shapes. They are claims, for reports.
 
-torch's profiler asks CUPTI, which works inside the cage; what its trace says of a launch (registers, shared memory,
-occupancy) comes from the driver.
+torch's profiler uses CUPTI, which works inside the cage. The launch details of its trace (registers, shared memory,
+occupancy) come from the driver.
 """
 
 from __future__ import annotations
@@ -25,7 +25,7 @@ _FIELDS = {
 
 
 class Profiler:
-    """A few calls of the session's model, watched by torch's profiler."""
+    """A few calls of the session's model, observed by torch's profiler."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -34,12 +34,13 @@ class Profiler:
         return {"profile": self.profile}
 
     def profile(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """{"launches": [{"name", "calls", "time_us" of one forward, ...}]} over "calls" calls on the granted inputs."""
+        """Return {"launches": [{"name", "calls", "time_us" of one forward, ...}]} for "calls" calls on the granted
+        inputs."""
         session = self._session
         tensors, count = session._open(request, fds).calls[0], int(request["calls"])
         arguments = read_tree(request["tree"], tensors.__getitem__)
         with torch.no_grad():
-            session.call(*arguments)  # compiles what is to be compiled
+            session.call(*arguments)  # compiles on its first call
             session._device().finish()
             with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
                 for _ in range(count):
@@ -53,7 +54,7 @@ class Profiler:
 
 
 def launches(trace: dict[str, Any], count: int) -> list[dict[str, Any]]:
-    """The kernels of a trace of `count` calls, the longest first: microseconds and launches of one call."""
+    """Return the kernels of a trace of `count` calls, the longest first, with microseconds and launches per call."""
     found: dict[str, dict[str, Any]] = {}
     for event in trace.get("traceEvents", []):
         if event.get("cat") not in ("kernel", "gpu_memcpy", "gpu_memset"):

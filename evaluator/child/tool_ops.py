@@ -1,7 +1,7 @@
-"""What a caged child can be asked to do with one of NVIDIA's tools: run a guest (`guest`, `probe`) beneath it.
+"""Run one of NVIDIA's tools in a caged child, around `tool_target` or `probe`.
 
-The child that is asked runs nothing of a Candidate's; tool and guest are processes below it and end with it. What they
-leave behind was in a Candidate's reach: claims, of limited size.
+This child itself runs none of a Candidate's code. Tool and target are processes below it and end with it. A Candidate
+could reach the files that they leave behind, so these are claims, of limited size.
 """
 
 from __future__ import annotations
@@ -16,28 +16,28 @@ from pathlib import Path
 from typing import Any
 
 from evaluator.child.protocol.framing import Operation
-from evaluator.child.protocol.words import WORDS_VARIABLE
+from evaluator.child.protocol.progress import PROGRESS_VARIABLE
 
 _HEAD_BYTES, _TAIL_BYTES = 192 << 10, 32 << 10
-_GUEST = "import sys; sys.path[:] = {path!r}; from evaluator.child.{guest} import main; main()"
+_TARGET = "import sys; sys.path[:] = {path!r}; from evaluator.child.{target} import main; main()"
 
 
 def run(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-    """Run "tool" (program and options; its log goes where we say) around "guest", for "limit_s" seconds at most.
+    """Run "tool" (program and options; we choose its log file) around "target", for at most "limit_s" seconds.
 
-    "environment" is added to the guest's. Gives {"exit": status, negative for a signal, None when it ran out of time;
-    "log": the tool's; "words": what the guest wrote down; "output": what both printed}.
+    "environment" is added to the target's. Return {"exit": status, negative for a signal, None when it ran out of time;
+    "log": the tool's; "words": the target's progress; "output": what both printed}.
     """
     del fds
     folder = Path(os.environ.get("TMPDIR", "/tmp"), "tool")
     folder.mkdir()
     log, words, output = folder / "log", folder / "words", folder / "output"
-    guest = [sys.executable, "-I", "-S", "-B", "-u", "-c", _GUEST.format(path=sys.path, guest=request["guest"])]
-    environment = {**os.environ, **request["environment"], WORDS_VARIABLE: str(words)}
-    with output.open("wb") as target:
+    target = [sys.executable, "-I", "-S", "-B", "-u", "-c", _TARGET.format(path=sys.path, target=request["target"])]
+    environment = {**os.environ, **request["environment"], PROGRESS_VARIABLE: str(words)}
+    with output.open("wb") as sink:
         process = subprocess.Popen(
-            [*request["tool"], "--log-file", str(log), *guest],
-            stdin=subprocess.DEVNULL, stdout=target, stderr=subprocess.STDOUT,
+            [*request["tool"], "--log-file", str(log), *target],
+            stdin=subprocess.DEVNULL, stdout=sink, stderr=subprocess.STDOUT,
             env=environment, cwd=folder, start_new_session=True,
         )  # fmt: skip
         try:
@@ -45,14 +45,14 @@ def run(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         except subprocess.TimeoutExpired:
             code = None
         finally:
-            with contextlib.suppress(ProcessLookupError):  # whoever left the group ends with the cage
+            with contextlib.suppress(ProcessLookupError):  # a process that left the group ends with the cage
                 os.killpg(process.pid, signal.SIGKILL)
             process.wait()
     return {"exit": code, "log": _text(log), "words": _text(words), "output": _text(output)}
 
 
 def _text(path: Path) -> str:
-    """Head and tail of a file that a hostile process may have put there: no link, no pipe, nothing endless."""
+    """Return head and tail of a file that a hostile process may have made: follow no link, wait for no pipe."""
     try:
         fd = os.open(path, os.O_RDONLY | os.O_NONBLOCK | os.O_NOFOLLOW | os.O_CLOEXEC)
     except OSError:

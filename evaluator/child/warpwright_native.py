@@ -1,4 +1,7 @@
-"""What a Candidate may import: native code in one call. One file, so that an export can carry its text."""
+"""Compile and load native code in one call, for Candidates to import.
+
+It is one file, so that an export can carry its text.
+"""
 
 from __future__ import annotations
 
@@ -20,7 +23,7 @@ import torch
 
 # ---------------------------------------------------------------- C++ for the CPU through g++
 
-# -fno-math-errno and -ffp-contract=fast let loops become vector instructions without changing what a formula means.
+# -fno-math-errno and -ffp-contract=fast let the compiler vectorise loops without changing the meaning of a formula.
 _CPP_FLAGS = [
     "-std=c++17",
     "-O3",
@@ -37,7 +40,7 @@ _COMPILE_LIMIT_S = 120.0
 
 
 class CompileError(RuntimeError):
-    """The C++ compiler refused. `line` is the first error's line in the calling file (None where unknown)."""
+    """The C++ compiler failed. `line` is the first error's line in the calling file (None if unknown)."""
 
     def __init__(self, message: str, line: int | None = None) -> None:
         super().__init__(message)
@@ -45,12 +48,12 @@ class CompileError(RuntimeError):
 
 
 def load_cpp(source: str, *, defines: Mapping[str, Any] | None = None, flags: Sequence[str] = ()) -> ctypes.CDLL:
-    """Compile C++ with a plain C interface (`extern "C"`) and load it: functions are attributes of what is returned.
+    """Compile C++ with a plain C interface (`extern "C"`) and load it. Functions are attributes of the result.
 
-    `defines` become -D macros; `flags` are added to the compiler's (for example "-funroll-loops"). Pass tensors as
+    `defines` become -D macros. `flags` are added to the compiler's (for example "-funroll-loops"). Pass tensors as
     `ctypes.c_void_p(t.data_ptr())` and set `argtypes`. Libraries are kept by content in WARPWRIGHT_NATIVE_CACHE
-    (folders, separated as in PATH; the first writable one is written), else nowhere.
-    Raises CompileError with the compiler's log, whose lines are those of the calling file.
+    (folders, separated as in PATH; the first writable one is written), else nowhere. Raise CompileError with the
+    compiler's log; its lines are those of the calling file.
     """
     name, line = _where_written(source, sys._getframe(1).f_code.co_filename)
     options = [*_CPP_FLAGS, *flags, *(f"-D{key}={_macro(value)}" for key, value in sorted((defines or {}).items()))]
@@ -62,7 +65,7 @@ def load_cpp(source: str, *, defines: Mapping[str, Any] | None = None, flags: Se
     text, kept = f'#line {line} "{name}"\n{source}\n', _first_writable(folders)
     if kept is not None:
         return ctypes.CDLL(str(_compile_cpp(text, name, options, kept / f"{key}.so")))
-    with tempfile.TemporaryDirectory(prefix="warpwright-") as private:  # what is loaded needs its file no more
+    with tempfile.TemporaryDirectory(prefix="warpwright-") as private:  # a loaded library no longer needs its file
         return ctypes.CDLL(str(_compile_cpp(text, name, options, Path(private) / f"{key}.so")))
 
 
@@ -85,7 +88,7 @@ def _compile_cpp(text: str, name: str, options: Sequence[str], target: Path) -> 
 
 
 def _put_in_place(content: bytes, target: Path) -> None:
-    """In one step, so that two processes that compile the same source never see half a file."""
+    """Write a file in one step, so that two processes that compile the same source never see half of it."""
     staged = target.with_name(f".{target.name}.{os.getpid()}")
     staged.write_bytes(content)
     staged.replace(target)
@@ -103,7 +106,7 @@ def _cache_folders() -> list[Path]:
         try:
             folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         except OSError:
-            continue  # a read-only folder that is not there yet is no reason to fail
+            continue  # a missing folder that cannot be made must not fail the build
     return folders
 
 
@@ -112,7 +115,7 @@ def _first_writable(folders: Sequence[Path]) -> Path | None:
 
 
 def _machine() -> str:
-    """-march=native means another thing on another processor, so the processor belongs to a library's key."""
+    """Return the processor's features for a library's key: -march=native depends on them."""
     try:
         with open("/proc/cpuinfo", encoding="utf-8", errors="replace") as info:
             return "".join(sorted({line for line in info if line.startswith(("model name", "flags", "Features"))}))
@@ -125,7 +128,7 @@ def _macro(value: Any) -> str:
 
 
 def _where_written(source: str, filename: str) -> tuple[str, int]:
-    """The calling file's name and the line where `source` starts in it (1 where it was composed)."""
+    """Return the calling file's name and the line where `source` starts in it (1 if it was composed)."""
     path = Path(filename)
     try:
         text = path.read_text(encoding="utf-8", errors="replace")
@@ -143,20 +146,20 @@ _SCALARS = {1: ctypes.c_int8, 2: ctypes.c_int16, 4: ctypes.c_int32, 8: ctypes.c_
 
 
 class CompilerMissing(RuntimeError):
-    """There is no compiler on this machine; says what to install."""
+    """This machine has no compiler; the message names the package to install."""
 
 
 class CudaError(RuntimeError):
-    """The CUDA driver refused, or a launch's arguments do not fit the kernel."""
+    """The CUDA driver failed, or a launch's arguments do not fit the kernel."""
 
 
 def load_cuda(source: str, *, defines: Mapping[str, Any] | None = None, flags: Sequence[str] = ()) -> CudaModule:
-    """Compile CUDA C++ with NVRTC and return its kernels; declare them `extern "C" __global__`.
+    """Compile CUDA C++ with NVRTC and return its kernels. Declare them `extern "C" __global__`.
 
-    `defines` become -D macros; `flags` go to NVRTC as they are (for example "--use_fast_math"). The target is the
-    current device, or what WARPWRIGHT_CUDA_TARGET names where there is none (compiling needs no GPU, launching does).
-    Where WARPWRIGHT_NATIVE_CACHE names folders, what was compiled is kept there (see `load_cpp`). Raises CompileError
-    with the compiler's log, whose lines are those of the calling file; CompilerMissing.
+    `defines` become -D macros. `flags` go to NVRTC unchanged (for example "--use_fast_math"). The target is the current
+    device, or without one the value of WARPWRIGHT_CUDA_TARGET (compiling needs no GPU, launching does). Compiled code
+    is kept in WARPWRIGHT_NATIVE_CACHE (see `load_cpp`). Raise CompilerMissing, or CompileError with the compiler's log;
+    its lines are those of the calling file.
     """
     name, line = _where_written(source, sys._getframe(1).f_code.co_filename)
     target = _cuda_target()
@@ -176,7 +179,7 @@ def load_cuda(source: str, *, defines: Mapping[str, Any] | None = None, flags: S
 
 
 class CudaModule:
-    """A compiled module: `image` is its cubin. It is loaded on a device when a kernel is first asked for."""
+    """A compiled module. `image` is its cubin. It is loaded on a device at the first launch of a kernel."""
 
     def __init__(self, image: bytes, target: str) -> None:
         self.image, self.target = image, target
@@ -184,7 +187,7 @@ class CudaModule:
         self._kernels: dict[str, CudaKernel] = {}
 
     def kernel(self, name: str) -> CudaKernel:
-        """The kernel of that name; looked up when it is first launched."""
+        """Return the kernel of that name. It is looked up at its first launch."""
         if name not in self._kernels:
             self._kernels[name] = CudaKernel(self, name)
         return self._kernels[name]
@@ -204,7 +207,7 @@ class CudaModule:
 
 
 class CudaKernel:
-    """Launches one kernel on torch's current stream, so it is seen by events and captured by CUDA graphs."""
+    """Launch one kernel on torch's current stream, so that events see it and CUDA graphs capture it."""
 
     def __init__(self, module: CudaModule, name: str) -> None:
         self.name = name
@@ -215,8 +218,11 @@ class CudaKernel:
     def __call__(
         self, *, grid: Sequence[int], block: Sequence[int], args: Sequence[Any] = (), shared_bytes: int = 0
     ) -> None:
-        """Launch with up to three grid and block sizes. Arguments: CUDA tensors (their data pointer), ints, floats,
-        bools, ctypes values. Numbers take the width that the kernel declares. Raises CudaError."""
+        """Launch with up to three grid and block sizes.
+
+        Arguments are CUDA tensors (their data pointer), ints, floats, bools or ctypes values. Numbers take the width
+        that the kernel declares. Raise CudaError.
+        """
         driver = _driver()
         device = next((a.device.index for a in args if isinstance(a, torch.Tensor)), None)
         device = torch.cuda.current_device() if device is None else device
@@ -242,7 +248,7 @@ class CudaKernel:
 
 
 def _pack(name: str, args: Sequence[Any], sizes: tuple[int, ...] | None) -> list[Any]:
-    """One ctypes holder per argument, as wide as the kernel declares it (where the driver tells)."""
+    """Return one ctypes holder per argument, as wide as the kernel declares it (if the driver tells)."""
     if sizes is not None and len(sizes) != len(args):
         raise CudaError(f"kernel {name} takes {len(sizes)} arguments, got {len(args)}")
     widths = sizes if sizes is not None else (None,) * len(args)
@@ -272,7 +278,7 @@ def _holder(name: str, index: int, value: Any, width: int | None) -> Any:
 
 
 def _parameter_sizes(function: ctypes.c_void_p) -> tuple[int, ...] | None:
-    """Bytes of each kernel parameter, or None where the driver is too old to tell (before CUDA 12.4)."""
+    """Return the bytes of each kernel parameter, or None if the driver is too old to tell (before CUDA 12.4)."""
     ask = getattr(_driver(), "cuFuncGetParamInfo", None)
     if ask is None:
         return None
@@ -288,10 +294,10 @@ def _driver() -> ctypes.CDLL:
     try:
         driver = ctypes.CDLL("libcuda.so.1")
     except OSError as error:
-        raise CudaError(f"no CUDA driver here, so nothing can be launched: {error}") from None
+        raise CudaError(f"no CUDA driver on this machine, so nothing can be launched: {error}") from None
     if not torch.cuda.is_available():
-        raise CudaError("no CUDA device here, so nothing can be launched")
-    torch.cuda.current_device()  # makes the primary context
+        raise CudaError("no CUDA device on this machine, so nothing can be launched")
+    torch.cuda.current_device()  # creates the primary context
     pointer, number = ctypes.c_void_p, ctypes.c_uint
     driver.cuModuleLoadData.argtypes = [pointer, ctypes.c_char_p]
     driver.cuModuleGetFunction.argtypes = [pointer, pointer, ctypes.c_char_p]
@@ -325,7 +331,7 @@ def _nvrtc_compile(text: str, name: str, options: Sequence[str]) -> bytes:
             log = ctypes.create_string_buffer(max(1, size.value))
             nvrtc.nvrtcGetProgramLog(program, log)
             why = log.value.decode(errors="replace").strip() or nvrtc.nvrtcGetErrorString(result).decode()
-            # NVRTC writes "file(line): error"; g++, Python and whoever reads it write "file:line: error".
+            # NVRTC writes "file(line): error"; g++, Python and our readers of logs use "file:line: error".
             why = re.sub(rf"^{re.escape(name)}\((\d+)\):", rf"{name}:\1:", why, flags=re.MULTILINE)
             found = re.search(rf"^{re.escape(name)}:(\d+): (?:catastrophic )?error.*$", why, re.MULTILINE)
             first = found.group(0) if found else "NVRTC failed"
@@ -340,7 +346,8 @@ def _nvrtc_compile(text: str, name: str, options: Sequence[str]) -> bytes:
 
 @functools.cache
 def _nvrtc() -> ctypes.CDLL:
-    """libnvrtc: the one torch's CUDA wheels bring, torch/lib, then the system's. The newest of each place first."""
+    """Load libnvrtc: the one of torch's CUDA wheels, of torch/lib, then the system's. The newest of each place comes
+    first."""
     for candidate in [*_wheel_files("lib/libnvrtc.so.*"), "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so"]:
         try:
             library = ctypes.CDLL(str(candidate))
@@ -357,7 +364,7 @@ def _nvrtc() -> ctypes.CDLL:
 
 @functools.cache
 def _wheel_files(pattern: str) -> list[Path]:
-    """Files of NVIDIA's wheels (nvidia/cu13/..., nvidia/cuda_nvrtc/...) and of torch itself."""
+    """Return files of NVIDIA's wheels (nvidia/cu13/..., nvidia/cuda_nvrtc/...) and of torch itself."""
     spec = importlib.util.find_spec("nvidia")
     roots = [Path(p) for p in (spec.submodule_search_locations or [])] if spec else []
     found = [file for root in roots for file in root.glob(f"*/{pattern}")]
@@ -369,7 +376,7 @@ def _wheel_files(pattern: str) -> list[Path]:
 
 @functools.cache
 def _include_flags() -> tuple[str, ...]:
-    """Where cuda_fp16.h and cuda_bf16.h lie, if anywhere."""
+    """Return the include path of cuda_fp16.h and cuda_bf16.h, if they exist."""
     places = [file.parent for file in _wheel_files("include/cuda_bf16.h")]
     places += [p for p in (Path("/usr/local/cuda/include"), Path("/usr/include")) if (p / "cuda_bf16.h").exists()]
     return tuple(f"--include-path={place}" for place in places[:1])

@@ -1,11 +1,11 @@
-"""The fork server inside the cage: imports torch once, then forks a child per job into namespaces of its own.
+"""Run the fork server inside the cage: import torch once, then fork a child per job into its own namespaces.
 
-It runs our code only, holds no secret, and listens to the judge on one socket (SOCK_SEQPACKET): the first packet is
-its configuration, each further one a job with four descriptors (channel, status, output, payload). When the judge
-goes, the socket ends and so does it, and with it every process of the cage.
+It runs our code only and holds no secret. It listens to the judge on one socket (SOCK_SEQPACKET). The first packet is
+its configuration; each further one is a job with four descriptors (channel, status, output, payload). When the judge
+ends, the socket closes and the server ends with every process of the cage.
 
-Each job has a supervisor, first process of the job's pid namespace, which says on `status` how the job ended and
-takes the whole namespace with it, and the job itself, which serves requests on `channel` (see `wire`).
+Each job has a supervisor, the first process of the job's pid namespace. It reports on `status` how the job ended, and
+takes the whole namespace with it. The job itself serves requests on `channel` (see `protocol.framing`).
 """
 
 from __future__ import annotations
@@ -33,7 +33,7 @@ _CHANNEL, _STATUS, _OUTPUT, _PAYLOAD = range(4)
 
 
 def main(control_fd: int) -> None:
-    """Serve the judge until it is gone."""
+    """Serve the judge until its socket closes."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)  # a handler would let a job interrupt its supervisor
     control = socket.socket(fileno=control_fd)
     config, fds = _packet(control)
@@ -45,7 +45,7 @@ def main(control_fd: int) -> None:
 
 
 def _single(control: socket.socket, config: Mapping[str, Any], seccomp: bytes, status: socket.socket) -> NoReturn:
-    """One cage, one job: import first, then wait for the job and become it."""
+    """Serve one job in one cage: import first, then wait for the job and become it."""
     pid = os.fork()
     if pid:
         control.close()
@@ -65,7 +65,7 @@ def _single(control: socket.socket, config: Mapping[str, Any], seccomp: bytes, s
         _become_job(job, fds, seccomp)
     except EOFError:
         os._exit(0)
-    except BaseException as error:  # noqa: BLE001  the judge hears of it, and nothing runs on
+    except BaseException as error:  # noqa: BLE001  it is reported to the judge, and this process ends
         with contextlib.suppress(OSError):
             control.send(json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
         os._exit(1)
@@ -99,13 +99,13 @@ def _fork_server(control: socket.socket, config: Mapping[str, Any], seccomp: byt
 
 
 def _can_nest(own_pids: int) -> bool:
-    """Whether a child can be given namespaces of its own: tried, before anything slow is imported."""
+    """Return true if a child can have namespaces of its own. It is tried before anything slow is imported."""
     try:
         confine.unshare(confine.CLONE_NEWPID)
         pid = os.fork()
         if pid == 0:
             try:
-                confine.own_namespaces(1 << 20, {})
+                confine.make_namespaces(1 << 20, {})
                 os._exit(0)
             finally:
                 os._exit(1)
@@ -120,7 +120,7 @@ def _preload(config: Mapping[str, Any]) -> None:
     for name in config["preload"]:
         module = importlib.import_module(name)
         if name == "torch":
-            module.set_num_threads(1)  # before any operation: a thread pool would not survive the fork
+            module.set_num_threads(1)  # before any operation, since a thread pool would not survive the fork
 
 
 def _packet(control: socket.socket) -> tuple[dict[str, Any], list[int]]:
@@ -140,7 +140,7 @@ def _read_all(fd: int) -> bytes:
 
 
 def _supervise(job: Mapping[str, Any], fds: list[int], seccomp: bytes, config: Mapping[str, Any]) -> NoReturn:
-    """First process of the job's pid namespace: sets the stage, forks the job, reports how it ended."""
+    """Run the first process of the job's pid namespace: prepare it, fork the job, report its end."""
     nested = config["nested"]
     status = socket.socket(fileno=fds[_STATUS])
     try:
@@ -148,7 +148,7 @@ def _supervise(job: Mapping[str, Any], fds: list[int], seccomp: bytes, config: M
         os.setsid()
         if nested:
             confine.die_with_parent()
-            confine.own_namespaces(job["limits"]["tmp_bytes"], config["links"])
+            confine.make_namespaces(job["limits"]["tmp_bytes"], config["links"])
         else:
             signal.signal(signal.SIGTERM, _end_descendants)
             confine.die_with_parent(signal.SIGTERM)
@@ -168,7 +168,7 @@ def _supervise(job: Mapping[str, Any], fds: list[int], seccomp: bytes, config: M
             confine.die_with_parent()  # changing user cleared it
         confine.set_dumpable(False)
         _report(status, pid)
-    except BaseException as error:  # noqa: BLE001  whatever went wrong, the judge hears of it and no code of ours runs on
+    except BaseException as error:  # noqa: BLE001  it is reported to the judge, and this process ends
         with contextlib.suppress(OSError):
             status.send(json.dumps({"failed": f"{type(error).__name__}: {error}"}).encode())
     os._exit(1)
@@ -187,7 +187,7 @@ def _report(status: socket.socket, job: int) -> NoReturn:
 
 
 def _end_descendants(*_: object) -> NoReturn:
-    """End. The kernel takes the rest of a pid namespace along; without one, orphans come to us, and are ended here."""
+    """End with all descendants. The kernel ends a pid namespace; without one, adopted orphans are killed here."""
     tasks = Path("/proc/self/task")
     while os.getpid() != 1:
         for children in tasks.glob("*/children"):
@@ -217,7 +217,7 @@ def _become_job(job: Mapping[str, Any], fds: list[int], seccomp: bytes) -> NoRet
         os.chdir(os.environ["TMPDIR"])
         if job["readable"]:
             landlock.restrict([*job["readable"], f"/proc/{os.getpid()}"], job["writable"])
-        confine.set_dumpable(True)  # changing user cleared it; the judge reads results out of this process
+        confine.set_dumpable(True)  # changing user cleared it; the judge reads results from this process
         if seccomp:
             confine.filter_system_calls(seccomp)
         if job["operations"] not in sys.modules:
@@ -225,7 +225,7 @@ def _become_job(job: Mapping[str, Any], fds: list[int], seccomp: bytes) -> NoRet
         operations = importlib.import_module(job["operations"]).OPS
         framing.send_all(channel, framing.encode({"ready": True}, framing.MAX_REPLY_BYTES))
         framing.serve(channel, operations)
-    except BaseException as error:  # noqa: BLE001  must never run on into the fork server's code
+    except BaseException as error:  # noqa: BLE001  it must never return into the fork server's code
         with contextlib.suppress(OSError):
             os.write(2, f"job set-up: {type(error).__name__}: {error}\n".encode())
         os._exit(70)
@@ -233,7 +233,7 @@ def _become_job(job: Mapping[str, Any], fds: list[int], seccomp: bytes) -> NoRet
 
 
 def _arrange_descriptors(fds: list[int]) -> socket.socket:
-    """0 reads nothing, 1 and 2 are the output, 3 is the channel; nothing else stays open."""
+    """Make 0 read nothing, 1 and 2 the output, and 3 the channel; close all others."""
     null = os.open("/dev/null", os.O_RDONLY)
     high = [os.dup2(fd, 100 + index) for index, fd in enumerate((null, fds[_OUTPUT], fds[_OUTPUT], fds[_CHANNEL]))]
     for target, fd in enumerate(high):

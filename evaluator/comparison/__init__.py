@@ -1,1 +1,1 @@
-"""Compare one output with what is expected."""
+"""Compare one output with the expected one."""

@@ -1,4 +1,4 @@
-"""What a child says that a call returned: its structure, and the tensors in it. Claims only; nothing is read here."""
+"""A child's claims about a call's result: its structure, and its tensors. Nothing is read from memory here."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ _MAX_LEAVES, _MAX_DEPTH = 256, 32
 
 
 def replies_of(reply: Mapping[str, Any], calls: int) -> Sequence[Any]:
-    """One entry per call, each of a form that the functions below can read. Raises LayoutError for anything else.
+    """Return one entry per call, each in a form that the functions below can read. Raise LayoutError for anything else.
 
     A number stands for a tensor at that address, laid out like the one before.
     """
@@ -29,20 +29,20 @@ def replies_of(reply: Mapping[str, Any], calls: int) -> Sequence[Any]:
 
 
 def check_tensor(claim: Mapping[str, Any]) -> None:
-    """Raises LayoutError for a layout that describes nothing; what is no plain tensor has no strides."""
+    """Raise LayoutError for a layout that describes nothing. Tensors of other kinds than plain ones have no strides."""
     shape = claim.get("shape")
     flat = [0] * len(shape) if isinstance(shape, list) else None
     TensorSpec.from_json({**claim, "offset": claim.get("offset", 0), "stride": claim.get("stride", flat)})
 
 
 def _check(reply: Any, depth: int) -> None:
-    """Nothing but lists of pairs, lists, tensors' layouts and plain values. Raises LayoutError."""
+    """Accept only lists of pairs, lists, tensors' layouts and plain values. Raise LayoutError."""
     if not isinstance(reply, dict) or len(reply) != 1 or depth > _MAX_DEPTH:
-        raise LayoutError("a result that nobody wrote")
+        raise LayoutError("a result of unknown form")
     ((kind, body),) = reply.items()
     if kind == "tensor":
         if not isinstance(body, dict):
-            raise LayoutError("a tensor that nobody wrote")
+            raise LayoutError("a tensor of unknown form")
         check_tensor(body)
     elif kind in ("list", "tuple") and isinstance(body, list) and len(body) <= _MAX_LEAVES:
         for item in body:
@@ -50,16 +50,16 @@ def _check(reply: Any, depth: int) -> None:
     elif kind == "dict" and isinstance(body, list) and len(body) <= _MAX_LEAVES:
         for pair in body:
             if not isinstance(pair, list) or len(pair) != 2:
-                raise LayoutError("a dict that nobody wrote")
+                raise LayoutError("a dict of unknown form")
             _check(pair[1], depth + 1)
     elif kind not in ("value", "other"):
-        raise LayoutError("a result that nobody wrote")
+        raise LayoutError("a result of unknown form")
 
 
 def leaves(reply: Any, path: str = "output") -> Iterator[tuple[str, Mapping[str, Any]]]:
-    """Every leaf with its path: {"tensor": claim}, {"value": ...} or {"other": type name}. Raises LayoutError."""
+    """Yield every leaf with its path: {"tensor": claim}, {"value": ...} or {"other": type name}. Raise LayoutError."""
     if not isinstance(reply, dict) or len(reply) != 1:
-        raise LayoutError("a result that nobody wrote")
+        raise LayoutError("a result of unknown form")
     ((kind, body),) = reply.items()
     if kind in ("list", "tuple") and isinstance(body, list) and len(body) <= _MAX_LEAVES:
         for index, item in enumerate(body):
@@ -67,34 +67,35 @@ def leaves(reply: Any, path: str = "output") -> Iterator[tuple[str, Mapping[str,
     elif kind == "dict" and isinstance(body, list) and len(body) <= _MAX_LEAVES:
         for pair in body:
             if not isinstance(pair, list) or len(pair) != 2:
-                raise LayoutError("a dict that nobody wrote")
+                raise LayoutError("a dict of unknown form")
             yield from leaves(pair[1], f"{path}[{str(pair[0])[:80]!r}]")
     elif kind in ("tensor", "value", "other"):
         yield path, reply
     else:
-        raise LayoutError("a result that nobody wrote")
+        raise LayoutError("a result of unknown form")
 
 
 def tensor_claims(reply: Any) -> list[dict[str, Any]]:
-    """The claims about tensors in a result, in order."""
+    """Return the claims about tensors in a result, in order."""
     found: list[dict[str, Any]] = []
     for _, leaf in leaves(reply):
         if "tensor" in leaf:
             if not isinstance(leaf["tensor"], dict):
-                raise LayoutError("a tensor that nobody wrote")
+                raise LayoutError("a tensor of unknown form")
             found.append(leaf["tensor"])
     return found
 
 
-def lazy(claim: Mapping[str, Any]) -> str:
-    """What is wrong with a tensor whose memory does not hold its values, and what to do; "" with any other."""
+def lazy_reason(claim: Mapping[str, Any]) -> str:
+    """Return a message with advice for a tensor with a lazy layout: its memory does not hold its values. ""
+    for others."""
     layout = str(claim.get("layout", ""))[:80]
     advice = "whose memory holds other values: return its resolve_conj().resolve_neg()"
     return f"a {layout}, {advice}" if layout.startswith("lazy") else ""
 
 
 def structure(reply: Any) -> str:
-    """The shape of a result as text: lists and tuples alike, dicts by their keys, tensors as "T"."""
+    """Return the shape of a result as text: lists and tuples alike, dicts by their keys, tensors as "T"."""
     if not isinstance(reply, dict) or len(reply) != 1:
         return "?"
     ((kind, body),) = reply.items()

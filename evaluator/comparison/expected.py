@@ -1,4 +1,4 @@
-"""What a call must return."""
+"""The expected results of one call."""
 
 from __future__ import annotations
 
@@ -11,19 +11,21 @@ from evaluator.comparison.claims import structure, tensor_claims
 from evaluator.comparison.target import Target
 from evaluator.comparison.tolerances import Limit
 
-TELLS_NOTHING = (
+INACCURATE_REFERENCE = (
     "the reference is more than 5 % away from its own float64 result, so nothing can be compared with it: use inputs"
     " that it computes accurately"
 )
-SHAPES_DEPEND = "the shapes of outputs depend on the inputs' values"
+VARYING_SHAPES = "the shapes of outputs depend on the inputs' values"
 FIXED_SHAPES = "return tensors of fixed shapes, a mask in place of nonzero() or unique(), for example"
 
 
 @dataclass(frozen=True, slots=True)
 class Expected:
-    """What one call must return: its structure, one target and limit per tensor, and after those for each input that it
-    changes. Where the reference itself is so far from the oracle that comparing says nothing of an output, its limit is
-    infinite."""
+    """The structure that one call must return, and a target and a limit per tensor. Targets of inputs that it changes
+    follow.
+
+    The limit is infinite where the reference is so far from the oracle that a comparison tells nothing of that output.
+    """
 
     reply: Any
     targets: tuple[Target, ...]
@@ -37,30 +39,30 @@ class Expected:
 
     @property
     def shapes(self) -> list[list[int]]:
-        """Of outputs, and of inputs that the call changes."""
+        """The shapes of outputs, and of inputs that the call changes."""
         return [list(target.reference.shape) for target in self.targets]
 
     @property
     def informative(self) -> bool:
-        """Whether comparing says something of any output."""
+        """True if a comparison tells something of any output."""
         return not self.limits or any(math.isfinite(limit.norm) for limit in self.limits)
 
     @property
     def complete(self) -> bool:
-        """Whether comparing says something of every output."""
+        """True if a comparison tells something of every output."""
         return all(math.isfinite(limit.norm) for limit in self.limits)
 
-    def called(self, index: int) -> str:
-        """What a message says of a target."""
+    def label(self, index: int) -> str:
+        """Return the name of a target in messages."""
         returned = len(tensor_claims(self.reply))
         return f"output {index}" if index < returned else f"input {self.changed_inputs[index - returned]}, changed"
 
-    def loosened(self, slack: float) -> Expected:
-        """With limits `slack` times as wide."""
+    def with_slack(self, slack: float) -> Expected:
+        """Return the same with limits `slack` times as wide."""
         return replace(self, limits=tuple(Limit(slack * one.norm, slack * one.element) for one in self.limits))
 
-    def widest(self, others: Sequence[Expected]) -> Expected:
-        """With the widest limits of all."""
+    def with_widest_limits(self, others: Sequence[Expected]) -> Expected:
+        """Return the same with the widest limits of all."""
         limits = self.limits
         for other in others:
             limits = tuple(mine.widest(theirs) for mine, theirs in zip(limits, other.limits, strict=True))

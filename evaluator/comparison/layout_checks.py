@@ -1,4 +1,4 @@
-"""What a call returned, before or beside its values: structure, type, shape, dtype, layout, and whose memory it is."""
+"""Check a call's result apart from its values: structure, type, shape, dtype, layout, and ownership of its memory."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ from itertools import pairwise, zip_longest
 from typing import Any
 
 from evaluator.child.protocol.layout import TensorSpec
-from evaluator.comparison.claims import lazy, leaves, structure, tensor_claims
+from evaluator.comparison.claims import lazy_reason, leaves, structure, tensor_claims
 from evaluator.comparison.expected import Expected
 from evaluator.errors import Rejection
 from evaluator.types import Stage, Verdict
 
 STAGE = Stage.CORRECTNESS
-_MOST_PLACES = 1 << 28  # that a view's elements are looked for in, one by one
+_MOST_SEARCHED_PLACES = 1 << 28  # more would take long
 
 
 def check_reply(expected: Expected, reply: Any) -> None:
-    """Structure, type, device, layout, shape and dtype of one call's claims, before anything is read."""
+    """Check structure, type, device, layout, shape and dtype of one call's claims, before anything is read. Raise
+    Rejection."""
     want, got = expected.structure, structure(reply)
     if want != got:
         reason = f"forward returns {got[:200]}; the reference returns {want[:200]} (T: a tensor)"
@@ -39,7 +40,7 @@ def _check_tensor(path: str, want: Mapping[str, Any], got: Mapping[str, Any]) ->
             raise Rejection(
                 Verdict.REWARD_HACK, STAGE, f"{path} is a {kind}, not a plain torch.Tensor", check="plain_tensor"
             )
-        if why := lazy(got):
+        if why := lazy_reason(got):
             raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, f"{path} is {why}", check="layout")
         reason = f"{path} is on {where} with layout {layout}"
         raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="device", actual=where)
@@ -52,7 +53,7 @@ def _check_tensor(path: str, want: Mapping[str, Any], got: Mapping[str, Any]) ->
         reason = f"{path} is {spec.dtype}; the reference's is {asked.dtype}"
         evidence = {"check": "dtype", "expected": asked.dtype, "actual": spec.dtype}
         raise Rejection(Verdict.INCORRECT_DTYPE, STAGE, reason, **evidence)
-    if spec.spread and not asked.spread:
+    if spec.is_sparse and not asked.is_sparse:
         reason = f"{path} lies scattered over {spec.span_bytes} bytes of memory: return a dense tensor"
         raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="layout", stride=list(spec.stride))
     if _overlaps_itself(spec) and not _overlaps_itself(asked):
@@ -60,8 +61,8 @@ def _check_tensor(path: str, want: Mapping[str, Any], got: Mapping[str, Any]) ->
         raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="layout", stride=list(spec.stride))
 
 
-def check_fresh(expected: Expected, reply: Any, where: str, **evidence: Any) -> None:
-    """No output is memory of an input, unless the reference's is, too."""
+def check_no_alias(expected: Expected, reply: Any, where: str, **evidence: Any) -> None:
+    """Raise Rejection where an output is memory of an input, unless the reference's is, too."""
     for mine, theirs in zip(tensor_claims(expected.reply), tensor_claims(reply), strict=True):
         if theirs.get("alias") and not mine.get("alias"):
             reason = f"an output is memory of an input, on {where}: every call must return fresh tensors"
@@ -69,7 +70,7 @@ def check_fresh(expected: Expected, reply: Any, where: str, **evidence: Any) -> 
 
 
 def _overlaps_itself(spec: TensorSpec) -> bool:
-    """Whether two elements lie at the same place: whoever writes to one of them changes the other."""
+    """Return whether two elements lie in the same place, so that a write to one changes the other."""
     return _overlapping(spec.shape, spec.stride)
 
 
@@ -87,9 +88,9 @@ def _overlapping(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
     elements = math.prod(shape)
     if axes[0][0] == 0 or elements > extent:
         return True
-    if extent > _MOST_PLACES:
-        return False  # as far as anybody can tell: no usual view has gaps that another of its axes fills
-    places = 1  # a bit for each place that an element takes
+    if extent > _MOST_SEARCHED_PLACES:
+        return False  # unknown, but no usual view has gaps that another of its axes fills
+    places = 1  # one bit for each place of an element
     for step, size in axes:
         done = 1
         while done < size:
@@ -99,9 +100,11 @@ def _overlapping(shape: tuple[int, ...], stride: tuple[int, ...]) -> bool:
     return places.bit_count() < elements
 
 
-def check_apart(replies: Sequence[Any], views: Sequence[bool] = ()) -> None:
-    """Outputs of different calls lie in different memory; one that is handed out again is overwritten later. Of `views`
-    of inputs that lie in the same memory nothing can be told."""
+def check_no_reuse(replies: Sequence[Any], views: Sequence[bool] = ()) -> None:
+    """Raise Rejection where outputs of different calls share memory: a later call would overwrite the earlier output.
+
+    `views` marks outputs that view inputs in shared memory: nothing can be told of those.
+    """
     places = []
     for call, reply in enumerate(replies):
         claims = tensor_claims(reply)

@@ -1,6 +1,5 @@
-"""Which elements of an output are wrong, in the words of whoever writes kernels: "columns >= 1984 (the last, partial
-block of 64)", "every 17th element", "the last row". Found from the places alone.
-"""
+"""The places of wrong elements, in words for kernel authors: "columns >= 1984 (the last, partial block of 64)", "every
+17th element", "the last row". Only the places are read, not the values."""
 
 from __future__ import annotations
 
@@ -9,7 +8,7 @@ from dataclasses import dataclass, replace
 
 import torch
 
-_FILLED = 0.9  # of the places that a description covers, this many at least are wrong: a few are right by chance
+_FILLED = 0.9  # of the described places are wrong, at least: a few are right by chance
 _BLOCKS = tuple(1 << power for power in range(10, 3, -1))  # sizes of a block that has a partial last one
 _LEAST_REPEATS = 3
 _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
@@ -17,19 +16,19 @@ _ENDINGS = {1: "st", 2: "nd", 3: "rd"}
 
 @dataclass(frozen=True, slots=True)
 class Words:
-    """What one index counts: "row", "rows"."""
+    """The names of one index and of several: "row", "rows"."""
 
     one: str
     many: str
-    axis: str = ""  # of which axis, where that needs saying
+    axis: str = ""  # the axis, where it is not obvious
 
 
 _ELEMENT = Words("element", "elements")
 
 
 def describe(wrong: torch.Tensor) -> str | None:
-    """The places where `wrong` (bool, any shape) is true; None where there are none. "scattered" where no rule is
-    found."""
+    """Describe the places where `wrong` (bool, any shape) is true; None where there are none. "scattered" where no rule
+    fits."""
     count, total = int(wrong.sum()), wrong.numel()
     if count == 0:
         return None
@@ -42,7 +41,7 @@ def describe(wrong: torch.Tensor) -> str | None:
 
 
 def _by_axes(wrong: torch.Tensor, count: int, filled: float) -> str | None:
-    """A block of the index space: along each axis some indices, and every combination of them."""
+    """Describe a block of the index space: some indices along each axis, and every combination of them."""
     hits = [_any_along(wrong, axis) for axis in range(wrong.ndim)]
     covered = math.prod(int(hit.sum()) for hit in hits)
     if count < filled * covered:
@@ -65,7 +64,7 @@ def _names(axes: int) -> list[Words]:
 
 
 def _along(hit: torch.Tensor, words: Words) -> str | None:
-    """In words, which indices of one axis are hit: not all of them, and not none."""
+    """Describe the indices of one axis that are hit: some of them, not all."""
     starts, ends = _runs(hit)
     if len(starts) == 1:
         return _range(int(starts[0]), int(ends[0]), hit.numel(), words)
@@ -81,7 +80,7 @@ def _along(hit: torch.Tensor, words: Words) -> str | None:
 
 
 def _runs(hit: torch.Tensor) -> tuple[torch.Tensor, torch.Tensor]:
-    """Where ranges of neighbours begin, and where each has ended."""
+    """Return the starts and the ends of ranges of neighbours."""
     edge = torch.zeros(1, dtype=torch.int8, device=hit.device)
     change = torch.diff(torch.cat([edge, hit.to(torch.int8), edge]))
     return (change == 1).nonzero().flatten(), (change == -1).nonzero().flatten()
@@ -98,7 +97,7 @@ def _range(low: int, high: int, size: int, words: Words) -> str:
 
 
 def _regular(hit: torch.Tensor, starts: torch.Tensor, ends: torch.Tensor, words: Words) -> str | None:
-    """Equal runs at equal distances, from one end of the axis to the other, where they may be cut short."""
+    """Describe equal runs at equal distances over the whole axis; those at its ends may be cut short."""
     if len(starts) < _LEAST_REPEATS:
         return None
     period, length = int(starts[2] - starts[1]), int(ends[1] - starts[1])
@@ -119,7 +118,7 @@ def _ordinal(number: int) -> str:
 
 
 def _diagonal(wrong: torch.Tensor, count: int) -> str | None:
-    """A triangle of the last two axes, as a causal mask has it."""
+    """Describe a triangle of the last two axes, as of a causal mask."""
     if wrong.ndim < 2 or min(wrong.shape[-2:]) < _LEAST_REPEATS:
         return None
     ones = torch.ones(wrong.shape[-2:], dtype=torch.bool, device=wrong.device)
@@ -134,7 +133,7 @@ def _diagonal(wrong: torch.Tensor, count: int) -> str | None:
 
 
 def _flat(wrong: torch.Tensor) -> str | None:
-    """A rule over the elements in the order of memory, which the axes do not show."""
+    """Describe a rule over the elements in the order of memory that the axes do not show."""
     if wrong.ndim == 1:
         return None
     flat = wrong.flatten()

@@ -1,5 +1,5 @@
-"""What errors are measured by: the norm of what is right, the size of each element's row, and which elements are no
-measure of the others."""
+"""Scales of errors: the norm of the right values, the size of each element's row, and the elements that are
+left out."""
 
 from __future__ import annotations
 
@@ -7,23 +7,25 @@ import math
 
 import torch
 
-_SQUARES = (1e-140, 1e140)  # a norm in between was computed without overflow or underflow that matters
-_MANY = 8  # elements that a root mean square is worth something of
-_FILLING = 9e3  # what masks fill with is larger: 1e4 in float16
-_BESIDE = 2.0**10  # times the root mean square of all else
-_OVERFLOWING = frozenset((torch.float16, torch.bfloat16, torch.float32))  # what the oracle is wider than
+_SQUARES = (1e-140, 1e140)  # norms in between are computed without relevant overflow or underflow
+_LEAST_ROW_LENGTH = 8  # elements that make a root mean square meaningful
+_LEAST_FILL = 9e3  # masks fill with more: 1e4 in float16
+_FILL_RATIO = 2.0**10  # of a fill to the root mean square of all else
+_OVERFLOWING = frozenset((torch.float16, torch.bfloat16, torch.float32))  # the oracle is wider
 _ROUNDINGS = 4  # units in the last place
 
 
 def norm_and_floor(
     values: torch.Tensor, fill: torch.Tensor | None = None, *, pairs: bool
 ) -> tuple[float, torch.Tensor]:
-    """The norm that errors are related to, and the least that an element's error is measured by: the root mean square
-    of its row, never less than a thousandth of the whole tensor's; 1 where everything is zero. Rows of few elements
-    are likely to be of different kinds, but for `pairs` of complex numbers: then it is that of its column. Elements
-    of a `fill`, which are no measure of others, take no part."""
+    """Return the norm that errors are divided by, and the least scale of each element's error.
+
+    The scale is the root mean square of an element's row, never less than a thousandth of the whole tensor's; 1 where
+    everything is zero. Rows of few elements are likely to mix different kinds of values, so there it is that of the
+    column, except for `pairs` of complex numbers. Elements of a mask `fill` are left out.
+    """
     if fill is not None:
-        return _norm_and_floor_beside(values.masked_fill(fill, 0.0), fill)
+        return _norm_and_floor_without(values.masked_fill(fill, 0.0), fill)
     norm = float(torch.linalg.vector_norm(values))
     if _SQUARES[0] < norm < _SQUARES[1]:
         return norm, _floor(values, norm, pairs=pairs)
@@ -37,9 +39,9 @@ def norm_and_floor(
 def _floor(values: torch.Tensor, norm: float, *, pairs: bool) -> torch.Tensor:
     whole = norm / math.sqrt(values.numel())
     columns = values.shape[-1] if values.ndim > 1 else 0
-    if columns >= _MANY:
+    if columns >= _LEAST_ROW_LENGTH:
         sizes: torch.Tensor = torch.linalg.vector_norm(values, dim=-1, keepdim=True) / math.sqrt(columns)
-    elif columns and values.numel() >= _MANY * columns and not pairs:
+    elif columns and values.numel() >= _LEAST_ROW_LENGTH * columns and not pairs:
         flat = values.reshape(-1, columns)
         sizes = torch.linalg.vector_norm(flat, dim=0) / math.sqrt(len(flat))
     else:
@@ -47,23 +49,25 @@ def _floor(values: torch.Tensor, norm: float, *, pairs: bool) -> torch.Tensor:
     return sizes.clamp_min_(1e-3 * whole)
 
 
-def _norm_and_floor_beside(values: torch.Tensor, fill: torch.Tensor) -> tuple[float, torch.Tensor]:
-    """The same of what is left of rows: where that is little, it is measured by the whole tensor's size."""
+def _norm_and_floor_without(values: torch.Tensor, fill: torch.Tensor) -> tuple[float, torch.Tensor]:
+    """Return the same for the rest of each row; where few elements are left, the whole tensor's size is their scale."""
     norm, floor = norm_and_floor(values, pairs=False)
     count = (~fill).sum(-1, keepdim=True)
     whole = torch.tensor(norm / math.sqrt(int(count.sum())), dtype=values.dtype, device=values.device)
     if values.ndim < 2:
         return norm, whole
     of_row = floor * (values.shape[-1] / count.clamp_min(1)).sqrt()
-    return norm, torch.where(count >= _MANY, of_row.clamp_min(1e-3 * whole), whole)
+    return norm, torch.where(count >= _LEAST_ROW_LENGTH, of_row.clamp_min(1e-3 * whole), whole)
 
 
-def filled(values: torch.Tensor) -> torch.Tensor | None:
-    """Where several elements hold one same number beside which all others are next to nothing, as masks fill with:
-    no order of a sum has a say in them, and how large they are says nothing of the others. None where there is none."""
-    if values.ndim == 0 or values.shape[-1] < _MANY or values.numel() == 0:
-        return None  # statistics side by side, say
-    large = [edge for edge in {float(edge) for edge in values.aminmax()} if abs(edge) > _FILLING]
+def find_mask_fill(values: torch.Tensor) -> torch.Tensor | None:
+    """Mark equal large numbers that make all others negligible, as masks fill with. None where there are none.
+
+    They do not depend on the order of any sum, and their size tells nothing of the others.
+    """
+    if values.ndim == 0 or values.shape[-1] < _LEAST_ROW_LENGTH or values.numel() == 0:
+        return None  # statistics side by side, for example
+    large = [edge for edge in {float(edge) for edge in values.aminmax()} if abs(edge) > _LEAST_FILL]
     if not large:
         return None
     found = torch.zeros(values.shape, dtype=torch.bool, device=values.device)
@@ -74,27 +78,27 @@ def filled(values: torch.Tensor) -> torch.Tensor | None:
     rest = values[~found] / min(map(abs, large))
     if len(rest) in (0, values.numel()):
         return None
-    return found if 0.0 < float(rest.square().mean().sqrt()) * _BESIDE < 1.0 else None
+    return found if 0.0 < float(rest.square().mean().sqrt()) * _FILL_RATIO < 1.0 else None
 
 
-def unknown(values: torch.Tensor) -> torch.Tensor | None:
-    """Where there is no number, beside some that there are; None where all are or none is, or rows are too short to be
-    one kind of values."""
-    if values.ndim > 1 and values.shape[-1] < _MANY:
+def partly_non_finite(values: torch.Tensor) -> torch.Tensor | None:
+    """Mark elements that are not finite; None where all are or none is, or where rows are too short to hold one kind of
+    values."""
+    if values.ndim > 1 and values.shape[-1] < _LEAST_ROW_LENGTH:
         return None
     found = ~torch.isfinite(values)
     return found if 0 < int(found.sum()) < found.numel() else None
 
 
-def hopeless(values: torch.Tensor, share: float = 1.0) -> torch.Tensor:
-    """Where such a share of a line along any axis are no numbers; a few numbers are no line."""
-    lost, axes = ~torch.isfinite(values), [axis for axis, size in enumerate(values.shape) if size >= _MANY]
+def non_finite_lines(values: torch.Tensor, share: float = 1.0) -> torch.Tensor:
+    """Mark lines along any axis that are not finite in at least this share; a few elements are no line."""
+    lost, axes = ~torch.isfinite(values), [axis for axis, size in enumerate(values.shape) if size >= _LEAST_ROW_LENGTH]
     lines = [lost.double().mean(axis, keepdim=True).expand_as(lost) >= share for axis in axes]
     return torch.stack(lines).any(0) if lines else torch.zeros_like(lost)
 
 
 def overflowing(wide: torch.Tensor, dtype: torch.dtype) -> torch.Tensor | None:
-    """Where finite numbers are infinite in a narrower type; None where none are."""
+    """Mark finite numbers that are infinite in a narrower type; None where there are none."""
     if dtype not in _OVERFLOWING or wide.is_complex():
         return None
     over = wide.to(dtype).isinf()
@@ -104,15 +108,17 @@ def overflowing(wide: torch.Tensor, dtype: torch.dtype) -> torch.Tensor | None:
     return over if bool(over.any()) else None
 
 
-def beyond(wide: torch.Tensor, own: torch.Tensor) -> torch.Tensor | None:
-    """Where numbers overflow when they are rounded to the type of `own`, which does not; None where none does."""
+def overflowing_alone(wide: torch.Tensor, own: torch.Tensor) -> torch.Tensor | None:
+    """Mark numbers that overflow when they are rounded to the type of `own`, where `own` does not; None where none
+    does."""
     over = overflowing(wide, own.dtype)
     if over is None or not bool((over & own.isfinite()).any()):
         return None
     return over & own.isfinite()
 
 
-def by_rounding(wide: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
-    """Where rounding alone tells numbers from those of `own`: then another order of the same sums may overflow."""
+def differ_by_rounding(wide: torch.Tensor, own: torch.Tensor) -> torch.Tensor:
+    """Mark where only rounding separates numbers from those of `own`: another order of the same sums may overflow
+    there."""
     mine = own.to(wide.dtype)
     return (wide - mine).abs() <= _ROUNDINGS * torch.finfo(own.dtype).eps * mine.abs()

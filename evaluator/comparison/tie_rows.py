@@ -1,8 +1,8 @@
-"""Rows of outputs that follow from other picks than the reference's where many scores tie.
+"""Rows of outputs that follow another choice among tied scores than the reference's.
 
-The largest two of ten equal scores are any two: a kernel keeps the first or the last that it sees, or what its threads
-come to first. A few ways to pick are tried; a row is right as one of them gives it, or if it has the same values in
-other places, each where one of the ways has it, too.
+The largest two of ten equal scores are any two: a kernel keeps the first or the last that it reads, or the one that its
+threads reach first. A few choices are tried. A row is right if it equals that of one choice, or if it has the
+reference's values in other places and each of them equals that of some choice there.
 """
 
 from __future__ import annotations
@@ -12,46 +12,48 @@ from collections.abc import Sequence
 
 import torch
 
-_ALIKE = 1e-5  # of a row's largest value, or of the largest that the ways to pick make of an element
+_EQUAL_SHARE = 1e-5  # of a row's largest value, or of an element's largest alternative
 
 
-def nearest_rows(actual: torch.Tensor, right: torch.Tensor, ways: Sequence[torch.Tensor]) -> torch.Tensor:
-    """`right` with those rows of it exchanged that `actual` is nearer to otherwise. All are of one shape, with an axis
-    at least, and computed as the oracle is."""
+def nearest_rows(actual: torch.Tensor, right: torch.Tensor, alternatives: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return `right` with each row replaced by the nearest of the `alternatives`.
+
+    All have one shape, with at least one axis, and were computed as the oracle is.
+    """
     best = right
-    for other in (*ways, _in_other_places(actual, right, ways)):
-        best = torch.where(_off(actual, other) < _off(actual, best), other, best)
+    for other in (*alternatives, _reordered(actual, right, alternatives)):
+        best = torch.where(_worst_difference(actual, other) < _worst_difference(actual, best), other, best)
     return best
 
 
-def _in_other_places(actual: torch.Tensor, right: torch.Tensor, ways: Sequence[torch.Tensor]) -> torch.Tensor:
-    """The values of each row of `right` in the order of those of `actual`; the row itself where no way has one of them
-    there."""
+def _reordered(actual: torch.Tensor, right: torch.Tensor, alternatives: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Return the values of each row of `right` in the order of those of `actual`; the row itself where no alternative
+    has one of them there."""
     order = actual.argsort(-1).argsort(-1)
     moved = right.sort(-1).values.gather(-1, order)
-    seen = torch.stack([_apart(moved, way) for way in (right, *ways)]).amin(0)
+    seen = torch.stack([_differences(moved, alternative) for alternative in (right, *alternatives)]).amin(0)
     size = right.abs().double().nan_to_num(nan=0.0, posinf=0.0).amax(-1, keepdim=True)
-    return torch.where(seen.amax(-1, keepdim=True) <= _ALIKE * size, moved, right)
+    return torch.where(seen.amax(-1, keepdim=True) <= _EQUAL_SHARE * size, moved, right)
 
 
-def _off(actual: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
-    """How far the worst element of each row is off."""
-    return _apart(actual, right).amax(-1, keepdim=True)
+def _worst_difference(actual: torch.Tensor, right: torch.Tensor) -> torch.Tensor:
+    """Return the largest difference of each row."""
+    return _differences(actual, right).amax(-1, keepdim=True)
 
 
-def _apart(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
-    """How far elements are apart; infinitely where one is not finite and the other is not the same."""
+def _differences(one: torch.Tensor, other: torch.Tensor) -> torch.Tensor:
+    """Return the differences of elements; infinite where one is not finite and the other is not the same."""
     off = (one - other).abs().double().nan_to_num(nan=math.inf, posinf=math.inf)
     return off.masked_fill((one == other) | (one.isnan() & other.isnan()), 0.0)
 
 
-def undecided(actual: torch.Tensor, ways: Sequence[torch.Tensor]) -> torch.Tensor:
-    """Where the ways to pick differ, and `actual` has some number, as yet another way may give it: an integer that is
-    made of an index lies where those of the ways do."""
-    sizes = torch.stack([way.abs().double().nan_to_num(nan=0.0, posinf=0.0) for way in ways])
-    apart = torch.stack([_apart(way, ways[0]) for way in ways[1:]])
+def where_ties_differ(actual: torch.Tensor, alternatives: Sequence[torch.Tensor]) -> torch.Tensor:
+    """Mark where the alternatives differ and `actual` has a number, since yet another choice may give it. An integer
+    that is made of an index must lie between those of the alternatives."""
+    sizes = torch.stack([alternative.abs().double().nan_to_num(nan=0.0, posinf=0.0) for alternative in alternatives])
+    apart = torch.stack([_differences(alternative, alternatives[0]) for alternative in alternatives[1:]])
     able = actual.isfinite()
     if actual.numel() and not (actual.is_floating_point() or actual.is_complex()):
-        least, most = torch.stack([*ways]).aminmax()
+        least, most = torch.stack([*alternatives]).aminmax()
         able = (actual >= least) & (actual <= most)
-    return (apart.amax(0) > _ALIKE * sizes.amax(0)) & able
+    return (apart.amax(0) > _EQUAL_SHARE * sizes.amax(0)) & able

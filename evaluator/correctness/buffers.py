@@ -1,4 +1,4 @@
-"""Buffers that forward changes are outputs, too: after equal calls they hold what the reference's hold."""
+"""Compare buffers that forward changes: after equal calls they hold the same values as the reference's."""
 
 from __future__ import annotations
 
@@ -21,34 +21,34 @@ from evaluator.timing.runs import STAGE, Run
 from evaluator.types import Stage, Verdict
 
 CALLS = 3
-_SLACK = 10.0  # after so many calls a buffer may be off by so many times the least that a result may
+_SLACK = 10.0  # after CALLS calls a buffer may have an error of this many times the rule's floors
 
 
 def compare(
     subject: Subject, wanted: Mapping[str, torch.Tensor], names: Mapping[str, str], calls: int, stage: Stage, where: str
 ) -> None:
-    """Hold a child's buffers against those that the reference has after the same `calls`. `names` says what they are
-    called in the child. Raises Rejection; ChildFault, LayoutError."""
-    own = {b.name: b.claim for b in subject.describe().buffers}
+    """Compare a child's buffers with the reference's after the same `calls`. `names` maps the reference's names to the
+    child's. Raises Rejection, ChildFault, LayoutError."""
+    own = {b.name: b.claim for b in subject.describe_state().buffers}
     slack = _SLACK * max(1.0, calls / CALLS)
     for name, value in wanted.items():
         claim = own.get(names.get(name, ""))
         spec = None if claim is None else TensorSpec.from_json({**claim, "offset": 0})
         if claim is None or spec is None or (spec.shape, spec.torch_dtype) != (tuple(value.shape), value.dtype):
-            reason = f"forward changes the buffer {name}, which ModelNew does not have as it is"
+            reason = f"forward changes the buffer {name}: ModelNew has no buffer of that name, shape and dtype"
             raise Rejection(Verdict.INCORRECT_VALUES, stage, reason, check="buffer", buffer=name)
         (actual,) = subject.backend.fetch(subject.child, [claim])
         target = Target(value if not value.is_floating_point() else value.double(), None)
         rule = rule_for(value.dtype)
-        found = target.judge(actual, Limit(slack * rule.norm_floor, slack * rule.element_floor))
+        found = target.compare(actual, Limit(slack * rule.norm_floor, slack * rule.element_floor))
         if found is not None:
             reason = f"the buffer {name} is wrong after {calls} calls on {where}: {found.reason}"
             raise Rejection(Verdict.INCORRECT_VALUES, stage, reason, **{**found.detail, "check": "buffer"})
 
 
-def other_than(subject: Subject, wanted: Mapping[str, torch.Tensor], names: Mapping[str, str]) -> list[str]:
-    """Which of these parameters a child does not hold bit by bit. Raises ChildFault, LayoutError."""
-    own = {p.name: p.claim for p in subject.describe().parameters}
+def changed_parameters(subject: Subject, wanted: Mapping[str, torch.Tensor], names: Mapping[str, str]) -> list[str]:
+    """Return the parameters that a child no longer holds bit by bit. Raises ChildFault, LayoutError."""
+    own = {p.name: p.claim for p in subject.describe_state().parameters}
     known = [name for name in wanted if names.get(name) in own]
     found = subject.backend.fetch(subject.child, [own[names[name]] for name in known])
     pairs = zip(known, found, strict=True)

@@ -1,367 +1,106 @@
-"""Is a Candidate right? One loop of calls per set of sizes, every output compared with the oracle's."""
+"""Check a Candidate's correctness: all checks on each set of sizes."""
 
 from __future__ import annotations
 
-import contextlib
-import math
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from collections.abc import Callable
 
 import torch
 
 from evaluator.child.protocol.layout import LayoutError
-from evaluator.comparison.claims import tensor_claims
-from evaluator.comparison.expected import Expected
-from evaluator.comparison.layout_checks import check_apart, check_reply
-from evaluator.correctness import buffers
-from evaluator.correctness.cases import OWN, TWINS, Case, Prepared, prepared
-from evaluator.correctness.compare_outputs import STAGE, Comparison, Report, unwritten
-from evaluator.correctness.shape_contract import Meaning
-from evaluator.correctness.state_reload import Loads, reference_at_work
-from evaluator.errors import ChildError, ChildFault, Rejection
-from evaluator.inputs import values
-from evaluator.inputs.sizes import Sizes, in_turn
-from evaluator.oracle.oracle import Oracle
-from evaluator.oracle.state import match_names
-from evaluator.subject import RunReply, Subject, rejection
+from evaluator.correctness.cases import PreparedCases, prepare_cases
+from evaluator.correctness.checks import CHECKS
+from evaluator.correctness.compare_outputs import STAGE, Report
+from evaluator.correctness.context import CheckContext
+from evaluator.correctness.shape_contract import ShapeContract
+from evaluator.errors import ChildFault, Rejection
+from evaluator.inputs.sizes import Sizes
+from evaluator.rejections import rejection
+from evaluator.subject import Subject
 from evaluator.types import Problem, Verdict
-
-# Calls whose outputs are all kept, for so much memory and time at most; how many of them are compared where they are
-# large, and so many bytes that all are; how many are timed first.
-_MANY, _MANY_BYTES, _MANY_US = 1200, 128 << 20, 300_000.0
-_MANY_READ, _MANY_READ_BYTES = 6, 16 << 20
-_MANY_FEW = 16
-_STEP_S = 5.0  # of limits that a slow reference widens: a busy machine is none
-_SLOWER = 4.0  # times as long as the reference's calls may take a Candidate, if that is more than its first one may
 
 
 class Checker:
-    """Checks one Candidate child against one reference child. Raises Rejection with the Verdict. `candidate` is set
-    before `check`, and may be another child for other sizes."""
+    """Checks a Candidate's child against a reference's. Raises Rejection with the Verdict.
 
-    def __init__(
-        self,
-        problem: Problem,
-        reference: Subject,
-        generator: torch.Generator,
-        first_call_s: float,
-    ) -> None:
+    `candidate` is set before `check` and may be a different child for other sizes.
+    """
+
+    def __init__(self, problem: Problem, reference: Subject, generator: torch.Generator, first_call_s: float) -> None:
         self.problem, self.reference, self.generator = problem, reference, generator
         self.first_call_s = first_call_s
         self.report = Report()
         self.candidate: Subject
-        self._ready: dict[str, Prepared | Rejection | None] = {}
-        self._meaning = Meaning()
-        self._turned: set[bool] = set()
+        self._ready: dict[str, PreparedCases | Rejection | None] = {}
+        self._shape_contract = ShapeContract()
+        self._size_sequences: set[bool] = set()
 
-    @property
-    def _comparison(self) -> Comparison:
-        return Comparison(self.candidate, self.report, self.problem.bitwise)
-
-    def prepare(self, sizes: Sizes, how: Callable[[], Prepared | None]) -> None:
-        """Have the reference's part of `check` done, which then takes less time. Raises nothing."""
+    def prepare(self, sizes: Sizes, how: Callable[[], PreparedCases | None]) -> None:
+        """Do the reference's part of `check` ahead of time with `how`. Raises nothing."""
         try:
             self._ready[sizes.label] = how()
-        except Rejection as found:  # a Candidate that does not load is told that first
+        except Rejection as found:  # raised later: a Candidate that does not load is refused for that first
             self._ready[sizes.label] = found
 
-    def prepared(self, sizes: Sizes) -> Prepared | None:
-        """The reference's part of `check`. Raises Rejection."""
-        return prepared(self.problem, self.reference, sizes, self.generator, first=not self.report.checked)
+    def prepared(self, sizes: Sizes) -> PreparedCases | None:
+        """Do the reference's part of `check`. Raises Rejection."""
+        return prepare_cases(self.problem, self.reference, sizes, self.generator, first=not self.report.checked)
 
     def check(self, sizes: Sizes) -> None:
-        """Everything about one set of sizes. Returns quietly when the reference itself refuses varied sizes."""
+        """Check one set of sizes. Skips varied sizes that the reference itself refuses."""
         if sizes.label in self.reference.left_out and not sizes.adversarial:
             self.report.skipped.append(sizes.shown_label)
             return
         try:
             self._check(sizes)
         except Rejection as found:
-            raise _veiled(found, sizes) from found
+            raise _redacted(found, sizes) from found
 
     def _check(self, sizes: Sizes) -> None:
         ready = self._ready.pop(sizes.label) if sizes.label in self._ready else self.prepared(sizes)
         if isinstance(ready, Rejection):
             raise ready
-        if ready is None or not all(self._meant(sizes, case.expected) for case in ready.cases[:1]):
+        if ready is None or not all(
+            self._shape_contract.learn_or_check(sizes, case.expected) for case in ready.cases[:1]
+        ):
             self.report.skipped += [] if sizes.layout else [sizes.shown_label]
             return
         self.report.skipped += ready.skipped
-        if not ready.oracle.lifts:
+        if not ready.oracle.in_float64:
             self.report.oracle = ready.oracle.precision
         try:
-            self._try(ready.oracle, ready.tree, ready.cases, sizes)
+            self._run_checks(self._context(sizes, ready))
         except (ChildFault, LayoutError) as fault:
             raise rejection(fault, STAGE, f"checking {sizes.label}") from fault
         label = sizes.shown_label
         self.report.checked[label] = self.report.checked.get(label, 0) + len(ready.cases)
 
-    def _meant(self, sizes: Sizes, expected: Expected) -> bool:
-        """Whether the outputs have the shapes that one expects at these sizes, after those at the Workloads."""
-        shapes = [tuple(target.oracle.shape) for target in expected.targets]
-        if sizes.adversarial and not sizes.hidden:
-            self._meaning.learn(sizes.sizes, shapes)
-        return sizes.adversarial or self._meaning.fits(sizes.sizes, shapes)
-
-    def _try(self, oracle: Oracle, tree: Any, cases: Sequence[Case], sizes: Sizes) -> None:
-        candidate = self.candidate
-        names = candidate.construct("ModelNew", oracle.init, train=self.problem.train, seed=7)
-        matched = match_names(oracle.names, names)
-        candidate.load_state(oracle.state_for(matched))
-        self._check_buffers(oracle, tree, matched, sizes)
-        limit_s = self._limit_s(oracle, len(cases))
-        reply = candidate.run(tree, [case.tensors for case in cases], slot="first", timeout_s=limit_s)
-        try:
-            snapshot = self._comparison.compare(oracle, tree, cases, reply, sizes)
-        finally:
-            candidate.finish(reply)
-        if cases and not oracle.mutated(tree):
-            plainest, call_us = min(cases, key=lambda case: case.same), reply.wall_us / len(cases)
-            known = not oracle.stateful(tree, plainest.tensors)
-            self._many(oracle, plainest, tree, call_us, sizes, values_known=known)
-            if known:
-                self._overwritten(oracle, tree, plainest, sizes)
-                self._in_place(oracle, tree, cases, sizes)
-        self._check_parameters(oracle, matched, sizes)
-        before = min(cases, key=lambda case: case.same).tensors if cases else oracle.inputs().tensors
-        self._loads(oracle, matched, sizes).run(tree, before, first=not self.report.checked)
-        self._in_turn(oracle, sizes, moving=oracle.moves_buffers(tree, before))
-        self._unchanged(reply, snapshot)
-        candidate.drop("first")
-        if not sizes.hidden and sizes.adversarial and cases:
-            self.report.operations |= candidate.observe(tree, cases[0].tensors, timeout_s=limit_s)
-
-    def _limit_s(self, oracle: Oracle, calls: int) -> float:
-        """How long so many calls may take, of whichever sizes: some whole steps, where the reference is slow."""
-        return max(self.first_call_s, _SLOWER * calls * oracle.call_s // _STEP_S * _STEP_S)
-
-    def _loads(self, oracle: Oracle, matched: Mapping[str, str], sizes: Sizes) -> Loads:
-        limit_s = self._limit_s(oracle, 1)
-        return Loads(self.candidate, oracle, matched, sizes, self.problem.train, limit_s, self._comparison.compare)
-
-    def _check_buffers(self, oracle: Oracle, tree: Any, matched: Mapping[str, str], sizes: Sizes) -> None:
-        """Buffers that forward changes are outputs: after equal calls they are equal. Nothing to do where none is."""
-        if not oracle.buffers:
-            return
-        with reference_at_work(sizes):
-            calls = [oracle.inputs().tensors for _ in range(buffers.CALLS)]
-            found = [(calls, oracle.changed_buffers(tree, calls), sizes.label)]
-        if not self.report.checked:
-            found += self._with_nan(oracle, tree, calls, sizes)
-        candidate = self.candidate
-        for made, wanted, where in found:
-            if wanted:
-                candidate.finish(candidate.run(tree, made, slot="state", timeout_s=self._limit_s(oracle, len(made))))
-                candidate.drop("state")
-                buffers.compare(candidate, wanted, matched, len(made), STAGE, where)
-                candidate.load_state(oracle.state_for(matched))
-
-    def _with_nan(
-        self, oracle: Oracle, tree: Any, calls: Sequence[values.Tensors], sizes: Sizes
-    ) -> list[tuple[list[values.Tensors], dict[str, torch.Tensor], str]]:
-        """The last of a few calls with a NaN, and what buffers then hold: some count what is not finite. None where
-        the reference does not take it."""
-        made = [*calls[:-1], values.apply(values.WITH_NAN, calls[-1], self.generator)]
-        if values.NOT_FINITE in self.reference.left_out or oracle.tried(tree, made[-1:]) is None:
-            return []
-        with reference_at_work(sizes):
-            return [(made, oracle.changed_buffers(tree, made), f"{sizes.label}, a NaN in the last one")]
-
-    def _check_parameters(self, oracle: Oracle, matched: Mapping[str, str], sizes: Sizes) -> None:
-        """Forward leaves parameters as they are: whoever saves them, or falls back to the reference, has them as they
-        were loaded. Unless the reference itself changes them."""
-        if not oracle.parameters or self.report.checked:
-            return
-        changed = buffers.other_than(self.candidate, oracle.parameters, matched)
-        if not changed:
-            return
-        with reference_at_work(sizes):
-            now = oracle.parameters_now()
-        for name in changed:
-            if name in now and values.same_bits(now[name], oracle.parameters[name]):
-                reason = f"forward changes the parameter {name}, on {sizes.label}: leave parameters as they are loaded"
-                raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, check="parameters", parameter=name)
-
-    def _in_turn(self, oracle: Oracle, sizes: Sizes, *, moving: bool) -> None:
-        """One new module that is called with several sizes one after the other, once for what is shown and once for
-        what is held out: what it keeps of the first call is no use for the next. Buffers that are `moving` begin each
-        call as the reference's do."""
-        if not sizes.adversarial or sizes.hidden in self._turned:
-            return
-        self._turned.add(sizes.hidden)
-        with reference_at_work(sizes):
-            workloads = self.problem.workloads_for(self.reference.backend.kind)
-            turns = in_turn(self.problem, workloads, sizes, self.reference.left_out, oracle.same_for)
-            found = {one.label: oracle.elsewhere(one) for one in turns}
-        known = [(one, *made) for one in turns if (made := found[one.label]) is not None]
-        known = [turn for turn in known if self._meant(turn[0], turn[-1])]
-        if len({one.label for one, *_ in known}) < 2:
-            return
-        names = self.candidate.construct("ModelNew", oracle.init, train=self.problem.train, seed=7)
-        state = oracle.state_for(match_names(oracle.names, names))
-        self.candidate.load_state(state)
-        before = ""
-        for one, tree, tensors, expected in known:
-            if before and moving:
-                self.candidate.load_state(state)
-            name = f"a draw, after a call with those of {before} in the same module" if before else "a draw"
-            reply = self.candidate.run(tree, [tensors], slot="turn", timeout_s=self._limit_s(oracle, 1))
-            try:
-                self._comparison.compare(oracle, tree, [Case(name, tensors, expected, 0)], reply, one)
-            finally:
-                self.candidate.finish(reply)
-            self.candidate.drop("turn")
-            self._spoil(tree, tensors)
-            before = one.label
-
-    def _spoil(self, tree: Any, tensors: values.Tensors) -> None:
-        """A call with NaN everywhere, whose answer does not count: what it leaves in a workspace is NaN, too."""
-        if values.NOT_FINITE in self.reference.left_out:
-            return
-        spoiled = tuple(torch.full_like(t, math.nan) if t.is_floating_point() else t for t in tensors)
-        with contextlib.suppress(ChildError):  # such values need not be taken
-            self.candidate.finish(self.candidate.run(tree, [spoiled], slot="turn", timeout_s=self.first_call_s))
-            self.candidate.drop("turn")
-
-    def _in_place(self, oracle: Oracle, tree: Any, cases: Sequence[Case], sizes: Sizes) -> None:
-        """Draws one after the other in the same memory, among them some that are nearly alike, the first one again at
-        the end: an allocator hands out what it has taken back, so an address says nothing of what lies there. On what
-        is shown."""
-        known = {case.name: case for case in cases}
-        turns = [known[name] for name in (OWN[0], *TWINS, *OWN[1:], OWN[0]) if name in known]
-        if sizes.hidden or not sizes.adversarial or len(turns) < 2 or all(_views(turns[0])):
-            return
-        self._in_a_row(
-            oracle, tree, turns, sizes, "where other inputs lay at the same address the call before", in_place=True
+    def _context(self, sizes: Sizes, ready: PreparedCases) -> CheckContext:
+        return CheckContext(
+            problem=self.problem,
+            candidate=self.candidate,
+            reference=self.reference,
+            oracle=ready.oracle,
+            sizes=sizes,
+            tree=ready.tree,
+            cases=ready.cases,
+            report=self.report,
+            generator=self.generator,
+            first_call_s=self.first_call_s,
+            shape_contract=self._shape_contract,
+            size_sequences=self._size_sequences,
         )
 
-    def _overwritten(self, oracle: Oracle, tree: Any, case: Case, sizes: Sizes) -> None:
-        """Two calls alike on a new draw, where whoever called has overwritten what the first returned: that was his. On
-        the first sizes. `case` is another draw."""
-        if self.report.checked or any(_views(case)):
-            return
-        with reference_at_work(sizes):
-            made = oracle.inputs()
-            (expected,) = oracle.targets(tree, [made.tensors], case.expected)
-        again = [Case("a draw", made.tensors, expected, 0, borrowed=True)]
-        self._in_a_row(
-            oracle, tree, again, sizes, "when the output of an equal call before was overwritten", spoil=True
-        )
-
-    def _in_a_row(
-        self,
-        oracle: Oracle,
-        tree: Any,
-        turns: Sequence[Case],
-        sizes: Sizes,
-        when: str,
-        *,
-        in_place: bool = False,
-        spoil: bool = False,
-    ) -> None:
-        """Run the calls of these cases so, twice where outputs are spoilt, and compare the last of each, but for views
-        of inputs. Raises Rejection."""
-        calls, repeats = [case.tensors for case in turns], 2 if spoil else 1
-        limit_s = self._limit_s(oracle, repeats * len(turns))
-        reply = self.candidate.run(
-            tree, calls, slot="again", timeout_s=limit_s, repeats=repeats, in_place=in_place, spoil=spoil
-        )
-        last = reply.replies[-len(turns) :]
-        try:
-            for case, item in zip(turns, last, strict=True):
-                check_reply(case.expected, item)
-            found = self.candidate.fetch_calls([tensor_claims(item) for item in last])
-            with reference_at_work(sizes):
-                findings = [
-                    self._comparison.spared(oracle, tree, case, _without_views(case, out))
-                    for case, out in zip(turns, found, strict=True)
-                ]
-        finally:
-            self.candidate.finish(reply)
-        self.candidate.drop("again")
-        for finding, outputs in zip(findings, found, strict=True):
-            if finding is not None:
-                reason = f"{finding['reason']}{unwritten(outputs)}, on {sizes.label} {when}"
-                raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, workload=sizes.label, **finding["evidence"])
-
-    def _many(self, oracle: Oracle, case: Case, tree: Any, most_us: float, sizes: Sizes, *, values_known: bool) -> None:
-        """As many calls in a row as a moment and a little memory allow. The memory of all outputs is kept in use, but
-        not the tensors: whoever hands out buffers in turn, or again once nobody has the tensor, has to begin with the
-        first one. On the first two shown sizes. A call takes `most_us` at the most."""
-        if all(_views(case)) or sizes.hidden or len(self.report.checked) > 1:
-            return
-        bytes_each = sum(t.reference.numel() * t.reference.element_size() for t in case.expected.targets)
-        most = min(_MANY, _MANY_BYTES // max(1, bytes_each))
-        few = int(min(most, _MANY_FEW, _MANY_US / max(1.0, most_us)))
-        if few < 2:
-            return
-        count = max(few, int(min(most, _MANY_US / self._call_us(case, tree, few))))
-        candidate = self.candidate
-        reply = candidate.run(
-            tree, [case.tensors], slot="many", timeout_s=self.first_call_s, repeats=count, detach=True
-        )
-        try:
-            for item in reply.replies:
-                check_reply(case.expected, item)
-            check_apart(reply.replies, _views(case))
-            picks = torch.randperm(count, generator=self.generator).tolist() if values_known else []
-            picks = picks if count * bytes_each <= _MANY_READ_BYTES else picks[:_MANY_READ]
-            self._alike(oracle, tree, case, reply, picks, sizes)
-        finally:
-            candidate.finish(reply)
-        candidate.drop("many")
-
-    def _call_us(self, case: Case, tree: Any, count: int) -> float:
-        """How long one of `count` calls in a row takes: asking for them costs as much as many calls of a GPU."""
-        reply = self.candidate.run(tree, [case.tensors], slot="few", timeout_s=self.first_call_s, repeats=count)
-        self.candidate.finish(reply)
-        self.candidate.drop("few")
-        return max(1.0, reply.wall_us / count)
-
-    def _alike(
-        self, oracle: Oracle, tree: Any, case: Case, reply: RunReply, picks: Sequence[int], sizes: Sizes
-    ) -> None:
-        """The outputs of some of many calls on equal inputs: also a kernel that is wrong once in a while is wrong."""
-        right: list[torch.Tensor] | None = None
-        found = self.candidate.fetch_calls([tensor_claims(reply.replies[pick]) for pick in picks])
-        for pick, outputs in zip(picks, found, strict=True):
-            if right is not None and all(map(values.same_bits, outputs, right)):
-                continue
-            finding = self._comparison.spared(oracle, tree, case, _without_views(case, outputs))
-            if finding is not None:
-                reason = f"{finding['reason']}, in call {pick + 1} of {len(reply.replies)} alike on {sizes.label}"
-                raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, inputs=case.name, **finding["evidence"])
-            right = outputs
-
-    def _unchanged(self, reply: RunReply, snapshot: Sequence[Sequence[torch.Tensor]]) -> None:
-        self.candidate.child.freeze()
-        try:
-            now = self.candidate.fetch_calls([tensor_claims(item) for item in reply.replies])
-            for before, after in zip(snapshot, now, strict=True):
-                if any(not values.same_bits(a, b) for a, b in zip(after, before, strict=False)):
-                    raise Rejection(
-                        Verdict.INCORRECT_VALUES,
-                        STAGE,
-                        "an output was changed after it was returned",
-                        check="changed_later",
-                    )
-        finally:
-            self.candidate.child.thaw()
+    def _run_checks(self, context: CheckContext) -> None:
+        context.construct_module()
+        for check in CHECKS:
+            check.run(context)
+        if context.is_shown_workload and context.cases:
+            limit_s = context.limit_s(len(context.cases))
+            self.report.operations |= self.candidate.observe(context.tree, context.cases[0].tensors, timeout_s=limit_s)
 
 
-def _views(case: Case) -> list[bool]:
-    """Which of the outputs are views of an input, as the reference returns them."""
-    return [bool(claim.get("alias")) for claim in tensor_claims(case.expected.reply)]
-
-
-def _without_views(case: Case, outputs: Sequence[torch.Tensor]) -> list[torch.Tensor]:
-    """The outputs, but the reference's own for views of inputs, in whose memory others lie by now."""
-    pairs = zip(outputs, case.expected.targets, _views(case), strict=True)
-    return [target.reference if view else output for output, target, view in pairs]
-
-
-def _veiled(found: Rejection, sizes: Sizes) -> Rejection:
-    """A failure on held-out data reveals only its class."""
+def _redacted(found: Rejection, sizes: Sizes) -> Rejection:
+    """Reduce a failure on held-out data to its class."""
     if not sizes.hidden or found.verdict is Verdict.INVALID_REFERENCE:
         return found
     evidence = {"check": found.evidence.get("check", ""), "held_out": True}

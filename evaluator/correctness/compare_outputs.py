@@ -1,4 +1,4 @@
-"""What a Candidate's calls returned beside what is right: values, equal answers to equal inputs, unmodified inputs."""
+"""Compare a Candidate's outputs: expected values, equal outputs for equal inputs, unmodified inputs."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ from typing import Any
 import torch
 
 from evaluator.comparison.claims import tensor_claims
-from evaluator.comparison.layout_checks import check_apart, check_fresh, check_reply
+from evaluator.comparison.layout_checks import check_no_alias, check_no_reuse, check_reply
 from evaluator.correctness import single_inputs
 from evaluator.correctness.cases import Case
-from evaluator.correctness.state_reload import reference_at_work
+from evaluator.correctness.reference_faults import reference_must_work
 from evaluator.errors import Rejection
 from evaluator.inputs import values
 from evaluator.inputs.sizes import Sizes
-from evaluator.oracle.nan_and_ties import second_look
+from evaluator.oracle.nan_and_ties import allow_alternatives
 from evaluator.oracle.oracle import Oracle
 from evaluator.subject import RunReply, Subject
 from evaluator.types import Stage, Verdict
@@ -28,7 +28,7 @@ STAGE = Stage.CORRECTNESS
 
 @dataclass(slots=True)
 class Report:
-    """What was checked, for the evidence: calls per set of sizes, and the worst error as a share of its limit."""
+    """The evidence of a check: calls per set of sizes, and the worst error as a share of its limit."""
 
     checked: dict[str, int] = field(default_factory=dict)
     skipped: list[str] = field(default_factory=list)
@@ -47,7 +47,7 @@ class Report:
 
 @dataclass(frozen=True, slots=True)
 class Comparison:
-    """Compares what one child of a Candidate's returned, `bitwise` where the Problem asks for it. Raises Rejection."""
+    """Compares the outputs of one child of a Candidate, `bitwise` if the Problem asks for it. Raises Rejection."""
 
     candidate: Subject
     report: Report
@@ -56,60 +56,61 @@ class Comparison:
     def compare(
         self, oracle: Oracle, tree: Any, cases: Sequence[Case], reply: RunReply, sizes: Sizes
     ) -> list[list[torch.Tensor]]:
-        """Everything about the calls of these cases: the outputs, each call's followed by the inputs that it was to
-        change."""
+        """Check the calls of these cases and return the outputs of each, followed by the inputs that it changes."""
         mutated = oracle.mutated(tree)
         for case, item in zip(cases, reply.replies, strict=True):
             check_reply(case.expected, item)
-        check_apart(reply.replies)
+        check_no_reuse(reply.replies)
         outputs = self.candidate.fetch_calls([tensor_claims(item) for item in reply.replies])
         after = reply.grant.read_back()
         outputs = [[*own, *(tensors[i] for i in mutated)] for own, tensors in zip(outputs, after, strict=True)]
-        # What `get_inputs` makes is the plainest thing to be wrong on, so it is told first; then nothing else is asked.
-        plainest_first = sorted(zip(cases, outputs, strict=True), key=lambda one: one[0].same)
-        for _, alike in itertools.groupby(plainest_first, key=lambda one: one[0].same):
-            self._compare_alike(oracle, tree, list(alike), sizes)
+        # A failure on the recipe's own inputs is the most helpful one, so these are compared first.
+        plainest_first = sorted(zip(cases, outputs, strict=True), key=lambda one: one[0].group)
+        for _, alike in itertools.groupby(plainest_first, key=lambda one: one[0].group):
+            self._compare_equal_inputs(oracle, tree, list(alike), sizes)
         self._check_repeats(cases, outputs, sizes)
         for case, item in zip(cases, reply.replies, strict=True):
-            check_fresh(case.expected, item, sizes.label, workload=sizes.label)
+            check_no_alias(case.expected, item, sizes.label, workload=sizes.label)
         self._check_inputs(cases, after, sizes, mutated)
         return outputs
 
-    def _compare_alike(
+    def _compare_equal_inputs(
         self, oracle: Oracle, tree: Any, alike: Sequence[tuple[Case, Sequence[torch.Tensor]]], sizes: Sizes
     ) -> None:
-        """The outputs of equal inputs. Raises Rejection."""
-        with reference_at_work(sizes):
-            findings = [self.spared(oracle, tree, case, tensors) for case, tensors in alike]
+        """Compare the outputs of equal inputs. Raises Rejection."""
+        with reference_must_work(sizes):
+            findings = [self.confirmed_finding(oracle, tree, case, tensors) for case, tensors in alike]
         for (case, tensors), finding in zip(alike, findings, strict=True):
             if finding is None:
                 continue
-            passed, why = None in findings, unwritten(tensors)
+            passed, why = None in findings, uninitialised_note(tensors)
             verdict = Verdict.NONDETERMINISTIC if passed and not why else Verdict.INCORRECT_VALUES
-            also = why or (" (equal inputs gave a right answer before or after)" if passed else "")
+            also = why or (" (another call with equal inputs was right)" if passed else "")
             reason = f"{finding['reason']}{also}, on {sizes.label}, inputs: {case.name}"
             raise Rejection(verdict, STAGE, reason, workload=sizes.label, inputs=case.name, **finding["evidence"])
 
-    def spared(self, oracle: Oracle, tree: Any, case: Case, outputs: Sequence[torch.Tensor]) -> dict[str, Any] | None:
-        """As `_finding`, but what can be told of wrong outputs at a second look alone."""
-        self.candidate.give_way()
+    def confirmed_finding(
+        self, oracle: Oracle, tree: Any, case: Case, outputs: Sequence[torch.Tensor]
+    ) -> dict[str, Any] | None:
+        """Return the finding of `_finding` if closer analysis of the outputs confirms it."""
+        self.candidate.yield_device()
         found = self._finding(case, outputs)
         if found is None:
             return None
-        if case.borrowed:
+        if case.borrowed_limits:
             (exact,) = oracle.expect(tree, [case.tensors])
-            case = replace(case, expected=exact.widest([case.expected]))
+            case = replace(case, expected=exact.with_widest_limits([case.expected]))
             found = self._finding(case, outputs)
-        found = self._at_second_look(oracle, tree, case, outputs, found)
-        if found is None or not (case.nan_spreads or case.name == single_inputs.MEETING):
+        found = self._finding_at_second_look(oracle, tree, case, outputs, found)
+        if found is None or not (case.nan_spreads or case.name == single_inputs.MEETING_INFINITIES):
             return found
         if case.nan_spreads:
-            outputs = [t.where_nan(actual) for t, actual in zip(case.expected.targets, outputs, strict=True)]
-        if case.name == single_inputs.MEETING:
-            outputs = [t.nan_as_reference(actual) for t, actual in zip(case.expected.targets, outputs, strict=True)]
-        return self._at_second_look(oracle, tree, case, outputs, self._finding(case, outputs))
+            outputs = [t.fill_nan(actual) for t, actual in zip(case.expected.targets, outputs, strict=True)]
+        if case.name == single_inputs.MEETING_INFINITIES:
+            outputs = [t.copy_reference_nan(actual) for t, actual in zip(case.expected.targets, outputs, strict=True)]
+        return self._finding_at_second_look(oracle, tree, case, outputs, self._finding(case, outputs))
 
-    def _at_second_look(
+    def _finding_at_second_look(
         self,
         oracle: Oracle,
         tree: Any,
@@ -117,37 +118,37 @@ class Comparison:
         outputs: Sequence[torch.Tensor],
         found: dict[str, Any] | None,
     ) -> dict[str, Any] | None:
-        """What is wrong with outputs of which so much was `found` at first sight."""
+        """Compare outputs with `found` wrong again, with the limits of the second look."""
         if found is None:
             return None
-        tiny = case.name in values.NEXT_TO_NOTHING
-        expected = second_look(oracle, tree, case.tensors, case.expected, outputs, any_pick=tiny)
+        tiny = case.name in values.NEARLY_ZERO
+        expected = allow_alternatives(oracle, tree, case.tensors, case.expected, outputs, any_tie=tiny)
         return found if expected is case.expected else self._finding(replace(case, expected=expected), outputs)
 
     def _finding(self, case: Case, outputs: Sequence[torch.Tensor]) -> dict[str, Any] | None:
         expected = case.expected
-        if not case.counts:
+        if not case.comparable:
             return None
         for index, (target, limit, actual) in enumerate(zip(expected.targets, expected.limits, outputs, strict=True)):
-            found = target.judge(actual, limit)
+            found = target.compare(actual, limit)
             if found is not None:
-                which = f"{expected.called(index)}: " if len(expected.targets) > 1 else ""
+                which = f"{expected.label(index)}: " if len(expected.targets) > 1 else ""
                 evidence = {"check": found.check, "output": index, **found.detail}
                 return {"reason": f"{which}{found.reason}", "evidence": evidence}
             if not target.integral:
                 norm, element = target.errors(actual)
                 share = max(norm / limit.norm, element / limit.element)
-                if math.isfinite(share):  # else it overflows where the reference does
+                if math.isfinite(share):  # else both overflow
                     self.report.worst_share = max(self.report.worst_share, share)
         return None
 
     def _check_repeats(self, cases: Sequence[Case], outputs: Sequence[Sequence[torch.Tensor]], sizes: Sizes) -> None:
-        """Bit for bit, where the Problem asks for it."""
+        """Compare the outputs of equal inputs bit by bit, if the Problem asks for it."""
         if not self.bitwise:
             return
         first: dict[int, Sequence[torch.Tensor]] = {}
         for case, tensors in zip(cases, outputs, strict=True):
-            before = first.setdefault(case.same, tensors)
+            before = first.setdefault(case.group, tensors)
             if any(not values.same_bits(a, b) for a, b in zip(before, tensors, strict=True)):
                 raise Rejection(
                     Verdict.NONDETERMINISTIC,
@@ -171,6 +172,6 @@ class Comparison:
                     )
 
 
-def unwritten(outputs: Sequence[torch.Tensor]) -> str:
-    """That outputs hold what memory holds which nobody has written to; "" where they do not."""
-    return " (nobody had written there when the call returned)" if any(map(values.holds_fresh_memory, outputs)) else ""
+def uninitialised_note(outputs: Sequence[torch.Tensor]) -> str:
+    """Return a note for outputs that hold uninitialised memory, else ""."""
+    return " (not written when the call returned)" if any(map(values.holds_uninitialised_memory, outputs)) else ""

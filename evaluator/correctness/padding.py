@@ -1,6 +1,8 @@
-"""Padding in masks that are drawn element by element: lines that begin or end with many alike, as a batch of texts of
-unlike lengths has them. A kernel that works block by block meets blocks without one element there, which draws of
-coins never show."""
+"""Padding in masks that are drawn element by element.
+
+Rows begin or end with many equal elements, as in a batch of texts of different lengths. A blockwise kernel then meets
+blocks without any element, which random masks never contain.
+"""
 
 from __future__ import annotations
 
@@ -14,23 +16,28 @@ from evaluator.inputs import structure, values
 from evaluator.oracle import constants
 from evaluator.oracle.oracle import Oracle
 
-_LEAST_LENGTH = 8  # of a line
+_LEAST_LENGTH = 8  # of a row
 
 
-def padded(oracle: Oracle, tree: Any, draws: Sequence[values.Tensors]) -> values.Tensors | None:
-    """A draw whose masks of one line a row are padded, half of the lines with false elements, half with true ones, at
-    either end. None where no mask is of that kind, or the reference does not take it: it has to return what it does for
-    draws, without further NaN. Raises ChildFault where its process ends."""
+def with_padding(oracle: Oracle, tree: Any, draws: Sequence[values.Tensors]) -> values.Tensors | None:
+    """Return a draw with padded masks: half of the rows with false elements, half with true ones, at either end.
+
+    Returns None if no mask is random, or if the reference does not accept the result: it must return the same shapes as
+    for draws, without further NaN. Raises ChildFault where its process ends.
+    """
     made = list(draws[0])
     for index, tensor in enumerate(draws[0]):
-        if _of_coins([draw[index] for draw in draws]):
-            made[index] = _with_padding(tensor, oracle.generator)
+        if _is_random([draw[index] for draw in draws]):
+            made[index] = _padded_lines(tensor, oracle.generator)
     return constants.accepted(oracle, tree, draws[0], tuple(made))
 
 
-def _of_coins(masks: Sequence[torch.Tensor]) -> bool:
-    """Whether nothing is seen that the lines of several draws have in common: they vary, as do their counts of true
-    elements, are not padded already, not made of equal blocks, and no triangle of them is empty."""
+def _is_random(masks: Sequence[torch.Tensor]) -> bool:
+    """Return True if the masks of several draws show no structure.
+
+    Their rows and counts of true elements vary; they are not padded, not made of equal blocks, not symmetric, not
+    triangular.
+    """
     first = masks[0]
     if first.dtype is not torch.bool or first.ndim == 0 or first.shape[-1] < _LEAST_LENGTH:
         return False
@@ -47,14 +54,14 @@ def _of_coins(masks: Sequence[torch.Tensor]) -> bool:
 
 
 def _regular(mask: torch.Tensor) -> bool:
-    """Whether a matrix is symmetric or triangular."""
+    """Return True if a matrix is symmetric or triangular."""
     square = mask.reshape(-1, mask.shape[-1])
     if square.shape[0] != square.shape[1]:
         return False
-    return structure.symmetric(square) or not bool(square.triu(1).any()) or not bool(square.tril(-1).any())
+    return structure.is_symmetric(square) or not bool(square.triu(1).any()) or not bool(square.tril(-1).any())
 
 
-def _with_padding(mask: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+def _padded_lines(mask: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
     lines = mask.reshape(-1, mask.shape[-1]).cpu()
     count, length = lines.shape
     ends = torch.randint(length, (count, 1), generator=generator, device=generator.device).cpu()
@@ -63,5 +70,5 @@ def _with_padding(mask: torch.Tensor, generator: torch.Generator) -> torch.Tenso
     places = torch.arange(length)
     places = torch.where(at_the_end, length - 1 - places, places)
     made = torch.where(places < ends, value, lines)
-    made = torch.where(places == length - 1, ~value, made)  # no line is all alike
+    made = torch.where(places == length - 1, ~value, made)  # no row is constant
     return values.clone(mask).copy_(made.reshape(mask.shape))

@@ -1,35 +1,50 @@
-"""Sizes that somebody may have meant. A reference that broadcasts takes others, too: a rotation of three numbers in
-pairs, or fewer heads than there are for keys. What it then returns has shapes that nobody would expect or make."""
+"""Infer from the Workloads how output shapes follow from sizes, to skip sizes outside of a reference's contract.
+
+A reference that broadcasts accepts more sizes than intended: a rotation of three numbers in pairs, or fewer heads than
+keys have. The shapes of its outputs are then accidental.
+"""
 
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from evaluator.comparison.expected import Expected
+from evaluator.inputs.sizes import Sizes
+
 Shapes = Sequence[Sequence[int]]
 
 
-class Meaning:
-    """Which axes of the outputs are as long as which sizes say, as far as the Workloads tell."""
+class ShapeContract:
+    """The names of the sizes that equal each output axis on every shown Workload."""
 
     def __init__(self) -> None:
-        self._named: list[list[frozenset[str]]] | None = None
+        self._sizes_by_axis: list[list[frozenset[str]]] | None = None
 
     def learn(self, sizes: Mapping[str, Any], shapes: Shapes) -> None:
-        """The outputs of a Workload that is shown have these shapes."""
-        found = [[frozenset(key for key, value in sizes.items() if _is(value, n)) for n in shape] for shape in shapes]
-        if self._named is None:
-            self._named = found
+        """Note the output shapes of a shown Workload."""
+        found = [
+            [frozenset(key for key, value in sizes.items() if _equals(value, n)) for n in shape] for shape in shapes
+        ]
+        if self._sizes_by_axis is None:
+            self._sizes_by_axis = found
             return
-        for known, new in zip(self._named, found, strict=False):
+        for known, new in zip(self._sizes_by_axis, found, strict=False):
             known[:] = [a & b for a, b in zip(known, new, strict=False)]
 
-    def fits(self, sizes: Mapping[str, Any], shapes: Shapes) -> bool:
-        """Whether every axis that is as long as some sizes say is so here, too, by one of them."""
-        pairs = zip(self._named or [], shapes, strict=False)
+    def learn_or_check(self, sizes: Sizes, expected: Expected) -> bool:
+        """Return True if the outputs have the shapes that the shown Workloads imply, which are noted first."""
+        shapes = [tuple(target.oracle.shape) for target in expected.targets]
+        if sizes.adversarial and not sizes.hidden:
+            self.learn(sizes.sizes, shapes)
+        return sizes.adversarial or self.allows(sizes.sizes, shapes)
+
+    def allows(self, sizes: Mapping[str, Any], shapes: Shapes) -> bool:
+        """Return True if every axis with known names equals one of those sizes here."""
+        pairs = zip(self._sizes_by_axis or [], shapes, strict=False)
         axes = (axis for known, shape in pairs for axis in zip(known, shape, strict=False))
-        return all(not keys or any(_is(sizes.get(key), n) for key in keys) for keys, n in axes)
+        return all(not keys or any(_equals(sizes.get(key), n) for key in keys) for keys, n in axes)
 
 
-def _is(value: Any, length: int) -> bool:
+def _equals(value: Any, length: int) -> bool:
     return type(value) is int and value == length

@@ -1,7 +1,8 @@
-"""Values that tell only where one input alone has them, or where two have them in the same places.
+"""Special values in one input alone, or in the same places of several inputs.
 
-NaN in every input at once makes whole results NaN, and a kernel that loses one of them is not found out; a scale or a
-temperature does so by itself. Infinities in places of their own never meet: their difference is never asked for.
+With NaN in every input at once whole results are NaN, and so are they with NaN in a scale or a temperature: a kernel
+that loses a NaN of one input is not found. Infinities in different places never meet, so their difference is not
+tested.
 """
 
 from __future__ import annotations
@@ -13,16 +14,16 @@ import torch
 
 from evaluator.inputs import structure, values
 
-_MOST = 4  # inputs of which each is singled out
-_FEW = 8  # NaN: where nearly a whole row is, there is nothing to measure the rest by
-MEETING = "infinities that meet"
+_MOST = 4  # inputs that get NaN alone
+_FEW = 8  # NaN: in a row that is nearly all NaN, nothing is left to compare
+MEETING_INFINITIES = "infinities that meet"
 _MEETINGS = 16
 
 
-def of(
+def single_input_changes(
     tensors: values.Tensors, structures: Sequence[structure.Structure], generator: torch.Generator
 ) -> list[tuple[str, values.Tensors]]:
-    """A call's inputs changed so, by name; nothing where there is one floating input alone."""
+    """Return changed inputs by name; nothing for a single floating-point input."""
     places = [place for place, tensor in enumerate(tensors) if tensor.is_floating_point() and tensor.numel()]
     if len(places) < 2:
         return []
@@ -32,8 +33,8 @@ def of(
         for place in largest
         if not structures[place].in_order
     ]
-    met = _meeting(tensors, structures, places, generator)
-    return [*made, (MEETING, met)] if met is not None else made
+    met = _with_meeting_infinities(tensors, structures, places, generator)
+    return [*made, (MEETING_INFINITIES, met)] if met is not None else made
 
 
 def _with_nan(
@@ -46,13 +47,13 @@ def _with_nan(
     return tuple(changed if at == place else tensor for at, tensor in enumerate(tensors))
 
 
-def _meeting(
+def _with_meeting_infinities(
     tensors: values.Tensors,
     structures: Sequence[structure.Structure],
     places: Sequence[int],
     generator: torch.Generator,
 ) -> values.Tensors | None:
-    """Infinities of either sign in the same few elements of all inputs of the commonest shape."""
+    """Return inputs with infinities of random sign in the same few elements of all inputs of the commonest shape."""
     shapes = Counter(tensors[place].shape for place in places if not structures[place].in_order)
     shape, count = shapes.most_common(1)[0] if shapes else (torch.Size(), 0)
     if count < 2:

@@ -157,15 +157,15 @@ class CpuBackend:
         child.request("cpu_arm", timeout_s=timeout_s, tree=tree, **staged.fields(len(calls), link))
         child.freeze()
         staged.write(calls, link)
-        child.check_still()  # nobody has looked at what was written
-        before_us = child.ran_and_waited_us()
+        child.check_frozen()  # nobody has looked at what was written
+        before_us = child.run_and_queue_us()
         start = time.perf_counter_ns()
         child.thaw()
         watcher = _Watcher(child) if watch else None
         reply = child.request("cpu_round", timeout_s=timeout_s, meanwhile=watcher)
         child.freeze()
         wall_us = (time.perf_counter_ns() - start) / 1000
-        ran_us, waited_us = (now - before for now, before in zip(child.ran_and_waited_us(), before_us, strict=True))
+        ran_us, waited_us = (now - before for now, before in zip(child.run_and_queue_us(), before_us, strict=True))
         replies, outputs, inputs = self._read_round(child, staged, reply, len(calls), read, look, check)
         diagnostics = watcher.diagnostics() if watcher is not None else {}
         return Round(
@@ -227,7 +227,7 @@ class CpuBackend:
         check(replies)
         outputs = [self.fetch(child, tensor_claims(item)) for item in replies[:read]]
         inputs = staged.read(len(outputs)) if look else []
-        child.check_still()
+        child.check_frozen()
         return replies, outputs, inputs
 
     def _stage(
@@ -298,13 +298,13 @@ class _Watcher:
         self._child = child
         self._seen: list[tuple[int, int]] = []
         self._main: list[int] = []  # where its first thread was, in looks between which it has run
-        self._ran_us, _ = child.ran_and_waited_us()
+        self._ran_us, _ = child.run_and_queue_us()
 
     def __call__(self) -> None:
         time.sleep(random.uniform(0.0, 0.0004))
-        look, pid = self._child.look(), self._child.pid
+        look, pid = self._child.sample_program_counters(), self._child.pid
         self._seen += [(process, address) for (process, _), address in look.items()]
-        ran_us, _ = self._child.ran_and_waited_us()
+        ran_us, _ = self._child.run_and_queue_us()
         if (pid, str(pid)) in look and ran_us - self._ran_us > _HAS_RUN_US:
             self._main.append(look[pid, str(pid)])
         self._ran_us = ran_us
@@ -314,9 +314,9 @@ class _Watcher:
         how many of those in the interpreter."""
         pid = self._child.pid
         return {
-            "ran": symbols.places(pid, self._seen),
+            "ran": symbols.count_places(pid, self._seen),
             "looks": len(self._main),
-            "interpreted": symbols.in_interpreter(pid, self._main),
+            "interpreted": symbols.count_in_interpreter(pid, self._main),
         }
 
 

@@ -198,7 +198,7 @@ def read_claim(child: ChildProcess, claim: Mapping[str, Any]) -> torch.Tensor:
     address = claim.get("address")
     if spec.span_bytes > _MAX_TENSOR_BYTES:
         raise LayoutError(f"a tensor of {spec.span_bytes} bytes")
-    if spec.spread and spec.span_bytes > _MAX_SPREAD_BYTES:
+    if spec.is_sparse and spec.span_bytes > _MAX_SPREAD_BYTES:
         raise LayoutError(f"a tensor whose elements lie scattered over {spec.span_bytes} bytes")
     if type(address) is not int or not 0 <= address < 1 << 63:
         raise LayoutError("a claim without an address")

@@ -13,7 +13,6 @@ from __future__ import annotations
 import base64
 import contextlib
 import functools
-import importlib.util
 import platform
 import time
 import weakref
@@ -48,14 +47,17 @@ from evaluator.devices.cuda_memory import (
 )
 from evaluator.devices.cuda_plan import ROUND_US, CallSize, plan_replays, plan_rotation
 from evaluator.errors import CageError, ChildFault
+from evaluator.languages import ADAPTERS
 from evaluator.sandbox.pool import ChildPool
 from evaluator.sandbox.process import ChildProcess
 from evaluator.types import Clock, Device, DeviceKind, Environment
 
 _RELEASE_S = 20.0
 _PROBE_ELEMENTS = 1 << 20
-_TRITON = ("evaluator.child.triton_build.warm",) if importlib.util.find_spec("triton") else ()
-_PRELOAD = ("torch", "evaluator.child.ops", "evaluator.child.gpu.device", *_TRITON)
+_PRELOAD = (
+    *("torch", "evaluator.child.ops", "evaluator.child.gpu.device"),
+    *(module for language in ADAPTERS.values() for module in language.preloaded),
+)
 _FREE_SHARE = 1 / 4  # of the GPU's memory; where less is free, the judge keeps nothing that torch has freed
 _HOARD_SHARE = 1 / 8  # of the GPU's memory that the judge keeps of what torch has freed; children need the rest
 

@@ -1,1 +1,1 @@
-"""Make the inputs that a Candidate is tried on."""
+"""Make the inputs that a Candidate is checked on."""

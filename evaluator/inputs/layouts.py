@@ -1,4 +1,4 @@
-"""The same values in memory of another layout, as a caller's slice or transpose gives: for a `general` domain."""
+"""Memory layouts of inputs, as of a caller's slice or transpose: for a `general` domain."""
 
 from __future__ import annotations
 
@@ -8,31 +8,40 @@ import torch
 
 from evaluator.inputs import values
 
-_AXES = 3  # at least, for axes to be exchanged but the last two
-_ALONE = 3  # inputs of which each is laid out otherwise alone, since a kernel may look at one of them
+_LEAST_OUTER_AXES = 3  # with fewer there are no outer axes to exchange
+_MOST_ALONE = 3  # inputs that each get another layout alone: a kernel may check only one of them
 _TRANSPOSED, _EVERY_OTHER, _OUTER = "transposed", "of every other element", "of outer axes exchanged"
-_ROTATED, _BACK, _CHANNELS_LAST = "of axes rotated", "of axes rotated back", "of channels last"
+_ROTATED, _ROTATED_BACK, _CHANNELS_LAST = "of axes rotated", "of axes rotated back", "of channels last"
 _CHANNELS = {4: torch.channels_last, 5: torch.channels_last_3d}
-_LEAST_AXES = {_TRANSPOSED: 2, _OUTER: _AXES, _ROTATED: _AXES, _BACK: _AXES}
-_LAYOUTS = ("rows apart", _TRANSPOSED, "from an odd offset", _EVERY_OTHER, _OUTER, _ROTATED, _BACK, _CHANNELS_LAST)
-_EVERY = "inputs"
-_WHOSE = {_EVERY: range(1 << 30), **{f"input {n + 1} alone": range(n, n + 1) for n in range(_ALONE)}}
-_WHOSE["all but the first input"] = range(1, 1 << 30)
-NAMES = tuple(f"{whose} {layout}" for layout in _LAYOUTS for whose in _WHOSE)
+_LEAST_AXES = {_TRANSPOSED: 2, _OUTER: _LEAST_OUTER_AXES, _ROTATED: _LEAST_OUTER_AXES, _ROTATED_BACK: _LEAST_OUTER_AXES}
+_LAYOUTS = (
+    "rows apart",
+    _TRANSPOSED,
+    "from an odd offset",
+    _EVERY_OTHER,
+    _OUTER,
+    _ROTATED,
+    _ROTATED_BACK,
+    _CHANNELS_LAST,
+)
+_ALL_INPUTS = "inputs"
+_POSITIONS = {_ALL_INPUTS: range(1 << 30), **{f"input {n + 1} alone": range(n, n + 1) for n in range(_MOST_ALONE)}}
+_POSITIONS["all but the first input"] = range(1, 1 << 30)
+NAMES = tuple(f"{prefix} {layout}" for layout in _LAYOUTS for prefix in _POSITIONS)
 
 
 def laid_out(tensors: values.Tensors, name: str) -> values.Tensors:
-    """The same values in memory of another layout, one of NAMES, as a caller's slice or transpose gives: those inputs
-    that can be and are meant. As they are for no name ("")."""
-    for whose, places in _WHOSE.items():
-        layout = name.removeprefix(f"{whose} ")
-        if layout in _LAYOUTS and (whose == _EVERY or len(tensors) > 1):
+    """Return the same values in the layout `name`, one of NAMES, for the inputs that it names and that can have it.
+    Return the tensors unchanged for no name ("")."""
+    for prefix, places in _POSITIONS.items():
+        layout = name.removeprefix(f"{prefix} ")
+        if layout in _LAYOUTS and (prefix == _ALL_INPUTS or len(tensors) > 1):
             return tuple(_laid_out(t, layout) if place in places else t for place, t in enumerate(tensors))
     return tuple(tensors)
 
 
 def _gaps(like: torch.Tensor) -> torch.Tensor:
-    """A kernel that counts gaps in shall not find zeros there."""
+    """Return NaN (zeros for integers) for the gaps, so that a kernel that reads them is wrong."""
     return torch.full_like(like, math.nan if like.is_floating_point() else 0, memory_format=torch.contiguous_format)
 
 
@@ -45,7 +54,7 @@ def _laid_out(tensor: torch.Tensor, layout: str) -> torch.Tensor:
         return tensor.transpose(0, 1).contiguous().transpose(0, 1)
     if layout == _ROTATED:
         return tensor.movedim(-1, 0).contiguous().movedim(0, -1)
-    if layout == _BACK:
+    if layout == _ROTATED_BACK:
         return tensor.movedim(0, -1).contiguous().movedim(-1, 0)
     if layout == _CHANNELS_LAST:
         return tensor.contiguous(memory_format=_CHANNELS[tensor.ndim])

@@ -1,4 +1,4 @@
-"""The sets of sizes that a Candidate is checked on: shown Workloads, sizes near them, held-out Workloads."""
+"""The sizes that a Candidate is checked on: shown Workloads, sizes near them, held-out Workloads."""
 
 from __future__ import annotations
 
@@ -9,58 +9,59 @@ from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeVar
 
-from evaluator.errors import LeaveOut
+from evaluator.errors import UnsupportedCase
 from evaluator.inputs import layouts
 from evaluator.types import Domain, Problem, Workload
 
-Done = TypeVar("Done")
-_EXCHANGED, _EQUAL = 6, 3  # pairs of sizes
-_BESIDE = 3  # sizes of one module, each a step from a Workload's, are called one after the other
-_FEW = (3, 5, 7, 11, 13)  # less than any vector or block
-_MUCH = 8  # times as many elements as the largest Workload has are too many
-_STEPS = (2, 4, 8, 16)  # elements that a vector holds: multiples of one are none of the next
+Result = TypeVar("Result")
+_MOST_SWAPPED_PAIRS, _MOST_EQUAL_PAIRS = 6, 3  # pairs of sizes
+_MOST_NEIGHBOURS = 3  # sizes one step from a Workload's that one module is called with
+_SMALL_PRIMES = (3, 5, 7, 11, 13)  # smaller than any vector or block
+_MOST_TIMES_LARGEST = 8  # the elements of the largest Workload
+_VECTOR_SIZES = (2, 4, 8, 16)  # elements; a multiple of one need not be a multiple of the next
 
 
 @dataclass(frozen=True, slots=True)
 class Sizes:
-    """One set of sizes to be checked. `hidden` ones tell a Candidate nothing but the class of its failure."""
+    """One set of sizes to check. `hidden` ones show a Candidate only the class of its failure."""
 
     label: str
     sizes: Mapping[str, Any]
     hidden: bool = False
     adversarial: bool = True
-    layout: str = ""  # one of layouts.NAMES; dense where there is none
+    layout: str = ""  # one of layouts.NAMES; "" is dense
 
     @property
     def shown_label(self) -> str:
-        """What evidence may say of it."""
+        """The name for the evidence."""
         return "held-out workloads" if self.hidden else self.label
 
 
 class LeftOut:
-    """What references do not survive, sizes beside the Workloads' and values that no draw holds: they lose their device
-    there, or take some of such values and not others."""
+    """Sizes near the Workloads' and values outside draws that references do not survive: they lose their device, or
+    accept only some of such values."""
 
     def __init__(self) -> None:
         self._labels: dict[str, set[str]] = {}
 
     def of(self, problem: Problem) -> Collection[str]:
-        """The labels of a Problem's; more may come later."""
+        """Return the labels of a Problem; more may come later."""
         return self._labels.setdefault(problem.hash, set())
 
-    def surviving(self, problem: Problem, work: Callable[[], Done]) -> Done:
-        """Do it, and again without what the reference did not survive. Raises what `work` raises."""
+    def retry_without(self, problem: Problem, work: Callable[[], Result]) -> Result:
+        """Do the work, and repeat it without everything that the reference did not survive. Errors of `work` pass
+        through."""
         while True:
             try:
                 return work()
-            except LeaveOut as found:
+            except UnsupportedCase as found:
                 if found.label in self.of(problem):
                     raise
                 self._labels[problem.hash].add(found.label)
 
 
 def sizes_to_check(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Sizes]:
-    """Shown Workloads, then varied sizes, then held-out Workloads: cheap and telling failures first."""
+    """Yield shown Workloads, then varied sizes, then held-out Workloads: cheap and informative failures come first."""
     for workload in workloads:
         if not workload.held_out:
             yield Sizes(workload.name, workload.sizes)
@@ -75,11 +76,12 @@ def sizes_to_check(problem: Problem, workloads: Sequence[Workload]) -> Iterator[
 
 
 def varied_sizes(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Sizes]:
-    """Whole-number sizes that differ between Workloads, one at a time set to 1, n-1 and n+1 (one of them odd); and
-    several of them together, since a kernel's ways part at what is small, odd, equal, or no multiple of a vector.
+    """Yield sizes near the shown Workloads'.
 
-    In a `general` domain also those that are equal in all Workloads, twice the size, and twice the largest. Sizes that
-    the reference refuses are skipped by whoever runs this.
+    Each whole-number size that differs between Workloads is set to 1, n-1 and n+1 (one of them odd). Several change
+    together next, because kernels branch on sizes that are small, odd, equal, or no multiple of a vector. In a
+    `general` domain sizes that are equal in all Workloads change, too, and every size is also doubled and set to twice
+    the largest. Callers skip the sizes that the reference refuses.
     """
     shown = [w for w in workloads if not w.held_out]
     if not shown:
@@ -100,43 +102,47 @@ def varied_sizes(problem: Problem, workloads: Sequence[Workload]) -> Iterator[Si
             yield Sizes(f"{key}={other}", {**base.sizes, key: other}, adversarial=False)
     seen = [dict(w.sizes) for w in shown]
     keys = list(varying)
-    for sizes in (*_together(base, shown, keys), *_between(base, shown, keys)) if varying else ():
+    for sizes in (*_changed_together(base, shown, keys), *_intermediate(base, shown, keys)) if varying else ():
         if sizes not in seen:
             seen.append(sizes)
             yield Sizes(_label(sizes), sizes, adversarial=False)
 
 
-def _together(base: Workload, shown: Sequence[Workload], keys: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """Several sizes changed at once: of every Workload all one less, as the product of an even size and an odd one is
-    even; of the smallest multiples of 2, 4, 8 and 16 that are none of the next, as far as they are near, and two that
-    are equal, as a square matrix's; hardly any elements at all; and one or few along one axis where the others are as
-    large as they get. Nothing that needs much more memory than the Workloads do."""
+def _changed_together(base: Workload, shown: Sequence[Workload], keys: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield combinations of several changed sizes that need little more memory than the Workloads:
+
+    - every Workload with all sizes one less, since the product of an even size and an odd one is even
+    - the smallest multiples of 2, 4, 8 and 16 that are not multiples of the next, as far as they are near
+    - two equal sizes, as of a square matrix
+    - hardly any elements in total
+    - one or few along one axis with the others at their largest
+    """
     largest = _largest_of_each_kind(shown)
     for workload in (base, *shown):
         yield _with(workload, keys, lambda value, _: value - 1)
-    for step in _STEPS:
+    for step in _VECTOR_SIZES:
         yield _with(base, keys, functools.partial(_odd_multiple, step))
-    for one, other in list(itertools.combinations(keys, 2))[:_EQUAL]:
+    for one, other in list(itertools.combinations(keys, 2))[:_MOST_EQUAL_PAIRS]:
         smaller = min(base.sizes[one], base.sizes[other])
         yield {**base.sizes, one: smaller, other: smaller}
     for workload in largest:
-        yield _with(workload, keys, lambda _, place: _FEW[place % len(_FEW)])
+        yield _with(workload, keys, lambda _, place: _SMALL_PRIMES[place % len(_SMALL_PRIMES)])
         if len(keys) > 1:
-            yield from (_with(workload, [key], lambda _, __: _FEW[0]) for key in keys)
+            yield from (_with(workload, [key], lambda _, __: _SMALL_PRIMES[0]) for key in keys)
             yield from (_with(workload, [key], lambda _, __: 1) for key in keys)
-    wanted = {key: 8 * _FEW[place % len(_FEW)] for place, key in enumerate(keys)}
+    wanted = {key: 8 * _SMALL_PRIMES[place % len(_SMALL_PRIMES)] for place, key in enumerate(keys)}
     if _too_much(wanted, [base, *largest]):
-        wanted = {key: min(n, max(_known(key, [base, *largest]))) for key, n in wanted.items()}
+        wanted = {key: min(n, max(_numbers(key, [base, *largest]))) for key, n in wanted.items()}
     yield {**base.sizes, **wanted}
 
 
-def _between(base: Workload, shown: Sequence[Workload], keys: Sequence[str]) -> Iterator[dict[str, Any]]:
-    """A third and two thirds of the way from the least to the greatest of each size, as factors go: a kernel that has a
-    way for small sizes and one for large ones may have one for those between, too. Odd ones, and multiples of 16."""
+def _intermediate(base: Workload, shown: Sequence[Workload], keys: Sequence[str]) -> Iterator[dict[str, Any]]:
+    """Yield sizes a third and two thirds of the way between the least and the greatest on a logarithmic scale: a kernel
+    with branches for small and large sizes may have one for sizes in between. First odd ones, then multiples of 16."""
     for share, even in ((1 / 3, False), (2 / 3, True)):
         wanted = {}
         for key in keys:
-            least, most = min(_known(key, shown)), max(_known(key, shown))
+            least, most = min(_numbers(key, shown)), max(_numbers(key, shown))
             value = round(least ** (1 - share) * most**share)
             fitting = max(value // 16 * 16, min(value, 16)) if even else value | 1
             wanted[key] = fitting if least < most else least
@@ -144,19 +150,19 @@ def _between(base: Workload, shown: Sequence[Workload], keys: Sequence[str]) -> 
             yield {**base.sizes, **wanted}
 
 
-def _known(key: str, workloads: Sequence[Workload]) -> list[int]:
-    """The sizes of that name which are numbers."""
+def _numbers(key: str, workloads: Sequence[Workload]) -> list[int]:
+    """Return the integer values of a size."""
     return [value for w in workloads if type(value := w.sizes.get(key)) is int]
 
 
 def _too_much(wanted: Mapping[str, int], workloads: Sequence[Workload]) -> bool:
-    """Whether such sizes need much more memory than the largest Workload."""
+    """Return whether sizes need more than 8 times the largest Workload's elements."""
     known = [[v for key in wanted if type(v := w.sizes.get(key)) is int] for w in workloads]
-    return math.prod(wanted.values()) > _MUCH * max(map(math.prod, known))
+    return math.prod(wanted.values()) > _MOST_TIMES_LARGEST * max(map(math.prod, known))
 
 
 def _with(workload: Workload, keys: Sequence[str], change: Callable[[int, int], int]) -> dict[str, Any]:
-    """A Workload's sizes, those of `keys` that are numbers changed by `change(value, place)`; none below 1."""
+    """Return a Workload's sizes with the integer `keys` changed by `change(value, place)`, none below 1."""
     changed = dict(workload.sizes)
     for place, key in enumerate(keys):
         if type(value := changed.get(key)) is int:
@@ -165,7 +171,7 @@ def _with(workload: Workload, keys: Sequence[str], change: Callable[[int, int], 
 
 
 def _odd_multiple(step: int, value: int, _: int) -> int:
-    """The nearest odd multiple of a step; the value itself where that would be much larger or smaller."""
+    """Return the nearest odd multiple of a step; the value itself where that would be much larger or smaller."""
     return (value // step | 1) * step if value >= 2 * step else value
 
 
@@ -174,8 +180,8 @@ def _label(sizes: Mapping[str, Any]) -> str:
 
 
 def _largest_of_each_kind(shown: Sequence[Workload]) -> list[Workload]:
-    """The largest Workload of each combination of what is no number (dtypes, modes): a kernel may have ways of its own
-    for those, and for large sizes."""
+    """Return the largest Workload of each combination of other values than integers (dtypes, modes). A kernel may
+    branch on those, and on large sizes."""
     found: dict[str, Workload] = {}
     for workload in sorted(shown, key=_size):
         found[repr([(k, v) for k, v in sorted(workload.sizes.items()) if type(v) is not int])] = workload
@@ -186,36 +192,44 @@ def _size(workload: Workload) -> int:
     return sum(v for v in workload.sizes.values() if type(v) is int)
 
 
-def in_turn(
+def sizes_for_one_module(
     problem: Problem,
     workloads: Sequence[Workload],
     sizes: Sizes,
     left_out: Collection[str],
-    alike: Callable[[Sizes], bool],
+    same_module: Callable[[Sizes], bool],
 ) -> list[Sizes]:
-    """Sizes for one module to be called with one after the other, of those that are `alike` to its constructor: what
-    is held out, the largest that is shown, and the first again; or the smallest, the largest, a Workload's, both with
-    another one's dtypes and modes, those that differ from the latter in one size alone, the latter again, those with
-    two sizes exchanged, and the smallest again."""
+    """Return sizes to call one module with in turn, all of them with the `same_module` for its constructor.
+
+    For held-out sizes: these, the largest shown ones, and these again. Otherwise: the smallest, the largest, a
+    Workload's, the latter two with the dtypes and modes of other Workloads, those that differ from the Workload's in
+    one size, the Workload's again, those with two sizes swapped, and the smallest again.
+    """
     shown = [Sizes(w.name, w.sizes) for w in workloads if not w.held_out]
     varied = [one for one in varied_sizes(problem, workloads) if one.label not in left_out]
     every = sorted([*shown, *varied], key=_extent)
-    largest = next(filter(alike, reversed(every)), None)
-    smallest = sizes if sizes.hidden else next(filter(alike, every), None)
+    largest = next(filter(same_module, reversed(every)), None)
+    smallest = sizes if sizes.hidden else next(filter(same_module, every), None)
     if largest is None or smallest is None or smallest is largest:
         return []
     if sizes.hidden:
         return [smallest, largest, smallest]
     base = min(shown, key=_extent)
-    beside = [one for one in varied if _extent(one) == _extent(base) + 1][:_BESIDE]
+    neighbours = [one for one in varied if _extent(one) == _extent(base) + 1][:_MOST_NEIGHBOURS]
     keys = [key for key, value in base.sizes.items() if type(value) is int and _varies(base, varied, key)]
-    near = [*beside, base] if beside else []
-    between = [*_of_other_kinds(largest, shown), base, *_of_other_kinds(base, shown), *near, *_exchanged(base, keys)]
-    return [smallest, largest, *filter(alike, between), smallest]
+    near = [*neighbours, base] if neighbours else []
+    between = [
+        *_of_other_kinds(largest, shown),
+        base,
+        *_of_other_kinds(base, shown),
+        *near,
+        *_with_two_swapped(base, keys),
+    ]
+    return [smallest, largest, *filter(same_module, between), smallest]
 
 
 def _of_other_kinds(base: Sizes, shown: Sequence[Sizes]) -> list[Sizes]:
-    """The same sizes with what is no number of each other Workload: what is kept by sizes alone is wrong there."""
+    """Return the same sizes with the other values of each Workload: a cache keyed by sizes alone is wrong there."""
     found: dict[str, Sizes] = {}
     for one in shown:
         sizes = {**base.sizes, **{k: v for k, v in one.sizes.items() if type(v) is not int}}
@@ -228,10 +242,10 @@ def _varies(base: Sizes, varied: Sequence[Sizes], key: str) -> bool:
     return len({one.sizes.get(key) for one in (base, *varied)}) > 1
 
 
-def _exchanged(base: Sizes, keys: Sequence[str]) -> list[Sizes]:
-    """As many elements in other shapes: what is kept by their number is wrong."""
+def _with_two_swapped(base: Sizes, keys: Sequence[str]) -> list[Sizes]:
+    """Return other shapes with as many elements: a cache keyed by their number is wrong."""
     pairs = [(a, b) for a, b in itertools.combinations(keys, 2) if base.sizes.get(a) != base.sizes.get(b)]
-    made = [{**base.sizes, a: base.sizes[b], b: base.sizes[a]} for a, b in pairs[:_EXCHANGED]]
+    made = [{**base.sizes, a: base.sizes[b], b: base.sizes[a]} for a, b in pairs[:_MOST_SWAPPED_PAIRS]]
     return [Sizes(_label({key: sizes[key] for key in keys}), sizes, adversarial=False) for sizes in made]
 
 

@@ -1,14 +1,14 @@
-"""Inputs that a Candidate is tried on: what `get_inputs` makes, and what a careless kernel gets wrong.
+"""Values of the inputs that a Candidate is checked on: variations of `get_inputs` that careless kernels get wrong.
 
-Everything is derived from the reference's own inputs by the judge, with the judge's own randomness. Integer tensors
-(indices, labels, masks) keep values that the recipe made, because nothing else is known to be valid; of those that it
-always makes alike `evaluator.oracle.constants` makes others.
+The judge derives everything from the reference's own inputs with its own randomness. Integer tensors (indices, labels,
+masks) keep values that the recipe made, since no others are known to be valid; `evaluator.oracle.constants` varies
+those that it always makes alike.
 """
 
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Collection, Mapping, Sequence
+from collections.abc import Callable, Collection, Sequence
 from dataclasses import dataclass
 from typing import TypeVar
 
@@ -17,47 +17,47 @@ import torch
 from evaluator.child.cpu_device import FRESH_BYTE
 
 Tensors = tuple[torch.Tensor, ...]
-Thing = TypeVar("Thing")
-_Flat = TypeVar("_Flat", int, torch.Tensor)
-_AT_ENDS = 0.25  # of the rows
-_ROWS_APART = 3  # from one input to another, of which some are flat
-_HALVES, _GRID, _FEW_ON_GRID = 1 / 16, 64.0, 0.01  # of the elements; a 64th
-_MOST_EXCHANGED = 1 << 16  # elements: picking more takes long
-_FAR = 100  # spreads away: exponentials overflow
-LARGEST = 1e30  # in place of infinity
-_DATA, _MOST_OF_RANGE = (torch.uint8, torch.int8, torch.int16), 0.5
+Item = TypeVar("Item")
+_AT_ENDS_SHARE = 0.25  # of the rows
+_MOST_FIRST_FLAT_ROW = 3  # the first flat row differs between inputs
+_HALVES_SHARE, _LEAST_ON_GRID_SHARE = 1 / 16, 0.01
+GRID = 64.0  # steps of a 64th
+_FAR_SPREADS = 100  # far enough that exponentials overflow
 
 
 @dataclass(frozen=True, slots=True)
 class Rounding:
-    """How an honest implementation's rounding shows on some inputs: it may seem to move them by so many units in the
-    last place. Among timed calls limits are `slack` times as wide: hundreds are tried, and the chain puts usual values
-    between small or equal ones, which those swamp in a serial sum."""
+    """The effect of an honest implementation's rounding on some inputs: it may seem to move them by so many `ulps`.
+
+    Among timed calls limits are `slack` times as wide. Hundreds of calls are compared, and the chain mixes usual values
+    with small or equal ones, which those swamp in a serial sum.
+    """
 
     ulps: int = 1
     slack: float = 2.0
-    on_grid: bool = False  # values lie on thresholds that inputs are compared with: those are not moved
+    on_grid: bool = False  # values on thresholds of comparisons are not moved
 
 
 @dataclass(frozen=True, slots=True)
 class ValueSet:
-    """A named way to change floating inputs: `change(tensor, generator)` returns a tensor of the same layout."""
+    """A named change of floating inputs: `change(tensor, generator)` returns a tensor of the same layout."""
 
     name: str
     change: Callable[[torch.Tensor, torch.Generator], torch.Tensor]
-    # Rounding errors of an honest sum are systematic on constant rows, so there it may seem to move inputs more.
+    # On constant rows the rounding errors of an honest sum are systematic, so it may seem to move inputs further.
     rounding: Rounding = Rounding(ulps=3)
     infinite: bool = False
-    in_bounds: bool = False  # only where the reference's results are finite: how it overflows says nothing
+    only_finite_results: bool = False  # how a reference overflows tells nothing
 
 
-def shuffled(things: Sequence[Thing], generator: torch.Generator) -> list[Thing]:
-    """In an order that nobody can guess."""
-    return [things[index] for index in torch.randperm(len(things), generator=generator).tolist()]
+def shuffled(items: Sequence[Item], generator: torch.Generator) -> list[Item]:
+    """Return the items in an unpredictable order."""
+    return [items[index] for index in torch.randperm(len(items), generator=generator).tolist()]
 
 
 def on_device(generator: torch.Generator, device: torch.device) -> torch.Generator:
-    """A generator for tensors of that device, seeded by `generator`: large tensors are made where they are used."""
+    """Return a generator for tensors of that device, seeded by `generator`. Large tensors are made where
+    they are used."""
     if device.type == generator.device.type:
         return generator
     seed = int(torch.randint(1 << 62, (1,), generator=generator, device=generator.device))
@@ -65,8 +65,8 @@ def on_device(generator: torch.Generator, device: torch.device) -> torch.Generat
 
 
 def apply(value_set: ValueSet, tensors: Sequence[torch.Tensor], generator: torch.Generator) -> Tensors:
-    """Changed copies of the floating and complex tensors, the others as they are; layouts stay. Of infinite complex
-    numbers nobody agrees what products are."""
+    """Return copies with changed floating and complex tensors, in the same layouts. Infinities leave complex tensors
+    unchanged, since implementations disagree on products of infinite complex numbers."""
     changed = []
     for tensor in tensors:
         copy = clone(tensor)
@@ -80,15 +80,17 @@ def apply(value_set: ValueSet, tensors: Sequence[torch.Tensor], generator: torch
 
 
 def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
-    """Whether two tensors of one layout hold the same bits, NaN included."""
+    """Return whether two tensors of one layout hold the same bits, NaN included."""
     if torch.equal(a, b):
         return True
-    a, b = (t.flatten().clone(memory_format=torch.contiguous_format) for t in (a, b))  # one element has any stride
+    a, b = (
+        t.flatten().clone(memory_format=torch.contiguous_format) for t in (a, b)
+    )  # a single element may have any stride
     return torch.equal(a.view(torch.uint8), b.view(torch.uint8))
 
 
 def clone(tensor: torch.Tensor) -> torch.Tensor:
-    """A copy with the same strides, overlapping ones too."""
+    """Copy a tensor with the same strides, overlapping ones too."""
     copy = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
     return copy.copy_(tensor)
 
@@ -98,18 +100,19 @@ def _scaled(factor: float) -> Callable[[torch.Tensor, torch.Generator], torch.Te
 
 
 def _huge(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """By 10000. Of float16, whose largest number is not much larger, by 1000: products of such numbers are as large as
-    an honest attention takes whose multiplications and additions are fused."""
+    """Scale by 10000. Scale float16, with its small largest number, by 1000: an honest attention with fused
+    multiplications and additions takes products up to such numbers."""
     return _scaled(1e3 if tensor.dtype is torch.float16 else 1e4)(tensor, generator)
 
 
 def _beyond(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """By 4e9, past what a float's integers and 32 bits hold; of float16, which has nothing there, as `_huge`."""
+    """Scale by 4e9, beyond a float's integers and 32 bits; scale float16, which has no such numbers, as
+    `_huge` does."""
     return _huge(tensor, generator) if tensor.dtype is torch.float16 else _scaled(4e9)(tensor, generator)
 
 
 def _spread(least: float, most: float) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
-    """Every element by a factor of its own, all magnitudes of factors alike."""
+    """Scale every element by a factor of its own, all magnitudes equally likely."""
 
     def change(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         own = on_device(generator, tensor.device)
@@ -126,14 +129,15 @@ def _offset(tensor: torch.Tensor, generator: torch.Generator, times: float = 30.
 
 
 def _below(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """All negative: a maximum that starts at zero is wrong; now and then so far that exponentials are nothing."""
+    """Make all elements negative, where a maximum that starts at zero is wrong; at times so far that exponentials are
+    zero."""
     times = 20 + 65 * float(torch.rand((), generator=generator, device=generator.device))
     return -_offset(tensor, generator, times).abs()
 
 
 def _unlike_rows(least: float) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
-    """At least that share of the rows, each about a value of its own and up to ten times as large or small as it was,
-    one of them far above: what is taken of all rows together, or of some of them, serves none."""
+    """Give at least that share of the rows an offset of their own and a scale of up to ten times more or less, and put
+    one row far above: a statistic of all rows together, or of some of them, fits none."""
 
     def change(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
         rows = tensor.double().reshape(-1, tensor.shape[-1]) if tensor.ndim > 1 else tensor.double().reshape(1, -1)
@@ -143,20 +147,20 @@ def _unlike_rows(least: float) -> Callable[[torch.Tensor, torch.Generator], torc
         share, place, coin = torch.rand((3, len(rows), 1), generator=own, device=tensor.device, dtype=torch.float64)
         changed = (rows + 60 * (place - 0.5) * spread) * torch.pow(10.0, 2 * share - 1)
         made = torch.where(coin < least, changed, rows)
-        made = torch.where(coin == coin.min(), rows + _FAR * spread, made)
+        made = torch.where(coin == coin.min(), rows + _FAR_SPREADS * spread, made)
         return made.reshape(tensor.shape).to(tensor.dtype)
 
     return change
 
 
 def _flat_rows(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Some rows zero, some of one value; others of every input, so that one input's zeros meet usual values of
-    another's."""
+    """Make some rows zero and some constant. They are other rows for every input, so that one input's zeros meet usual
+    values of another's."""
     changed = tensor.clone()
     if tensor.ndim == 0:
         return changed.zero_()
     rows = changed.reshape(-1, tensor.shape[-1]) if tensor.ndim > 1 else changed.reshape(1, -1)
-    first = int(torch.randint(min(len(rows), _ROWS_APART), (1,), generator=generator, device=generator.device))
+    first = int(torch.randint(min(len(rows), _MOST_FIRST_FLAT_ROW), (1,), generator=generator, device=generator.device))
     rows[first :: max(2, len(rows) // 4)] = 0
     rows[first + 1 :: max(2, len(rows) // 3)] = 0.7310585
     return rows.reshape(tensor.shape)
@@ -177,7 +181,7 @@ def _with(values: Sequence[float]) -> Callable[[torch.Tensor, torch.Generator], 
 
 
 def _nan_in_every_row(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """One NaN a row, each somewhere else: rows take different ways through a kernel, and so do columns."""
+    """Put one NaN into each row at a random place: rows take different branches of a kernel, and so do columns."""
     changed = tensor.clone()
     if tensor.ndim == 0:
         return changed.fill_(math.nan)
@@ -188,15 +192,16 @@ def _nan_in_every_row(tensor: torch.Tensor, generator: torch.Generator) -> torch
 
 
 def _denormal(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Every element below the smallest normal number of its type, by a factor of up to sixteen."""
+    """Make every element denormal: smaller than the smallest normal number of its type, by a factor of up
+    to sixteen."""
     wide = tensor.double()
     largest = float(wide[torch.isfinite(wide)].abs().max()) if tensor.numel() else 0.0
     return (wide / (largest or 1.0) * torch.finfo(tensor.dtype).tiny).to(tensor.dtype)
 
 
 def _one_large(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """One element of every row so large that exp of it overflows: a softmax must take the maximum off. Of many rows it
-    is the first or the last one: what is measured from there is far off."""
+    """Put one element so large into every row that its exp overflows: a softmax must subtract the maximum. In many rows
+    it is the first or the last one: values relative to it are far off."""
     changed = tensor.clone()
     if tensor.ndim == 0:
         return changed.fill_(90.0)
@@ -204,27 +209,27 @@ def _one_large(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor
     own = on_device(generator, tensor.device)
     where = torch.randint(tensor.shape[-1], (len(rows), 1), generator=own, device=tensor.device)
     coin = torch.rand((len(rows), 1), generator=own, device=tensor.device)
-    where[coin < _AT_ENDS] = tensor.shape[-1] - 1
-    where[coin < _AT_ENDS / 2] = 0
+    where[coin < _AT_ENDS_SHARE] = tensor.shape[-1] - 1
+    where[coin < _AT_ENDS_SHARE / 2] = 0
     rows.scatter_(1, where, 100.0)
     return rows.reshape(tensor.shape)
 
 
 def _halves(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Whole and half numbers here and there, where thresholds and ties are met exactly, and as many on a grid of
-    64ths, where quantisations have their ties. No negative zeros. Were all of them such, long sums would round in one
+    """Round a few elements to whole and half numbers, which meet thresholds and ties exactly, and as many to 64ths,
+    where quantisations have their ties. No negative zeros. If all elements were such, long sums would round in one
     direction."""
     own = on_device(generator, tensor.device)
     coin = torch.rand(tensor.shape, generator=own, device=tensor.device)
     wide = tensor.double()
-    grid = torch.where(coin < _HALVES / 2, 2.0, _GRID)
-    return torch.where(coin < _HALVES, (grid * wide).round() / grid + 0.0, wide).to(tensor.dtype)
+    grid = torch.where(coin < _HALVES_SHARE / 2, 2.0, GRID)
+    return torch.where(coin < _HALVES_SHARE, (grid * wide).round() / grid + 0.0, wide).to(tensor.dtype)
 
 
 _SWAMPED = Rounding(ulps=3, slack=100.0)
-_COARSE = Rounding(ulps=1024, slack=100.0)  # a denormal number that is multiplied by a thousandth keeps ten bits less
+_COARSE = Rounding(ulps=1024, slack=100.0)  # a denormal number times a thousandth loses ten bits
 LARGE = ValueSet("100 times larger", _scaled(100.0))
-BEYOND = ValueSet("thousands of millions of times larger", _beyond, in_bounds=True)
+BEYOND = ValueSet("thousands of millions of times larger", _beyond, only_finite_results=True)
 SMALL = ValueSet("10000 times smaller", _scaled(1e-4), _SWAMPED)
 HUGE = ValueSet("thousands of times larger", _huge)
 TINY = ValueSet("scaled by 1e-20", _scaled(1e-20), _SWAMPED)
@@ -242,18 +247,18 @@ WITH_NAN = ValueSet("a NaN", _with([math.nan]))
 NAN_ROWS = ValueSet("a NaN in every row", _nan_in_every_row)
 WITH_INF = ValueSet("infinities", _with([math.inf, -math.inf]), infinite=True)
 
-# Apart: beside elements a thousand times as large a wrong one may count for nothing.
+# Two sets, since a wrong element is negligible next to elements a thousand times as large.
 SMALLER = ValueSet("up to 100 times smaller", _spread(0.01, 1.0))
 LARGER = ValueSet("up to 100 times larger", _spread(1.0, 100.0))
 
-NEXT_TO_NOTHING = frozenset((TINY.name, DENORMAL.name))  # a softmax of such scores is the same for all
+NEARLY_ZERO = frozenset((TINY.name, DENORMAL.name))  # a softmax of such scores is the same for all
 
-# Behind an edge a careless kernel reads zeros: they are large beside values far below, and count beside
-# small ones.
+# A careless kernel reads zeros beyond an edge: they are large compared with values far below zero, and significant
+# compared with small ones.
 AT_EDGES = (BELOW, SMALL)
-# Sizes that are no Workload's may be a kernel's other way, of less care.
+# At sizes of no Workload a kernel may take another, less careful branch.
 AT_OTHER_SIZES = (*AT_EDGES, LARGE, NAN_ROWS)
-# What also appears among timed calls: nothing that a processor computes slower than other values.
+# Sets among timed calls: none that a processor computes more slowly than other values.
 TIMED = (LARGE, LARGE_ONES, OFFSET, FLAT_ROWS, WITH_NAN, WITH_INF)
 ADVERSARIAL = (
     LARGE, HUGE, BEYOND, LARGER, SMALL, SMALLER, TINY, DENORMAL, LARGE_ONES, OFFSET, UNLIKE_ROWS, FEW_UNLIKE,
@@ -262,67 +267,20 @@ ADVERSARIAL = (
 )  # fmt: skip
 
 
-# What a reference need not survive on a GPU, where an index out of range costs it its device.
+# A reference need not survive these on a GPU, where an index out of range costs it its device.
 NOT_FINITE, UNUSUAL = "values that are not finite", "values that no draw holds"
 
 
-def survived(kinds: Sequence[ValueSet], left_out: Collection[str]) -> list[ValueSet]:
-    """Those of the value sets that hold nothing that is left out."""
+def usable_sets(kinds: Sequence[ValueSet], left_out: Collection[str]) -> list[ValueSet]:
+    """Return the value sets without values that are left out."""
     if UNUSUAL in left_out:
         return []
     return [kind for kind in kinds if NOT_FINITE not in left_out or kind not in (WITH_NAN, NAN_ROWS, WITH_INF)]
 
 
-def nudged(tensors: Sequence[torch.Tensor], generator: torch.Generator, how: Rounding) -> Tensors:
-    """float32 and float64 tensors with every element moved by `ulps` units in the last place, up or down at random; by
-    more than one unit they are also moved all together, as the rounding of a long sum of equal terms does. Those `on
-    grid`, multiples of a 64th, stay where they are if so wanted.
-
-    What the oracle makes of them shows how well the task is conditioned. Half precisions are left alone: one unit of
-    theirs is what an output is rounded to anyway.
-    """
-    ulps = how.ulps
-    moved = []
-    for tensor in tensors:
-        copy = clone(tensor)
-        if tensor.dtype in (torch.float32, torch.float64) and tensor.numel():
-            own = on_device(generator, tensor.device)
-            up = torch.randint(2, tensor.shape, generator=own, device=tensor.device, dtype=torch.int8)
-            units = up.to(tensor.dtype) * 2 - (1 if ulps == 1 else 0)
-            step = units * (ulps * torch.finfo(tensor.dtype).eps)
-            moves = torch.isfinite(tensor)
-            if how.on_grid:
-                moves &= (tensor * _GRID).frac() != 0
-            copy.copy_(torch.where(moves, tensor * (1 + step), tensor))
-        moved.append(copy)
-    return tuple(moved)
-
-
-def extremes(draws: Sequence[Tensors]) -> Tensors | None:
-    """The first of several draws with whole rows of the largest and of the smallest value that any of them holds, in
-    tensors of 8 or 16 bits that hold most of their type's range: those are data, where wider ones may be indices. None
-    where there are none."""
-    made = [clone(tensor) for tensor in draws[0]]
-    found = False
-    for index, copy in enumerate(made):
-        if copy.dtype not in _DATA or copy.ndim == 0 or copy.numel() == 0:
-            continue
-        every = [tensors[index] for tensors in draws]
-        low, high = min(int(t.min()) for t in every), max(int(t.max()) for t in every)
-        range_ = torch.iinfo(copy.dtype)
-        if high - low < _MOST_OF_RANGE * (range_.max - range_.min):
-            continue
-        rows = copy.reshape(-1, copy.shape[-1]) if copy.ndim > 1 else copy.reshape(1, -1)
-        rows[0 :: max(2, len(rows) // 4)] = high
-        rows[1 :: max(2, len(rows) // 4)] = low
-        copy.copy_(rows.reshape(copy.shape))
-        found = True
-    return tuple(made) if found else None
-
-
-def holds_fresh_memory(tensor: torch.Tensor) -> bool:
-    """Whether any element of a child's output on a CPU holds what its allocator had put there
-    (`child.cpu_device.CpuDevice.poisoned`). Of single bytes that says nothing."""
+def holds_uninitialised_memory(tensor: torch.Tensor) -> bool:
+    """Return whether any element of a child's output on a CPU still holds the bytes that its allocator had put there
+    (`child.cpu_device.CpuDevice.poisoned`). Of single bytes that cannot be told."""
     if tensor.device.type != "cpu" or tensor.element_size() == 1 or tensor.numel() == 0:
         return False
     flat = tensor.flatten().clone(memory_format=torch.contiguous_format).view(torch.uint8)
@@ -330,115 +288,16 @@ def holds_fresh_memory(tensor: torch.Tensor) -> bool:
 
 
 def on_grid(tensors: Sequence[torch.Tensor]) -> bool:
-    """Whether any float32 or float64 tensor holds multiples of a 64th that are not zero, more than a few."""
+    """Return whether any float32 or float64 tensor holds more than a few nonzero multiples of a 64th."""
     wide = (tensor for tensor in tensors if tensor.dtype in (torch.float32, torch.float64) and tensor.numel())
-    shares = (((tensor * _GRID).frac() == 0) & (tensor != 0) for tensor in wide)
-    return any(float(share.double().mean()) > _FEW_ON_GRID for share in shares)
+    shares = (((tensor * GRID).frac() == 0) & (tensor != 0) for tensor in wide)
+    return any(float(share.double().mean()) > _LEAST_ON_GRID_SHARE for share in shares)
 
 
 def is_finite(tensor: torch.Tensor) -> bool:
-    """Whether a tensor holds no NaN and no infinities."""
-    return not tensor.is_floating_point() or bool(_finite(tensor).all())
+    """Return whether a tensor holds no NaN and no infinities."""
+    return not tensor.is_floating_point() or bool(finite_elements(tensor).all())
 
 
-def large_for_infinite(tensors: Sequence[torch.Tensor]) -> Tensors:
-    """With numbers of that sign in place of infinities, as large as the type has them but no larger than LARGEST."""
-    made = []
-    for tensor in tensors:
-        most = min(LARGEST, torch.finfo(tensor.dtype).max) if tensor.is_floating_point() else 0.0
-        kept = is_finite(tensor)
-        made.append(tensor if kept else torch.nan_to_num(tensor, nan=torch.nan, posinf=most, neginf=-most))
-    return tuple(made)
-
-
-def _finite(tensor: torch.Tensor) -> torch.Tensor:
+def finite_elements(tensor: torch.Tensor) -> torch.Tensor:
     return torch.isfinite(tensor if tensor.element_size() > 1 else tensor.float())
-
-
-def filled(tensors: Sequence[torch.Tensor], group: Mapping[int, float | None], share: float) -> Tensors:
-    """With a value in place of NaN and infinities of the tensors at some positions, or of the infinity that the group
-    names, that lies so many spreads above the smallest finite value; a spread is at least one."""
-    made = list(tensors)
-    for position, which in group.items():
-        copy, finite = clone(tensors[position]), _finite(tensors[position])
-        usual = tensors[position][finite].double()
-        low, high = (float(usual.min()), float(usual.max())) if len(usual) else (0.0, 1.0)
-        most = torch.finfo(copy.dtype).max
-        replaced = ~finite if which is None else copy == which
-        made[position] = copy.masked_fill_(replaced, min(max(low + share * max(1.0, high - low), -most), most))
-    return tuple(made)
-
-
-def random_like(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Random values in the manner of a floating tensor's: positive ones stay positive, others move by their own
-    spread. So do the parts of complex ones. Other tensors are copied."""
-    if tensor.is_complex():
-        return clone(tensor).copy_(torch.view_as_complex(random_like(torch.view_as_real(tensor), generator)))
-    if not tensor.is_floating_point() or tensor.numel() == 0:
-        return clone(tensor)
-    wide = tensor.to(torch.float32)
-    noise = torch.randn(tensor.shape, generator=on_device(generator, tensor.device), device=tensor.device)
-    if bool((wide > 0).all()):
-        return clone(tensor).copy_(wide * torch.exp(0.3 * noise))
-    spread = float(wide.std()) if tensor.numel() > 1 else 0.0
-    spread = spread if spread > 0 and math.isfinite(spread) else 0.1 * max(1.0, float(wide.abs().max()))
-    mean = float(wide.mean())
-    return clone(tensor).copy_((mean if math.isfinite(mean) else 0.0) + spread * noise)
-
-
-def twin(
-    tensors: Sequence[torch.Tensor], varies: Sequence[bool], generator: torch.Generator, *, slightly: bool = False
-) -> Tensors:
-    """The same content but for one element of each random floating tensor: what a memo by samples takes for equal.
-    Where it changes `slightly`, by less than a hundredth, so does a memo by means that nearly agree."""
-    changed = []
-    for tensor, change in zip(tensors, varies, strict=True):
-        copy = clone(tensor)
-        if change and tensor.is_floating_point() and tensor.numel():
-            where = int(torch.randint(tensor.numel(), (1,), generator=generator, device=generator.device))
-            index = _index(where, tuple(tensor.shape))
-            copy[index] = copy[index] * (1 + 2**-7) if slightly else copy[index] * -1.5 + 1.0
-        changed.append(copy)
-    return tuple(changed)
-
-
-def with_element_of(
-    tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator, where: int | None = None
-) -> torch.Tensor:
-    """A copy of a tensor that has elements, one of which is the other tensor's: the one at `where`, counted from the
-    end where that is negative, or one picked at random."""
-    copy = clone(tensor)
-    if where is None:
-        where = int(torch.randint(tensor.numel(), (1,), generator=generator, device=generator.device))
-    index = _index(where % tensor.numel(), tuple(tensor.shape))
-    copy[index] = other[index]
-    return copy
-
-
-def with_two_exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """A copy of a tensor that has elements, two of which, picked at random, have changed places."""
-    copy = clone(tensor)
-    one, other = torch.randint(tensor.numel(), (2,), generator=generator, device=generator.device).tolist()
-    here, there = (_index(flat, tuple(tensor.shape)) for flat in (one, other))
-    copy[here], copy[there] = tensor[there], tensor[here]
-    return copy
-
-
-def with_some_exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """A copy of a tensor that has elements, every sixteenth of which, picked at random, lies where another one did: its
-    sum and its largest are the same, and few of its elements tell."""
-    count = min(_MOST_EXCHANGED, max(2, tensor.numel() // 16))
-    places = torch.randint(tensor.numel(), (count,), generator=generator, device=generator.device)
-    places = torch.unique(places).to(tensor.device)
-    copy = clone(tensor)
-    copy[_index(places, tuple(tensor.shape))] = tensor[_index(places.roll(1), tuple(tensor.shape))]
-    return copy
-
-
-def _index(flat: _Flat, shape: tuple[int, ...]) -> tuple[_Flat, ...]:
-    """A flat index, or several, by axis. `torch.unravel_index` imports sympy, which takes a second or two."""
-    index = []
-    for size in reversed(shape):
-        index.append(flat % size)
-        flat = flat // size
-    return tuple(index[::-1])

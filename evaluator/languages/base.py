@@ -1,14 +1,19 @@
-"""Languages that a Candidate can be written in: what tells them apart, and what each knows before a device is used."""
+"""The interface of a language adapter, and the helpers that adapters share."""
 
 from __future__ import annotations
 
 import ast
 import re
+from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Protocol
+from pathlib import Path
+from typing import Any
 
 from evaluator.errors import ChildError
+from evaluator.languages.allowed import AllowedNames
+from evaluator.languages.niche import Niche, NicheRules
+from evaluator.languages.notes import Note
 from evaluator.sandbox.process import ChildProcess
 from evaluator.types import DeviceKind, Language
 
@@ -18,9 +23,9 @@ _SURE = ("CompileError", "SyntaxError", "IndentationError")  # fail wherever the
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BuildFacts:
-    """What building without a device found. `error` set: it does not build; `line` is in the Candidate's own file.
+    """The result of building without a device. `error` says why it does not build; `line` is in the Candidate's file.
 
-    `resources` are registers, spills, shared memory and the like; `launches` hashes what would run, where known.
+    `resources` are registers, spills, shared memory and the like; `launches` hashes the compiled launches, if known.
     """
 
     resources: Mapping[str, Any] = field(default_factory=dict)
@@ -31,35 +36,72 @@ class BuildFacts:
 
 
 @dataclass(frozen=True, slots=True)
-class Ahead:
-    """What kernels are compiled for before they run: layouts of a module's arguments and inputs (`Session.shapes`), one
-    for each set of sizes, and the device's compute capability (90 for 9.0; 0 where it has none)."""
+class BuildTarget:
+    """The target that kernels are compiled for before they run: layouts of a module's arguments and inputs
+    (`Session.shapes`), one for each set of sizes, and the device's compute capability (90 for 9.0; 0 for none)."""
 
     shapes: Sequence[Mapping[str, Any]] = ()
     capability: int = 0
 
 
-class LanguageAdapter(Protocol):
-    """One language. Adapters judge from source text and from what a caged child says; they never run a Candidate."""
+class LanguageAdapter(ABC):
+    """Everything about one language that is said outside the cage. It reads source text, and it asks a caged child; it
+    never runs a Candidate itself.
+    """
 
     language: Language
+    title: str
+    """The language's name in a prompt."""
+    guide: Path
+    """The part of a prompt that shows how to write it: a Jinja template with `brief` and `general`."""
+    notes: tuple[Note, ...] = ()
+    niches: NicheRules
+    allowed: AllowedNames = AllowedNames()
+    """Names of its own modules that screening allows."""
+    compiles_on_import: bool = False
+    compiles_on_first_call: bool = False
+    keeps_first_calls: bool = False
+    """The first calls compile files that a later child of the same Candidate can use."""
+    builds_for_shapes: bool = False
+    """Where the device has a compute capability, `build` is given the layouts of inputs."""
+    runtime_operation: str | None = None
+    """The child's operation that compiles the language's own runtime for a GPU, once for all Candidates."""
+    preloaded: tuple[str, ...] = ()
+    """Modules that a GPU's fork server imports before it starts children."""
 
+    @abstractmethod
+    def recognises(self, source: str, names: frozenset[str]) -> bool:
+        """Return true for a source in this language. `names` are the dotted names of everything that it imports."""
+
+    @abstractmethod
     def timed_on(self, kind: DeviceKind) -> bool:
-        """Whether a time on this device means anything (Triton's interpreter on a CPU: no)."""
+        """Return true if a time on this device means anything. (Triton's interpreter on a CPU: no.)"""
 
     def child_environment(self, kind: DeviceKind) -> Mapping[str, str]:
-        """Variables that a child of this language needs on this device, set before it imports anything."""
+        """Return the variables that a child of this language needs on this device, set before it imports anything."""
+        return {}
 
     def refuses(self, kind: DeviceKind, dtypes: Iterable[str]) -> str | None:
-        """Why Candidates in this language cannot be judged on this device with such Workloads, or None."""
+        """Return the reason why Workloads with such dtypes cannot be judged on this device, or None."""
+        return None
 
-    def build(self, child: ChildProcess, kind: DeviceKind, ahead: Ahead) -> BuildFacts:
-        """What is compiled, without a device: `child` is fresh, caged, and has the source at /job/candidate.py."""
+    def build(self, child: ChildProcess, kind: DeviceKind, target: BuildTarget) -> BuildFacts:
+        """Compile without a device. `child` is fresh, caged, and has the source at /job/candidate.py."""
+        del target
+        return build_by_importing(child, kind)
+
+    def niche(self, source: str) -> Niche:
+        """Return the niche of a source in this language."""
+        return self.niches.niche(source)
+
+    def gpu_kernels(self, source: str) -> frozenset[str]:
+        """Return the names of the GPU kernels that a source writes out in this language."""
+        return frozenset()
 
 
 def build_by_importing(child: ChildProcess, kind: DeviceKind) -> BuildFacts:
-    """Import the Candidate in its child, which compiles what it compiles at import. A GPU is not shown while it is
-    built for: what fails for want of one is left to the device, and so is this machine's lack of a compiler."""
+    """Import the Candidate in its child, which runs its compilers. No GPU is shown to it: failures for want of one are
+    left to the device, and so is this machine's lack of a compiler."""
     try:
         found = child.request("build_imports", timeout_s=BUILD_LIMIT_S)
     except ChildError as error:
@@ -71,20 +113,20 @@ def build_by_importing(child: ChildProcess, kind: DeviceKind) -> BuildFacts:
 
 
 def line_in_candidate(text: str) -> int | None:
-    """The last line of the Candidate's own file in a trace or a compiler's message."""
+    """Return the last line of the Candidate's own file that a trace or a compiler's message names."""
     lines = re.findall(r"^(?:/\S*/)?candidate\.py:(\d+)", text, re.MULTILINE)
     return int(lines[-1]) if lines else None
 
 
 def line_at_end(output: str) -> int | None:
-    """Where the Candidate's own file was when its process ended, as faulthandler prints it: innermost first."""
+    """Return the line of the Candidate's file at which its process ended; faulthandler prints the innermost first."""
     _, _, words = output.rpartition("(most recent call first):")
     found = re.search(r'^ *File "/\S*/candidate\.py", line (\d+)', words, re.MULTILINE)
     return int(found[1]) if found else None
 
 
 def used_names(source: str) -> frozenset[str]:
-    """Dotted names of everything that a module imports, anywhere in it; empty where it does not parse."""
+    """Return the dotted names of everything that a module imports, anywhere in it; nothing if it does not parse."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):

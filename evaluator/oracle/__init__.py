@@ -1,1 +1,1 @@
-"""Work out what is right, in float64, from the reference."""
+"""Compute the right results in float64 from the reference."""

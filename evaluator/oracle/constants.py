@@ -1,12 +1,11 @@
-"""Masks, indices and numbers that a recipe always makes alike: others of their kind, lest a kernel take them for
-granted.
+"""Vary masks, indices and numbers that a recipe always makes alike, since a kernel may take them for granted.
 
-Which integers a reference accepts nobody can tell from outside. What is done to them here leaves most meanings alone:
-an element of a mask is flipped where no line through it becomes all true or all false (a flag in any case), and two
-integers are exchanged unless they stand in order, as the bounds of segments do; where all are equal and positive, some
-become less. Of those that are drawn and come more than once in every draw, most are made alike. Of Python's numbers
-those with a fraction become a little smaller, all by the same factor. The reference has to take it, too: it may not
-fail, return other shapes, or NaN where there was none.
+The judge cannot know which integers a reference accepts, so these changes preserve most meanings. An element of a mask
+is flipped where no line through it becomes all true or all false (a flag in any case). Two integers are swapped unless
+they are sorted, as the bounds of segments are; where all are equal and positive, some become smaller. Of drawn integers
+with repeated values in every draw, most are made equal. Python's floats with a fraction become a little smaller, all by
+the same factor. The reference must accept the change: it may not fail, return other shapes, or make NaN where there was
+none.
 """
 
 from __future__ import annotations
@@ -21,16 +20,18 @@ from evaluator.inputs import values
 from evaluator.oracle.oracle import Oracle
 
 _MANY = 16
-_TRIES = 8  # for one change: most places of a usual mask will do
+_TRIES = 8  # for one change: most places of a usual mask fit
 _VARIANTS = 2
-_FACTOR = 0.9375  # probabilities stay such
+_FACTOR = 0.9375  # keeps probabilities valid
 _LEAST_SKEWED, _SKEWED = 8, 7 / 8
 
 
 @dataclass(frozen=True, slots=True)
 class Constants:
-    """Other values of constant inputs: `few` parts from the recipe's in one place, or two that were exchanged, `many`
-    in up to sixteen. By the input's position; empty where there is nothing to change."""
+    """Other values of constant inputs, by the input's position; empty where nothing can change.
+
+    `few` differ from the recipe's in one place, or have two elements swapped. `many` differ in up to sixteen places.
+    """
 
     few: dict[int, list[torch.Tensor]]
     many: dict[int, torch.Tensor]
@@ -39,29 +40,29 @@ class Constants:
         return bool(self.many)
 
     def changed(self, tensors: values.Tensors) -> values.Tensors:
-        """A call's inputs with much of its constant ones changed."""
+        """Return a call's inputs with many of the constants' elements changed."""
         return tuple(self.many.get(index, tensor) for index, tensor in enumerate(tensors))
 
-    def nearly(self, tensors: values.Tensors, generator: torch.Generator) -> values.Tensors:
-        """A call's inputs with little of its constant ones changed."""
+    def slightly_changed(self, tensors: values.Tensors, generator: torch.Generator) -> values.Tensors:
+        """Return a call's inputs with few of the constants' elements changed."""
         picked = {index: values.shuffled(some, generator)[0] for index, some in self.few.items()}
         return tuple(picked.get(index, tensor) for index, tensor in enumerate(tensors))
 
 
-def of(oracle: Oracle, tree: Any, made: Sequence[values.Tensors]) -> Constants:
-    """What can be changed of the masks and indices that are the same in all of `made`. Raises ChildFault where the
-    reference's process ends."""
+def find_constants(oracle: Oracle, tree: Any, made: Sequence[values.Tensors]) -> Constants:
+    """Find variants of the masks and indices that are the same in all of `made`. Raise ChildFault where the reference's
+    process ends."""
     few: dict[int, list[torch.Tensor]] = {}
     many: dict[int, torch.Tensor] = {}
     known = made[0] if values.UNUSUAL not in oracle.subject.left_out else ()
     for index, tensor in enumerate(known):
         if len(made) < 2 or any(not values.same_bits(tensor, other[index]) for other in made[1:]):
             continue
-        variants = [disturbed(tensor, oracle.generator, times) for times in (_MANY, *[1] * _VARIANTS)]
+        variants = [perturbed(tensor, oracle.generator, times) for times in (_MANY, *[1] * _VARIANTS)]
         found = [variant for variant in variants if variant is not None]
         if len(found) < len(variants):
             continue
-        lengths = _any_lengths(tensor, oracle.generator)
+        lengths = _random_lengths(tensor, oracle.generator)
         for tried in ([lengths, *found[1:]], found) if lengths is not None else (found,):
             if _accepts(oracle, tree, made[0], index, tried):
                 many[index], few[index] = tried[0], tried[1:]
@@ -69,8 +70,9 @@ def of(oracle: Oracle, tree: Any, made: Sequence[values.Tensors]) -> Constants:
     return Constants(few, many)
 
 
-def _any_lengths(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor | None:
-    """Integers from 1 to the value that all of them have, such as lengths of which one is full; None for others."""
+def _random_lengths(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor | None:
+    """Return integers from 1 to the value that all elements have, such as lengths that are all full; None for other
+    tensors."""
     value = int(tensor.flatten()[0])
     if tensor.dtype is torch.bool or not _all_equal(tensor) or value < 2:
         return None
@@ -82,12 +84,14 @@ def _any_lengths(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tens
 
 
 def skewed(oracle: Oracle, tree: Any, draws: Sequence[values.Tensors]) -> values.Tensors | None:
-    """A draw in which seven of eight of its integers are alike, as where a router prefers one expert: of tensors that
-    are drawn, hold some value more than once in every draw, and are not in order. None where there are none, or the
-    reference does not take them. Raises ChildFault where its process ends."""
+    """Return a draw in which seven of eight of its integers are equal, as where a router prefers one expert.
+
+    It changes drawn tensors that are not sorted and have repeated values in every draw. None where there are none, or
+    where the reference does not take them. Raise ChildFault where its process ends.
+    """
     made, generator = list(draws[0]), oracle.generator
     for index, tensor in enumerate(draws[0]):
-        if all(_repeats(draw[index]) for draw in draws) and not values.same_bits(tensor, draws[-1][index]):
+        if all(_has_repeats(draw[index]) for draw in draws) and not values.same_bits(tensor, draws[-1][index]):
             coins = torch.rand(tuple(tensor.shape), generator=generator, device=generator.device).to(tensor.device)
             made[index] = values.clone(tensor)
             made[index][coins < _SKEWED] = tensor[_place(tensor, generator)]
@@ -95,46 +99,46 @@ def skewed(oracle: Oracle, tree: Any, draws: Sequence[values.Tensors]) -> values
 
 
 def accepted(oracle: Oracle, tree: Any, usual: values.Tensors, made: values.Tensors) -> values.Tensors | None:
-    """What was made of a call's usual tensors, where the reference takes it; None where it does not, or nothing was
-    changed. Raises ChildFault where its process ends."""
+    """Return the changed tensors of a call where the reference accepts them; None where it does not, or nothing
+    changed. Raise ChildFault where its process ends."""
     if all(one is other for one, other in zip(made, usual, strict=True)):
         return None
-    found = oracle.tried(tree, [usual, made])
-    return made if found is not None and _alike(found[0][1], found[1][1]) else None
+    found = oracle.try_calls(tree, [usual, made])
+    return made if found is not None and _same_kind(found[0][1], found[1][1]) else None
 
 
-def _repeats(tensor: torch.Tensor) -> bool:
-    """Whether these are integers, in no order, of which some come more than once."""
+def _has_repeats(tensor: torch.Tensor) -> bool:
+    """Return whether a tensor holds unsorted integers, some of them repeated."""
     if tensor.is_floating_point() or tensor.is_complex() or tensor.dtype is torch.bool:
         return False
-    return tensor.numel() >= _LEAST_SKEWED and _exchangeable(tensor) and len(torch.unique(tensor)) < tensor.numel()
+    return tensor.numel() >= _LEAST_SKEWED and _swappable(tensor) and len(torch.unique(tensor)) < tensor.numel()
 
 
-def disturbed(tensor: torch.Tensor, generator: torch.Generator, times: int) -> torch.Tensor | None:
-    """A copy of a mask with up to `times` elements flipped, or of integers with as many pairs exchanged; None where
-    there is nothing of that kind to do."""
+def perturbed(tensor: torch.Tensor, generator: torch.Generator, times: int) -> torch.Tensor | None:
+    """Return a copy of a mask with up to `times` elements flipped, or of integers with as many pairs swapped; None for
+    other tensors and where nothing can change."""
     if tensor.is_floating_point() or tensor.is_complex() or tensor.numel() == 0:
         return None
-    if tensor.numel() == 1 and tensor.dtype is torch.bool:  # a flag: all that it can be is the other
+    if tensor.numel() == 1 and tensor.dtype is torch.bool:  # a flag has one other value
         return ~tensor
-    if tensor.dtype is not torch.bool and not _exchangeable(tensor):
+    if tensor.dtype is not torch.bool and not _swappable(tensor):
         return None
     copy = values.clone(tensor)
-    change = _flip if tensor.dtype is torch.bool else _lower if _all_equal(tensor) else _exchange
+    change = _flip if tensor.dtype is torch.bool else _lower if _all_equal(tensor) else _swap
     for _ in range(times):
         any(change(copy, generator) for _ in range(_TRIES))
     return None if torch.equal(copy, tensor) else copy
 
 
-def exchanged(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
-    """Integers with two of them exchanged, all else as it is. Masks, too: a flipped element may leave what all of the
-    recipe's have in common."""
-    changed = None if tensor.dtype is torch.bool else disturbed(tensor, generator, 1)
+def with_two_swapped(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return integers with two of them swapped. Masks stay as they are: a flipped element may break a property that all
+    of the recipe's masks share."""
+    changed = None if tensor.dtype is torch.bool else perturbed(tensor, generator, 1)
     return tensor if changed is None else changed
 
 
 def _flip(mask: torch.Tensor, generator: torch.Generator) -> bool:
-    """Whether an element picked at random was flipped: no line through it may become all alike."""
+    """Flip a random element, unless a line through it would become all alike. Return whether it did."""
     where = _place(mask, generator)
     mask[where] = ~mask[where]
     lines = [_line(mask, where, dim) for dim in range(mask.ndim) if mask.shape[dim] > 1]
@@ -150,8 +154,8 @@ def _line(mask: torch.Tensor, where: Sequence[int], along: int) -> torch.Tensor:
     return mask
 
 
-def _exchange(tensor: torch.Tensor, generator: torch.Generator) -> bool:
-    """Whether two elements picked at random differed and were exchanged."""
+def _swap(tensor: torch.Tensor, generator: torch.Generator) -> bool:
+    """Swap two random elements. Return whether they differed."""
     one, other = _place(tensor, generator), _place(tensor, generator)
     first, second = tensor[one].clone(), tensor[other].clone()
     tensor[one], tensor[other] = second, first
@@ -159,7 +163,7 @@ def _exchange(tensor: torch.Tensor, generator: torch.Generator) -> bool:
 
 
 def _lower(tensor: torch.Tensor, generator: torch.Generator) -> bool:
-    """Whether an element picked at random, which is positive, became less by one."""
+    """Subtract one from a random element if it is positive. Always return True."""
     where = _place(tensor, generator)
     if tensor[where] > 0:
         tensor[where] -= 1
@@ -170,9 +174,9 @@ def _all_equal(tensor: torch.Tensor) -> bool:
     return bool((tensor == tensor.flatten()[0]).all())
 
 
-def _exchangeable(tensor: torch.Tensor) -> bool:
-    """Integers in order may bound segments or be grouped; but 0, 1, 2, ... are positions, and equal ones may be lengths
-    that are all full, or labels."""
+def _swappable(tensor: torch.Tensor) -> bool:
+    """Return whether integers may be swapped: sorted ones may bound segments or be grouped. But 0, 1, 2, ... are
+    positions, and equal ones may be lengths that are all full, or labels."""
     flat = tensor.flatten()
     if _all_equal(tensor):
         return True
@@ -185,34 +189,34 @@ def _place(tensor: torch.Tensor, generator: torch.Generator) -> tuple[int, ...]:
     return tuple(int(torch.randint(size, (1,), generator=generator, device=generator.device)) for size in tensor.shape)
 
 
-def with_other_numbers(oracle: Oracle, tree: Any, tensors: values.Tensors) -> Any | None:
-    """The tree of a call with other floats in it; None where there are none, or the reference does not take them.
-    Raises ChildFault where its process ends."""
-    other = _smaller(tree)
+def with_smaller_floats(oracle: Oracle, tree: Any, tensors: values.Tensors) -> Any | None:
+    """Return the tree of a call with other floats; None where there are none, or where the reference does not take
+    them. Raise ChildFault where its process ends."""
+    other = _with_smaller_floats(tree)
     if other == tree or values.UNUSUAL in oracle.subject.left_out:
         return None
-    usual, found = (oracle.tried(one, [tensors]) for one in (tree, other))
-    return other if usual and found and _alike(usual[0][1], found[0][1]) else None
+    usual, found = (oracle.try_calls(one, [tensors]) for one in (tree, other))
+    return other if usual and found and _same_kind(usual[0][1], found[0][1]) else None
 
 
-def _smaller(tree: Any) -> Any:
+def _with_smaller_floats(tree: Any) -> Any:
     if isinstance(tree, list):
-        return [_smaller(item) for item in tree]
+        return [_with_smaller_floats(item) for item in tree]
     if not isinstance(tree, dict):
         return tree
     if isinstance(tree.get("float"), str):
         return {"float": (float.fromhex(tree["float"]) * _FACTOR).hex()}
-    return {key: _smaller(item) for key, item in tree.items()}
+    return {key: _with_smaller_floats(item) for key, item in tree.items()}
 
 
 def _accepts(oracle: Oracle, tree: Any, tensors: values.Tensors, index: int, variants: Sequence[torch.Tensor]) -> bool:
     calls = [tensors, *((*tensors[:index], variant, *tensors[index + 1 :]) for variant in variants)]
-    found = oracle.tried(tree, calls)
-    return found is not None and all(_alike(found[0][1], outputs) for _, outputs in found[1:])
+    found = oracle.try_calls(tree, calls)
+    return found is not None and all(_same_kind(found[0][1], outputs) for _, outputs in found[1:])
 
 
-def _alike(usual: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
-    """Whether outputs have the usual shapes, and no NaN that those have not."""
+def _same_kind(usual: Sequence[torch.Tensor], outputs: Sequence[torch.Tensor]) -> bool:
+    """Return whether outputs have the usual shapes, and no NaN that the usual outputs lack."""
     return all(
         a.shape == b.shape and not bool((b.isnan() & ~a.isnan()).any()) for a, b in zip(usual, outputs, strict=True)
     )

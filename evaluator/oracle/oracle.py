@@ -1,4 +1,4 @@
-"""What is right: the reference in its own caged child, at its own precision and lifted to float64."""
+"""The oracle: runs the reference in its own caged child, at its own precision and in float64."""
 
 from __future__ import annotations
 
@@ -15,140 +15,145 @@ from evaluator.comparison.claims import tensor_claims
 from evaluator.comparison.expected import Expected
 from evaluator.comparison.target import Target
 from evaluator.comparison.tolerances import Limit
-from evaluator.errors import ChildError, LeaveOut
-from evaluator.inputs import values
+from evaluator.errors import ChildError, UnsupportedCase
+from evaluator.inputs import perturbations, values
 from evaluator.inputs.sizes import Sizes
-from evaluator.oracle.reference_model import Loaded
-from evaluator.oracle.state import Stretch, stretched, stretched_statistics
+from evaluator.oracle.reference_model import ReferenceModel
+from evaluator.oracle.state import ParameterScaling, scaled_parameters, scaled_statistics
 from evaluator.subject import Lifting, Subject
 from evaluator.types import Problem
 
 _CALL_S = 30.0
-_PLAINLY = Lifting()
+_UNPERTURBED = Lifting()
 _FLOAT64 = torch.finfo(torch.float64).eps
-_TOGETHER_BYTES = 768 << 20  # of inputs that several questions are put to the reference with at once
+_ONE_RUN_BYTES = 768 << 20  # of inputs: smaller lists of calls share one run
 
-Result = tuple[Any, list[torch.Tensor]]  # what one call returned, as claimed, and its tensors
+Result = tuple[Any, list[torch.Tensor]]  # one call's claimed result, and its tensors
 
 
-class Oracle(Loaded):
-    """What the Model returns for inputs and parameters, and how far from it an honest implementation may be."""
+class Oracle(ReferenceModel):
+    """Gives the Model's outputs for inputs and parameters, and limits from the errors of an honest implementation."""
 
     def __init__(
         self, problem: Problem, subject: Subject, sizes: Mapping[str, Any], generator: torch.Generator
     ) -> None:
         super().__init__(problem, subject, sizes, generator)
-        self.lifts = True  # until the reference shows that it does not
-        self.call_s = 0.0  # what its slowest call took, as part of a run
+        self.in_float64 = True  # False once the reference fails in float64
+        self.slowest_call_s = 0.0  # as part of a run
         self._stateful: bool | None = None if self.buffers else False
-        self._own_constants: bool | None = None  # whether they are not lifted; decided with the first call
-        self._on_grid: bool | None = None  # whether draws lie on thresholds that inputs may be compared with
+        self._own_constants: bool | None = None  # True: constants stay in the reference's precision
+        self._on_grid: bool | None = None  # True: draws lie on thresholds of comparisons
 
     @property
     def precision(self) -> str:
-        """What the oracle computes in, for the evidence; known after the first call."""
-        if self.lifts:
+        """The oracle's precision, for the evidence; known after the first call."""
+        if self.in_float64:
             return "float64"
         return "the reference at its own precision: it does something that has no float64 counterpart"
 
     @contextlib.contextmanager
-    def stretched(
-        self, how: Stretch, tree: Any, calls: Sequence[values.Tensors]
+    def with_scaled_state(
+        self, how: ParameterScaling, tree: Any, calls: Sequence[values.Tensors]
     ) -> Iterator[list[tuple[values.Tensors, Expected]]]:
-        """Inside, the module has parameters and statistics far from where they began. What it then returns for those of
-        the calls whose results are finite and something to go by."""
+        """Give the module parameters and statistics far from their first values, within the context.
+
+        The context's value lists the calls with finite, informative results, each with its expected result.
+        """
         usual = self.parameters, self.buffers
         try:
-            yield self._stretched(how, tree, calls) if self._made or self.buffers else []
+            yield self._expect_scaled(how, tree, calls) if self._initial_parameters or self.buffers else []
         finally:
             self.load(*usual)
 
-    def _stretched(
-        self, how: Stretch, tree: Any, calls: Sequence[values.Tensors]
+    def _expect_scaled(
+        self, how: ParameterScaling, tree: Any, calls: Sequence[values.Tensors]
     ) -> list[tuple[values.Tensors, Expected]]:
-        far = stretched(self.parameters, how, self.generator)
-        self.load(far, stretched_statistics(self.buffers, self._made_buffers, self.subject.tables))
-        tried = self.tried(tree, calls) or []
+        far = scaled_parameters(self.parameters, how, self.generator)
+        self.load(far, scaled_statistics(self.buffers, self._initial_buffers, self.subject.nontrivial_buffers))
+        tried = self.try_calls(tree, calls) or []
         able = [call for call, (_, own) in zip(calls, tried, strict=False) if all(map(values.is_finite, own))]
         found = zip(able, self.expect(tree, able), strict=True) if able else ()
         return [
             (call, one) for call, one in found if one.informative and all(t.integral or t.finite for t in one.targets)
         ]
 
-    def elsewhere(self, sizes: Sizes) -> tuple[Any, values.Tensors, Expected] | None:
-        """Inputs of other sizes for the same module, and what it returns; None where the reference does not take them.
-        Raises LeaveOut."""
+    def expect_at(self, sizes: Sizes) -> tuple[Any, values.Tensors, Expected] | None:
+        """Return inputs of other sizes for the same module and its expected result; None where the reference does not
+        take them. Raise UnsupportedCase."""
         try:
             made = self.subject.recipe("get_inputs", sizes.sizes, self._seed())
-            self._own(made.tree, [made.tensors])
+            self._run_as_is(made.tree, [made.tensors])
         except ChildError as fault:
-            if fault.spoils:
-                raise LeaveOut(sizes.label, fault) from fault
+            if fault.loses_device:
+                raise UnsupportedCase(sizes.label, fault) from fault
             return None
         (expected,) = self.expect(made.tree, [made.tensors])
         return (made.tree, made.tensors, expected) if expected.informative else None
 
     def changed_buffers(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> dict[str, torch.Tensor]:
-        """What buffers that forward changes hold after these calls; the reference then has its first ones again."""
+        """Return the buffers that these calls change, with their new values. The reference then has its first ones
+        again."""
         self.subject.load_state(self.buffers)
-        self.move(tree, calls)
-        after = self.buffers_now()
+        self.run_calls(tree, calls)
+        after = self.current_buffers()
         self.subject.load_state(self.buffers)
         kept = ((name, after[name], before) for name, before in self.buffers.items() if name in after)
         return {name: now for name, now, before in kept if not values.same_bits(now, before)}
 
-    def move(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> None:
-        """Make these calls with the buffers as they are, for what they leave there."""
+    def run_calls(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> None:
+        """Make these calls on the current buffers, for their effect on them."""
         self.subject.results(tree, calls, timeout_s=_CALL_S, mutates=self.mutated(tree))
 
-    def moves_buffers(self, tree: Any, tensors: Sequence[torch.Tensor]) -> bool:
-        """Whether a call changes buffers."""
-        if self._moves_buffers is None:
-            self._moves_buffers = bool(self.changed_buffers(tree, [tensors]))
-        return self._moves_buffers
+    def changes_buffers(self, tree: Any, tensors: Sequence[torch.Tensor]) -> bool:
+        """Return whether a call changes buffers."""
+        if self._changes_buffers is None:
+            self._changes_buffers = bool(self.changed_buffers(tree, [tensors]))
+        return self._changes_buffers
 
     def stateful(self, tree: Any, tensors: Sequence[torch.Tensor]) -> bool:
-        """Whether what a call returns depends on what the calls before it left in buffers. Then every list of calls
-        begins with the buffers as the reference made them, and its order matters."""
+        """Return whether a call's result depends on the buffers that earlier calls changed. Then every list of calls
+        begins with the reference's initial buffers, and its order matters."""
         if self._stateful is None:
             self._stateful = False
-            if self.moves_buffers(tree, tensors):
+            if self.changes_buffers(tree, tensors):
                 self.subject.load_state(self.buffers)
-                (_, first), (_, second) = self._own(tree, [tensors, tensors])
+                (_, first), (_, second) = self._run_as_is(tree, [tensors, tensors])
                 self._stateful = any(not values.same_bits(a, b) for a, b in zip(first, second, strict=True))
         return self._stateful
 
     def expect(
         self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], rounding: Sequence[values.Rounding] = ()
     ) -> list[Expected]:
-        """What each call must return, its limits from the reference's own error and the task's conditioning: how far
-        the outputs move when inputs and the results of sums do.
+        """Return the expected result of each call.
 
-        `rounding` says per call how a good implementation's rounding may show.
+        Limits follow from the reference's own error and the task's conditioning: how far outputs move with inputs and
+        with the results of sums. `rounding` tells for each call how the rounding of a good implementation may show.
         """
         how = list(rounding or [values.Rounding()] * len(calls))
         if calls:
             self.stateful(tree, calls[0])
-            if self._on_grid is None:  # the first call that anybody asks about is a draw
+            if self._on_grid is None:  # the first call is always a draw
                 self._on_grid = values.on_grid(calls[0])
             how = [replace(one, on_grid=one.on_grid or self._on_grid) for one in how]
-        nudged = [values.nudged(c, self.generator, r) for c, r in zip(calls, how, strict=True)]
-        own = self._own(tree, calls)
-        wide, moved = self._wide_together(tree, [calls, nudged])
-        if wide is None:  # the reference is its own oracle: how far inputs' last places move it still tells something
-            wide, moved = own, self._own(tree, nudged)
-        # Apart from the other, lest the two make up.
-        shaken = self._wide(tree, calls, Lifting(self._eps(calls), weights=_half(own))) or wide
-        near = [[*two] for two in zip(moved or wide, shaken, strict=True)]
-        for index, rounded in self._rounded(tree, calls, how):
+        nudged = [perturbations.perturb_last_places(c, self.generator, r) for c, r in zip(calls, how, strict=True)]
+        own = self._run_as_is(tree, calls)
+        wide, moved = self._run_groups_in_float64(tree, [calls, nudged])
+        if wide is None:  # the reference is its own oracle: its response to perturbed inputs still counts
+            wide, moved = own, self._run_as_is(tree, nudged)
+        # Separately from perturbed inputs: the two errors could cancel.
+        perturbed = (
+            self._run_in_float64(tree, calls, Lifting(self._eps(calls), weights=_common_half_dtype(own))) or wide
+        )
+        near = [[*two] for two in zip(moved or wide, perturbed, strict=True)]
+        for index, rounded in self._rounded_everywhere(tree, calls, how):
             near[index].append(rounded)
         changed = self.mutated(tree)
-        found = [self._expected(*four, changed) for four in zip(own, wide, near, calls, strict=True)]
-        if self._own_constants is None and calls:  # the first call's outputs are of a draw: do they tell anything?
-            self._own_constants = self.lifts and not found[0].complete
-            if self._own_constants:  # they may if constants are as the reference computes them
+        found = [self._make_expected(*four, changed) for four in zip(own, wide, near, calls, strict=True)]
+        if self._own_constants is None and calls:  # the first call is a draw: is it informative?
+            self._own_constants = self.in_float64 and not found[0].complete
+            if self._own_constants:  # it may be with constants in the reference's precision
                 other = self.expect(tree, calls, rounding)
-                self._own_constants, self.lifts = self.lifts and other[0].complete, True
+                self._own_constants, self.in_float64 = self.in_float64 and other[0].complete, True
                 found = other if self._own_constants else found
         return found
 
@@ -159,80 +164,104 @@ class Oracle(Loaded):
         others: Sequence[Sequence[torch.Tensor]],
         like: Expected,
     ) -> tuple[list[Expected], list[Expected]]:
-        """As `expect` for `calls`, but with limits from the reference's own error alone: who keeps those keeps the
-        others, which are never narrower and take several times as long. And as `targets` for `others`, in the same
-        runs of the reference."""
+        """Return what to expect of `calls`, with limits from the reference's own error alone, and of `others`, as
+        `targets` does.
+
+        An output within these limits is within those of `expect`, which are never narrower and take several times as
+        long. Both lists are computed in the same runs of the reference.
+        """
         if not calls:
             return [], self.targets(tree, others, like)
-        own = self._own(tree, calls)
-        wide, beside = self._wide_together(tree, [calls, others])
+        own = self._run_as_is(tree, calls)
+        wide, beside = self._run_groups_in_float64(tree, [calls, others])
         changed = self.mutated(tree)
         triples = zip(own, wide or own, calls, strict=True)
-        found = [self._expected(mine, right, (), inputs, changed) for mine, right, inputs in triples]
-        return found, self._like(tree, like, beside if beside is not None else self._own(tree, others), others)
+        found = [self._make_expected(mine, right, (), inputs, changed) for mine, right, inputs in triples]
+        return found, self._with_limits_of(
+            tree, like, beside if beside is not None else self._run_as_is(tree, others), others
+        )
 
-    def _rounded(
+    def _rounded_everywhere(
         self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], how: Sequence[values.Rounding]
     ) -> list[tuple[int, Result]]:
-        """Of calls with values on thresholds, by their index: results in which every operation rounds, up and then
-        down. What an input itself is compared with is met exactly, what is computed of it may be met or not. So they
-        are made of calls in float64: there the oracle rounds as the reference does, and does not tell what cancels."""
+        """Return results in which every operation rounds, up and then down, by index of the call.
+
+        They are made for calls with values on thresholds: a threshold on an input itself is met exactly, one on a
+        computed value may be met or not. So they are for calls in float64, too, where the oracle rounds like the
+        reference and does not show cancellation.
+        """
         eps = self._eps(calls)
         asked = [index for index, one in enumerate(how) if one.on_grid or eps == _FLOAT64]
         some = [calls[index] for index in asked]
         found: list[tuple[int, Result]] = []
         for shake in (eps, -eps) if some else ():
-            found += zip(asked, self._wide(tree, some, Lifting(shake, everywhere=True)) or [], strict=False)
+            found += zip(asked, self._run_in_float64(tree, some, Lifting(shake, everywhere=True)) or [], strict=False)
         return found
 
-    def again(self, tree: Any, tensors: Sequence[torch.Tensor]) -> list[Result]:
-        """What two more calls return, at the reference's own precision; each the first one for a module with state."""
+    def repeat(self, tree: Any, tensors: Sequence[torch.Tensor]) -> list[Result]:
+        """Return the results of two more calls at the reference's own precision; each is the first call of a module
+        with state."""
         if self.stateful(tree, tensors):
-            return [*self._own(tree, [tensors]), *self._own(tree, [tensors])]
-        return self._own(tree, [tensors, tensors])
+            return [*self._run_as_is(tree, [tensors]), *self._run_as_is(tree, [tensors])]
+        return self._run_as_is(tree, [tensors, tensors])
 
-    def tried(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[Result] | None:
-        """What calls return at the reference's own precision; None where one raises. Raises ChildFault where the
-        process ends, LeaveOut where values do that to it."""
+    def try_calls(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[Result] | None:
+        """Return results at the reference's own precision; None where a call raises.
+
+        Raise ChildFault where the process ends, UnsupportedCase where the values end it.
+        """
         try:
-            return self._own(tree, calls)
+            return self._run_as_is(tree, calls)
         except ChildError as fault:
-            self.survive(fault)
+            self.leave_out_if_fatal(fault)
             return None
 
-    def survive(self, fault: ChildError) -> None:
-        """Raises LeaveOut where what the reference was tried with has cost it its device: without values that are
-        not finite it may do, else without any that no draw holds. Where these are left out, it was a draw."""
-        if fault.spoils:
+    def leave_out_if_fatal(self, fault: ChildError) -> None:
+        """Raise UnsupportedCase where a tried call cost the reference its device.
+
+        Values that are not finite are left out first, then all that no draw holds. Where these are left out, the call
+        was a draw.
+        """
+        if fault.loses_device:
             self._leave_out(fault)
 
-    def doubt(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], fault: ChildError) -> None:
-        """Raises LeaveOut where the reference fails in one of these calls, too, in which somebody else did: it took
-        others of their kind. Where such values are left out, whoever fails on a draw has failed."""
-        if any(self.tried(tree, [call]) is None for call in calls):
+    def leave_out_if_failing(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], fault: ChildError) -> None:
+        """Raise UnsupportedCase where the reference, too, fails in one of the calls in which a Candidate failed.
+
+        The reference took other values of their kind. Where such values are left out, a failure on a draw counts.
+        """
+        if any(self.try_calls(tree, [call]) is None for call in calls):
             self._leave_out(fault)
 
     def _leave_out(self, fault: ChildError) -> None:
         more = [label for label in (values.NOT_FINITE, values.UNUSUAL) if label not in self.subject.left_out]
         if more:
-            raise LeaveOut(more[0], fault) from fault
+            raise UnsupportedCase(more[0], fault) from fault
 
     def targets(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], like: Expected) -> list[Expected]:
-        """The same, each with the limits of an earlier call: one run of the reference instead of three."""
+        """Return what to expect of calls, with the limits of an earlier one.
+
+        That is one run of the reference instead of three.
+        """
         if not calls:
             return []
-        return self._like(tree, like, self._wide(tree, calls) or self._own(tree, calls), calls)
+        return self._with_limits_of(
+            tree, like, self._run_in_float64(tree, calls) or self._run_as_is(tree, calls), calls
+        )
 
-    def _like(
+    def _with_limits_of(
         self, tree: Any, like: Expected, wide: Sequence[Result], calls: Sequence[Sequence[torch.Tensor]]
     ) -> list[Expected]:
-        """Integers may be roundings of what is computed: the reference's own are as good as the oracle's. So they are
-        where the oracle's numbers are too large for their type."""
+        """Return Expected of these results, with the limits of `like`.
+
+        Integers may be roundings of computed numbers, so the reference's own are as good as the oracle's. The same
+        holds where the oracle's numbers are too large for their type.
+        """
         asked = [
             one.integral or any(one.overflows(tensors[place]) for _, tensors in wide)
             for place, one in enumerate(like.targets)
         ]
-        own = self._own(tree, calls) if any(asked) and calls else wide
+        own = self._run_as_is(tree, calls) if any(asked) and calls else wide
         return [
             replace(
                 like,
@@ -244,61 +273,64 @@ class Oracle(Loaded):
             for (_, tensors), (_, others), inputs in zip(wide, own, calls, strict=True)
         ]
 
-    def _own(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[Result]:
+    def _run_as_is(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[Result]:
         if self._stateful:
             self.subject.load_state(self.buffers)
         start = time.perf_counter()
         found = self.subject.results(tree, calls, timeout_s=_CALL_S, mutates=self.mutated(tree))
-        self.call_s = max(self.call_s, (time.perf_counter() - start) / max(1, len(calls)))
+        self.slowest_call_s = max(self.slowest_call_s, (time.perf_counter() - start) / max(1, len(calls)))
         return found
 
-    def _wide(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], how: Lifting = _PLAINLY) -> list[Result] | None:
-        if not self.lifts:
+    def _run_in_float64(
+        self, tree: Any, calls: Sequence[Sequence[torch.Tensor]], how: Lifting = _UNPERTURBED
+    ) -> list[Result] | None:
+        if not self.in_float64:
             return None
         if self._stateful:
             self.subject.load_state(self.buffers)
         try:
-            lift, mutates = self._lifting(how), self.mutated(tree)
+            lift, mutates = self._with_constants(how), self.mutated(tree)
             return self.subject.results(tree, calls, timeout_s=_CALL_S, lift=lift, mutates=mutates)
         except ChildError:
-            if how.shake:  # what fails there says nothing about lifting
-                return self._wide(tree, calls)
-            self.lifts = False  # the reference, as it is, becomes the oracle
+            if how.shake:  # a failure there tells nothing of float64
+                return self._run_in_float64(tree, calls)
+            self.in_float64 = False  # the reference becomes its own oracle
             return None
 
-    def _lifting(self, how: Lifting = _PLAINLY) -> Lifting:
+    def _with_constants(self, how: Lifting = _UNPERTURBED) -> Lifting:
         return replace(how, own_constants=self._own_constants is True)
 
-    def wide_or_none(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[Result] | None:
-        """What calls return in float64, or as the reference computes; None where one raises, which says nothing of
-        lifting."""
-        lifts = self.lifts
+    def try_in_float64(self, tree: Any, calls: Sequence[Sequence[torch.Tensor]]) -> list[Result] | None:
+        """Return results in float64, or else at the reference's own precision. None where a call raises, which tells
+        nothing of float64."""
+        lifts = self.in_float64
         try:
-            return self._wide(tree, calls) or self._own(tree, calls)
+            return self._run_in_float64(tree, calls) or self._run_as_is(tree, calls)
         except ChildError:
-            self.lifts = lifts
+            self.in_float64 = lifts
             return None
 
-    def _wide_together(
+    def _run_groups_in_float64(
         self, tree: Any, groups: Sequence[Sequence[Sequence[torch.Tensor]]]
     ) -> list[list[Result] | None]:
-        """`_wide` of several lists of calls: in one run where they are small, since every run costs milliseconds."""
+        """Run several lists of calls in float64: together where they are small, since every run costs milliseconds."""
         every = [call for calls in groups for call in calls]
         size = sum(tensor.numel() * tensor.element_size() for call in every for tensor in call)
-        if self.lifts and not self._stateful and size <= _TOGETHER_BYTES:
-            with contextlib.suppress(ChildError):  # of which list, one by one tells
-                lift, mutates = self._lifting(), self.mutated(tree)
+        if self.in_float64 and not self._stateful and size <= _ONE_RUN_BYTES:
+            with contextlib.suppress(ChildError):  # runs of single lists tell which one fails
+                lift, mutates = self._with_constants(), self.mutated(tree)
                 found = iter(self.subject.results(tree, every, timeout_s=_CALL_S, lift=lift, mutates=mutates))
                 return [[next(found) for _ in calls] for calls in groups]
-        return [self._wide(tree, calls) if calls else [] for calls in groups]
+        return [self._run_in_float64(tree, calls) if calls else [] for calls in groups]
 
     def _eps(self, calls: Sequence[Sequence[torch.Tensor]]) -> float:
-        """What sums are rounded to: float64 where anything is, else float32, in which half precisions add up, too."""
+        """Return the unit of rounding of sums: float64's where any tensor is, else float32's, in which half precisions
+        add up, too."""
         every = (*self.parameters.values(), *self.buffers.values(), *(tensor for call in calls[:1] for tensor in call))
         wide = any(tensor.dtype is torch.float64 for tensor in every)
         return _FLOAT64 if wide else torch.finfo(torch.float32).eps
 
-    def _expected(
+    def _make_expected(
         self,
         own: Result,
         wide: Result,
@@ -306,14 +338,15 @@ class Oracle(Loaded):
         inputs: Sequence[torch.Tensor],
         changed: tuple[int, ...],
     ) -> Expected:
-        """`near` are results that an honest implementation may come as far from the right one as."""
-        self.subject.give_way()
+        """Return what to expect of one call. An honest implementation may be as far from the oracle as any of the
+        results `near`."""
+        self.subject.yield_device()
         targets, limits = [], []
         for mine, oracle, *others in zip(own[1], wide[1], *(tensors for _, tensors in near), strict=True):
             target = Target(oracle, mine, inputs)
             limit = Limit(0.0, 0.0)
             if not target.integral:
-                good = [target.own_error(), *(target.errors_in_float64(other) for other in others)]
+                good = [target.reference_error(), *(target.errors_in_float64(other) for other in others)]
                 norm, element = (max(errors) for errors in zip(*good, strict=True))
                 limit = target.limit(norm, element, mine.dtype, self.problem.precision, self.problem.error_budget)
                 limit = Limit(math.inf, math.inf) if target.uninformative(limit) else limit
@@ -323,8 +356,8 @@ class Oracle(Loaded):
         return Expected(own[0], tuple(targets), tuple(limits), dtypes, changed)
 
 
-def _half(results: Sequence[Result]) -> str:
-    """The half precision that all floating outputs have, "" where that is none."""
+def _common_half_dtype(results: Sequence[Result]) -> str:
+    """Return the half precision that all floating outputs share, "" where they share none."""
     dtypes = {t.dtype for _, tensors in results[:1] for t in tensors if t.is_floating_point() or t.is_complex()}
     one = dtypes.pop() if len(dtypes) == 1 else None
     return str(one).removeprefix("torch.") if one in (torch.float16, torch.bfloat16) else ""

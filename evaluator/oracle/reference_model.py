@@ -1,4 +1,4 @@
-"""The reference's Model in its own caged child, constructed for one set of sizes, and what is loaded into it."""
+"""The reference's Model in its own caged child, built for one set of sizes, with its parameters and buffers."""
 
 from __future__ import annotations
 
@@ -9,14 +9,14 @@ import torch
 
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.errors import ChildError
-from evaluator.inputs import values
+from evaluator.inputs import perturbations, values
 from evaluator.inputs.sizes import Sizes
 from evaluator.oracle.state import random_parameters, random_statistics
-from evaluator.subject import Arguments, Named, Subject
+from evaluator.subject import Arguments, NamedTensor, Subject
 from evaluator.types import Problem
 
 
-class Loaded:
+class ReferenceModel:
     """One reference child with one Model. Raises ChildFault where it fails."""
 
     def __init__(
@@ -25,34 +25,41 @@ class Loaded:
         self.problem, self.subject, self.sizes, self.generator = problem, subject, dict(sizes), generator
         self.init = subject.recipe("get_init_inputs", sizes, self._seed())
         self.names = subject.construct("Model", self.init, train=problem.train, seed=self._seed())
-        self._made = self._fetched(self.names.parameters)
-        self._made_buffers = self._fetched(self.names.buffers)
-        self.buffers = random_statistics(self._made_buffers, subject.tables, generator)
-        self._drawn, self._picked = self._drawn_state()
-        self._other_picks = False
+        self._initial_parameters = self._fetched(self.names.parameters)
+        self._initial_buffers = self._fetched(self.names.buffers)
+        self.buffers = random_statistics(self._initial_buffers, subject.nontrivial_buffers, generator)
+        self._seeded_floats, self._other_integers = self._seed_dependent_state()
+        self._load_other_integers = False
         self.parameters: dict[str, torch.Tensor] = {}
-        self._moves_buffers: bool | None = None if self.buffers else False  # whether a call does; None: not seen yet
-        self.reload()
+        self._changes_buffers: bool | None = None if self.buffers else False  # None: not known yet
+        self.randomise_state()
 
     def construct_again(
         self, subject: Subject, parameters: Mapping[str, torch.Tensor], generator: torch.Generator
     ) -> None:
-        """The same Model with these parameters in a child that has dropped it; what is drawn from now on comes from
+        """Build the same Model with these parameters in a child that has dropped it. Later draws use
         another generator."""
         self.subject, self.generator = subject, generator
         self.names = subject.construct("Model", self.init, train=self.problem.train, seed=self._seed())
         self.load(dict(parameters), self.buffers)
 
-    def _fetched(self, named: Sequence[Named]) -> dict[str, torch.Tensor]:
+    def _fetched(self, named: Sequence[NamedTensor]) -> dict[str, torch.Tensor]:
         found = self.subject.backend.fetch(self.subject.child, [one.claim for one in named])
         return dict(zip([one.name for one in named], found, strict=True))
 
-    def _drawn_state(self) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
-        """Buffers, and parameters of integers, that another seed makes otherwise: a codebook is learnt, a table of
-        positions is not. Those of floating numbers as they are, and those of integers (packed weights, an order) as
-        that seed makes them. Statistics that have random values already are not asked about."""
-        unknown = {n: made for n, made in self._made_buffers.items() if self.buffers[n] is made}
-        unknown |= {n: made for n, made in self._made.items() if not (made.is_floating_point() or made.is_complex())}
+    def _seed_dependent_state(self) -> tuple[dict[str, torch.Tensor], dict[str, torch.Tensor]]:
+        """Return the buffers and integer parameters that change with the seed: a codebook is learnt, a table of
+        positions is not.
+
+        Floating ones are returned as they are, integers (packed weights, an order) as another seed makes them.
+        Statistics that already have random values are skipped.
+        """
+        unknown = {n: made for n, made in self._initial_buffers.items() if self.buffers[n] is made}
+        unknown |= {
+            n: made
+            for n, made in self._initial_parameters.items()
+            if not (made.is_floating_point() or made.is_complex())
+        }
         if not any(made.numel() > 1 for made in unknown.values()):
             return {}, {}
         self.names = self.subject.construct("Model", self.init, train=self.problem.train, seed=self._seed())
@@ -61,47 +68,51 @@ class Loaded:
         floating = {n: made for n, made in drawn.items() if made.is_floating_point()}
         return floating, {n: now[n] for n in drawn if n not in floating}
 
-    def reload(self) -> None:
-        """New random parameters, buffers that were drawn among them: integers are those of one seed or of another, all
-        together. The others as they are."""
-        drawn = random_parameters(self._made, self.generator)
-        made = self._made | self._made_buffers
-        picked = self._picked if self._other_picks else {name: made[name] for name in self._picked}
-        self._other_picks = not self._other_picks
-        buffers = self.buffers | random_parameters(self._drawn, self.generator)
+    def randomise_state(self) -> None:
+        """Load new random parameters and seed-dependent buffers; keep the rest. Integers alternate, all together,
+        between those of one seed and of another."""
+        drawn = random_parameters(self._initial_parameters, self.generator)
+        made = self._initial_parameters | self._initial_buffers
+        picked = (
+            self._other_integers if self._load_other_integers else {name: made[name] for name in self._other_integers}
+        )
+        self._load_other_integers = not self._load_other_integers
+        buffers = self.buffers | random_parameters(self._seeded_floats, self.generator)
         self.load(
             {name: picked.get(name, value) for name, value in drawn.items()},
             {name: picked.get(name, value) for name, value in buffers.items()},
         )
 
     def load(self, parameters: dict[str, torch.Tensor], buffers: dict[str, torch.Tensor]) -> None:
-        """These parameters and buffers, and no others."""
+        """Load these parameters and buffers, and no others."""
         self.parameters, self.buffers = parameters, buffers
         self.subject.load_state({**parameters, **buffers})
 
     @property
-    def touchable(self) -> list[str]:
-        """Parameters, and statistics that training would have changed, of which one alone may be loaded anew."""
+    def perturbable_names(self) -> list[str]:
+        """The parameters, and the statistics that training would have changed: each may be reloaded alone."""
         every = dict(self.parameters)
-        if not self._moves_buffers:
-            every |= {name: now for name, now in self.buffers.items() if now is not self._made_buffers[name]}
+        if not self._changes_buffers:
+            every |= {name: now for name, now in self.buffers.items() if now is not self._initial_buffers[name]}
         able = {n: v for n, v in every.items() if v.is_floating_point() or v.is_complex()}
         return [name for name, value in able.items() if value.numel()]
 
-    def touch(self, name: str, *, larger: bool, where: int | None = None) -> None:
-        """A new value for one element of what is `touchable` (any, or the one at `where`), or one that is a 64th
-        larger; all else as it is."""
+    def perturb_element(self, name: str, *, larger: bool, where: int | None = None) -> None:
+        """Change one element of a tensor of `perturbable_names` (a random one, or that at `where`): to a new value, or
+        to one that is a 64th larger."""
         before = (self.parameters | self.buffers)[name]
         if larger:
             wide = before if before.is_complex() else before.double()
             other = (wide * (1 + 1 / 64)).to(before.dtype)
         else:
-            (other,) = random_parameters({name: (self._made | self._made_buffers)[name]}, self.generator).values()
-        self._load_one(name, values.with_element_of(before, other, self.generator, where))
+            (other,) = random_parameters(
+                {name: (self._initial_parameters | self._initial_buffers)[name]}, self.generator
+            ).values()
+        self._load_one(name, perturbations.with_element_of(before, other, self.generator, where))
 
-    def exchange(self, name: str) -> None:
-        """Two elements of what is `touchable` in each other's place: no sum over it tells."""
-        self._load_one(name, values.with_two_exchanged((self.parameters | self.buffers)[name], self.generator))
+    def swap_elements(self, name: str) -> None:
+        """Swap two elements of a tensor of `perturbable_names`. No sum over it changes."""
+        self._load_one(name, perturbations.with_two_swapped((self.parameters | self.buffers)[name], self.generator))
 
     def _load_one(self, name: str, value: torch.Tensor) -> None:
         if name in self.parameters:
@@ -109,23 +120,23 @@ class Loaded:
         else:
             self.load(self.parameters, self.buffers | {name: value})
 
-    def buffers_now(self) -> dict[str, torch.Tensor]:
-        """Those of the reference after its last call, by name."""
-        return self._fetched(self.subject.describe().buffers)
+    def current_buffers(self) -> dict[str, torch.Tensor]:
+        """Return the reference's buffers after its last call, by name."""
+        return self._fetched(self.subject.describe_state().buffers)
 
-    def parameters_now(self) -> dict[str, torch.Tensor]:
-        return self._fetched(self.subject.describe().parameters)
+    def current_parameters(self) -> dict[str, torch.Tensor]:
+        return self._fetched(self.subject.describe_state().parameters)
 
     def inputs(self) -> Arguments:
-        """Fresh inputs as the recipe makes them."""
+        """Draw inputs from the recipe."""
         return self.subject.recipe("get_inputs", self.sizes, self._seed())
 
     def draws(self, count: int, positions: Sequence[int]) -> list[list[torch.Tensor]]:
-        """The tensors at some positions of so many fresh inputs."""
+        """Draw inputs so many times, and return the tensors at some positions of each."""
         return self.subject.draws(self.sizes, [self._seed() for _ in range(count)], positions)
 
-    def same_for(self, sizes: Sizes) -> bool:
-        """Whether other sizes make the same module."""
+    def builds_same_module(self, sizes: Sizes) -> bool:
+        """Return whether other sizes make the same module."""
         try:
             init = self.subject.recipe("get_init_inputs", sizes.sizes, self._seed())
         except ChildError:
@@ -133,21 +144,21 @@ class Loaded:
         return not (init.tensors or self.init.tensors) and init.tree == self.init.tree
 
     def mutated(self, tree: Any) -> tuple[int, ...]:
-        """The tensors in the inputs that the Problem says are changed in place. Raises LayoutError for a position that
-        names none."""
+        """Return which tensors of the inputs the Problem declares as changed in place. Raise LayoutError for a position
+        without a tensor."""
         if not self.problem.mutates:
             return ()
         arguments = next(iter(tree.values()))
         places = [arguments[p] if p < len(arguments) else None for p in self.problem.mutates]
         found = [place["tensor"] for place in places if isinstance(place, dict) and "tensor" in place]
         if len(found) < len(places):
-            raise LayoutError(f"MUTATES = {list(self.problem.mutates)} names an input that is no tensor")
+            raise LayoutError(f"MUTATES = {list(self.problem.mutates)} names an input that is not a tensor")
         return tuple(found)
 
     def _seed(self) -> int:
         return int(torch.randint(1 << 31, (1,), generator=self.generator))
 
     def state_for(self, names: Mapping[str, str]) -> dict[str, torch.Tensor]:
-        """Parameters and buffers under a Candidate's own names for them."""
+        """Return parameters and buffers under a Candidate's names for them."""
         everything = {**self.parameters, **self.buffers}
         return {names[name]: value for name, value in everything.items() if name in names}

@@ -1,4 +1,4 @@
-"""Parameters and buffers: random values that the judge chooses, matched between reference and Candidate."""
+"""Parameters and buffers: random values of the judge's choice, and their names in the Candidate."""
 
 from __future__ import annotations
 
@@ -8,17 +8,20 @@ from dataclasses import dataclass
 import torch
 
 from evaluator.errors import Rejection
-from evaluator.inputs.values import clone, on_device, random_like
-from evaluator.subject import Named, StateNames
+from evaluator.inputs.perturbations import random_like
+from evaluator.inputs.values import clone, on_device
+from evaluator.subject import NamedTensor, StateNames
 from evaluator.types import Stage, Verdict
 
-_NEARLY_NOTHING = 1e-6
+_NEARLY_ZERO = 1e-6
 
 
 @dataclass(frozen=True, slots=True)
-class Stretch:
-    """A way to change parameters, element by element: by factors from `least` to `most`, all magnitudes alike, a share
-    of them `negative`; `pruned`, a row of each is zero."""
+class ParameterScaling:
+    """A change of parameters: elementwise factors from `least` to `most`, all magnitudes equally likely.
+
+    A share of the factors is `negative`. With `pruned` one row of each parameter is zero.
+    """
 
     name: str
     least: float
@@ -27,18 +30,18 @@ class Stretch:
     pruned: bool = False
 
 
-STRETCHES = (
-    Stretch("parameters of either sign", 1 / 8, 8.0, negative=0.5),
-    Stretch("larger parameters", 1.0, 32.0),
-    Stretch("smaller parameters", 1e-3, 1.0),
-    Stretch("a row of parameters zero", 1.0, 1.0, pruned=True),
+PARAMETER_SCALINGS = (
+    ParameterScaling("parameters of either sign", 1 / 8, 8.0, negative=0.5),
+    ParameterScaling("larger parameters", 1.0, 32.0),
+    ParameterScaling("smaller parameters", 1e-3, 1.0),
+    ParameterScaling("a row of parameters zero", 1.0, 1.0, pruned=True),
 )
 
 
 def random_parameters(values: Mapping[str, torch.Tensor], generator: torch.Generator) -> dict[str, torch.Tensor]:
-    """New values in the manner of those given: positive parameters stay positive, others move by their own spread.
+    """Return new values like the given ones: positive parameters stay positive, others move by their own spread.
 
-    A gain of ones or a bias of zeros becomes something that a kernel which left it out gets wrong.
+    A kernel that leaves out a gain of ones or a bias of zeros is wrong on them.
     """
     return {name: random_like(value, generator) for name, value in values.items()}
 
@@ -46,45 +49,48 @@ def random_parameters(values: Mapping[str, torch.Tensor], generator: torch.Gener
 def random_statistics(
     values: Mapping[str, torch.Tensor], tables: set[str], generator: torch.Generator
 ) -> dict[str, torch.Tensor]:
-    """Buffers as they were made, but those that are all zeros or all ones, which training would have made something
-    else (a batch norm's running mean and variance): these as parameters are. Those that were not are `tables` from then
-    on: of one frequency, or one position, there are only ones in them."""
+    """Return random values for buffers of all zeros or all ones, which training would have changed (a batch norm's
+    running mean and variance), and other buffers as they are.
+
+    A buffer that was neither is noted in `tables` and stays from then on: for one frequency, or one position, a table
+    holds only ones.
+    """
     tables |= {name for name, value in values.items() if not bool((value == 0).all() | (value == 1).all())}
     drawn = {name for name, value in values.items() if _is_untrained(value)} - tables
     return {name: random_like(value, generator) if name in drawn else value for name, value in values.items()}
 
 
-def stretched(
-    parameters: Mapping[str, torch.Tensor], how: Stretch, generator: torch.Generator
+def scaled_parameters(
+    parameters: Mapping[str, torch.Tensor], how: ParameterScaling, generator: torch.Generator
 ) -> dict[str, torch.Tensor]:
-    """Floating values as training may leave them, far from where they began. Others as they are."""
-    return {name: _stretched(value, how, generator) for name, value in parameters.items()}
+    """Return floating values as training may leave them, far from their first ones. Others stay as they are."""
+    return {name: _scaled(value, how, generator) for name, value in parameters.items()}
 
 
-def stretched_statistics(
+def scaled_statistics(
     buffers: Mapping[str, torch.Tensor], made: Mapping[str, torch.Tensor], tables: Set[str]
 ) -> dict[str, torch.Tensor]:
-    """Buffers in which elements of positive ones that training would change are nearly nothing, as the variance of a
-    channel that is never active is. `made` are the buffers as the constructor makes them; `tables` stay."""
+    """Return buffers with some nearly zero elements in positive statistics, like the variance of a channel that is
+    never active. `made` are the initial buffers; `tables` stay."""
     found = {}
     for name, value in buffers.items():
         copy = clone(value)
         if _is_untrained(made[name]) and name not in tables and value.numel() > 1 and bool((value > 0).all()):
-            copy.reshape(-1)[:: max(2, value.numel() // 4)] *= _NEARLY_NOTHING
+            copy.reshape(-1)[:: max(2, value.numel() // 4)] *= _NEARLY_ZERO
         found[name] = copy
     return found
 
 
-def _stretched(value: torch.Tensor, how: Stretch, generator: torch.Generator) -> torch.Tensor:
+def _scaled(value: torch.Tensor, how: ParameterScaling, generator: torch.Generator) -> torch.Tensor:
     copy = clone(value)
     if value.is_floating_point() and value.numel():
         own = on_device(generator, value.device)
         share, coin = torch.rand((2, *value.shape), generator=own, device=value.device)
-        if value.numel() == 1:  # as far as it goes
+        if value.numel() == 1:  # a single element gets the extreme factor
             share.fill_(1.0 if how.most > 1 else 0.0)
         factor = how.least * (how.most / how.least) ** share
         flipped = coin < how.negative
-        if how.negative:  # of a single one that is, too
+        if how.negative:  # at least one element changes its sign
             flipped.reshape(-1)[0] = True
         copy.mul_(torch.where(flipped, -factor, factor))
         if how.pruned and value.ndim and len(value) > 1:
@@ -100,17 +106,17 @@ def _is_untrained(value: torch.Tensor) -> bool:
 
 
 def match_names(reference: StateNames, candidate: StateNames) -> dict[str, str]:
-    """For every parameter and buffer of the reference its name in the Candidate.
+    """Map every parameter and buffer of the reference to its name in the Candidate.
 
-    By name where the shapes agree, else by registration order and shape, else some by name and the rest by order, else
-    Rejection. Buffers that the Candidate does not have are left out: only parameters have to be there.
+    Match by name where the shapes agree, else by registration order and shape, else some by name and the rest by order,
+    else raise Rejection. Buffers that the Candidate lacks are left out: only parameters are compulsory.
     """
     matched = _match(reference.parameters, candidate.parameters)
     if matched is None:
         raise Rejection(
             Verdict.INVALID_SUBMISSION,
             Stage.CORRECTNESS,
-            "ModelNew's parameters are not those of Model, neither by name nor by order and shape",
+            "ModelNew's parameters match those of Model neither by name nor by order and shape",
             check="parameters",
             expected=[f"{p.name} {list(p.shape)}" for p in reference.parameters][:50],
             actual=[f"{p.name} {list(p.shape)}" for p in candidate.parameters][:50],
@@ -118,7 +124,7 @@ def match_names(reference: StateNames, candidate: StateNames) -> dict[str, str]:
     return {**matched, **(_match(reference.buffers, candidate.buffers) or _common(reference, candidate))}
 
 
-def _match(expected: Sequence[Named], actual: Sequence[Named]) -> dict[str, str] | None:
+def _match(expected: Sequence[NamedTensor], actual: Sequence[NamedTensor]) -> dict[str, str] | None:
     shapes = {a.name: a.shape for a in actual}
     if len(expected) == len(actual) and all(shapes.get(e.name) == e.shape for e in expected):
         return {e.name: e.name for e in expected}

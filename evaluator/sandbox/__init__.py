@@ -1,1 +1,1 @@
-"""Start caged children, and keep what they built."""
+"""Start caged children, and keep their compiled files."""

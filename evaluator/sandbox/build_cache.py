@@ -1,8 +1,8 @@
-"""What Candidates compiled for themselves, kept for their later children.
+"""Keep files that Candidates compiled for themselves, for their later children.
 
-In memory, and where WARPWRIGHT_BUILT_FILES names a folder also there, for every judge of this machine: so one process
-can build, on cores that the device does not need, what another one judges. The folder is the judges' alone; files come
-from a Candidate's own child and go to children of the very same source.
+They are kept in memory. If WARPWRIGHT_BUILT_FILES names a folder, they are also kept there for every judge of this
+machine, so one process can build on cores that the device does not need, and another can judge. Only judges access the
+folder. Files come from a Candidate's own child and go only to children of the very same source.
 """
 
 from __future__ import annotations
@@ -17,18 +17,22 @@ from collections import OrderedDict
 from collections.abc import Mapping
 from pathlib import Path
 
+from evaluator.child.compiler_caches import CACHES
 from evaluator.sandbox.process import ChildProcess
 from evaluator.types import Candidate, Environment, content_hash
 
 FOLDER_VARIABLE = "WARPWRIGHT_BUILT_FILES"
-_NAME = re.compile(r"native/[0-9a-f]{32}\.(so|cubin)|triton/[A-Za-z0-9_-]{1,100}/[A-Za-z0-9_][A-Za-z0-9_.-]{0,150}")
+_CACHES = "|".join(re.escape(cache.name) for cache in CACHES)
+_NAME = re.compile(
+    rf"native/[0-9a-f]{{32}}\.(so|cubin)|({_CACHES})/[A-Za-z0-9_-]{{1,100}}/[A-Za-z0-9_][A-Za-z0-9_.-]{{0,150}}"
+)
 _KEPT = 64
 _KEPT_BYTES = 1 << 30  # in the folder; the oldest go first
 _MOST_BYTES = 32 << 20  # of one Candidate
 
 
-def built_by(child: ChildProcess) -> dict[str, bytes]:
-    """What a module compiled for itself so far, as its child says. Raises ChildFault."""
+def collect_built_files(child: ChildProcess) -> dict[str, bytes]:
+    """Return the files that a module has compiled so far, as its child reports them. Raise ChildFault."""
     found = child.request("built_files", timeout_s=20.0).get("files")
     if not isinstance(found, dict):
         return {}
@@ -42,16 +46,19 @@ def built_by(child: ChildProcess) -> dict[str, bytes]:
         return {}
 
 
-class BuiltFiles:
-    """By Candidate: file content by its path in the job folder of a child. `versions` are those of this machine."""
+class BuildCache:
+    """File content by path in a child's job folder, for each Candidate. `versions` are those of this machine."""
 
     def __init__(self, versions: Environment, folder: Path | None = None) -> None:
         self._versions, self._folder = versions, folder
         self._memory: OrderedDict[str, dict[str, bytes]] = OrderedDict()
 
     @classmethod
-    def here(cls, versions: Environment) -> BuiltFiles:
-        """With the folder that the environment names, made where it is missing. One that cannot be made is not used."""
+    def from_environment(cls, versions: Environment) -> BuildCache:
+        """Use the folder that the environment names, and make it if it is missing.
+
+        Do without one that cannot be made.
+        """
         name = os.environ.get(FOLDER_VARIABLE, "")
         if name:
             with contextlib.suppress(OSError):
@@ -60,7 +67,7 @@ class BuiltFiles:
         return cls(versions)
 
     def get(self, candidate: Candidate) -> dict[str, bytes] | None:
-        """What is known of a Candidate, None where nothing was ever kept."""
+        """Return the files of a Candidate, or None if none were ever kept."""
         known = self._memory.get(candidate.hash)
         if known is None and self._folder is not None:
             known = _read(self._folder / self._key(candidate))
@@ -69,13 +76,13 @@ class BuiltFiles:
         return known
 
     def put(self, candidate: Candidate, files: Mapping[str, bytes]) -> None:
-        """Keep files; names that no child of ours writes are left out."""
+        """Keep files. Leave out names that no child of ours writes."""
         kept = {name: data for name, data in files.items() if _NAME.fullmatch(name)}
         if kept == self._memory.get(candidate.hash):
             return
         self._remember(candidate, kept)
         if self._folder is not None and kept:
-            with contextlib.suppress(OSError):  # a full disk is no reason not to judge
+            with contextlib.suppress(OSError):  # a full disk must not stop judging
                 _write(self._folder, self._key(candidate), kept)
 
     def _remember(self, candidate: Candidate, files: dict[str, bytes]) -> None:
@@ -113,10 +120,10 @@ def _write(folder: Path, name: str, files: Mapping[str, bytes]) -> None:
 
 
 def _prune(folder: Path) -> None:
-    """The oldest archives go when there are too many bytes of them."""
+    """Delete the oldest archives while the folder holds too many bytes."""
     found = []
     for path in folder.glob("*.zip"):
-        with contextlib.suppress(OSError):  # another judge may have taken it away
+        with contextlib.suppress(OSError):  # another judge may have deleted it
             about = path.stat()
             found.append((about.st_mtime, about.st_size, path))
     spare = _KEPT_BYTES

@@ -1,4 +1,4 @@
-"""Starts caged children: from a preloaded fork server, or one cage each with a spare kept ready.
+"""Start caged children: from a preloaded fork server, or one cage each with a standby cage ready.
 
 with ChildPool(DeviceKind.CPU, cpus=frozenset({1})) as pool, pool.start(name="candidate") as child:
     child.request("ping", timeout_s=1.0)
@@ -19,19 +19,19 @@ from pathlib import PurePosixPath
 from types import TracebackType
 from typing import Self
 
-from evaluator.cage import cgroup, seccomp, warden
+from evaluator.cage import cgroup, monitor, seccomp
 from evaluator.cage.bare import CAGED, BareFolder
 from evaluator.cage.host import CageHost, memory_file
 from evaluator.cage.level import Level, levels
 from evaluator.cage.policy import MINIMUM_VARIABLE, CagePolicy, Limits, Minimum, StartMode
-from evaluator.cage.start import Spare, await_child, status_pair
+from evaluator.cage.start import StandbyCage, await_child, status_pair
 from evaluator.errors import CageError
 from evaluator.sandbox.process import ChildProcess
 from evaluator.schema import to_json
 from evaluator.types import DeviceKind
 
 _MAX_FILES_BYTES = 128 << 20
-_OUR_PROCESSES = 8  # of a child's: its supervisor, and what that starts
+_OUR_PROCESSES = 8  # of each child: its supervisor and that one's helpers
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,14 +40,14 @@ class _Job:
     files: Mapping[str, bytes]
     limits: Limits
     operations: str
-    late: bool = False  # its files are handed over later
+    late: bool = False  # files are sent after the start
 
 
 class ChildPool:
-    """Starts children for one device kind; the strongest isolation that works on this machine is found at construction.
+    """Start children for one device kind, with the strongest isolation that works on this machine.
 
-    `cpus` pins the children (they cannot widen it). `isolation` says in words what is not enforced; () when whole.
-    May be used from several threads. Close it, or use it as a context manager: every child ends with it.
+    `cpus` pins the children, and they cannot widen it. `isolation` lists the protections that are missing; () if none
+    is. The pool may be used from several threads. Close it, or use it as a context manager: every child ends with it.
     """
 
     def __init__(
@@ -59,14 +59,14 @@ class ChildPool:
         self._lock = threading.Lock()
         self._children: set[ChildProcess] = set()
         self._ordinal = random.SystemRandom().randrange(1 << 20)
-        self._warden = warden.Warden()
+        self._monitor = monitor.Monitor()
         self._host: CageHost | None = None
-        self._spare: Spare | None = None
+        self._standby: StandbyCage | None = None
         self._closed = False
         try:
             self._level = self._first_level_that_works()
         except BaseException:
-            self._warden.close()
+            self._monitor.close()
             raise
 
     def __enter__(self) -> Self:
@@ -79,17 +79,17 @@ class ChildPool:
 
     @property
     def level(self) -> str:
-        """The name of the isolation level in use: nested, nested-user, single, single-user."""
+        """Return the name of the isolation level in use: nested, nested-user, single, single-user or bare."""
         return self._level.name
 
     @property
     def minimum(self) -> Minimum:
-        """The least level that was asked for."""
+        """Return the requested minimum isolation."""
         return self._policy.minimum
 
-    def quiet(self) -> AbstractContextManager[None]:
-        """While entered, children's memory is not watched, so that nothing of ours runs beside a timed round."""
-        return self._warden.quiet()
+    def monitor_paused(self) -> AbstractContextManager[None]:
+        """Do not watch children's memory while entered, so that our own threads do not disturb a timed round."""
+        return self._monitor.paused()
 
     def start(
         self,
@@ -99,19 +99,21 @@ class ChildPool:
         limits: Limits | None = None,
         operations: str = "evaluator.child.ops",
     ) -> ChildProcess:
-        """A fresh child that has run nothing yet. `files` (relative path to content) appear read-only in /job.
+        """Start a child that has run nothing yet. `files` (relative path to content) appear read-only in /job.
 
-        `operations` is the module whose OPS the child serves; one that is not preloaded is looked for in /job, too.
-        Raises CageError when this machine fails us; never because of what the files hold.
+        `operations` names the module with the OPS that the child serves; if it is not preloaded, it is also looked for
+        in /job. Raise CageError when this machine fails, never because of the content of the files.
         """
         checked = check_files(files or {})
         return self._start(_Job(name, checked, limits or Limits.for_device(self._kind), operations))
 
-    def start_empty(self, *, name: str) -> ChildProcess:
-        """A child whose files are handed over by operation "files", into a folder that stays writable for it. Raises
-        CageError, also where children are not forked into namespaces of their own."""
+    def start_without_files(self, *, name: str) -> ChildProcess:
+        """Start a child that gets its files later, by operation "files", in a folder that stays writable for it.
+
+        Raise CageError, also if children are not forked into namespaces of their own.
+        """
         if not self._level.nested:
-            raise CageError("children cannot be started ahead here")
+            raise CageError("this machine cannot start children before their files are known")
         return self._start(_Job(name, {}, Limits.for_device(self._kind), "evaluator.child.ops", late=True))
 
     def _start(self, job: _Job) -> ChildProcess:
@@ -123,7 +125,7 @@ class ChildPool:
         return child
 
     def close(self) -> None:
-        """End every child and every cage. May be called twice."""
+        """End every child and every cage. It may be called twice."""
         with self._lock:
             if self._closed:
                 return
@@ -133,9 +135,9 @@ class ChildPool:
             child.close()
         if self._host is not None:
             self._host.close()
-        if self._spare is not None:
-            self._spare.close()
-        self._warden.close()
+        if self._standby is not None:
+            self._standby.close()
+        self._monitor.close()
 
     def _first_level_that_works(self) -> Level:
         failures = []
@@ -148,20 +150,20 @@ class ChildPool:
                 if level.mode is StartMode.FORK:
                     self._host = self._new_host(level)
                 else:
-                    self._spare = self._ready_spare(level)
+                    self._standby = self._ready_standby(level)
             except CageError as error:
                 failures.append(f"{level.name}: {error}")
             else:
-                # Whoever reads that namespaces are missing wants to know why.
+                # The reason helps a reader of "namespaces are missing".
                 why = () if level.caged else tuple(failures)
                 self.isolation = level.isolation + why + _unfiltered()
                 return level
         asked = self._policy.minimum
-        words = "on this machine" if asked is Minimum.ANY else f"with the isolation that is asked for ({asked})"
-        raise CageError(f"no cage can be built {words}: " + "; ".join(failures))
+        scope = "on this machine" if asked is Minimum.ANY else f"with the requested isolation ({asked})"
+        raise CageError(f"no cage can be built {scope}: " + "; ".join(failures))
 
     def _new_host(self, level: Level) -> CageHost:
-        host = CageHost(self._kind, level, self._policy, cpus=self._cpus, watch=self._warden)
+        host = CageHost(self._kind, level, self._policy, cpus=self._cpus, watch=self._monitor)
         try:
             host.wait_ready(self._policy.start_timeout_s)
         except CageError:
@@ -169,18 +171,18 @@ class ChildPool:
             raise
         return host
 
-    def _ready_spare(self, level: Level) -> Spare:
-        spare = self._new_spare(level)
+    def _ready_standby(self, level: Level) -> StandbyCage:
+        standby = self._new_standby(level)
         try:
-            spare.host.wait_ready(self._policy.start_timeout_s)
+            standby.host.wait_ready(self._policy.start_timeout_s)
         except CageError:
-            spare.close()
+            standby.close()
             raise
-        return spare
+        return standby
 
-    def _new_spare(self, level: Level) -> Spare:
+    def _new_standby(self, level: Level) -> StandbyCage:
         self._ordinal += 1
-        return Spare(self._kind, level, self._policy, self._cpus, self._warden, level.job_uid(self._ordinal))
+        return StandbyCage(self._kind, level, self._policy, self._cpus, self._monitor, level.job_uid(self._ordinal))
 
     def _fork(self, job: _Job) -> ChildProcess:
         assert self._host is not None  # set by every FORK level
@@ -196,16 +198,16 @@ class ChildPool:
             return self._launch_bare(self._host, job, uid, status, inside)
 
     def _spawn(self, job: _Job) -> ChildProcess:
-        spare, self._spare = self._spare or self._new_spare(self._level), None
+        standby, self._standby = self._standby or self._new_standby(self._level), None
         try:
-            spare.host.wait_ready(self._policy.start_timeout_s)
-            child = self._launch(spare.host, job, uid=None, status=spare.status, inside=None)
+            standby.host.wait_ready(self._policy.start_timeout_s)
+            child = self._launch(standby.host, job, uid=None, status=standby.status, inside=None)
         except BaseException:
-            spare.close()
+            standby.close()
             raise
-        child.add_cleanup(spare.close)
-        if self._policy.keep_spare:
-            self._spare = self._new_spare(self._level)
+        child.add_cleanup(standby.close)
+        if self._policy.keep_standby:
+            self._standby = self._new_standby(self._level)
         return child
 
     def _launch_bare(
@@ -232,7 +234,7 @@ class ChildPool:
     ) -> ChildProcess:
         channel, far = status_pair(socket.SOCK_STREAM)
         output_read, output_write = os.pipe2(os.O_CLOEXEC)
-        sizes, payload = packed(job.files)
+        sizes, payload = pack_files(job.files)
         message = {
             "files": sizes,
             "limits": to_json(job.limits),
@@ -242,7 +244,7 @@ class ChildPool:
             "late": job.late,
             **(bare.message() if bare else CAGED),
         }
-        ward = warden.Ward(output_read, warden.Capture(self._policy.output_bytes))
+        monitored = monitor.Monitored(output_read, monitor.Capture(self._policy.output_bytes))
         try:
             host.send(message, [far.fileno(), (inside or far).fileno(), output_write, payload])
         finally:
@@ -251,20 +253,20 @@ class ChildPool:
                 inside.close()
             os.close(output_write)
             os.close(payload)
-            self._warden.add(ward)
+            self._monitor.add(monitored)
         try:
             pid, root, root_pidfd = await_child(channel, status, single=host.level.mode is StartMode.SPAWN)
         except BaseException:
             channel.close()
             status.close()
-            self._warden.remove(ward)
+            self._monitor.remove(monitored)
             raise
         if bare:
-            ward.kill_signal = signal.SIGTERM  # its supervisor ends what it started; no namespace does
-        ward.watch(root, root_pidfd, job.limits.resident_bytes, job.limits.processes)
+            monitored.kill_signal = signal.SIGTERM  # without a namespace its supervisor has to end its processes
+        monitored.watch(root, root_pidfd, job.limits.resident_bytes, job.limits.processes)
         group = _grouped(job.limits, root, pid)
         if group is not None:
-            ward.killed_for_memory = group.killed_for_memory
+            monitored.killed_for_memory = group.killed_for_memory
         child = ChildProcess(
             name=job.name,
             pid=pid,
@@ -272,8 +274,8 @@ class ChildPool:
             root_pidfd=root_pidfd,
             channel=channel,
             status=status,
-            ward=ward,
-            watch=self._warden,
+            monitored=monitored,
+            watch=self._monitor,
             isolation=self.isolation,
             on_close=self._forget,
         )
@@ -286,9 +288,9 @@ class ChildPool:
 
 
 def _grouped(limits: Limits, root: int, pid: int) -> cgroup.Group | None:
-    """A control group for a child that has run nothing yet, with room for its temporary folders besides its memory."""
+    """Return a control group for a child that has run nothing yet, with room for its temporary folders as well."""
     memory = None if limits.resident_bytes is None else limits.resident_bytes + 2 * limits.tmp_bytes
-    group = cgroup.make(memory, limits.processes + _OUR_PROCESSES)
+    group = cgroup.make_group(memory, limits.processes + _OUR_PROCESSES)
     if group is None:
         return None
     try:
@@ -300,10 +302,10 @@ def _grouped(limits: Limits, root: int, pid: int) -> cgroup.Group | None:
 
 
 def _below(minimum: Minimum, level: Level) -> str:
-    """What a level lacks of what is asked for at least; "" where it is enough."""
+    """Return what a level lacks of the requested minimum, "" if nothing."""
     if minimum is not Minimum.ANY and not level.caged:
         return (
-            f"there are no namespaces, and {MINIMUM_VARIABLE}={minimum} asks for them: install bubblewrap (see doctor)"
+            f"there are no namespaces, but {MINIMUM_VARIABLE}={minimum} requires them: install bubblewrap (see doctor)"
         )
     lacking = (*level.isolation, *_unfiltered()) if minimum is Minimum.WHOLE else ()
     return f"{MINIMUM_VARIABLE}=whole, but {lacking[0]}" if lacking else ""
@@ -312,21 +314,23 @@ def _below(minimum: Minimum, level: Level) -> str:
 def _unfiltered() -> tuple[str, ...]:
     if seccomp.program() is not None:
         return ()
-    return (f"system calls: no filter is written for {platform.machine()}; sockets and kernel facilities are open",)
+    return (f"system calls: there is no filter for {platform.machine()}; sockets and kernel facilities are open",)
 
 
-def packed(files: Mapping[str, bytes]) -> tuple[list[tuple[str, int]], int]:
-    """Files as `child.job_files` unpacks them: paths and sizes, and a descriptor of all contents, which the caller
-    closes."""
+def pack_files(files: Mapping[str, bytes]) -> tuple[list[tuple[str, int]], int]:
+    """Pack files as `protocol.job_files` unpacks them.
+
+    Return paths with sizes, and a descriptor of all contents. The caller closes the descriptor.
+    """
     return [(path, len(data)) for path, data in files.items()], memory_file(b"".join(files.values()))
 
 
 def check_files(files: Mapping[str, bytes]) -> dict[str, bytes]:
-    """The same files. Raises ValueError where a name is no relative path, or there are too many bytes."""
+    """Return the same files. Raise ValueError for a name that is no relative path, or for too many bytes."""
     for name in files:
         path = PurePosixPath(name)
         if path.is_absolute() or ".." in path.parts or not path.parts or "\0" in name:
-            raise ValueError(f"{name!r} is no relative path")
+            raise ValueError(f"{name!r} is not a relative path")
     if sum(map(len, files.values())) > _MAX_FILES_BYTES:
-        raise ValueError(f"a job's files may hold {_MAX_FILES_BYTES} bytes in all")
+        raise ValueError(f"a job's files may have at most {_MAX_FILES_BYTES} bytes in total")
     return dict(files)

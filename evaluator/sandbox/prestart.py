@@ -1,8 +1,8 @@
-"""Children that are started before anybody needs them, since a GPU's driver takes a quarter of a second for one.
+"""Start children before they are needed, since a GPU's driver takes a quarter of a second for each.
 
-They are made beside builds and checks. While anything is timed, by this judge or by another one on the device, whoever
-is not ready is stopped, and goes on afterwards.
-They know nothing yet: source and built files come when one is taken.
+They start in parallel with builds and checks. While this judge or another one times on the device, children that are
+not ready are stopped; they continue afterwards. They know nothing yet: a child gets source and built files when it is
+taken.
 """
 
 from __future__ import annotations
@@ -16,65 +16,69 @@ from contextlib import AbstractContextManager, nullcontext, suppress
 from typing import Protocol
 
 from evaluator.errors import CageError, ChildFault, LockTimeout
-from evaluator.sandbox.pool import ChildPool, check_files, packed
-from evaluator.sandbox.process import Asked, ChildProcess, milliseconds_until
+from evaluator.sandbox.channel import milliseconds_until
+from evaluator.sandbox.pool import ChildPool, check_files, pack_files
+from evaluator.sandbox.process import ChildProcess, PendingRequest
 
-AT_ONCE = 2
+MAX_STARTING = 2
 _FILES_S = 20.0
-_BEGIN_S, _READY_S = 0.05, 30.0  # how long somebody who takes one waits for the thread, and for a child
-_LOOK_MS = 4  # how often the thread looks whether somebody else waits for the device
+_BEGIN_S, _READY_S = 0.05, 30.0  # `take` waits this long for the thread to start, and for a child
+_LOOK_MS = 4  # the thread checks this often whether another process waits for the device
 
 
-class Awaited(Protocol):
-    """A device that is held, shared (`lock.Hold`)."""
+class DeviceHold(Protocol):
+    """A shared hold of a device (`lock.Hold`)."""
 
     def is_awaited(self) -> bool:
-        """Whether somebody waits to have it alone."""
+        """Return true if another process waits for exclusive access."""
 
 
-class _Nobodys:
+class _UncontestedHold:
     def is_awaited(self) -> bool:
         return False
 
 
-Held = Callable[[], AbstractContextManager[Awaited]]
+HoldDevice = Callable[[], AbstractContextManager[DeviceHold]]
 """Holds the device while entered."""
 
 
-def _held_already() -> AbstractContextManager[Awaited]:
-    return nullcontext(_Nobodys())
+def _already_held() -> AbstractContextManager[DeviceHold]:
+    return nullcontext(_UncontestedHold())
 
 
-class Spares:
-    """Up to `wanted` children of a pool, `at_once` of them being started; `set_up` asks a fresh one to make itself
-    ready (it may raise ChildFault). May be used from several threads. A machine on which children cannot be started
-    ahead has none."""
+class PrestartPool:
+    """Keep up to `wanted` ready children of a pool, and start `max_starting` of them at a time.
+
+    `set_up` asks a new child to make itself ready, and may raise ChildFault. The pool may be used from several threads.
+    It stays empty on a machine that cannot start children early.
+    """
 
     def __init__(
         self,
         pool: Callable[[], ChildPool],
-        set_up: Callable[[ChildProcess], Asked],
+        set_up: Callable[[ChildProcess], PendingRequest],
         wanted: int,
-        held: Held = _held_already,
-        at_once: int = AT_ONCE,
+        held: HoldDevice = _already_held,
+        max_starting: int = MAX_STARTING,
     ) -> None:
-        self._pool, self._set_up, self._wanted, self._held, self._at_once = pool, set_up, wanted, held, at_once
+        self._pool, self._set_up, self._held = pool, set_up, held
+        self._wanted, self._max_starting = wanted, max_starting
         self._changed = threading.Condition()
         self._children: list[ChildProcess] = []
-        self._rising: list[tuple[ChildProcess, Asked]] = []  # the thread's own while there is work
+        self._starting: list[tuple[ChildProcess, PendingRequest]] = []  # only the thread's while it works
         self._running = self._closed = False
         self._thread = ThreadPoolExecutor(1, thread_name_prefix="starts-children")
         self._work: Future[None] | None = None
         self._halt = os.eventfd(0, os.EFD_CLOEXEC | os.EFD_NONBLOCK)
 
     def take(self, name: str, files: Mapping[str, bytes]) -> ChildProcess | None:
-        """A child with these files in its job folder, or None where none is ready or soon will be."""
+        """Return a child with these files in its job folder, or None if none is ready or soon will be."""
         checked = check_files(files)
         while True:
             with self._changed:
                 if self._at_work:
                     self._changed.wait_for(lambda: self._children or self._running or not self._at_work, _BEGIN_S)
-                    # Whoever waits for the device's lock is not waited for: who takes a child may hold it.
+                    # Do not wait for a thread that waits for the device's lock: this caller may hold it.
                     self._changed.wait_for(lambda: self._children or not self._running, _READY_S)
                 child = self._children.pop() if self._children else None
             if child is None:
@@ -83,16 +87,18 @@ class Spares:
             try:
                 _provide(child, checked)
             except (CageError, ChildFault):
-                child.close()  # it died while it waited: somebody else's doing, so the next one is tried
+                child.close()  # it died while waiting, through no fault of this job: try the next one
             else:
                 return child
 
     def begin(self) -> None:
-        """Have what is missing started beside whatever is done next, with the device held, until `halt`. Whatever fails
-        there fails again where it is told."""
+        """Start missing children in the background, while holding the device, until `halt`.
+
+        A failure there is ignored: it occurs again where it is reported.
+        """
         self._begin(self._held)
 
-    def _begin(self, held: Held) -> None:
+    def _begin(self, held: HoldDevice) -> None:
         if self._closed or self._at_work or len(self._children) >= self._wanted:
             return
         with suppress(BlockingIOError):
@@ -100,28 +106,28 @@ class Spares:
         self._work = self._thread.submit(self._fill, held)
 
     def halt(self) -> None:
-        """Return when nothing of a child that is not ready runs any more: it goes on at the next `begin`."""
+        """Return once no unready child runs any more. They continue at the next `begin`."""
         if self._work is not None:
             os.eventfd_write(self._halt, 1)
             self._work.result()
 
     def fill(self) -> None:
-        """Start what is missing; return when it is ready. Who calls this holds the device."""
-        self._begin(_held_already)
+        """Start missing children and return when they are ready. The caller holds the device."""
+        self._begin(_already_held)
         if self._work is not None:
             self._work.result()
 
     def empty(self) -> None:
-        """End those that wait."""
+        """End the waiting children."""
         self.halt()
         with self._changed:
-            children, self._children = [*self._children, *(child for child, _ in self._rising)], []
-            self._rising = []
+            children, self._children = [*self._children, *(child for child, _ in self._starting)], []
+            self._starting = []
         for child in children:
             child.close()
 
     def close(self) -> None:
-        """End them, and start no more."""
+        """End the waiting children, and start no more."""
         if self._closed:
             return
         self._closed = True
@@ -135,18 +141,18 @@ class Spares:
 
     # ------------------------------------------------------------ the thread
 
-    def _fill(self, held: Held) -> None:
+    def _fill(self, held: HoldDevice) -> None:
         with suppress(LockTimeout):
             while not self._fill_while_held(held):
-                pass  # whoever waited has it now, and is waited for
+                pass  # another process waited for the device: wait until it is done
 
-    def _fill_while_held(self, held: Held) -> bool:
-        """Whether nothing is left to do; else somebody waited for the device."""
+    def _fill_while_held(self, held: HoldDevice) -> bool:
+        """Return true if nothing is left to do, false if another process waited for the device."""
         with held() as hold:
             self._run(running=True)
             try:
-                for index, (child, asked) in enumerate(self._rising):
-                    self._rising[index] = child, child.go_on(asked)
+                for index, (child, asked) in enumerate(self._starting):
+                    self._starting[index] = child, child.resume(asked)
                 return self._fill_until_halt(hold)
             finally:
                 self._run(running=False)
@@ -156,60 +162,60 @@ class Spares:
             self._running = running
             self._changed.notify_all()
 
-    def _fill_until_halt(self, hold: Awaited) -> bool:
-        """Whether nothing is left to do, or `halt` was called; else somebody waits for the device."""
+    def _fill_until_halt(self, hold: DeviceHold) -> bool:
+        """Return true if nothing is left to do or `halt` was called, false if another process waits for the device."""
         more = True
         while True:
-            while more and len(self._rising) < min(self._at_once, self._wanted - len(self._children)):
+            while more and len(self._starting) < min(self._max_starting, self._wanted - len(self._children)):
                 if self._halted(0):
                     break
                 more = self._start()
-            if not self._rising:
+            if not self._starting:
                 return True
-            left_ms = milliseconds_until(min(asked.deadline for _, asked in self._rising))
+            left_ms = milliseconds_until(min(asked.deadline for _, asked in self._starting))
             if (halted := self._halted(min(_LOOK_MS, left_ms))) or hold.is_awaited():
                 break
             more = self._collect() and more
-        self._stop_rising()
+        self._freeze_starting()
         return halted
 
-    def _stop_rising(self) -> None:
-        for child, asked in list(self._rising):
+    def _freeze_starting(self) -> None:
+        for child, asked in list(self._starting):
             try:
                 child.freeze()
             except ChildFault:
-                self._rising.remove((child, asked))
+                self._starting.remove((child, asked))
                 child.close()
 
     def _halted(self, most_ms: int) -> bool:
-        """Whether to stop. Waits until that or something else has happened, or a child's time is up."""
+        """Wait until `halt`, another event or a child's deadline; return true for `halt`."""
         poll = select.poll()
-        for sign in [self._halt, *(sign for child, _ in self._rising for sign in child.signs)]:
-            poll.register(sign, select.POLLIN)
+        for fd in [self._halt, *(fd for child, _ in self._starting for fd in child.reply_fds)]:
+            poll.register(fd, select.POLLIN)
         return any(fd == self._halt for fd, _ in poll.poll(most_ms))
 
     def _start(self) -> bool:
-        """Whether a child is being started now."""
+        """Start one child; return true if it is on its way."""
         try:
-            child = self._pool().start_empty(name="spare")
+            child = self._pool().start_without_files(name="spare")
         except CageError:
             return False
         try:
-            self._rising.append((child, self._set_up(child)))
+            self._starting.append((child, self._set_up(child)))
         except (CageError, ChildFault):
             child.close()
             return False
         return True
 
     def _collect(self) -> bool:
-        """Take over who is ready; whether nobody failed."""
+        """Take over the ready children; return true if none failed."""
         well = True
-        for child, asked in list(self._rising):
-            if not child.has_answered(asked):
+        for child, asked in list(self._starting):
+            if not child.has_reply(asked):
                 continue
-            self._rising.remove((child, asked))
+            self._starting.remove((child, asked))
             try:
-                child.answer(asked)
+                child.receive_reply(asked)
             except ChildFault:
                 child.close()
                 well = False
@@ -221,8 +227,8 @@ class Spares:
 
 
 def _provide(child: ChildProcess, files: Mapping[str, bytes]) -> None:
-    """Hand the files of a job to a child that was started without. Raises ChildFault."""
-    sizes, payload = packed(files)
+    """Send the files of a job to a child that was started without. Raise ChildFault."""
+    sizes, payload = pack_files(files)
     try:
         child.request("files", timeout_s=_FILES_S, fds=[payload], files=sizes)
     finally:

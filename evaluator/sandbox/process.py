@@ -1,9 +1,8 @@
-"""The judge's handle on one caged process: ask it, freeze it, read its memory, end it."""
+"""Control one caged process for the judge: send requests, freeze it, read its memory, end it."""
 
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import secrets
 import select
@@ -15,7 +14,7 @@ from dataclasses import dataclass, replace
 from types import TracebackType
 from typing import Any, Self
 
-from evaluator.cage import freezer, warden
+from evaluator.cage import freezer, monitor
 from evaluator.cage.memory import read_process_memory
 from evaluator.child.protocol import framing
 from evaluator.errors import (
@@ -23,22 +22,20 @@ from evaluator.errors import (
     ChildCrashed,
     ChildError,
     ChildFault,
-    ChildMoved,
     ChildProtocolError,
+    ChildResumed,
     ChildTimeout,
     ChildUnstoppable,
     ShortOfMemory,
 )
+from evaluator.sandbox.channel import Channel, ChannelClosed, DeadlinePassed
 
-_CHUNK_BYTES = 32 * 1024  # more would be mapped and unmapped by the allocator at every reply
-_GRACE_S = 1.0  # for the news of an end to arrive, once its signs are there
-_PATIENCE = 3.0  # times a request's limit may be added for time that the child could not run
-_WORTH_S = 0.05
+_GRACE_S = 1.0  # for the report of an end to arrive, after its first signs
 _LAST_WORDS_S = 0.5
 
 
 @dataclass(frozen=True, slots=True)
-class Asked:
+class PendingRequest:
     """A request that was sent. `deadline` is a `time.monotonic`."""
 
     op: str
@@ -48,10 +45,10 @@ class Asked:
 
 
 class ChildProcess:
-    """One job in its cage. Made by `ChildPool.start`; a context manager. Not for two threads at once.
+    """One job in its cage, made by `ChildPool.start`; a context manager. Two threads must not use it at once.
 
-    `pid` is the job's main process in the judge's pid namespace; `isolation` says in words what could not be enforced.
-    After a ChildTimeout, ChildCrashed or ChildProtocolError the child is dead and further requests raise the same.
+    `pid` is the job's main process in the judge's pid namespace. `isolation` lists the missing protections. After a
+    ChildTimeout, ChildCrashed or ChildProtocolError the child is dead, and further requests raise the same.
     """
 
     def __init__(
@@ -63,32 +60,26 @@ class ChildProcess:
         root_pidfd: int,
         channel: socket.socket,
         status: socket.socket,
-        ward: warden.Ward,
-        watch: warden.Warden,
+        monitored: monitor.Monitored,
+        watch: monitor.Monitor,
         isolation: tuple[str, ...],
         on_close: Callable[[ChildProcess], None],
     ) -> None:
         self.name = name
         self.pid = pid
         self.isolation = isolation
-        self.doubted = False  # where it says that memory has run out: ShortOfMemory is raised in place of ChildError
+        self.may_lack_memory = False  # raise ShortOfMemory, not ChildError, when it reports that memory ran out
         self._root = root
         self._root_pidfd = root_pidfd
-        self._channel = channel
-        self._status = status
-        self._ward = ward
+        self._channel = Channel(channel, status, lambda: freezer.total_queue_ns(root))
+        self._monitored = monitored
         self._watch = watch
         self._on_close = on_close
         self._cleanups: list[Callable[[], None]] = []
         self._frozen: freezer.Frozen | None = None
         self._fault: ChildFault | None = None
-        self._spoiled = False  # whether its device serves it no more
+        self._device_lost = False
         self._closed = False
-        self._allowed_s = 0.0  # of the time that it has waited for a core in its life: what limits were extended by
-        channel.setblocking(False)
-        self._poll = select.poll()
-        self._poll.register(channel, select.POLLIN)
-        self._poll.register(status, select.POLLIN)
 
     def __enter__(self) -> Self:
         return self
@@ -100,17 +91,17 @@ class ChildProcess:
 
     @property
     def alive(self) -> bool:
-        """Whether requests can still be made."""
-        return not self._closed and self._fault is None and not self._spoiled
+        """Return true while requests can be made."""
+        return not self._closed and self._fault is None and not self._device_lost
 
     @property
     def runs(self) -> bool:
-        """Whether it is alive, and not frozen."""
+        """Return true if the child is alive and not frozen."""
         return self.alive and self._frozen is None
 
     def output(self) -> str:
-        """What the child printed so far (head and tail)."""
-        return self._ward.capture.text()
+        """Return the child's output so far (head and tail)."""
+        return self._monitored.capture.text()
 
     def request(
         self,
@@ -121,79 +112,79 @@ class ChildProcess:
         meanwhile: Callable[[], None] | None = None,
         **fields: Any,
     ) -> dict[str, Any]:
-        """Have the child run operation `op` and return its result.
+        """Run operation `op` in the child and return its result.
 
-        `fds` are duplicated into the child. `meanwhile` is called again and again until the child replies; what it
-        raises ends the child. Raises ChildError when the operation raised (the child lives on), else ChildTimeout,
-        ChildCrashed or ChildProtocolError (the child is dead by then). Time that the child could have run, but others
-        had its core, is not its own: the limit is extended by that, to four times `timeout_s` at most.
+        `fds` are duplicated into the child. `meanwhile` is called repeatedly until the child replies; an exception in
+        it ends the child. Raise ChildError when the operation raised (the child lives on), else ChildTimeout,
+        ChildCrashed or ChildProtocolError (the child is dead by then). Time in the run queue, when others had its core,
+        does not count against the child: it extends the limit, to four times `timeout_s` at most.
         """
-        asked = self.ask(op, timeout_s=timeout_s, fds=fds, **fields)
+        asked = self.send_request(op, timeout_s=timeout_s, fds=fds, **fields)
         with self._ending_at_faults(asked):
-            while meanwhile is not None and not self._poll.poll(0) and time.monotonic() < asked.deadline:
-                self._beside(meanwhile)
-        return self.answer(asked)
+            while meanwhile is not None and not self._channel.is_readable() and time.monotonic() < asked.deadline:
+                self._call_meanwhile(meanwhile)
+        return self.receive_reply(asked)
 
-    def ask(self, op: str, *, timeout_s: float, fds: Sequence[int] = (), **fields: Any) -> Asked:
-        """The first half of `request`: returns when all is sent. `answer` has to follow."""
+    def send_request(self, op: str, *, timeout_s: float, fds: Sequence[int] = (), **fields: Any) -> PendingRequest:
+        """Send a request: the first half of `request`. `receive_reply` has to follow."""
         if self._closed:
             raise CageError(f"{self.name}: closed")
         if self._fault is not None:
             raise self._fault
-        self.check_still()
+        self.check_frozen()
         self.thaw()
-        asked = Asked(op, secrets.token_hex(8), timeout_s, time.monotonic() + timeout_s)
+        asked = PendingRequest(op, secrets.token_hex(8), timeout_s, time.monotonic() + timeout_s)
         data = framing.encode({"id": asked.ident, "op": op, **fields}, framing.MAX_REQUEST_BYTES)
         with self._ending_at_faults(asked):
-            self._refuse_unasked_bytes()
-            self._send(data, fds, asked.deadline)
+            self._channel.send(data, fds, asked.deadline)
         return asked
 
-    def answer(self, asked: Asked) -> dict[str, Any]:
-        """The second half of `request`."""
+    def receive_reply(self, asked: PendingRequest) -> dict[str, Any]:
+        """Receive the reply: the second half of `request`."""
         with self._ending_at_faults(asked):
-            return self._result(self._receive(asked.deadline, _PATIENCE * asked.timeout_s), asked.ident)
+            return self._result(self._channel.receive(asked.deadline, asked.timeout_s), asked.ident)
 
-    def has_answered(self, asked: Asked) -> bool:
-        """Whether `answer` would not wait: the child has begun to reply, it has ended, or its time is up."""
-        return bool(self._poll.poll(0)) or time.monotonic() > asked.deadline
+    def has_reply(self, asked: PendingRequest) -> bool:
+        """Return true if `receive_reply` would not wait: the child began to reply, ended, or ran out of time."""
+        return self._channel.is_readable() or time.monotonic() > asked.deadline
 
     @property
-    def signs(self) -> tuple[int, int]:
-        """Descriptors that become readable when a child that was asked replies or ends."""
-        return self._channel.fileno(), self._status.fileno()
+    def reply_fds(self) -> tuple[int, int]:
+        """Return the descriptors that become readable when a pending child replies or ends."""
+        return self._channel.fds
 
-    def go_on(self, asked: Asked) -> Asked:
-        """Thaw a child that was frozen before it answered. Its time begins anew."""
+    def resume(self, asked: PendingRequest) -> PendingRequest:
+        """Thaw a child that was frozen before it replied. Its time limit starts anew."""
         self.thaw()
         return replace(asked, deadline=time.monotonic() + asked.timeout_s)
 
     @contextlib.contextmanager
-    def _ending_at_faults(self, asked: Asked) -> Iterator[None]:
+    def _ending_at_faults(self, asked: PendingRequest) -> Iterator[None]:
         try:
             yield
-        except _OutOfTime:
+        except DeadlinePassed:
             self._abort()
             raise self._die(lambda output: ChildTimeout(asked.op, asked.timeout_s, output=output)) from None
-        except _Ended:
+        except ChannelClosed:
             raise self._die_crashed() from None
         except framing.WireError as error:
             reason = str(error)
             raise self._die(lambda output: ChildProtocolError(f"{asked.op}: {reason}", output=output)) from None
 
-    def _beside(self, meanwhile: Callable[[], None]) -> None:
-        """The child's answer would be the next one's: what fails here is its end."""
+    def _call_meanwhile(self, meanwhile: Callable[[], None]) -> None:
+        """Call `meanwhile`. An exception ends the child: its reply would be taken for the next one's."""
         try:
             meanwhile()
         except Exception as error:
-            reason = f"while it was at work: {error}"
+            reason = f"while it ran: {error}"
             self._die(lambda output: ChildProtocolError(reason, output=output))
             raise
 
     def freeze(self) -> None:
-        """Stop every thread of the child's namespace; returns once all are. Raises ChildUnstoppable, killing it.
+        """Stop every thread of the child's namespace, and return once all are stopped.
 
-        A frozen child stays so until it is thawed or asked something.
+        Raise ChildUnstoppable, and kill the child, if it does not stop. It stays frozen until it is thawed or gets a
+        request.
         """
         if self._frozen is not None:
             return
@@ -203,10 +194,10 @@ class ChildProcess:
             reason = str(error)
             raise self._die(lambda output: ChildUnstoppable(reason, output=output)) from error
 
-    def check_still(self) -> None:
-        """Raise ChildMoved, killing it, when a frozen child has run all the same."""
-        if self._frozen is not None and self._frozen.moved(self._root):
-            raise self._die(lambda output: ChildMoved("it ran on while it was stopped", output=output))
+    def check_frozen(self) -> None:
+        """Raise ChildResumed, and kill the child, if it has run while frozen."""
+        if self._frozen is not None and self._frozen.has_run(self._root):
+            raise self._die(lambda output: ChildResumed("it ran while it was stopped", output=output))
 
     def thaw(self) -> None:
         """Let a frozen child run again."""
@@ -214,30 +205,32 @@ class ChildProcess:
         if frozen is not None:
             freezer.thaw(frozen.pids)
 
-    def look(self) -> dict[tuple[int, str], int]:
-        """Stop the child for a moment and say where in its code each of its threads was, by process and thread."""
+    def sample_program_counters(self) -> dict[tuple[int, str], int]:
+        """Stop the child for a moment, and return the program counter of each thread, by process and thread."""
         self.freeze()
         try:
-            return freezer.code_addresses(self._root)
+            return freezer.program_counters(self._root)
         finally:
             self.thaw()
 
-    def ran_and_waited_us(self) -> tuple[float, float]:
-        """How long the child's main thread has run so far, and how long it has waited for its core, while it could have
-        run."""
-        ran_ns, waited_ns = freezer.ran_and_waited_ns(self.pid)
+    def run_and_queue_us(self) -> tuple[float, float]:
+        """Return the run time and the run-queue time of the child's main thread so far."""
+        ran_ns, waited_ns = freezer.run_and_queue_ns(self.pid)
         return ran_ns / 1000, waited_ns / 1000
 
     def read_memory(self, address: int, into: memoryview) -> None:
-        """Copy memory of the child's main process into `into` (writable, contiguous). OSError where there is none."""
+        """Copy memory of the child's main process into `into` (writable, contiguous).
+
+        Raise OSError if it is missing.
+        """
         read_process_memory(self.pid, address, into)
 
     def add_cleanup(self, action: Callable[[], None]) -> None:
-        """Have `action` called when the child is closed."""
+        """Call `action` when the child is closed."""
         self._cleanups.append(action)
 
     def close(self) -> None:
-        """Kill the whole namespace, wait until it is gone, free everything. May be called twice."""
+        """Kill the whole namespace, wait for its end, and free everything. It may be called twice."""
         if self._closed:
             return
         self._closed = True
@@ -246,85 +239,17 @@ class ChildProcess:
         for action in self._cleanups:
             action()
         self._channel.close()
-        self._status.close()
         os.close(self._root_pidfd)
-
-    def _refuse_unasked_bytes(self) -> None:
-        with contextlib.suppress(BlockingIOError, ConnectionError):
-            if self._channel.recv(1, socket.MSG_PEEK):
-                raise framing.WireError("the child spoke without being asked")
-
-    def _send(self, data: bytes, fds: Sequence[int], deadline: float) -> None:
-        view = memoryview(data)
-        try:
-            view = view[socket.send_fds(self._channel, [view], list(fds)) if fds else self._channel.send(view) :]
-            while view:
-                self._wait_writable(deadline)
-                with contextlib.suppress(BlockingIOError):
-                    view = view[self._channel.send(view) :]
-        except BlockingIOError:
-            raise _OutOfTime from None
-        except (BrokenPipeError, ConnectionResetError):
-            raise _Ended from None
-
-    def _wait_writable(self, deadline: float) -> None:
-        poll = select.poll()
-        poll.register(self._channel, select.POLLOUT)
-        poll.register(self._status, select.POLLIN)
-        events = dict(poll.poll(milliseconds_until(deadline)))
-        if self._status.fileno() in events:
-            raise _Ended
-        if not events:
-            raise _OutOfTime
-
-    def _receive(self, deadline: float, patience_s: float) -> dict[str, Any]:
-        data = bytearray()
-        channel = self._channel.fileno()
-        while True:
-            events = dict(self._poll.poll(milliseconds_until(deadline)))
-            if not events:
-                more_s = min(self._owed_s(), patience_s)
-                if more_s < _WORTH_S:
-                    raise _OutOfTime
-                patience_s -= more_s
-                deadline = time.monotonic() + more_s
-                continue
-            if channel in events:
-                ended = self._read_available(data)
-                if _is_complete(data):
-                    return framing.decode(bytes(data[framing.HEADER.size :]))
-                if ended:
-                    raise _Ended
-            elif self._status.fileno() in events:
-                raise _Ended
-
-    def _owed_s(self) -> float:
-        """How long the child has waited for a core, as far as no limit was extended for it yet. Asked only when a limit
-        has passed: nothing is spent on it otherwise."""
-        waited_s = freezer.all_waited_ns(self._root) / 1e9
-        owed_s, self._allowed_s = waited_s - self._allowed_s, max(waited_s, self._allowed_s)
-        return owed_s
-
-    def _read_available(self, data: bytearray) -> bool:
-        """Append what is there; whether the channel has ended."""
-        try:
-            chunk = self._channel.recv(_CHUNK_BYTES)
-        except BlockingIOError:
-            return False
-        except ConnectionResetError:
-            return True
-        data += chunk
-        return not chunk
 
     def _result(self, reply: dict[str, Any], ident: str) -> dict[str, Any]:
         if reply.get("id") != ident:
-            raise framing.WireError("a reply to another request")
+            raise framing.WireError("the reply belongs to another request")
         error, result = reply.get("error"), reply.get("ok")
         if isinstance(error, dict):
             kind, message, trace = (str(error.get(key, ""))[:8000] for key in ("kind", "message", "trace"))
             found = ChildError(kind, message, trace, output=self.output())
-            self._spoiled = self._spoiled or found.spoils
-            if found.oom and self.doubted:
+            self._device_lost = self._device_lost or found.loses_device
+            if found.oom and self.may_lack_memory:
                 raise ShortOfMemory(str(found)) from found
             raise found
         if not isinstance(result, dict):
@@ -332,25 +257,28 @@ class ChildProcess:
         return result
 
     def _abort(self) -> None:
-        """Have a child whose time is up print where it is: faulthandler does that in a process that is aborted."""
+        """Abort a child that is out of time: faulthandler then prints its current position."""
         with contextlib.suppress(OSError):
             os.kill(self.pid, signal.SIGABRT)
         self._ends_within(_LAST_WORDS_S)
 
     def _ends_within(self, seconds: float) -> bool:
-        """Whether the job has ended, or does before long."""
+        """Return true if the job has ended, or does so within `seconds`."""
         ends = select.poll()
-        ends.register(self._status, select.POLLIN)
+        ends.register(self._channel.status_fd, select.POLLIN)
         ends.register(self._root_pidfd, select.POLLIN)
         return bool(ends.poll(int(seconds * 1000)))
 
     def _die_crashed(self) -> ChildFault:
-        """The child's end, as its supervisor tells it; a child that only closed its channel is ended here."""
+        """Return the fault that describes the child's end, as its supervisor reports it.
+
+        End a child that only closed its channel.
+        """
         if not self._ends_within(_GRACE_S):
             return self._die(lambda output: ChildProtocolError("the child closed its channel", output=output))
-        report = self._end_report()
-        over = self._ward.over
-        if not over and self._ward.killed_for_memory is not None and self._ward.killed_for_memory():
+        report = self._channel.end_report()
+        over = self._monitored.over
+        if not over and self._monitored.killed_for_memory is not None and self._monitored.killed_for_memory():
             over = "memory"
         return self._die(
             lambda output: ChildCrashed(
@@ -358,48 +286,15 @@ class ChildProcess:
             )
         )
 
-    def _end_report(self) -> dict[str, int]:
-        try:
-            data = self._status.recv(4096, socket.MSG_DONTWAIT)
-            value = json.loads(data) if data else {}
-        except (OSError, ValueError):
-            return {}
-        return value if isinstance(value, dict) else {}
-
     def _die(self, make: Callable[[str], ChildFault]) -> ChildFault:
         self._kill_and_wait()
         self._fault = make(self.output())
         return self._fault
 
     def _kill_and_wait(self) -> None:
-        warden.kill(self._root_pidfd, self._ward.kill_signal)
+        monitor.kill(self._root_pidfd, self._monitored.kill_signal)
         gone = select.poll()
         gone.register(self._root_pidfd, select.POLLIN)
         if not gone.poll(10_000):
             raise CageError(f"{self.name}: process {self._root} does not die")
-        self._watch.remove(self._ward)  # reads the rest of what was printed
-
-
-class _OutOfTime(Exception):
-    """The deadline has passed."""
-
-
-class _Ended(Exception):
-    """The other side is gone, or says so."""
-
-
-def milliseconds_until(deadline: float) -> int:
-    """How long to poll at most; `deadline` is a `time.monotonic`."""
-    # Rounded up, so that a poll never returns a moment before the deadline and spins.
-    return max(0, int((deadline - time.monotonic()) * 1000) + 1)
-
-
-def _is_complete(data: bytearray) -> bool:
-    if len(data) < framing.HEADER.size:
-        return False
-    length = int(framing.HEADER.unpack_from(data)[0])
-    if length > framing.MAX_REPLY_BYTES:
-        raise framing.WireError(f"a reply of {length} bytes; the limit is {framing.MAX_REPLY_BYTES}")
-    if len(data) > framing.HEADER.size + length:
-        raise framing.WireError("more bytes than one reply")
-    return len(data) == framing.HEADER.size + length
+        self._watch.remove(self._monitored)  # reads the rest of what was printed

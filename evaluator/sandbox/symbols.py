@@ -1,6 +1,6 @@
-"""Which function of which file an address of a child's lies in: what the kernel maps where, and the files' own tables.
+"""Find the file and function of an address in a child, from the kernel's mappings and the files' own symbol tables.
 
-Neither can be forged from inside a child: the judge reads the mappings from /proc and the files from its own disk.
+A child cannot forge either: the judge reads the mappings from /proc and the files from its own disk.
 """
 
 from __future__ import annotations
@@ -36,7 +36,7 @@ _COPIED = re.compile(rf"{_LIBRARY.pattern}|libtorch", re.IGNORECASE)
 
 @dataclass(frozen=True, slots=True)
 class Range:
-    """One executable range of a process: file offsets start at `offset`."""
+    """One executable range of a process. File offsets start at `offset`."""
 
     low: int
     high: int
@@ -45,7 +45,7 @@ class Range:
 
 
 def executable_ranges(pid: int) -> list[Range]:
-    """Every executable mapping of a process; none when it is gone."""
+    """Return every executable mapping of a process; none if it is gone."""
     try:
         lines = Path(f"/proc/{pid}/maps").read_text(errors="replace").splitlines()
     except OSError:
@@ -60,24 +60,28 @@ def executable_ranges(pid: int) -> list[Range]:
     return found
 
 
-def places(pid: int, addresses: Iterable[tuple[int, int]]) -> dict[str, int]:
-    """How many of the addresses, each with its process, lie in which place: "libtorch_cpu.so: mkl_blas_sgemm",
-    "candidate's own library". A copy of a vendor library that `pid` or any of them has mapped counts as seen twice,
-    wherever the addresses are. A helper is a process of its own, with mappings of its own."""
+def count_places(pid: int, addresses: Iterable[tuple[int, int]]) -> dict[str, int]:
+    """Count the addresses by place: "libtorch_cpu.so: mkl_blas_sgemm", "the candidate's own library".
+
+    Each address comes with its process; a helper process has mappings of its own. A copy of a vendor library that any
+    of the processes has mapped counts as seen twice, wherever the addresses are.
+    """
     found = list(addresses)
     ranges = {one: executable_ranges(one) for one in {pid, *(where for where, _ in found)}}
     counts: dict[str, int] = {}
     for one, mapped in ranges.items():
         own = ((r.low, r.high, r.offset, r.path) for r in mapped if _is_own(one, r.path))
-        counts |= {f"a copy of {Path(path).name}": 2 for path in vendor_code.loaded(one, own) if _COPIED.search(path)}
+        counts |= {
+            f"a copy of {Path(path).name}": 2 for path in vendor_code.find_copies(one, own) if _COPIED.search(path)
+        }
     for where, address in found:
         place = _place(where, ranges[where], address)
         counts[place] = counts.get(place, 0) + 1
     return dict(sorted(counts.items(), key=lambda pair: -pair[1]))
 
 
-def in_interpreter(pid: int, addresses: Sequence[int]) -> int:
-    """How many of a process's addresses lie in Python's own code, which is as it is in its file."""
+def count_in_interpreter(pid: int, addresses: Sequence[int]) -> int:
+    """Count the addresses of a process in Python's own code, if that code is the same as in its file."""
     ranges = [r for r in executable_ranges(pid) if _INTERPRETER.match(Path(r.path).name) and not _is_own(pid, r.path)]
     found = [(r, address) for address in addresses for r in ranges if r.low <= address < r.high]
     return sum(_is_as_in_file(pid, r, address) for r, address in found)
@@ -94,7 +98,7 @@ def _is_as_in_file(pid: int, mapped: Range, address: int) -> bool:
 
 
 def is_library(place: str) -> bool:
-    """Whether a place is a vendor library's; who copies one has no other use for it."""
+    """Return true for a place in a vendor library. A copy of libtorch counts: it serves no other purpose."""
     return _LIBRARY.search(place) is not None or place.startswith("a copy of libtorch")
 
 
@@ -106,7 +110,7 @@ def _place(pid: int, ranges: Iterable[Range], address: int) -> str:
     if not found.path or found.path.startswith("[anon"):
         return "generated code"
     if _is_own(pid, found.path):
-        vendor = vendor_code.original(pid, found.low, found.high, found.offset)
+        vendor = vendor_code.find_original(pid, found.low, found.high, found.offset)
         if vendor is None:
             return "the candidate's own library"
         symbol = _symbol(vendor, address - found.low + found.offset)
@@ -116,15 +120,18 @@ def _place(pid: int, ranges: Iterable[Range], address: int) -> str:
 
 
 def _is_own(pid: int, path: str) -> bool:
-    """Return true for a mapped file that lies where only a Candidate can put one."""
+    """Return true for a mapped file in a place where only a Candidate can put one."""
     if path.endswith("(deleted)"):
         return True
     return path.startswith(("/tmp/", "/job/", "/dev/shm/")) and not _is_our_library(pid, path)
 
 
 def _is_our_library(pid: int, path: str) -> bool:
-    """Return true for a library of the judge's below /tmp. Only a child without mounts of its own sees it there: in a
-    cage a Candidate could make a file of that name, so the files are compared."""
+    """Return true for a library of the judge's below /tmp.
+
+    Only a child without mounts of its own sees it there. In a cage a Candidate could make a file of that name, so the
+    files are compared.
+    """
     try:
         return bwrap.shown_below_own_mounts(path) and Path(f"/proc/{pid}/root{path}").samefile(path)
     except OSError:
@@ -137,7 +144,7 @@ def _symbol(path: str, offset: int) -> str | None:
 
 
 class _Table:
-    """Functions of one ELF file, by their offset in it."""
+    """The functions of one ELF file, by their offset in it."""
 
     def __init__(self, path: str) -> None:
         self._path = path
@@ -199,6 +206,6 @@ def _table(path: str) -> _Table | None:
 
 
 def shares(counts: Mapping[str, int]) -> dict[str, float]:
-    """Counts as shares of their sum, those that matter."""
+    """Return the first 20 counts as shares of the total."""
     total = sum(counts.values())
     return {place: round(count / total, 3) for place, count in list(counts.items())[:20]} if total else {}

@@ -1,6 +1,6 @@
-"""Copies of vendor libraries: a file under another name is known by the code in it.
+"""Recognise copies of vendor libraries by their code, under any file name.
 
-The judge compares what a child has mapped as code with the vendor libraries on its own disk: no name is believed.
+The judge compares a child's mapped code with the vendor libraries on its own disk. File names are not trusted.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from pathlib import Path
 from evaluator.cage.memory import read_process_memory
 
 _PAGE = 4096
-_LOOKS = 5  # pages that are compared
+_LOOKS = 5  # pages to compare
 _LEAST_BYTES = 64 << 10  # a vendor library's code is larger
 _EXECUTABLE = 1  # PF_X
 _PATTERNS = ("*.libs/*.so*", "torch/lib/*.so*", "mkl/**/*.so*")
@@ -29,27 +29,31 @@ _SYSTEM = (
 
 @dataclass(frozen=True, slots=True)
 class Code:
-    """One executable segment of a library's file; `mapped` is its size in memory, in whole pages."""
+    """One executable segment of a library's file. `mapped` is its size in memory, in whole pages."""
 
     path: str
     offset: int
     mapped: int
 
 
-def original(pid: int, low: int, high: int, offset: int) -> str | None:
-    """The vendor library whose code a process has mapped from `low` to `high`, as it lies from `offset` on in the file;
-    None where it is no vendor library's."""
+def find_original(pid: int, low: int, high: int, offset: int) -> str | None:
+    """Return the vendor library from which a process has mapped code from `low` to `high`, or None.
+
+    The mapping starts at `offset` in the file.
+    """
     if high - low < _LEAST_BYTES:
         return None
-    same_size = (code for code in vendor_code() if (code.offset, code.mapped) == (offset, high - low))
+    same_size = (code for code in code_segments() if (code.offset, code.mapped) == (offset, high - low))
     return next((code.path for code in same_size if _is_same(pid, low, code)), None)
 
 
-def loaded(pid: int, ranges: Iterable[tuple[int, int, int, str]]) -> list[str]:
-    """The vendor libraries of which a process has copies mapped, from (low, high, offset, path) of each executable
-    mapping: where a library lies that nobody copied, no copy is sought."""
-    known = {code.path for code in vendor_code()}
-    found = (original(pid, low, high, offset) for low, high, offset, path in ranges if path not in known)
+def find_copies(pid: int, ranges: Iterable[tuple[int, int, int, str]]) -> list[str]:
+    """Return the vendor libraries that a process has mapped as copies.
+
+    `ranges` holds (low, high, offset, path) of each executable mapping. The originals themselves do not count.
+    """
+    known = {code.path for code in code_segments()}
+    found = (find_original(pid, low, high, offset) for low, high, offset, path in ranges if path not in known)
     return sorted({path for path in found if path is not None})
 
 
@@ -69,8 +73,8 @@ def _is_same(pid: int, low: int, code: Code) -> bool:
 
 
 @cache
-def vendor_code() -> tuple[Code, ...]:
-    """The executable segments of every vendor library that is installed here."""
+def code_segments() -> tuple[Code, ...]:
+    """Return the executable segments of every vendor library that is installed here."""
     packages = Path(sysconfig.get_paths()["purelib"])
     found = [path for pattern in _PATTERNS for path in packages.glob(pattern)]
     found += [path for pattern in _SYSTEM for path in Path("/").glob(pattern.lstrip("/"))]

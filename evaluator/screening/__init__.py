@@ -1,1 +1,1 @@
-"""Read what a source file says, and name the libraries that it runs."""
+"""Read a source file, and name the libraries that it runs."""

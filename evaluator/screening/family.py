@@ -1,4 +1,4 @@
-"""What kind of operation a reference is, read from its text: for leaderboards by family. Nothing is executed."""
+"""The family of a reference's operation, read from its text, for leaderboards. Nothing is executed."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from enum import StrEnum
 
 
 class Family(StrEnum):
-    """Kinds of operations. A reference that does several belongs to the first of these that fits."""
+    """Kinds of operations. A reference with several belongs to the first that fits."""
 
     CONVOLUTION = "convolution"
     ATTENTION = "attention"
@@ -30,7 +30,7 @@ class Family(StrEnum):
 
 _INPUTS = frozenset({"get_inputs", "get_init_inputs", "make_inputs"})
 _OPERATORS = "operators"
-"""What arithmetic written with operators counts as."""
+"""The name of arithmetic that is written with operators."""
 
 _PRODUCTS = frozenset({
     "matmul", "mm", "bmm", "addmm", "addbmm", "baddbmm", "mv", "einsum", "tensordot", "linear", "bilinear",
@@ -99,7 +99,7 @@ _RULES: tuple[tuple[Family, Callable[[Counter[str]], bool]], ...] = (
 
 
 def family_of(source: str) -> Family:
-    """The family of a reference. What cannot be read, or uses nothing that is known, is OTHER."""
+    """Return the family of a reference; OTHER where it cannot be read, or uses no known operation."""
     try:
         used = Counter(_names(ast.parse(source)))
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -108,7 +108,8 @@ def family_of(source: str) -> Family:
 
 
 def _names(tree: ast.Module) -> Iterator[str]:
-    """What is called and constructed outside of the inputs' recipes: `nn.LayerNorm`, `F.layer_norm` are layernorm."""
+    """Yield the names of calls and constructors outside the inputs' recipes: `nn.LayerNorm`, `F.layer_norm` are
+    layernorm."""
     waiting: list[ast.AST] = [
         node for node in tree.body if not (isinstance(node, ast.FunctionDef) and node.name in _INPUTS)
     ]
@@ -118,14 +119,14 @@ def _names(tree: ast.Module) -> Iterator[str]:
         if isinstance(node, ast.Call):
             called = node.func
             if isinstance(called, ast.Attribute):
-                yield _plain(called.attr)
+                yield _normalised(called.attr)
             elif isinstance(called, ast.Name) and not hasattr(builtins, called.id):  # Python's own sum reduces nothing
-                yield _plain(called.id)
+                yield _normalised(called.id)
         elif isinstance(node, ast.BinOp):
             yield "matmul" if isinstance(node.op, ast.MatMult) else _OPERATORS
 
 
-def _plain(name: str) -> str:
-    """A name without case, underscores and the number of dimensions."""
-    plain = name.lower().replace("_", "")
-    return plain[:-2] if plain[-2:] in ("1d", "2d", "3d") else plain
+def _normalised(name: str) -> str:
+    """Return a name without case, underscores and the number of dimensions."""
+    name = name.lower().replace("_", "")
+    return name[:-2] if name[-2:] in ("1d", "2d", "3d") else name

@@ -1,4 +1,4 @@
-"""Which kernels one call launches on a GPU, where the Problem forbids those of vendor libraries."""
+"""The kernels that one call launches on a GPU, where the Problem forbids those of vendor libraries."""
 
 from __future__ import annotations
 
@@ -6,17 +6,20 @@ import secrets
 
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.errors import ChildError, ChildFault
+from evaluator.rejections import rejection
 from evaluator.screening import libraries
-from evaluator.subject import Subject, rejection
+from evaluator.subject import Subject
 from evaluator.types import Candidate, DeviceKind, LibraryPolicy, Problem, Stage
 
 _PROFILE_S = 30.0
 
 
-def of_libraries(problem: Problem, candidate: Candidate, subject: Subject, reference: Subject) -> list[str]:
-    """Those of the Candidate's that are a library's: claims. Its module is made for the last Workload that is shown.
-    Empty where libraries are allowed, and where profiling does not work: nobody is refused for that. Raises
-    Rejection."""
+def library_kernels(problem: Problem, candidate: Candidate, subject: Subject, reference: Subject) -> list[str]:
+    """Return the Candidate's kernels that belong to a library: claims. Its module is built for the last shown Workload.
+
+    Empty where libraries are allowed, and where profiling does not work: no Candidate is refused for that. Raise
+    Rejection.
+    """
     if problem.allow_library is not LibraryPolicy.FORBIDDEN or subject.backend.kind is not DeviceKind.CUDA:
         return []
     last = [workload for workload in problem.workloads_for(DeviceKind.CUDA) if not workload.held_out][-1]
@@ -26,5 +29,5 @@ def of_libraries(problem: Problem, candidate: Candidate, subject: Subject, refer
     except ChildError:
         return []
     except (ChildFault, LayoutError) as fault:
-        raise rejection(fault, Stage.INTEGRITY, "asked which kernels ran") from fault
-    return libraries.kernels([str(one.get("name", "")) for one in found], candidate.source)
+        raise rejection(fault, Stage.INTEGRITY, "profiling its kernels") from fault
+    return libraries.library_kernels([str(one.get("name", "")) for one in found], candidate.source)

@@ -1,9 +1,9 @@
-"""What really ran, and whether the Problem allows it.
+"""The libraries that really ran, and whether the Problem allows them.
 
-Three sources, none of them what the Candidate's text calls: the operations that torch's dispatcher saw in one call and,
-on a GPU, the kernels that the driver's profiling interface saw (claims of the child's, but they name what does not
-hide), and where the judge itself found the child at random moments of rounds like the timed ones (on a CPU; which
-function of which file, from the kernel's mappings and the files' own tables).
+Three sources, none of them the calls in the Candidate's text. The operations that torch's dispatcher saw in one call,
+and on a GPU the kernels that the driver's profiling interface saw, are claims of the child, but name libraries that do
+not hide. On a CPU the judge itself samples the child at random moments of rounds like the timed ones: the function and
+its file, from the kernel's mappings and the files' own tables.
 """
 
 from __future__ import annotations
@@ -15,7 +15,7 @@ from evaluator.errors import Rejection
 from evaluator.sandbox.symbols import is_library
 from evaluator.types import LibraryPolicy, Problem, Stage, Verdict
 
-# Operations of aten that are a library's work, not a combination of loops: what a kernel is asked for in its place.
+# Operations of aten that are a library's work, not a combination of loops: the kernel is to replace them.
 _OPERATIONS = frozenset(
     """
     mm addmm bmm baddbmm addbmm mv addmv addr dot vdot ger outer inner matmul linear einsum tensordot bilinear
@@ -33,46 +33,46 @@ _OPERATIONS = frozenset(
     _linalg_svd linalg_eigh _linalg_eigh linalg_cholesky_ex linalg_lu_factor_ex linalg_solve_triangular
     _sparse_mm _sparse_addmm _sparse_sparse_matmul sparse_sampled_addmm hspmm sspaddmm linalg_matrix_exp _cdist_forward
     _fft_c2r histc bincount unique_dim _unique2
-    """.split()  # noqa: SIM905  a list of a hundred strings is not better to read
+    """.split()  # noqa: SIM905  a list of a hundred strings is harder to read
 )
-# Kernels of cuBLAS, cuDNN, cuFFT, cuSPARSE and cuSOLVER, as far as they can be told by their names.
+# Kernels of cuBLAS, cuDNN, cuFFT, cuSPARSE and cuSOLVER, as far as their names tell.
 _KERNELS = re.compile(
     r"cublas|cudnn|cusparse|cusolver|cufft|cutlass_?\d|xmma_|nvjet_|magma_\w*gemm|gemv2[TN]_|gemvNSP_|gemvx::|gemmSN_|gemmk1_"
     r"|gemm_kernel1x1|splitKreduce|(volta|turing|ampere|maxwell|hopper|sm\d\d)_\w*(gemm|gemv|conv|fft|scudnn)"
     r"|implicit_convolve_|(vector|regular|multi_bluestein)_fft"
 )
-_BOUNDS = re.compile(r"__launch_bounds__\s*\([^)]*\)")
-_WRITTEN = re.compile(r"__global__[^;{]*?\b(\w+)\s*\(|^\s*def\s+(\w+)", re.MULTILINE)
-_LEAST_SEEN = 2  # an honest kernel is never found there; once may be an address that a table does not tell apart
+_LAUNCH_BOUNDS = re.compile(r"__launch_bounds__\s*\([^)]*\)")
+_DEFINED = re.compile(r"__global__[^;{]*?\b(\w+)\s*\(|^\s*def\s+(\w+)", re.MULTILINE)
+_LEAST_SAMPLES = 2  # an honest kernel is never found there; once may be an ambiguous address
 
 
-def named(operations: Iterable[str]) -> list[str]:
-    """Those of torch's operations that are a library's."""
+def library_operations(operations: Iterable[str]) -> list[str]:
+    """Return those of torch's operations that belong to a library."""
     found = {name for name in operations if name.rpartition(".")[2] in _OPERATIONS}
     return sorted(name.replace("aten.", "aten::") for name in found)
 
 
-def kernels(launched: Iterable[str], source: str) -> list[str]:
-    """Those of the kernels that ran which are a vendor library's. What a Candidate has written itself may be called
-    anything."""
-    own = {name for pair in _WRITTEN.findall(_BOUNDS.sub(" ", source)) for name in pair if name}
+def library_kernels(launched: Iterable[str], source: str) -> list[str]:
+    """Return those of the launched kernels that belong to a vendor library. A Candidate's own kernels may have any
+    name."""
+    own = {name for pair in _DEFINED.findall(_LAUNCH_BOUNDS.sub(" ", source)) for name in pair if name}
     return sorted({name for name in launched if _KERNELS.search(name) and _plain_name(name) not in own})
 
 
 def _plain_name(kernel: str) -> str:
-    """The function's own name in one as a demangler gives it: "void space::name<float>(float*)"."""
+    """Return the function's own name from a demangled one: "void space::name<float>(float*)"."""
     words = re.split(r"[<(]", kernel, maxsplit=1)[0].replace("::", " ").split()
     return words[-1] if words else ""
 
 
-def seen(places: Mapping[str, int]) -> list[str]:
-    """The places that are a vendor library's, if the child was found in them more than once."""
+def sampled_libraries(places: Mapping[str, int]) -> list[str]:
+    """Return the places in a vendor library, if the child was found in such places more than once."""
     found = {place: count for place, count in places.items() if is_library(place)}
-    return sorted(found) if sum(found.values()) >= _LEAST_SEEN else []
+    return sorted(found) if sum(found.values()) >= _LEAST_SAMPLES else []
 
 
-def check(problem: Problem, libraries: Iterable[str], stage: Stage) -> None:
-    """Raises Rejection where the Problem forbids what ran."""
+def check_policy(problem: Problem, libraries: Iterable[str], stage: Stage) -> None:
+    """Raise Rejection where the Problem forbids the libraries that ran."""
     found = sorted(set(libraries))
     if found and problem.allow_library is LibraryPolicy.FORBIDDEN:
         reason = f"the problem forbids library calls; it ran {', '.join(found)[:300]}"

@@ -1,7 +1,7 @@
-"""What can be said about a Candidate from its text alone, in milliseconds: refusals, libraries, a signature.
+"""Check a Candidate's text alone, in milliseconds: refusals, libraries, a signature.
 
-Reading source text proves nothing about what it does; the cage, the oracle and the judge's clock do that. This stage
-saves their time, gives the clearest messages, and refuses attempts at tampering that leave no doubt.
+Source text proves nothing about behaviour; the cage, the oracle and the judge's clock do that. This stage saves their
+time, gives the clearest messages, and refuses attempts at tampering that leave no doubt.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from evaluator.errors import ProblemError, Rejection
+from evaluator.languages import ADAPTERS
 from evaluator.problem import decode_source
 from evaluator.types import Candidate, LibraryPolicy, Problem, Stage, Verdict, content_hash
 
@@ -45,14 +46,8 @@ _LIBRARY_CALLS = frozenset(
 _CPP_LIBRARY = re.compile(r"\b(?:at|torch)::(\w+)\s*\(|\b(cublas\w+|cudnn\w+|cblas_\w+|mkldnn\w*|dnnl_\w+)\b")
 _COMMENT = re.compile(r"/\*.*?\*/|//[^\n]*", re.DOTALL)
 _SIGNATURES = (".argtypes", ".restype", ".errcheck")  # of ctypes' functions
-# Switches of PyTorch, Triton and Python that are there to be set.
+# Settings of Python and of the languages that are meant to be changed.
 _SETTABLE = (
-    "torch.backends",
-    "torch._inductor.config",
-    "torch._dynamo.config",
-    "torch._functorch.config",
-    "torch.compiler.config",
-    "triton.knobs",
     "os.environ",
     "sys.argv",
     "sys.dont_write_bytecode",
@@ -66,19 +61,21 @@ _SETTABLE = (
     "warnings.formatwarning",
     "warnings.showwarning",
     "decimal.DefaultContext",
+    *(prefix for language in ADAPTERS.values() for prefix in language.allowed.settable),
 )
 
 
 @dataclass(frozen=True, slots=True)
 class Screened:
-    """`signature` hashes the source without comments, docstrings and layout; `libraries` are calls found."""
+    """`signature` hashes the source without comments, docstrings and layout; `libraries` are the library
+    calls in it."""
 
     signature: str
     libraries: tuple[str, ...]
 
 
 def screen(problem: Problem, candidate: Candidate) -> Screened:
-    """Refuse what cannot be a Candidate. Raises Rejection."""
+    """Raise Rejection for a text that cannot be a Candidate."""
     try:
         text = decode_source(candidate.source)
     except ProblemError as error:
@@ -97,10 +94,11 @@ def screen(problem: Problem, candidate: Candidate) -> Screened:
 
 
 def signature(tree: ast.Module) -> str:
-    """Equal for sources that differ only in comments, docstrings and layout, those of embedded C++ included."""
+    """Return a hash that is equal for sources that differ only in comments, docstrings and layout, also of embedded
+    C++."""
     parts: list[str] = []
     pending: list[object] = [tree]
-    while pending:  # not recursive: a legal sum of a thousand terms is a tree as deep
+    while pending:  # not recursive: a legal sum of a thousand terms is as deep a tree
         item = pending.pop()
         if isinstance(item, ast.AST):
             parts.append(type(item).__name__)
@@ -133,7 +131,7 @@ def _parse(text: str) -> ast.Module:
     except (RecursionError, MemoryError, ValueError) as error:
         raise _invalid(f"does not parse: {type(error).__name__}") from error
     if not tree.body:
-        raise _invalid("the file holds nothing but comments")
+        raise _invalid("the file holds only comments")
     return tree
 
 
@@ -148,12 +146,12 @@ def _check_model(tree: ast.Module) -> None:
 
 
 def _check_tampering(tree: ast.Module) -> None:
-    """Assigning into an imported module changes what everybody else in the process uses."""
+    """Raise Rejection for an assignment into an imported module, which affects the whole process."""
     modules = _imported_modules(tree)
     own = _own_names(tree)
 
     def belongs_to_a_library(name: str) -> bool:
-        """A name that is also somebody's variable may be that; setting switches and signatures is what they are for."""
+        """Return whether a name can only refer to a library; settings and signatures may be changed."""
         root, _, rest = name.partition(".")
         full = f"{modules.get(root)}.{rest}"
         settable = full.startswith(_SETTABLE) or full.endswith(_SIGNATURES)
@@ -175,12 +173,12 @@ def _text(arguments: Sequence[ast.expr]) -> str:
 
 
 def _tampering(name: str, line: int) -> Rejection:
-    reason = f"line {line}: replaces {name}, which belongs to a library: a Candidate changes nothing but its own module"
+    reason = f"line {line}: replaces {name}, which belongs to a library: a Candidate may change only its own module"
     return Rejection(Verdict.REWARD_HACK, STAGE, reason, check="tampering", line=line, name=name)
 
 
 def _targets(node: ast.AST) -> Iterator[ast.Attribute]:
-    """Attributes that a statement assigns to (`a.b.c = ...`)."""
+    """Yield the attributes that a statement assigns to (`a.b.c = ...`)."""
     places: list[ast.expr] = []
     if isinstance(node, ast.Assign):
         places = node.targets
@@ -192,7 +190,7 @@ def _targets(node: ast.AST) -> Iterator[ast.Attribute]:
 
 
 def _imported_modules(tree: ast.Module) -> Mapping[str, str]:
-    """Names that imports bind, with what they stand for."""
+    """Return names that imports bind, with their targets."""
     names: dict[str, str] = {}
     for node in ast.walk(tree):
         if isinstance(node, ast.Import):
@@ -213,7 +211,7 @@ def _dotted(node: ast.expr) -> str:
 
 
 def _own_names(tree: ast.Module) -> set[str]:
-    """Names that the file itself gives to something, imports aside."""
+    """Return names that the file itself defines, imports aside."""
     found = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
     found |= {node.arg for node in ast.walk(tree) if isinstance(node, ast.arg)}
     return found | {node.name for node in ast.walk(tree) if isinstance(node, ast.ClassDef | ast.FunctionDef)}
@@ -229,7 +227,7 @@ def _libraries(tree: ast.Module) -> Iterator[str]:
         elif isinstance(node, ast.BinOp) and isinstance(node.op, ast.MatMult) and "__matmul__" not in own:
             yield "torch.matmul (@)"
         elif isinstance(node, ast.Constant) and isinstance(node.value, str) and ";" in node.value:
-            code = _COMMENT.sub(" ", node.value)  # C++ has statements; a note that names a function has none
+            code = _COMMENT.sub(" ", node.value)  # C++ has statements; a note with a function's name has none
             yield from (found.group(0).rstrip("( \t\n") for found in _CPP_LIBRARY.finditer(code))
 
 

@@ -1,4 +1,4 @@
-"""May a Problem be worked on? Its reference is tried in a cage, and null solutions must fail."""
+"""The admission of a Problem: its reference runs in a cage, and null solutions must fail."""
 
 from __future__ import annotations
 
@@ -9,17 +9,18 @@ import torch
 
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.child.reference.float64 import widened
-from evaluator.comparison.expected import FIXED_SHAPES, SHAPES_DEPEND, TELLS_NOTHING, Expected
-from evaluator.comparison.layout_checks import check_apart
+from evaluator.comparison.expected import FIXED_SHAPES, INACCURATE_REFERENCE, VARYING_SHAPES, Expected
+from evaluator.comparison.layout_checks import check_no_reuse
 from evaluator.comparison.target import Target
 from evaluator.comparison.tolerances import Limit, rule_for
 from evaluator.devices.rates import matmul_gflops
 from evaluator.errors import ChildError, ChildFault, ChildTimeout, EvaluatorError, Rejection
 from evaluator.inputs.sizes import sizes_to_check
 from evaluator.oracle.oracle import Oracle
-from evaluator.stages import memory_shortage
-from evaluator.stages.judge import Judge, secret_generator
-from evaluator.stages.stage_clock import Clockwork
+from evaluator.stages.judge import Judge
+from evaluator.stages.stage_clock import StageClock
+from evaluator.stages.time_candidate import copy_floor_us
+from evaluator.stages.trial import secret_generator
 from evaluator.subject import Arguments, Subject
 from evaluator.types import Admission, Domain, Problem, Stage, Verdict, Workload, WorkloadFacts
 
@@ -38,13 +39,13 @@ class _Refused(EvaluatorError):
 
 
 def admit(judge: Judge, problem: Problem) -> Admission:
-    """Try the reference on every Workload of this device kind. Never raises for anything that the reference does."""
-    clock = Clockwork()
+    """Try the reference on every Workload of this device kind. Never raises for a fault of the reference."""
+    clock = StageClock()
     facts: list[WorkloadFacts] = []
     verdict, reason, evidence = Verdict.PASSED, "", {}
     try:
         with clock.during(Stage.CORRECTNESS):
-            evidence = memory_shortage.enough(judge, lambda: _admit(judge, problem, facts))
+            evidence = judge.retry_on_shortage(lambda: _admit(judge, problem, facts))
         reason = f"the reference runs on {len(facts)} workloads, and no null solution passes"
     except _Refused as found:
         verdict, reason, evidence = Verdict.INVALID_REFERENCE, str(found), found.evidence
@@ -65,7 +66,7 @@ def admit(judge: Judge, problem: Problem) -> Admission:
         facts=tuple(facts) if verdict is Verdict.PASSED else (),
         device=judge.device,
         environment=judge.environment,
-        isolation=judge.room.isolation,
+        isolation=judge.session.pools.isolation,
         duration_s=clock.duration_s,
     )
 
@@ -78,19 +79,19 @@ def _admit(judge: Judge, problem: Problem, facts: list[WorkloadFacts]) -> dict[s
     if all(w.held_out for w in workloads):
         raise _Refused("every workload is held out: at least one must be shown and timed")
     facts.clear()
-    judge.kept_cases.clear()  # memory that a reference may need
+    judge.check_stage.cases.clear()  # memory that a reference may need
     generator = secret_generator()
     evidence: dict[str, Any] = {"null_solutions": {}, "oracle": "float64", "uninformative": []}
-    with judge.shared(), judge.room.reference(problem) as reference:
+    with judge.session.shared(), judge.session.references.start(problem) as reference:
         for workload in workloads:
             try:
-                facts.append(_try_workload(judge, problem, workload, reference, generator, evidence))
+                facts.append(_try_workload(problem, workload, reference, generator, evidence))
             except torch.OutOfMemoryError:
-                if not judge.room.believing:
+                if not judge.session.references.trusts_memory_errors:
                     raise
                 raise _Refused(
-                    f"workload {workload.name} needs too much memory: what is right is worked out in float64, several"
-                    f" times over, and {judge.device.name} has no room for that. Make the workload smaller"
+                    f"workload {workload.name} needs too much memory: the expected outputs are computed in float64,"
+                    f" several times, and {judge.device.name} has too little for that. Make the workload smaller"
                 ) from None
         _check_shown(problem, workloads, facts)
         varied = [s for s in sizes_to_check(problem, workloads) if not s.adversarial]
@@ -99,7 +100,7 @@ def _admit(judge: Judge, problem: Problem, facts: list[WorkloadFacts]) -> dict[s
 
 
 def _check_shown(problem: Problem, workloads: Sequence[Workload], facts: Sequence[WorkloadFacts]) -> None:
-    """In a `declared` domain nobody can write a kernel for dtypes that only a held-out Workload has."""
+    """Refuse a `declared` domain with dtypes that only a held-out Workload has: no kernel can be written for these."""
     if problem.domain is not Domain.DECLARED:
         return
     hidden = {workload.name for workload in workloads if workload.held_out}
@@ -117,7 +118,6 @@ def _dtypes(fact: WorkloadFacts) -> tuple[str, ...]:
 
 
 def _try_workload(
-    judge: Judge,
     problem: Problem,
     workload: Workload,
     reference: Subject,
@@ -129,60 +129,62 @@ def _try_workload(
     if not made[0].tensors:
         raise _Refused(f"get_inputs() returns no tensor on workload {workload.name}: a kernel needs tensors to work on")
     expected = oracle.expect(made[0].tree, [m.tensors for m in made])
-    if not oracle.lifts:
+    if not oracle.in_float64:
         evidence["oracle"] = oracle.precision
     if not expected[0].targets:
         raise _Refused("forward returns no tensor: return what the kernel has to compute")
     _check_shapes(expected, workload)
-    _check_fresh(reference, made[0].tree, [m.tensors for m in made], workload)
+    _check_separate_outputs(reference, made[0].tree, [m.tensors for m in made], workload)
     _check_repeatable(oracle, made[0].tree, made[0].tensors, expected[0], workload)
     if not all(e.complete for e in expected):
-        raise _Refused(f"on workload {workload.name} {TELLS_NOTHING}")
+        raise _Refused(f"on workload {workload.name} {INACCURATE_REFERENCE}")
     _check_nulls(workload, made[0].tensors, expected, evidence)
-    return _facts(judge, workload, oracle, made[0], expected[0])
+    return _facts(workload, oracle, made[0], expected[0])
 
 
 def _check_shapes(expected: Sequence[Expected], workload: Workload) -> None:
-    """A kernel is told the shapes of its outputs by those of its inputs."""
+    """Refuse output shapes that depend on values: a kernel derives them from the shapes of its inputs."""
     first, second = (one.shapes for one in expected)
     if first != second:
-        raise _Refused(f"on workload {workload.name} {SHAPES_DEPEND} ({first} and {second}): {FIXED_SHAPES}")
+        raise _Refused(f"on workload {workload.name} {VARYING_SHAPES} ({first} and {second}): {FIXED_SHAPES}")
     if expected[0].structure != expected[1].structure:
         raise _Refused(
-            f"on workload {workload.name} forward returns something besides tensors that depends on the inputs' values "
+            f"on workload {workload.name} forward returns, next to tensors, a value that depends on the inputs' values "
             f"({expected[0].structure[:100]} and {expected[1].structure[:100]}): return it as a tensor"
         )
 
 
-def _check_fresh(reference: Subject, tree: Any, calls: Sequence[Sequence[torch.Tensor]], workload: Workload) -> None:
-    """What a call returned must still be there after the next."""
+def _check_separate_outputs(
+    reference: Subject, tree: Any, calls: Sequence[Sequence[torch.Tensor]], workload: Workload
+) -> None:
+    """Refuse a call that overwrites the outputs of the one before."""
     reply = reference.run(tree, calls, slot="apart", timeout_s=_CALL_S)
     try:
-        check_apart(reply.replies)
+        check_no_reuse(reply.replies)
     except Rejection:
         raise _Refused(
-            f"on workload {workload.name} two calls return the same memory, a buffer of the module's, for example: "
+            f"on workload {workload.name} two calls return the same memory, for example a buffer of the module: "
             "return a copy of it (clone())"
         ) from None
     finally:
-        reference.finish(reply)
+        reference.end_run(reply)
     reference.drop("apart")
 
 
 def _check_repeatable(
     oracle: Oracle, tree: Any, tensors: Sequence[torch.Tensor], expected: Expected, workload: Workload
 ) -> None:
-    """Equal inputs twice more: the answers may part by a few roundings, no further, whatever the oracle says."""
-    again = oracle.again(tree, tensors)
+    """Repeat equal inputs twice: the outputs may differ by a few roundings only, regardless of the oracle."""
+    again = oracle.repeat(tree, tensors)
     for _, outputs in again:
         for first, actual in zip(expected.targets, outputs, strict=True):
             before = Target(first.reference if first.integral else widened(first.reference), None)
             rule = rule_for(actual.dtype)
             near = Limit(_NEAR * rule.norm_floor, _NEAR * rule.element_floor)
-            if first.reference.shape != actual.shape or before.judge(actual, near) is not None:
+            if first.reference.shape != actual.shape or before.compare(actual, near) is not None:
                 raise _Refused(
-                    f"the reference gives different answers to equal inputs on workload {workload.name}: remove "
-                    "randomness (dropout, random numbers) and state that a call leaves behind anywhere but in buffers"
+                    f"the reference returns different outputs for equal inputs on workload {workload.name}: remove "
+                    "randomness (dropout, random numbers) and state that calls keep outside of buffers"
                 )
 
 
@@ -192,7 +194,7 @@ def _check_nulls(
     tried, (right, other) = evidence["null_solutions"], expected
     for name, outputs in null_solutions(right.targets, tensors, other.targets):
         wrong = any(
-            target.judge(actual, limit) is not None
+            target.compare(actual, limit) is not None
             for target, limit, actual in zip(right.targets, right.limits, outputs, strict=True)
         )
         if not wrong:
@@ -210,12 +212,12 @@ def _check_nulls(
 def null_solutions(
     targets: Sequence[Target], inputs: Sequence[torch.Tensor], others: Sequence[Target]
 ) -> Iterator[tuple[str, list[torch.Tensor]]]:
-    """Answers that take no work: zeros, ones, the mean of the right answer, what is right for other inputs of the
-    recipe's (`others`), a copy of an input."""
+    """Yield outputs that need no work: zeros, ones, the mean of the right output, the right output for other inputs of
+    the recipe (`others`), a copy of an input."""
     like = [target.reference for target in targets]
     yield "zeros", [torch.zeros_like(t) for t in like]
     yield "ones", [torch.ones_like(t) for t in like]
-    if any(t.numel() > 1 for t in like):  # the mean of a single number is that
+    if any(t.numel() > 1 for t in like):  # a single number is its own mean
         yield (
             "the mean everywhere",
             [_mean(t) if t.numel() > 1 else o.reference for t, o in zip(like, others, strict=True)],
@@ -234,11 +236,11 @@ def _mean(tensor: torch.Tensor) -> torch.Tensor:
     return torch.full_like(tensor, tensor.mean().item())
 
 
-def _facts(judge: Judge, workload: Workload, oracle: Oracle, made: Arguments, expected: Expected) -> WorkloadFacts:
+def _facts(workload: Workload, oracle: Oracle, made: Arguments, expected: Expected) -> WorkloadFacts:
     outputs = [target.reference for target in expected.targets]
     read = (*made.tensors, *oracle.parameters.values())
     moved = sum(t.numel() * t.element_size() for t in (*read, *outputs))
-    rate = judge.backend.copy_rate_gbs()
+    backend = oracle.subject.backend
     kind = next((t.dtype for t in read if t.is_floating_point()), None)
     return WorkloadFacts(
         workload=workload.name,
@@ -246,8 +248,8 @@ def _facts(judge: Judge, workload: Workload, oracle: Oracle, made: Arguments, ex
         outputs=tuple(_describe(t) for t in outputs),
         bytes_moved=moved,
         flops=oracle.subject.flops(made.tree, made.tensors, timeout_s=_COUNT_S),
-        floor_us=None if rate is None else moved / (rate * 1000),
-        matmul_gflops=None if kind is None else matmul_gflops(judge.backend.torch_device, kind),
+        floor_us=copy_floor_us(backend, moved),
+        matmul_gflops=None if kind is None else matmul_gflops(backend.torch_device, kind),
     )
 
 
@@ -257,7 +259,7 @@ def _describe(tensor: torch.Tensor) -> str:
 
 
 def _advice(fault: ChildFault) -> str:
-    """What went wrong with the reference, and what to do."""
+    """Return the fault of the reference and a remedy."""
     if isinstance(fault, ChildTimeout):
         return f"the reference does not finish: {fault}. Make the workload smaller, or end the loop"
     if isinstance(fault, ChildError):

@@ -1,13 +1,16 @@
-"""Timing every Baseline of a Problem once: eager, and what torch.compile makes of it."""
+"""Time every Baseline of a Problem once: eager and torch.compile's modes."""
 
 from __future__ import annotations
 
 import time
 
 from evaluator.child.protocol.layout import LayoutError
+from evaluator.device_session import DeviceSession
 from evaluator.errors import ChildFault, EvaluatorError
 from evaluator.oracle.oracle import Oracle
-from evaluator.stages.judge import Judge, secret_generator
+from evaluator.stages.judge import Judge
+from evaluator.stages.time_candidate import baseline_contender
+from evaluator.stages.trial import secret_generator
 from evaluator.timing.bench import Bench, Rules
 from evaluator.timing.contender import ComparatorFailed
 from evaluator.types import BaselineReport, BaselineTime, Problem
@@ -16,11 +19,11 @@ _RULES = Rules(least_pairs=5, most_pairs=8, narrow=0.02)
 
 
 def baseline(judge: Judge, problem: Problem) -> BaselineReport:
-    """Time every mode on every shown Workload of this device kind, side by side.
+    """Time every mode on every shown Workload of this device kind, in the same session.
 
     A mode that does not work is skipped with its reason. Raises EvaluatorError when not even eager can be timed.
     """
-    return judge.enduring(problem, lambda: _baseline(judge, problem))
+    return judge.with_retries(problem, lambda: _baseline(judge, problem))
 
 
 def _baseline(judge: Judge, problem: Problem) -> BaselineReport:
@@ -28,18 +31,18 @@ def _baseline(judge: Judge, problem: Problem) -> BaselineReport:
     times: list[BaselineTime] = []
     skipped: dict[str, str] = {}
     generator = secret_generator()
-    with judge.room.reference(problem) as reference:
+    with judge.session.references.start(problem) as reference:
         for workload in problem.workloads_for(judge.backend.kind):
             if workload.held_out:
                 continue
             oracle = Oracle(problem, reference, workload.sizes, generator)
             contenders = []
-            for mode in judge.room.modes():
+            for mode in judge.session.comparators.modes():
                 try:
-                    contenders.append(judge.room.contender(problem, workload, mode, oracle))
+                    contenders.append(baseline_contender(judge.session, problem, workload, mode, oracle))
                 except (ChildFault, LayoutError) as fault:
                     skipped[mode] = f"{workload.name}: {fault}"[:500]
-            times += _time(judge, workload.name, Bench(judge.room, workload, oracle, contenders), skipped)
+            times += _time(judge.session, Bench(judge.session, workload, oracle, contenders), skipped)
     if not any(t.mode == "eager" for t in times):
         raise EvaluatorError(f"the eager baseline cannot be timed: {skipped.get('eager', 'no workload is shown')}")
     return BaselineReport(
@@ -52,10 +55,10 @@ def _baseline(judge: Judge, problem: Problem) -> BaselineReport:
     )
 
 
-def _time(judge: Judge, workload: str, bench: Bench, skipped: dict[str, str]) -> list[BaselineTime]:
-    """Times of all that work; one that fails or is wrong (torch.compile has had such days) is left out."""
+def _time(session: DeviceSession, bench: Bench, skipped: dict[str, str]) -> list[BaselineTime]:
+    """Time the modes that work, without those that fail or are wrong, which happens with torch.compile."""
     try:
-        with judge.alone():
+        with session.exclusive():
             while True:
                 try:
                     bench.run(_RULES)

@@ -1,4 +1,4 @@
-"""The build stage: screen a Candidate and load it in a cage, which compiles what it compiles, without timing it."""
+"""The build stage: screen a Candidate and load it in a cage, which compiles its kernels. Nothing is timed."""
 
 from __future__ import annotations
 
@@ -7,30 +7,32 @@ from typing import Any
 
 from evaluator.cage.policy import Limits
 from evaluator.clean import clean
+from evaluator.device_session import DeviceSession
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.inputs.sizes import sizes_to_check
-from evaluator.languages import adapter
-from evaluator.languages.base import Ahead, BuildFacts
-from evaluator.sandbox.build_cache import built_by
+from evaluator.languages.base import BuildFacts, BuildTarget
+from evaluator.rejections import rejection
+from evaluator.sandbox.build_cache import collect_built_files
 from evaluator.screening.screen import screen
+from evaluator.stages.candidate_children import CandidateChildren
 from evaluator.stages.judge import Judge
-from evaluator.stages.stage_clock import Clockwork
-from evaluator.subject import rejection
-from evaluator.types import BuildReport, Candidate, Evaluation, Language, Problem, Stage, Verdict, content_hash
+from evaluator.stages.trial import Trial
+from evaluator.types import BuildReport, Candidate, Device, Evaluation, Problem, Stage, Verdict, content_hash
 
 
 def build(judge: Judge, problem: Problem, candidate: Candidate) -> BuildReport:
-    """Refuse what cannot work, and say what was compiled. Never raises for anything that a Candidate does."""
-    start, clock = time.perf_counter(), Clockwork()
-    # Until the source has been read as Python, it is its own signature.
+    """Refuse a Candidate that cannot work, and report what it compiled. Never raises for a fault of the Candidate."""
+    start = time.perf_counter()
+    trial = Trial(problem=problem, candidate=candidate, kind=judge.backend.kind)
+    # Until the source has been parsed as Python, its text is its signature.
     signature = content_hash("text", candidate.source)
     facts = BuildFacts()
     refused: Evaluation | None = None
     try:
-        with clock.during(Stage.SCREEN):
+        with trial.clock.during(Stage.SCREEN):
             signature = screen(problem, candidate).signature
-        with clock.during(Stage.BUILD):
-            facts = _compile(judge, problem, candidate)
+        with trial.clock.during(Stage.BUILD):
+            facts = _compile(judge.session, judge.children, trial, _capability(judge.device))
         if facts.error is not None:
             raise Rejection(
                 Verdict.BUILD_ERROR,
@@ -39,9 +41,9 @@ def build(judge: Judge, problem: Problem, candidate: Candidate) -> BuildReport:
                 **_evidence(facts),
             )
     except Rejection as found:
-        refused = judge.refusal(problem, candidate, found, clock)
+        refused = judge.refused(trial, found)
     except EvaluatorError as error:
-        refused = judge.internal_error(problem, candidate, error, clock)
+        refused = judge.internal_error(trial, error)
     return BuildReport(
         candidate_hash=candidate.hash,
         signature=signature,
@@ -56,27 +58,25 @@ def _evidence(facts: BuildFacts) -> dict[str, Any]:
     return {"check": "builds", "line": facts.line, "log": facts.log[:6000]}
 
 
-def _compile(judge: Judge, problem: Problem, candidate: Candidate) -> BuildFacts:
-    """Nothing of held-out Workloads is shown here: what a build leaves behind, later children of the Candidate see."""
-    one, kind = adapter(candidate.language), judge.backend.kind
-    pool = judge.room.build_pool(one)
+def _compile(session: DeviceSession, children: CandidateChildren, trial: Trial, capability: int) -> BuildFacts:
+    """Build without sizes of held-out Workloads, since later children of the Candidate see the files of a build."""
+    candidate, kind = trial.candidate, trial.kind
+    pool = session.pools.for_build(trial.adapter)
     shapes: list[dict[str, Any]] = []
-    capability = _capability(judge)
-    if candidate.language is Language.TRITON and capability:
-        sizes = [s.sizes for s in sizes_to_check(problem, problem.workloads_for(kind)) if not s.hidden and not s.layout]
-        shapes = judge.room.input_shapes(problem, sizes)
-    source = {"candidate.py": candidate.source.encode("utf-8", "surrogatepass")}
-    files = {**source, **judge.built_files(candidate)}
+    if trial.adapter.builds_for_shapes and capability:
+        every = sizes_to_check(trial.problem, trial.workloads)
+        shapes = session.pools.input_shapes(trial.problem, [s.sizes for s in every if not s.hidden and not s.layout])
+    files = {"candidate.py": candidate.source.encode("utf-8", "surrogatepass"), **children.files(candidate)}
     with pool.start(name="build", files=files, limits=Limits.for_device(kind)) as child:
         try:
-            facts = one.build(child, kind, Ahead(shapes, capability))
-            judge.built.put(candidate, built_by(child))
+            facts = trial.adapter.build(child, kind, BuildTarget(shapes, capability))
+            children.built.put(candidate, collect_built_files(child))
         except ChildFault as fault:
             raise rejection(fault, Stage.BUILD, "building") from fault
     return facts
 
 
-def _capability(judge: Judge) -> int:
-    """90 for "9.0"; 0 where the device has none."""
-    major, _, minor = str(judge.device.facts.get("capability", "")).partition(".")
+def _capability(device: Device) -> int:
+    """Return 90 for "9.0", or 0 if the device has none."""
+    major, _, minor = str(device.facts.get("capability", "")).partition(".")
     return int(major) * 10 + int(minor) if major.isdigit() and minor.isdigit() else 0

@@ -1,5 +1,7 @@
-"""Confirming a Candidate: fresh processes, fresh seeds, held-out Workloads, fixed length, side by side with the
-Champion and the Baselines. Nothing here stops early, so that luck has no say in when to look."""
+"""Confirm a Candidate: new processes, new seeds, held-out Workloads, a fixed length, against Champion and Baselines.
+
+Nothing stops early, so chance cannot choose the moment at which times are compared.
+"""
 
 from __future__ import annotations
 
@@ -13,20 +15,25 @@ from typing import Any
 
 import torch
 
-from evaluator.errors import EvaluatorError, Rejection
-from evaluator.languages import adapter
+from evaluator.correctness.checker import Checker
+from evaluator.device_session import DeviceSession
+from evaluator.errors import Rejection
 from evaluator.oracle.oracle import Oracle
-from evaluator.screening.plain import is_plain
+from evaluator.screening.restricted import is_restricted
 from evaluator.screening.screen import Screened, screen
-from evaluator.stages.judge import Judge, secret_generator
-from evaluator.stages.stage_clock import Clockwork, first_call_limit_s
+from evaluator.stages import outcomes
+from evaluator.stages.candidate_children import CandidateChildren, compiled_kernels, construct
+from evaluator.stages.judge import Judge
+from evaluator.stages.outcomes import Origin
+from evaluator.stages.time_candidate import baseline_contender, copy_floor_us
+from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
 from evaluator.timing import stats
 from evaluator.timing.bench import Bench, Rules
 from evaluator.timing.contender import Contender
 from evaluator.timing.speedups import speedups
 from evaluator.tools import counters, sanitizer
-from evaluator.tools.guest import Guest, small_calls
+from evaluator.tools.target_application import TargetApplication, add_small_calls
 from evaluator.types import (
     BaselineReport,
     Candidate,
@@ -49,13 +56,13 @@ _WORST_WORKLOAD = 0.98
 
 @dataclass(slots=True)
 class _Times:
-    """What one Workload's repetitions gave: a log ratio per repetition and comparator, and samples to show."""
+    """The repetitions of one Workload: a log ratio per repetition and comparator, and samples to show."""
 
     workload: Workload
     log_ratios: dict[str, list[float]] = field(default_factory=dict)
     rounds: dict[str, list[float]] = field(default_factory=dict)
     measurements: list[Measurement] = field(default_factory=list)
-    resolution: float = 0.0  # the largest of the Candidate's repetitions
+    resolution: float = 0.0  # the largest over the Candidate's repetitions
 
 
 def confirm(
@@ -65,164 +72,147 @@ def confirm(
     champion: Candidate | None = None,
     baseline: BaselineReport | None = None,
 ) -> Evaluation:
-    """Judge anew in fresh processes and say whether to promote. Never raises for anything that a Candidate does.
+    """Judge again in new processes and decide about promotion. Never raises for a fault of the Candidate.
 
-    `evidence["promote"]` says it; `evidence["confirm"]` has the `bound` (one-sided 99.9 %), `threshold`, `against` and
-    the A/A spread.
+    `evidence["promote"]` has the decision; `evidence["confirm"]` has the `bound` (one-sided 99.9 %), `threshold`,
+    `against` and the A/A spread.
     """
-    clock = Clockwork()
-    try:
-        judge.probe()
-        return judge.enduring(problem, lambda: _confirm(judge, problem, candidate, champion, baseline, clock))
-    except Rejection as found:
-        return judge.refusal(problem, candidate, found, clock)
-    except EvaluatorError as error:
-        return judge.internal_error(problem, candidate, error, clock)
+    trial = Trial(problem=problem, candidate=candidate, kind=judge.backend.kind, baseline=baseline, champion=champion)
+    return judge.evaluate(trial, lambda: judge.with_retries(problem, lambda: _confirm(judge, trial)))
 
 
-def _confirm(
-    judge: Judge,
-    problem: Problem,
-    candidate: Candidate,
-    champion: Candidate | None,
-    baseline: BaselineReport | None,
-    clock: Clockwork,
-) -> Evaluation:
-    with clock.during(Stage.SCREEN):
-        screened = screen(problem, candidate)
-    generator = secret_generator()
-    workloads = problem.workloads_for(judge.backend.kind)
-    with clock.during(Stage.CONFIRM), judge.room.reference(problem) as reference:
-        checked = _check(judge, problem, candidate, reference, generator, workloads)
-        if not adapter(candidate.language).timed_on(judge.backend.kind):
+def _confirm(judge: Judge, trial: Trial) -> Evaluation:
+    with trial.clock.during(Stage.SCREEN):
+        screened = screen(trial.problem, trial.candidate)
+    with trial.clock.during(Stage.CONFIRM), judge.session.references.start(trial.problem) as reference:
+        checked = _check(judge, trial, reference)
+        if not trial.is_timed:
             raise Rejection(Verdict.INVALID_SUBMISSION, Stage.CONFIRM, "this language is not timed on this device")
-        task = _Task(judge, problem, candidate, champion, baseline, reference, generator)
-        found = [_time(task, workload, PROCESS_PAIRS) for workload in workloads if not workload.held_out]
-        hidden = [_time(task, workload, _HIDDEN_PAIRS) for workload in workloads if workload.held_out]
+        timing = _Timing(judge.session, judge.children, trial, reference)
+        found = [timing.run(workload, PROCESS_PAIRS) for workload in trial.shown]
+        hidden = [timing.run(workload, _HIDDEN_PAIRS) for workload in trial.held_out]
         resources = _resources(judge, checked)
-    return _result(task, screened, clock, found, hidden, checked.evidence, resources)
+    return _result(trial, judge.origin, screened, found, hidden, checked.evidence, resources)
 
 
 @dataclass(frozen=True, slots=True)
 class _Checked:
-    """What checking told, besides that the Candidate is right; `guest` is ready to run beneath a tool, if there is one
-    to run it beneath."""
+    """The results of a passed check. `application` is ready to run under a tool, if there is one."""
 
     evidence: dict[str, Any]
     kernels: list[dict[str, Any]]
-    guest: Guest | None
+    application: TargetApplication | None
 
 
-def _check(
-    judge: Judge,
-    problem: Problem,
-    candidate: Candidate,
-    reference: Subject,
-    generator: torch.Generator,
-    workloads: Sequence[Workload],
-) -> _Checked:
-    """All of correctness again, on seeds of its own, held-out Workloads included; then what compute-sanitizer says."""
-    with judge.start_candidate(candidate, Stage.CONFIRM) as subject:
-        checker = judge.checker(problem, candidate, reference, generator)
-        checked = judge.checked(candidate, subject, checker, workloads, Stage.CONFIRM)
-        evidence: dict[str, Any] = {"correctness": checked.evidence()}
-        kernels = judge.resources(subject, Stage.CONFIRM)["kernels"]
-        guest, why = None, ""
-        if judge.backend.kind in sanitizer.DEVICES:
-            why = sanitizer.unavailable(candidate, judge.tools)
-            with judge.shared():
-                if not (why and counters.unavailable(judge.tools.broken)):
-                    guest, none = small_calls(judge, problem, candidate, subject, reference, generator, workloads)
-                    why = why or none
-                evidence["sanitizer"] = (
-                    sanitizer.not_run(why) if why or guest is None else sanitizer.check(guest, judge.tools)
-                )
-    return _Checked(evidence, kernels, guest)
+def _check(judge: Judge, trial: Trial, reference: Subject) -> _Checked:
+    """Check correctness again with new seeds, held-out Workloads included; then run compute-sanitizer."""
+    with judge.children.start(trial.candidate, Stage.CONFIRM) as subject:
+        checker = Checker(trial.problem, reference, trial.generator, trial.first_call_s)
+        report = judge.check_stage.check(trial, subject, checker, Stage.CONFIRM)
+        evidence: dict[str, Any] = {"correctness": report.evidence()}
+        kernels = compiled_kernels(subject, Stage.CONFIRM)
+        application = None
+        if trial.kind in sanitizer.DEVICES:
+            with judge.session.shared():
+                application, evidence["sanitizer"] = _sanitize(judge, trial, subject, reference)
+    return _Checked(evidence, kernels, application)
+
+
+def _sanitize(
+    judge: Judge, trial: Trial, subject: Subject, reference: Subject
+) -> tuple[TargetApplication | None, dict[str, Any]]:
+    """Return the application for tools, if a tool can run, and compute-sanitizer's evidence. Raises Rejection."""
+    why = sanitizer.unavailable(trial.candidate, judge.tool_history)
+    if why and counters.unavailable(judge.tool_history.broken):
+        return None, sanitizer.not_run(why)
+    built = judge.children.files(trial.candidate)
+    application = TargetApplication.of(trial.problem, trial.candidate, judge.device, built)
+    no_calls = add_small_calls(application, subject, reference, trial.generator, trial.workloads)
+    if no_calls:
+        return None, sanitizer.not_run(why or no_calls)
+    return application, sanitizer.not_run(why) if why else sanitizer.check(application, judge.tool_history)
 
 
 def _resources(judge: Judge, checked: _Checked) -> dict[str, Any]:
-    """Registers, shared memory and spills; what hardware counters say, or why they say nothing."""
+    """Return registers, shared memory and spills, and the hardware counters or the reason why there are none."""
     found: dict[str, Any] = {"kernels": checked.kernels}
-    if checked.guest is not None:
-        with judge.shared():
-            kernels, why = counters.read(checked.guest, judge.tools.broken)
+    if checked.application is not None:
+        with judge.session.shared():
+            kernels, why = counters.read(checked.application, judge.tool_history.broken)
         found |= counters.resources(kernels, why)
     return found
 
 
 @dataclass(frozen=True, slots=True)
-class _Task:
-    """What is confirmed, and against what."""
+class _Timing:
+    """Times a Candidate against its comparators, in new processes for every repetition."""
 
-    judge: Judge
-    problem: Problem
-    candidate: Candidate
-    champion: Candidate | None
-    baseline: BaselineReport | None
+    session: DeviceSession
+    children: CandidateChildren
+    trial: Trial
     reference: Subject
-    generator: torch.Generator
 
     def modes(self, workload: Workload) -> list[str]:
-        """The Baselines that a Workload is timed against; eager alone where it is held out (nothing is compiled for
-        it)."""
+        """Return the Baselines of a Workload; eager alone for a held-out one, for which nothing is compiled."""
         if workload.held_out:
             return ["eager"]
-        if self.baseline is None:
-            return list(self.judge.room.modes())
-        return list(dict.fromkeys(["eager", self.baseline.fastest(workload.name).mode]))
+        if self.trial.baseline is None:
+            return list(self.session.comparators.modes())
+        return list(dict.fromkeys(["eager", self.trial.baseline.fastest(workload.name).mode]))
 
+    def run(self, workload: Workload, repetitions: int) -> _Times:
+        trial, modes, times = self.trial, self.modes(workload), _Times(workload)
+        oracle = Oracle(trial.problem, self.reference, workload.sizes, trial.generator)
+        bench = Bench(self.session, workload, oracle, [], first_call_s=trial.first_call_s)
+        try:
+            with self.session.exclusive():
+                rehearsal = int(torch.randint(repetitions, (1,), generator=trial.generator))
+                for repetition in range(repetitions):
+                    with ExitStack() as processes:
+                        with self.session.turns.beside():  # starting processes is most of a confirmation
+                            bench.replace(self._contenders(modes, oracle, workload, processes))
+                        bench.run(replace(_RULES, rehearse=repetition == rehearsal))
+                        _note(times, bench, modes, trial.champion is not None)
+                        floor_us = copy_floor_us(self.session.backend, bench.bytes_moved)
+                        times.measurements.append(bench.measurement("candidate", modes, floor_us))
+                        bench.replace([])
+        finally:
+            bench.close()
+        return times
 
-def _time(task: _Task, workload: Workload, repetitions: int) -> _Times:
-    judge, modes, times = task.judge, task.modes(workload), _Times(workload)
-    oracle = Oracle(task.problem, task.reference, workload.sizes, task.generator)
-    bench = Bench(judge.room, workload, oracle, [], first_call_s=first_call_limit_s(task.candidate))
-    try:
-        with judge.alone():
-            rehearsal = int(torch.randint(repetitions, (1,), generator=task.generator))
-            for repetition in range(repetitions):
-                with ExitStack() as fresh:
-                    with judge.room.turns.beside():  # most of a confirmation is starting processes
-                        bench.replace(_contenders(task, modes, oracle, workload, fresh))
-                    bench.run(replace(_RULES, rehearse=repetition == rehearsal))
-                    _note(times, bench, modes, task.champion is not None)
-                    times.measurements.append(bench.measurement("candidate", modes, judge.floor_us(bench)))
-                    bench.replace([])
-    finally:
-        bench.close()
-    return times
+    def _contenders(
+        self, modes: Sequence[str], oracle: Oracle, workload: Workload, processes: ExitStack
+    ) -> list[Contender]:
+        """Start new processes, except for compiled Baselines: their code lives in their process.
 
+        "again" is the Candidate in another process. Its distance from "candidate" is the A/A spread.
+        """
+        problem = self.trial.problem
+        suspects = {"candidate": self.trial.candidate, "again": self.trial.candidate}
+        if self.trial.champion is not None:
+            suspects["champion"] = self.trial.champion
+        contenders: list[Contender] = []
+        for name, subject in self._start_together(suspects, processes).items():
+            self.session.freeze_while_waiting(subject)
+            buffers = construct(subject, oracle, problem, Stage.CONFIRM)
+            plain = is_restricted(suspects[name].source)
+            contenders.append(Contender(name, subject, True, buffers, sampled=name == "again", plain=plain))
+        for mode in modes:
+            if mode == "eager":
+                subject = processes.enter_context(self.session.comparators.start(problem, mode, oracle))
+                contenders.append(Contender(mode, subject, suspect=False, buffers=oracle.buffers))
+            else:
+                contenders.append(baseline_contender(self.session, problem, workload, mode, oracle))
+        return contenders
 
-def _contenders(
-    task: _Task, modes: Sequence[str], oracle: Oracle, workload: Workload, fresh: ExitStack
-) -> list[Contender]:
-    """Fresh processes for everything but compiled Baselines, whose compiled code stays with their process.
-
-    "again" is the Candidate once more, in another process: how far it is from itself is the A/A spread.
-    """
-    judge, problem = task.judge, task.problem
-    suspects = {"candidate": task.candidate, "again": task.candidate}
-    if task.champion is not None:
-        suspects["champion"] = task.champion
-    # Most of starting is waiting for the device's driver, which serves several processes at once.
-    with ThreadPoolExecutor(len(suspects)) as starters:
-        started = {n: starters.submit(judge.start_candidate, one, Stage.CONFIRM) for n, one in suspects.items()}
-    for future in started.values():
-        if future.exception() is None:
-            fresh.enter_context(future.result())
-    contenders: list[Contender] = []
-    for name, future in started.items():
-        subject = future.result()
-        judge.room.keep_still(subject)
-        buffers = judge.constructed(subject, oracle, problem, Stage.CONFIRM)
-        plain = is_plain(suspects[name].source)
-        contenders.append(Contender(name, subject, True, buffers, sampled=name == "again", plain=plain))
-    for mode in modes:
-        if mode == "eager":
-            subject = fresh.enter_context(judge.room.fresh_comparator(problem, mode, oracle))
-            contenders.append(Contender(mode, subject, suspect=False, buffers=oracle.buffers))
-        else:
-            contenders.append(judge.room.contender(problem, workload, mode, oracle))
-    return contenders
+    def _start_together(self, suspects: Mapping[str, Candidate], processes: ExitStack) -> dict[str, Subject]:
+        """Start children in parallel: this mostly waits for the device's driver, which serves several at once."""
+        with ThreadPoolExecutor(len(suspects)) as starters:
+            started = {n: starters.submit(self.children.start, one, Stage.CONFIRM) for n, one in suspects.items()}
+        for future in started.values():
+            if future.exception() is None:
+                processes.enter_context(future.result())
+        return {name: future.result() for name, future in started.items()}
 
 
 def _note(times: _Times, bench: Bench, modes: Sequence[str], champion: bool) -> None:
@@ -235,16 +225,16 @@ def _note(times: _Times, bench: Bench, modes: Sequence[str], champion: bool) -> 
 
 
 def _result(
-    task: _Task,
+    trial: Trial,
+    origin: Origin,
     screened: Screened,
-    clock: Clockwork,
     found: Sequence[_Times],
     hidden: Sequence[_Times],
     evidence: dict[str, Any],
     resources: Mapping[str, Any],
 ) -> Evaluation:
     logs: dict[str, list[tuple[Workload, list[float]]]] = {}
-    with_champion = task.champion is not None
+    with_champion = trial.champion is not None
     for times in found:
         modes = [name for name in times.rounds if name not in ("candidate", "again", "champion")]
         fastest = min(modes, key=lambda mode: statistics.median(times.rounds[mode]))
@@ -252,39 +242,35 @@ def _result(
             source = fastest if against == "fastest" else against
             logs.setdefault(against, []).append((times.workload, times.log_ratios[source]))
     against = "champion" if with_champion else "fastest"
-    unseen = [(t.workload, t.log_ratios["champion" if with_champion else "eager"]) for t in hidden]
+    on_held_out = [(t.workload, t.log_ratios["champion" if with_champion else "eager"]) for t in hidden]
     again = [(t.workload, t.log_ratios["again"]) for t in found]
-    plain = is_plain(task.candidate.source)
-    verdict = _promotion(logs[against], again, unseen, [] if plain else [t.resolution for t in found])
-    evidence["promote"] = verdict.pop("promote")
-    evidence["confirm"] = {**verdict, "against": against, "process_pairs": PROCESS_PAIRS, "plain": plain}
-    return task.judge.passed(
-        task.problem,
-        task.candidate,
-        screened,
-        clock,
-        evidence,
-        [_merged(times) for times in found],
-        speedups(logs, len(found)),
-        resources=resources,
-    )
+    plain = is_restricted(trial.candidate.source)
+    decision = _promotion(logs[against], again, on_held_out, [] if plain else [t.resolution for t in found])
+    evidence["promote"] = decision.pop("promote")
+    evidence["confirm"] = {**decision, "against": against, "process_pairs": PROCESS_PAIRS, "plain": plain}
+    measurements = [_merged(times) for times in found]
+    ratios = speedups(logs, len(found))
+    return outcomes.passed(trial, origin, screened, evidence, measurements, ratios, resources=resources)
 
 
 def _promotion(
     against: Sequence[tuple[Workload, list[float]]],
     again: Sequence[tuple[Workload, list[float]]],
-    unseen: Sequence[tuple[Workload, list[float]]] = (),
+    on_held_out: Sequence[tuple[Workload, list[float]]] = (),
     resolutions: Sequence[float] = (),
 ) -> dict[str, Any]:
-    """Promote, or not: the bound must pass 1 + the largest of 1 %, what the device does to equal kernels, and what a
-    child could gain by making its own harness faster, `resolutions` of each Workload, weighted as the ratios are. No
-    Workload may be slower, held-out ones included, of which nothing but that is told."""
+    """Decide about promotion.
+
+    The bound must exceed 1 + the largest of three: 1 %, the spread of equal kernels on this device, and the gain that a
+    child could get from a faster harness (`resolutions` per Workload, weighted as the ratios are). No Workload may be
+    slower. A slower held-out one is reported without its name.
+    """
     bound = stats.lower_bound(_headline(against), _CONFIDENCE)
     spread = _spread(_headline(again))
     gains = [(workload, [math.log1p(share)]) for (workload, _), share in zip(against, resolutions, strict=False)]
     resolution = math.expm1(_headline(gains)[0]) if gains else 0.0
     threshold = 1 + max(_LEAST_GAIN, spread, resolution)
-    worse = [w for w, logs in [*against, *unseen] if stats.ratio_interval(logs)[1].high < _WORST_WORKLOAD]
+    worse = [w for w, logs in [*against, *on_held_out] if stats.ratio_interval(logs)[1].high < _WORST_WORKLOAD]
     return {
         "promote": bound > threshold and not worse,
         "bound": round(bound, 5),
@@ -296,20 +282,20 @@ def _promotion(
 
 
 def _headline(parts: Sequence[tuple[Workload, list[float]]]) -> list[float]:
-    """Per repetition the weighted mean of log ratios over Workloads."""
+    """Return the weighted mean of log ratios over Workloads, per repetition."""
     total = sum(workload.weight for workload, _ in parts)
     repetitions = min(len(logs) for _, logs in parts)
     return [sum(w.weight * logs[i] for w, logs in parts) / total for i in range(repetitions)]
 
 
 def _spread(logs: Sequence[float]) -> float:
-    """How far equal kernels seem to be apart here: their mean difference, or twice its standard error."""
+    """Return the apparent difference of equal kernels: the larger of their mean difference and twice its error."""
     error = statistics.stdev(logs) / math.sqrt(len(logs))
     return math.expm1(max(abs(statistics.fmean(logs)), 2 * error))
 
 
 def _merged(times: _Times) -> Measurement:
-    """One Measurement over all repetitions; Baselines likewise."""
+    """Return one Measurement over all repetitions, with its Baselines."""
     parts = times.measurements
     median, interval = _centre(times.rounds["candidate"])
     first = parts[0]

@@ -1,98 +1,103 @@
-"""A GPU's memory that runs out. Others on the GPU may have it: then nothing is said of a Candidate or a reference."""
+"""Retry when a GPU's memory runs out. If other processes hold it, neither Candidate nor reference is to blame."""
 
 from __future__ import annotations
 
 import math
 import time
 from collections.abc import Callable
-from typing import TYPE_CHECKING, TypeVar
+from typing import TypeVar
 
 import torch
 
+from evaluator.device_session import DeviceSession
+from evaluator.devices.base import DeviceBackend
 from evaluator.errors import EvaluatorError, Rejection, ShortOfMemory
 from evaluator.types import DeviceKind, Verdict
 
-if TYPE_CHECKING:
-    from evaluator.stages.judge import Judge
-
 Done = TypeVar("Done")
-_PATIENCE_S, _LOOK_S = 30.0, 0.1  # for how long others are waited for, and how often looked after
-_OTHERS_SHARE = 1 / 4  # of the device's memory: a child may have the rest (`child.cuda_device`)
+Release = Callable[[], None]
+_WAIT_S, _POLL_S = 30.0, 0.1  # how long and how often to look for others
+_OTHERS_SHARE = 1 / 4  # of the device's memory: a child may have the rest (`child.gpu.device`)
 
 
-def _of_its_own(error: Rejection) -> bool:
-    """Whether a child used up the main memory that it had to itself, of which no other process takes any: it was ended
-    for that, or Python told it so."""
-    return "signal" in error.evidence or error.evidence.get("error") == "MemoryError"
+def retry_on_shortage(
+    work: Callable[[], Done], backend: DeviceBackend, session: DeviceSession, release: Release
+) -> Done:
+    """Do the work; when memory runs out, `release` this judge's memory and retry.
 
-
-def enough(judge: Judge, work: Callable[[], Done]) -> Done:
-    """Do it. Where memory runs out, all that this judge holds is given back. If others hold much of the device all the
-    same, they are waited for a while, and it is done again. EvaluatorError is raised if they do not end, or hold it
-    once more; else the work is done once more, and what then runs out of memory is believed; of the judge's own memory
-    EvaluatorError tells."""
+    While others hold much of the device, wait for them before the retry. Raise EvaluatorError if they do not end, or
+    hold it again. Otherwise the last try trusts memory errors of children; of the judge's own raises EvaluatorError.
+    """
     try:
-        return _doubting(judge, work)
-    except _RanOutError as short:
-        found = str(short)  # the error itself would keep tensors in use
-    if _others_have_it(judge):
-        _wait(judge, found)
+        return _run_or_release(work, backend, release)
+    except _ShortageError as short:
+        found = str(short)  # the error itself would keep tensors alive
+    if _held_by_others(backend):
+        _wait_for_others(backend, found)
         try:
-            return _doubting(judge, work)
-        except _RanOutError as short:
+            return _run_or_release(work, backend, release)
+        except _ShortageError as short:
             found = str(short)
-        _refuse_beside_others(judge, found)
+        _raise_if_held_by_others(backend, found)
     try:
-        with judge.room.believed():
+        with session.references.trusting_memory_errors():
             return work()
     except Rejection as error:
-        if error.verdict is Verdict.OUT_OF_MEMORY and not _of_its_own(error):
-            judge.release()  # what a child of ours holds until it is gone is not others'
-            _refuse_beside_others(judge, error.reason)
+        if error.verdict is Verdict.OUT_OF_MEMORY and not _is_main_memory(error):
+            release()  # so that memory of our own children does not count as others'
+            _raise_if_held_by_others(backend, error.reason)
         raise
-    except torch.OutOfMemoryError as error:  # ours: what a child runs out of it tells
+    except torch.OutOfMemoryError as error:  # the judge's own memory: children report theirs
         found = str(error)[:300]
-    judge.release()
+    release()
     raise EvaluatorError(found)
 
 
-class _RanOutError(Exception):
-    """Memory ran out, nobody knows yet by whose fault."""
+class _ShortageError(Exception):
+    """Memory ran out for an unknown reason."""
 
 
-def _doubting(judge: Judge, work: Callable[[], Done]) -> Done:
-    """Do it. Raises _RanOutError where memory runs out; then this judge holds none of it any more."""
+def _is_main_memory(error: Rejection) -> bool:
+    """Return True if a child exceeded its limit of main memory, which no other process uses: it was ended for that, or
+    raised MemoryError."""
+    return "signal" in error.evidence or error.evidence.get("error") == "MemoryError"
+
+
+def _run_or_release(work: Callable[[], Done], backend: DeviceBackend, release: Release) -> Done:
+    """Do the work. When memory runs out, release this judge's memory and raise _ShortageError."""
     try:
         return work()
     except (ShortOfMemory, torch.OutOfMemoryError) as error:
         found = str(error)
     except Rejection as error:
-        if error.verdict is not Verdict.OUT_OF_MEMORY or judge.backend.kind is DeviceKind.CPU or _of_its_own(error):
+        if error.verdict is not Verdict.OUT_OF_MEMORY or backend.kind is DeviceKind.CPU or _is_main_memory(error):
             raise
         found = error.reason
-    judge.release()
-    raise _RanOutError(found)
+    release()
+    raise _ShortageError(found)
 
 
-def _others_have_it(judge: Judge) -> int:
-    """The bytes of the device that others hold, 0 where these are few."""
-    held = judge.backend.held_by_others()
-    return held if held > _OTHERS_SHARE * float(judge.device.facts.get("memory_bytes", math.inf)) else 0
+def _held_by_others(backend: DeviceBackend) -> int:
+    """Return the bytes of the device that others hold, or 0 if these are few."""
+    held = backend.held_by_others()
+    return held if held > _OTHERS_SHARE * float(backend.describe().facts.get("memory_bytes", math.inf)) else 0
 
 
-def _wait(judge: Judge, found: str) -> None:
-    """Return when others hold little. Raises EvaluatorError where they do not end. Nothing of this judge's runs, and it
-    does not hold the device meanwhile."""
-    end = time.monotonic() + _PATIENCE_S
-    while _others_have_it(judge):
+def _wait_for_others(backend: DeviceBackend, found: str) -> None:
+    """Wait until others hold little. Raises EvaluatorError if they do not end.
+
+    Meanwhile no child of this judge runs, and it does not hold the device.
+    """
+    end = time.monotonic() + _WAIT_S
+    while _held_by_others(backend):
         if time.monotonic() > end:
-            _refuse_beside_others(judge, found)
-        time.sleep(_LOOK_S)
+            _raise_if_held_by_others(backend, found)
+        time.sleep(_POLL_S)
 
 
-def _refuse_beside_others(judge: Judge, found: str) -> None:
-    """Raises EvaluatorError if others hold much."""
-    if others := _others_have_it(judge):
+def _raise_if_held_by_others(backend: DeviceBackend, found: str) -> None:
+    """Raise EvaluatorError if others hold much."""
+    if others := _held_by_others(backend):
         raise EvaluatorError(
             f"the device's memory ran out while other processes held {others / 2**30:.0f} GiB of it: judge again when"
             f" they are done ({found[:200]})"

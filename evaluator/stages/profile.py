@@ -1,4 +1,4 @@
-"""Where a Candidate's time goes: kernels with their time and what they need on a GPU, functions on a CPU."""
+"""Profile a Candidate: kernels with their times and resources on a GPU, functions on a CPU."""
 
 from __future__ import annotations
 
@@ -10,15 +10,19 @@ from evaluator.child.protocol.layout import LayoutError
 from evaluator.clean import clean
 from evaluator.errors import ChildError, ChildFault, Rejection
 from evaluator.oracle.oracle import Oracle
+from evaluator.rejections import rejection
 from evaluator.screening.screen import screen
-from evaluator.stages.judge import Judge, secret_generator
+from evaluator.stages.candidate_children import construct
+from evaluator.stages.judge import Judge
 from evaluator.stages.stage_clock import first_call_limit_s
-from evaluator.subject import Subject, rejection
+from evaluator.stages.time_candidate import baseline_contender, copy_floor_us
+from evaluator.stages.trial import secret_generator
+from evaluator.subject import Subject
 from evaluator.timing.bench import Bench, Looks, Rules
 from evaluator.timing.contender import Contender
 from evaluator.tools import counters
 from evaluator.tools.counters import KernelCounters
-from evaluator.tools.guest import Guest, TooLarge
+from evaluator.tools.target_application import TargetApplication, TooLarge
 from evaluator.types import Candidate, Device, DeviceKind, Environment, Interval, Problem, Stage, Verdict, Workload
 
 COUNTED = (DeviceKind.CUDA,)
@@ -28,7 +32,7 @@ _LOOKS, _CALLS = Looks(span_s=3.0, enough=3000), 10
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Part:
-    """One kernel or function: its share of a call and its time there; `facts` are what else is known of it."""
+    """One kernel or function: its share of a call, its time, and further `facts`."""
 
     name: str
     share: float
@@ -38,9 +42,12 @@ class Part:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProfileReport:
-    """Of one Workload. `call_us` is the judge's own time of a call; `compiled` lists registers, spills and shared
-    memory of what the Candidate compiled, `counters` what the hardware counted, where Nsight Compute can read that (a
-    note says why not); names and shapes on a GPU are the child's claims."""
+    """The profile of one Workload.
+
+    `call_us` is the judge's own time of a call. `compiled` lists registers, spills and shared memory of the Candidate's
+    kernels. `counters` has hardware counters if Nsight Compute can read them; else a note says why not.
+    Names and shapes on a GPU are the child's claims.
+    """
 
     problem_hash: str
     candidate_hash: str
@@ -57,31 +64,32 @@ class ProfileReport:
 
 
 def profile(judge: Judge, problem: Problem, candidate: Candidate, workload: str | None = None) -> ProfileReport:
-    """Time a Candidate on one Workload (by name; else the first that is shown) and say where the time goes.
+    """Time a Candidate on one Workload (by name; by default the first shown one) and profile it.
 
-    Its timed outputs are verified like any other's. Raises Rejection where it does not get that far, EvaluatorError.
+    Its timed outputs are verified as in any timing. Raises Rejection if it fails before, and EvaluatorError.
     """
-    return judge.enduring(problem, lambda: _profile(judge, problem, candidate, workload))
+    return judge.with_retries(problem, lambda: _profile(judge, problem, candidate, workload))
 
 
 def _profile(judge: Judge, problem: Problem, candidate: Candidate, workload: str | None) -> ProfileReport:
     screen(problem, candidate)
     chosen = _chosen(problem, judge.backend.kind, workload)
-    with judge.start_candidate(candidate, Stage.PROFILE) as subject, judge.room.reference(problem) as reference:
+    session = judge.session
+    with judge.children.start(candidate, Stage.PROFILE) as subject, session.references.start(problem) as reference:
         oracle = Oracle(problem, reference, chosen.sizes, secret_generator())
-        buffers = judge.constructed(subject, oracle, problem, Stage.PROFILE)
+        buffers = construct(subject, oracle, problem, Stage.PROFILE)
         contender = Contender("candidate", subject, suspect=True, buffers=buffers)
-        beside = []
-        if judge.backend.kind is DeviceKind.CUDA:  # what a graph's first replay costs anybody is taken off there
-            beside = [judge.room.contender(problem, chosen, "eager", oracle)]
-        bench = Bench(judge.room, chosen, oracle, [contender, *beside], first_call_s=first_call_limit_s(candidate))
+        comparators = []
+        if judge.backend.kind is DeviceKind.CUDA:  # to subtract the usual cost of a graph's first replay
+            comparators = [baseline_contender(session, problem, chosen, "eager", oracle)]
+        bench = Bench(session, chosen, oracle, [contender, *comparators], first_call_s=first_call_limit_s(candidate))
         try:
-            with judge.alone():
+            with session.exclusive():
                 bench.run(_RULES)
                 seen = bench.watch("candidate", _LOOKS)
-                call_us, floor_us = contender.official_us(), judge.floor_us(bench)
+                call_us, floor_us = contender.official_us(), copy_floor_us(session.backend, bench.bytes_moved)
                 bench.close()
-                parts, notes = _parts(judge, subject, oracle, seen, call_us)
+                parts, notes = _parts(subject, oracle, seen, call_us)
                 counted, more = _counters(judge, problem, candidate, subject, oracle)
         finally:
             bench.close()
@@ -111,16 +119,14 @@ def _chosen(problem: Problem, kind: DeviceKind, name: str | None) -> Workload:
     return found
 
 
-def _parts(
-    judge: Judge, subject: Subject, oracle: Oracle, seen: Mapping[str, int], call_us: float
-) -> tuple[list[Part], list[str]]:
-    if judge.backend.kind is DeviceKind.CPU:
+def _parts(subject: Subject, oracle: Oracle, seen: Mapping[str, int], call_us: float) -> tuple[list[Part], list[str]]:
+    if subject.backend.kind is DeviceKind.CPU:
         total = sum(seen.values())
         found = sorted(seen.items(), key=lambda pair: -pair[1])[:40]
         parts = [
             Part(name=place, share=n / total, time_us=call_us * n / total, facts={"seen": n}) for place, n in found
         ]
-        return parts, [f"the process was looked at {total} times during timed rounds, harness included"]
+        return parts, [f"the process was sampled {total} times during timed rounds, harness included"]
     arguments = oracle.inputs()
     try:
         claims = subject.profile(arguments.tree, arguments.tensors, calls=_CALLS, timeout_s=60.0)
@@ -144,16 +150,16 @@ def _parts(
 def _counters(
     judge: Judge, problem: Problem, candidate: Candidate, subject: Subject, oracle: Oracle
 ) -> tuple[list[KernelCounters], list[str]]:
-    """What the hardware counts in one call; or why nothing."""
+    """Return the hardware counters of one call, or the reason why there are none."""
     if judge.backend.kind not in COUNTED:
         return [], []
-    guest = Guest.of(judge, problem, candidate)
-    why = counters.unavailable(judge.tools.broken)
+    application = TargetApplication.of(problem, candidate, judge.device, judge.children.files(candidate))
+    why = counters.unavailable(judge.tool_history.broken)
     found: list[KernelCounters] = []
     if not why:
         try:
-            guest.add("the profiled call", oracle, subject)
-            found, why = counters.read(guest, judge.tools.broken)
+            application.add("the profiled call", oracle, subject)
+            found, why = counters.read(application, judge.tool_history.broken)
         except (ChildFault, LayoutError, TooLarge) as fault:
             why = f"no inputs for it: {fault}"
     return found, [] if found else [f"no hardware counters: {why}"]
@@ -167,12 +173,12 @@ def _compiled(subject: Subject) -> Sequence[Mapping[str, Any]]:
 
 
 def render(report: ProfileReport) -> str:
-    """The report for a person."""
+    """Return the report as text."""
     low, high = report.interval_us.low, report.interval_us.high
     lines = [f"{report.workload}: {report.call_us:.1f} us a call ({low:.1f} to {high:.1f})"]
     if report.floor_us is not None:
         share = min(1.0, report.floor_us / report.call_us)
-        lines.append(f"  {share:.0%} of what memory allows ({report.floor_us:.1f} us at the speed of a copy)")
+        lines.append(f"  {share:.0%} of the memory roofline ({report.floor_us:.1f} us at the rate of a copy)")
     for part in report.parts[:20]:
         facts = ", ".join(f"{key} {value}" for key, value in part.facts.items())
         lines.append(f"  {part.share:6.1%} {part.time_us:10.2f} us  {part.name[:100]}  {facts}")

@@ -1,4 +1,4 @@
-"""How long each stage of judging took, and how long what a Candidate does may take."""
+"""The duration of each stage of judging, and time limits of a Candidate's operations."""
 
 from __future__ import annotations
 
@@ -7,13 +7,14 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from evaluator.languages import adapter
 from evaluator.types import Candidate, Stage
 
 _COMPILES = re.compile(r"\btorch\.compile\b|\bimport compile\b|_inductor|_dynamo|torch\.jit|load_inline|cpp_extension")
 
 
-class Clockwork:
-    """Seconds by stage, and the stage that is going on."""
+class StageClock:
+    """The seconds of each stage, and the current stage."""
 
     def __init__(self) -> None:
         self.duration_s: dict[str, float] = {}
@@ -31,14 +32,14 @@ class Clockwork:
 
 
 def first_call_limit_s(candidate: Candidate) -> float:
-    """How long the first calls may take: compilers run in them where a Candidate uses one."""
-    compiles = candidate.language in ("triton", "cuda") or _COMPILES.search(candidate.source)
+    """Return the limit for the first calls, in which compilers run if a Candidate uses one."""
+    compiles = adapter(candidate.language).compiles_on_first_call or _COMPILES.search(candidate.source)
     return 60.0 if compiles else 10.0
 
 
 def load_limit_s(candidate: Candidate) -> float:
-    """How long importing the module may take."""
+    """Return the limit for importing the module."""
     if "cpp_extension" in candidate.source:
         return 120.0
-    compiles = candidate.language != "torch" or _COMPILES.search(candidate.source)
+    compiles = adapter(candidate.language).compiles_on_import or _COMPILES.search(candidate.source)
     return 60.0 if compiles else 10.0

@@ -18,7 +18,7 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from evaluator.correctness import buffers
-from evaluator.device_session import Room
+from evaluator.device_session import DeviceSession
 from evaluator.devices.base import Round, RoundPlan
 from evaluator.errors import Rejection
 from evaluator.oracle.oracle import Oracle
@@ -83,7 +83,7 @@ class Bench:
 
     def __init__(
         self,
-        room: Room,
+        room: DeviceSession,
         workload: Workload,
         oracle: Oracle,
         contenders: Sequence[Contender],
@@ -212,7 +212,7 @@ class Bench:
                 rounds.verifier.verify(Run(contender, fresh, done))
             for place, count in done.diagnostics.get("ran", {}).items():
                 seen[place] = seen.get(place, 0) + count
-            told = looks.until_library and bool(libraries.seen(seen))
+            told = looks.until_library and bool(libraries.sampled_libraries(seen))
             if "ran" not in done.diagnostics or told or sum(seen.values()) >= looks.enough or time.monotonic() > end:
                 break
         return dict(sorted(seen.items(), key=lambda pair: -pair[1]))

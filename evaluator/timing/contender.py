@@ -24,7 +24,7 @@ MOST_OVERHEAD = 0.1  # of a round's wall time that is taken off
 class Contender:
     """One child that is timed. A `suspect` runs what somebody handed in (a Candidate, a Champion): every one of its
     outputs is compared. Of one that is `sampled`, a Candidate's second process, one call a round is. A `plain` one
-    runs a file that cannot reach the harness (`screening.plain`). `buffers` are the reference's under this child's
+    runs a file that cannot reach the harness (`screening.restricted`). `buffers` are the reference's under this child's
     names: what a round of a module with a memory begins with. What its calls took that came one at a time is told in
     `singly` (`integrity.single_calls`), and of draws that came once in `unseen`. `shortest` is the fewest replays that
     a round of its own had, if more than one."""

@@ -15,7 +15,7 @@ from typing import TypeVar
 import torch
 
 from evaluator.child.protocol import chain
-from evaluator.inputs import mixtures, structure, values
+from evaluator.inputs import mixtures, perturbations, structure, values
 from evaluator.oracle import constants
 from evaluator.oracle.oracle import Oracle
 
@@ -35,15 +35,15 @@ class Inputs:
         made = [oracle.inputs() for _ in range(_POOL)]
         self._draw_s = (time.perf_counter() - start) / _POOL
         self.tree, self._first = made[0].tree, [arguments.tensors for arguments in made]
-        self.bases = mixtures.bases(self._first, self._generator)
+        self.bases = mixtures.mixing_bases(self._first, self._generator)
         first = self.bases[0]
         varies = [not values.same_bits(a, b) for a, b in zip(first, self.bases[1], strict=True)]
         self._mixes = [vary and tensor.is_floating_point() for vary, tensor in zip(varies, first, strict=True)]
         self._drawn = [index for index, vary in enumerate(varies) if vary and not self._mixes[index]]
-        self._structures = structure.of(self._first)
-        self._others = constants.of(oracle, self.tree, self.bases)
-        self._coins = mixtures.coins(first, self._mixes, self._generator)
-        self._between = mixtures.continuous(first)
+        self._structures = structure.find_structures(self._first)
+        self._others = constants.find_constants(oracle, self.tree, self.bases)
+        self._coins = mixtures.random_masks(first, self._mixes, self._generator)
+        self._between = mixtures.are_continuous(first)
         self._scales = False  # draws, where nothing can be mixed
         self.recurs = False  # whether calls of a round had integers that others had: drawing takes long
         self._left_out = oracle.subject.left_out
@@ -66,8 +66,8 @@ class Inputs:
         odd: list[values.ValueSet | None] = []
         for index, pick in enumerate(torch.rand(count, generator=generator).tolist()):
             if calls and pick < _TWINS and index not in kinds and self.mixed:
-                twin = values.twin(calls[-1], self._mixes, generator, slightly=pick < _TWINS / 2)
-                calls.append(self._others.nearly(structure.restored(twin, self._structures), generator))
+                twin = perturbations.near_duplicate(calls[-1], self._mixes, generator, slightly=pick < _TWINS / 2)
+                calls.append(self._others.slightly_changed(structure.restored(twin, self._structures), generator))
                 odd.append(odd[-1])
                 continue
             made = self._with_draw(self._drawn_for(index, draws))
@@ -77,13 +77,13 @@ class Inputs:
 
     def changed(self, tensors: values.Tensors, kind: values.ValueSet) -> values.Tensors:
         """A call's inputs with the values of a set, as far as their structure allows it."""
-        return structure.changed(tensors, kind, self._structures, self._generator)
+        return structure.apply_values(tensors, kind, self._structures, self._generator)
 
     def kinds(self, wanted: Sequence[values.ValueSet]) -> list[values.ValueSet]:
         """Those value sets that the reference takes."""
         if not self.mixed:
             return []
-        made, wanted = self._mixture(), values.survived(wanted, self._left_out)
+        made, wanted = self._mixture(), values.usable_sets(wanted, self._left_out)
         changed = [self.changed(made, kind) for kind in wanted]
         if self._takes(changed):
             return list(wanted)
@@ -114,7 +114,7 @@ class Inputs:
         return (self._mixes[index] or index in self._drawn) and free and many and chain.dense(tensor)
 
     def _mixture(self) -> values.Tensors:
-        mixed = mixtures.mixed(self.bases, self._coins, self._between, self._mixes, self._generator)
+        mixed = mixtures.mix(self.bases, self._coins, self._between, self._mixes, self._generator)
         return structure.restored(mixed, self._structures)
 
     def _with_draw(self, drawn: Sequence[torch.Tensor]) -> values.Tensors:
@@ -140,7 +140,7 @@ class Inputs:
         return self._exchanged(again) if self._exchanges else again
 
     def _exchanged(self, drawn: list[torch.Tensor]) -> list[torch.Tensor]:
-        return [constants.exchanged(tensor, self._generator) for tensor in drawn]
+        return [constants.with_two_swapped(tensor, self._generator) for tensor in drawn]
 
     def drawn_within(self, drawing_s: float) -> int:
         """So many calls of a round may be drawn in that time."""
@@ -160,7 +160,7 @@ class Inputs:
         return found
 
     def _takes(self, calls: Sequence[values.Tensors]) -> bool:
-        return self._oracle.tried(self.tree, calls) is not None
+        return self._oracle.try_calls(self.tree, calls) is not None
 
 
 def _apart(indices: Sequence[int], inputs: values.Tensors) -> list[int]:

@@ -13,7 +13,7 @@ import torch
 from evaluator.child.protocol import chain
 from evaluator.child.protocol.layout import LayoutError, TensorSpec
 from evaluator.comparison.layout_checks import check_reply
-from evaluator.device_session import Room
+from evaluator.device_session import DeviceSession
 from evaluator.devices.base import OneByOne, Round, RoundPlan, Singles
 from evaluator.errors import ChildError, ChildFault, EvaluatorError, Rejection
 from evaluator.inputs import values
@@ -34,15 +34,15 @@ _ODD_SPARE = 100  # times an input's bytes of device memory must be free for tha
 class Rounds:
     """Makes rounds of a Workload for any child that was constructed with the oracle's parameters."""
 
-    def __init__(self, room: Room, workload: Workload, oracle: Oracle, first_call_s: float) -> None:
+    def __init__(self, room: DeviceSession, workload: Workload, oracle: Oracle, first_call_s: float) -> None:
         self.room, self.backend, self.workload, self.oracle = room, room.backend, workload, oracle
         self._first_call_s = first_call_s
         self.inputs = Inputs(oracle)
         self.tree, self._bases = self.inputs.tree, self.inputs.bases
         first, *others = oracle.expect(self.tree, self._bases)
-        self.like = first.widest(others)
+        self.like = first.with_widest_limits(others)
         self._stateful = oracle.stateful(self.tree, self._bases[0])
-        self.moves_buffers = not self._stateful and oracle.moves_buffers(self.tree, self._bases[0])
+        self.moves_buffers = not self._stateful and oracle.changes_buffers(self.tree, self._bases[0])
         self._mutated = oracle.mutated(self.tree)
         self.verifier = Verifier(workload, oracle, self.tree, self.like, self._mutated, stateful=self._stateful)
         self._linked = self._linked_outputs()
@@ -50,7 +50,7 @@ class Rounds:
         self._next_odd = 0
         self._idle: Fresh | None = None
         self._leases = ExitStack()
-        self._null = self._leases.enter_context(room.null())
+        self._null = self._leases.enter_context(room.comparators.lend_null_child())
         self.overhead_us: dict[int, float] = {}  # executions a round -> the least that a null child took
 
     def close(self) -> None:
@@ -148,8 +148,8 @@ class Rounds:
 
     def _compares(self, kind: values.ValueSet) -> bool:
         """Whether there is something to compare where the chain puts usual values among those. Who picks among scores
-        that all tie may pick what no way to pick has (`second_look`)."""
-        return not kind.in_bounds and not (self.oracle.subject.picks and kind.name in values.NEXT_TO_NOTHING)
+        that all tie may pick what no way to pick has (`allow_alternatives`)."""
+        return not kind.only_finite_results and not (self.oracle.subject.selects and kind.name in values.NEARLY_ZERO)
 
     def _one_of_all(self) -> values.ValueSet:
         self._next_odd += 1
@@ -205,7 +205,7 @@ class Rounds:
             raise self._blamed(contender, fault, fresh) from fault
 
     def prepare_null(self, fresh: Fresh, *, graph: bool) -> None:
-        self._null.null(self.like.reply)
+        self._null.become_null(self.like.reply)
         self.backend.prepare(
             self._null.child, fresh.calls,
             tree=self.tree, timeout_s=self._first_call_s, graph=graph, link=fresh.link,
@@ -216,7 +216,7 @@ class Rounds:
         try:
             self._start(contender)
             contender.shown(plan.replays)
-            with self.room.quiet():
+            with self.room.pools.monitoring_paused():
                 return self.backend.run_round(
                     contender.subject.child, fresh.calls, plan,
                     tree=self.tree, check=self._check_replies, timeout_s=self._first_call_s, read=read, link=fresh.link,
@@ -228,9 +228,9 @@ class Rounds:
     def _blamed(
         self, contender: Contender, fault: ChildFault | LayoutError | Rejection, fresh: Fresh
     ) -> EvaluatorError:
-        """What a fault in a round is told as. Raises LeaveOut where the reference fails there, too."""
-        if isinstance(fault, ChildError) and not fault.spoils:
-            self.oracle.doubt(self.tree, fresh.calls, fault)
+        """What a fault in a round is told as. Raises UnsupportedCase where the reference fails there, too."""
+        if isinstance(fault, ChildError) and not fault.loses_device:
+            self.oracle.leave_out_if_failing(self.tree, fresh.calls, fault)
         return self.verifier.blame(contender, fault)
 
     def _start(self, contender: Contender) -> None:
@@ -252,7 +252,7 @@ class Rounds:
         assert fresh.link is None
         try:
             self._start(contender)
-            with self.room.quiet():
+            with self.room.pools.monitoring_paused():
                 return backend.run_singly(
                     contender.subject.child, fresh.calls, layouts,
                     tree=self.tree, check=self._check_replies, timeout_s=self._first_call_s,
@@ -263,7 +263,7 @@ class Rounds:
 
     def run_null(self, fresh: Fresh, plan: RoundPlan, *, watch: bool = False) -> Round:
         """One round of the null child, of which nothing is read."""
-        with self.room.quiet():
+        with self.room.pools.monitoring_paused():
             return self.backend.run_round(
                 self._null.child, fresh.calls, plan,
                 tree=self.tree, check=lambda replies: None, timeout_s=30.0, read=0, link=fresh.link, watch=watch,

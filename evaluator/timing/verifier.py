@@ -10,13 +10,13 @@ import torch
 from evaluator.child.protocol import chain
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.comparison.expected import Expected
-from evaluator.comparison.layout_checks import check_fresh
-from evaluator.comparison.target import Finding
+from evaluator.comparison.findings import Finding
+from evaluator.comparison.layout_checks import check_no_alias
 from evaluator.errors import ChildFault, EvaluatorError, Rejection
 from evaluator.inputs import values
-from evaluator.oracle.nan_and_ties import second_look
+from evaluator.oracle.nan_and_ties import allow_alternatives
 from evaluator.oracle.oracle import Oracle
-from evaluator.subject import rejection
+from evaluator.rejections import rejection
 from evaluator.timing.contender import ComparatorFailed, Contender
 from evaluator.timing.runs import STAGE, Fresh, Run, to_read
 from evaluator.types import Verdict, Workload
@@ -81,7 +81,7 @@ class Verifier:
             return
         calls, how = [look.calls[call] for look, call, _ in doubted], [kind.rounding for *_, kind in doubted]
         for (look, call, kind), exact in zip(doubted, self._oracle.expect(self._tree, calls, how), strict=True):
-            look.expect(call, exact.loosened(kind.rounding.slack))
+            look.expect(call, exact.with_slack(kind.rounding.slack))
 
     def _compare(self, look: _Look) -> None:
         contender, fresh, done = look.run.contender, look.run.fresh, look.run.done
@@ -96,7 +96,7 @@ class Verifier:
             self.kinds |= fresh.kinds
         for call, tensors in enumerate(done.inputs):
             self._check_inputs(call, look.calls[call], tensors)
-            check_fresh(self._like, done.replies[call], self.shown)
+            check_no_alias(self._like, done.replies[call], self.shown)
 
     def _expected(self, some: Sequence[tuple[Fresh, Sequence[values.Tensors]]]) -> list[list[Expected]]:
         """What is right for the calls of several rounds, with the strictest limits on adversarial values. The first
@@ -117,7 +117,7 @@ class Verifier:
             self._tree, [tensors for tensors, _ in odd.values()], list(plain.values()), self._like
         )
         found |= zip(plain, usual, strict=True)
-        found |= {key: one.loosened(slack) for (key, (_, slack)), one in zip(odd.items(), narrowest, strict=True)}
+        found |= {key: one.with_slack(slack) for (key, (_, slack)), one in zip(odd.items(), narrowest, strict=True)}
         for fresh, calls in some:
             fresh.expected |= {
                 place: found[id(fresh), place] for place in range(len(calls)) if (id(fresh), place) in found
@@ -134,10 +134,10 @@ class Verifier:
         inputs, expected, outputs = look.calls[call], look.expected[call], look.outputs[call]
         if look.run.fresh.odd[call] is None:
             (exact,) = self._oracle.expect(self._tree, [inputs])
-            expected = exact.loosened(values.Rounding().slack).widest([expected])
+            expected = exact.with_slack(values.Rounding().slack).with_widest_limits([expected])
             if not expected.informative:
                 return None
-        return _finding(second_look(self._oracle, self._tree, inputs, expected, outputs), outputs)
+        return _finding(allow_alternatives(self._oracle, self._tree, inputs, expected, outputs), outputs)
 
     def _check_inputs(self, call: int, before: Sequence[torch.Tensor], after: Sequence[torch.Tensor]) -> None:
         for index, (mine, theirs) in enumerate(zip(before, after, strict=True)):
@@ -180,4 +180,4 @@ def _finding(expected: Expected, outputs: Sequence[torch.Tensor]) -> Finding | N
     if not expected.informative:
         return None
     every = zip(expected.targets, expected.limits, outputs, strict=False)
-    return next(filter(None, (target.judge(actual, limit) for target, limit, actual in every)), None)
+    return next(filter(None, (target.compare(actual, limit) for target, limit, actual in every)), None)

@@ -1,4 +1,4 @@
-"""Hardware counters of a Candidate's kernels, read by Nsight Compute where the machine allows it: for reports alone.
+"""Read hardware counters of a Candidate's kernels with Nsight Compute, where the machine allows it: for reports only.
 
 Method: `ncu --csv --page raw` (NVIDIA's Nsight Compute CLI guide): a row of names, a row of units, a row a kernel.
 """
@@ -14,8 +14,8 @@ from typing import Any
 
 from evaluator.clean import clean_text
 from evaluator.tools import tool
-from evaluator.tools.guest import Guest
 from evaluator.tools.sanitizer_log import base_name
+from evaluator.tools.target_application import TargetApplication
 
 _METRICS = {
     "dram_percent": "dram__throughput.avg.pct_of_peak_sustained_elapsed",
@@ -38,8 +38,10 @@ _OPTIONS = (
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KernelCounters:
-    """One kernel, averaged over its launches in one call: `values` by our names (percent of the device's peak; hits and
-    occupancy in percent; conflicts counted), `stalls` the reasons for which warps wait most, as shares of all waiting.
+    """One kernel, averaged over its launches in one call.
+
+    `values` has our names: percent of the device's peak, hits and occupancy in percent, a count of conflicts. `stalls`
+    has the reasons for which warps wait most, as shares of all waiting.
     """
 
     name: str
@@ -50,7 +52,7 @@ class KernelCounters:
 
     @property
     def text(self) -> str:
-        """In one line, for a Proposer."""
+        """Return one line for a Proposer."""
         parts = [f"{_WORDS[key]} {value:.0f}{_UNITS.get(key, ' %')}" for key, value in self.values.items()]
         if self.stalls:
             parts.append("warps wait for " + ", ".join(f"{why} {share:.0%}" for why, share in self.stalls.items()))
@@ -68,37 +70,41 @@ _WORDS = {
 _UNITS = {"bank_conflicts": ""}
 
 
-def read(guest: Guest, known: dict[str, str]) -> tuple[list[KernelCounters], str]:
-    """The counters of one call on a guest's first sizes, caches cold; or none and why. `known` remembers why the
-    counters of this machine cannot be read."""
+def read(application: TargetApplication, known: dict[str, str]) -> tuple[list[KernelCounters], str]:
+    """Return the counters of one call on an application's first sizes with cold caches, or none and the reason.
+
+    `known` remembers why the counters of this machine cannot be read.
+    """
     program, why = tool.NCU.find()[0], unavailable(known)
     if program is None or why:
         return [], why
-    ran = guest.run(
+    ran = application.run(
         [program, *_OPTIONS], limit_s=tool.NCU.seconds(), environment={}, few=True, warm_up=2, marked=_MARKED
     )
     found = parse(ran.log)
     if found:
         return found, ""
     why = tool.why_no_counters(ran)
-    if _of_the_machine(why):
+    if _is_machine_wide(why):
         known[tool.NCU.name] = why
     return [], why
 
 
 def unavailable(known: Mapping[str, str]) -> str:
-    """Why the counters of this machine cannot be read, as far as that is known; "" where they may be."""
+    """Return the known reason why the counters of this machine cannot be read, or ""."""
     return tool.NCU.find()[1] or known.get(tool.NCU.name, "")
 
 
-def _of_the_machine(why: str) -> bool:
-    """Whether no other Candidate would fare better."""
+def _is_machine_wide(why: str) -> bool:
+    """Return True if every Candidate would fail for this reason."""
     return any(word in why for word in ("ERR_NVGPUCTRPERM", "permission", "LibraryNotLoaded", "not supported"))
 
 
 def parse(text: str) -> list[KernelCounters]:
-    """The kernels in a report of `ncu --csv --page raw`, those that take most time first. Lines that are no CSV, and
-    numbers that are none, are passed over."""
+    """Return the kernels in a report of `ncu --csv --page raw`, slowest first.
+
+    Lines that are not CSV and fields that are not numbers are skipped.
+    """
     rows = [row for line in text.splitlines() if line.startswith('"') for row in csv.reader([line])]
     if not rows or "Kernel Name" not in rows[0]:
         return []
@@ -127,7 +133,7 @@ def _kernel(name: str, launches: Sequence[Mapping[str, str]]) -> KernelCounters:
 
 
 def _stalls(launches: Sequence[Mapping[str, str]]) -> dict[str, float]:
-    """The largest shares of the time that warps wait, by reason."""
+    """Return the largest shares of the time that warps wait, by reason."""
     waits: dict[str, float] = {}
     for metric in dict.fromkeys(key for one in launches for key in one):
         reason = _STALL.fullmatch(metric)
@@ -152,5 +158,5 @@ def _number(text: str | None) -> float | None:
 
 
 def resources(found: Sequence[KernelCounters], why: str) -> dict[str, Any]:
-    """What an Evaluation keeps of them, and a prompt prints: a line a kernel, or why there is none."""
+    """Return the part that an Evaluation keeps and a prompt prints: a line per kernel, or why there is none."""
     return {"counters": [kernel.text for kernel in found[:4]]} if found else {"no counters": why}

@@ -1,8 +1,9 @@
-"""A Candidate under compute-sanitizer: memcheck, then racecheck, in cages of their own, on few and small inputs.
+"""Run a Candidate under compute-sanitizer: memcheck and racecheck, each in its own cage, on few and small inputs.
 
-What ordinary judging cannot see: an access beyond an allocation that lands in memory which nobody looks at, and a race
-that went well so far. Honest kernels must never be refused here, so only what a tool is sure of counts, and only inside
-kernels that the Candidate wrote; whatever else happens is told as "not run" with its reason.
+They find errors that output comparison misses: an access beyond an allocation that lands in memory that is not
+compared, and a race that has gone well so far. An honest kernel must never be refused here. So a finding counts only if
+a tool is sure of it and it lies in a kernel that the Candidate wrote; anything else is reported as "not run" with its
+reason.
 """
 
 from __future__ import annotations
@@ -14,17 +15,15 @@ from typing import Any
 
 from evaluator.clean import clean_text
 from evaluator.errors import Rejection
-from evaluator.languages.triton import kernel_names
+from evaluator.languages import adapter, gpu_kernels
+from evaluator.languages.cuda import COMMENT
 from evaluator.tools import sanitizer_log, tool
-from evaluator.tools.guest import CANDIDATE_FILE, Guest
 from evaluator.tools.sanitizer_log import Record
-from evaluator.types import Candidate, DeviceKind, Stage, Verdict
+from evaluator.tools.target_application import CANDIDATE_FILE, TargetApplication
+from evaluator.types import Candidate, DeviceKind, Language, Stage, Verdict
 
 DEVICES = (DeviceKind.CUDA,)
-_CUDA_KERNEL = re.compile(r"\b__global__\b[^;{}()]*?\b(\w+)\s*\(")
-_ATTRIBUTE = re.compile(r"\b__(?:launch_bounds|cluster_dims|maxnreg|block_size)__\s*\([^()]*\)")
-_COMMENT = re.compile(r"//[^\n]*|/\*.*?\*/", re.DOTALL)
-# How threads can agree without a barrier that racecheck follows; a race that it reports there may be none.
+# Synchronisation that racecheck does not follow: a race that it reports there may not be one.
 _UNFOLLOWED = re.compile(
     r"\basm\b|\bcuda::|__threadfence|\bvolatile\b|\batomicCAS|\batomicExch|\batomic_ref\b|__pipeline_|memcpy_async"
     r"|mbarrier|\bthis_cluster\b|\bcluster_group\b|__nanosleep"
@@ -39,14 +38,17 @@ _OPTIONS = {
         "--tool", "racecheck", "--racecheck-report", "analysis", "--kernel-name-exclude", _LIBRARIES, *_COMMON,
     ),
 }  # fmt: skip
-_EACH_ALONE = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}  # every tensor an allocation, whose end memcheck knows
+_EACH_ALONE = {"PYTORCH_NO_CUDA_MEMORY_CACHING": "1"}  # one allocation per tensor, so that memcheck knows its end
 _SHOWN_FINDINGS = 4
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Outcome:
-    """What one tool said. `status` is "clean", "found" or "not run"; `why` explains the last. `records` are what counts
-    against the Candidate, `others` how many findings do not; `at` says on what the last call was made."""
+    """The result of one tool.
+
+    `status` is "clean", "found" or "not run"; `why` explains the last. `records` are the findings that count against
+    the Candidate, `others` the number of those that do not. `at` names the inputs of the last call.
+    """
 
     tool: str
     status: str
@@ -58,7 +60,7 @@ class Outcome:
     duration_s: float = 0.0
 
     def evidence(self) -> dict[str, Any]:
-        """For an Evaluation: what was looked at, or why nothing was."""
+        """Return the evidence for an Evaluation: the calls that were watched, or why none was."""
         told: dict[str, Any] = {"status": self.status, "seconds": round(self.duration_s, 1)}
         if self.why:
             told["why"] = clean_text(self.why, 500)
@@ -70,36 +72,36 @@ class Outcome:
 
 
 @dataclass(slots=True)
-class Known:
-    """What earlier runs on this machine taught: why a tool does not work here, and who was found clean."""
+class ToolHistory:
+    """Results of earlier runs on this machine: why a tool does not work here, and which Candidates were clean."""
 
     broken: dict[str, str] = field(default_factory=dict)
     clean: dict[tuple[str, str, str], Outcome] = field(default_factory=dict)  # Problem, Candidate, tool
 
 
-def check(guest: Guest, known: Known) -> dict[str, Any]:
-    """Run both tools, side by side; evidence for the Evaluation. Raises Rejection for what counts."""
+def check(application: TargetApplication, known: ToolHistory) -> dict[str, Any]:
+    """Run both tools in parallel and return the evidence. Raises Rejection for a finding that counts."""
     with ThreadPoolExecutor(len(_OPTIONS)) as runners:
-        outcomes = list(runners.map(lambda name: _outcome(name, guest, known), _OPTIONS))
+        outcomes = list(runners.map(lambda name: _outcome(name, application, known), _OPTIONS))
     for outcome in outcomes:
         if outcome.status == "found":
-            raise rejection(outcome, guest.candidate)
+            raise rejection(outcome, application.candidate)
     return {outcome.tool: outcome.evidence() for outcome in outcomes}
 
 
 def not_run(why: str) -> dict[str, Any]:
-    """The evidence where neither tool was run."""
+    """Return the evidence where neither tool was run."""
     return {name: Outcome(tool=name, status="not run", why=why).evidence() for name in _OPTIONS}
 
 
-def unavailable(candidate: Candidate, known: Known) -> str:
-    """Why no tool can or need be run at all; "" where one can."""
+def unavailable(candidate: Candidate, known: ToolHistory) -> str:
+    """Return why no tool can or need be run, or "" if one can."""
     _, why = tool.SANITIZER.find()
     return why or known.broken.get(tool.SANITIZER.name, "") or _needless("memcheck", candidate)
 
 
 def rejection(outcome: Outcome, candidate: Candidate) -> Rejection:
-    """The Verdict on what a tool found, with what a repair needs: the access, the kernel, the line, who did it."""
+    """Return the Verdict on a finding with the facts for a repair: access, kernel, line, thread and block."""
     first = outcome.records[0]
     kernel = first.places[-1].base if outcome.tool == "memcheck" else first.places[0].base
     line = next((p.line for p in first.places if p.file == CANDIDATE_FILE and p.line), None)
@@ -133,11 +135,11 @@ def _told(record: Record) -> dict[str, Any]:
     return {**found, **({"thread": record.thread, "block": record.block} if record.thread else {})}
 
 
-def _outcome(name: str, guest: Guest, known: Known) -> Outcome:
-    key = (guest.problem.hash, guest.candidate.hash, name)
+def _outcome(name: str, application: TargetApplication, known: ToolHistory) -> Outcome:
+    key = (application.problem.hash, application.candidate.hash, name)
     if key in known.clean:
-        return replace(known.clean[key], why="as it was found before", duration_s=0.0)
-    outcome = _run(name, guest, known)
+        return replace(known.clean[key], why="found earlier", duration_s=0.0)
+    outcome = _run(name, application, known)
     if outcome.status == "clean":
         known.clean[key] = outcome
         while len(known.clean) > 256:
@@ -145,15 +147,17 @@ def _outcome(name: str, guest: Guest, known: Known) -> Outcome:
     return outcome
 
 
-def _run(name: str, guest: Guest, known: Known) -> Outcome:
+def _run(name: str, application: TargetApplication, known: ToolHistory) -> Outcome:
     program, _ = tool.SANITIZER.find()
-    why = unavailable(guest.candidate, known) or _needless(name, guest.candidate)
+    why = unavailable(application.candidate, known) or _needless(name, application.candidate)
     if program is None or why:
         return Outcome(tool=name, status="not run", why=why)
     limit_s = tool.SANITIZER.seconds()
     for environment in (_EACH_ALONE, {}):  # a CUDA graph of the Candidate's own needs torch's allocator
-        ran = guest.run([program, *_OPTIONS[name]], limit_s=limit_s, environment=environment, few=name == "racecheck")
-        outcome = read(name, ran, guest.candidate)
+        ran = application.run(
+            [program, *_OPTIONS[name]], limit_s=limit_s, environment=environment, few=name == "racecheck"
+        )
+        outcome = read(name, ran, application.candidate)
         missing = sanitizer_log.unsupported(ran.log + ran.output)
         if missing:
             known.broken[tool.SANITIZER.name] = missing
@@ -163,16 +167,16 @@ def _run(name: str, guest: Guest, known: Known) -> Outcome:
 
 
 def _needless(name: str, candidate: Candidate) -> str:
-    """Why a tool has nothing to look at; "" where it has."""
+    """Return why a tool has nothing to check, or "" if it has."""
     if not kernels_of_its_own(candidate.source):
-        return "it writes no kernels of its own"
-    if name == "racecheck" and not cuda_kernels(candidate.source):
-        return "it writes no CUDA C++ kernels; what a compiler puts into shared memory it guards itself"
+        return "the candidate writes no kernels of its own"
+    if name == "racecheck" and not adapter(Language.CUDA).gpu_kernels(candidate.source):
+        return "the candidate writes no CUDA C++ kernels; a compiler synchronises the shared memory that it uses itself"
     return ""
 
 
-def read(name: str, ran: tool.Ran, candidate: Candidate) -> Outcome:
-    """What one run says about a Candidate."""
+def read(name: str, ran: tool.ToolRun, candidate: Candidate) -> Outcome:
+    """Read the result of one run."""
     outcome = Outcome(
         tool=name, status="not run", at=str(ran.words.get("at", ""))[:200], calls=_count(ran.words.get("did")),
         duration_s=ran.duration_s,
@@ -203,25 +207,21 @@ def read(name: str, ran: tool.Ran, candidate: Candidate) -> Outcome:
 
 
 def _counts(name: str, record: Record, candidate: Candidate) -> bool:
-    """Whether a finding is the Candidate's own beyond doubt."""
+    """Return True if a finding is certainly the Candidate's own."""
     if not record.error or not record.places:
         return False
-    written, tritons = cuda_kernels(candidate.source), kernel_names(candidate.source)
+    written = adapter(Language.CUDA).gpu_kernels(candidate.source)
+    generated = gpu_kernels(candidate.source, without=Language.CUDA)
     if name == "racecheck":
-        followed = not _UNFOLLOWED.search(_COMMENT.sub(" ", candidate.source))
+        followed = not _UNFOLLOWED.search(COMMENT.sub(" ", candidate.source))
         at = record.places[0]
-        return followed and at.base not in tritons and (at.base in written or at.file == CANDIDATE_FILE)
-    return any(place.base in written | tritons or place.file == CANDIDATE_FILE for place in record.places)
-
-
-def cuda_kernels(source: str) -> frozenset[str]:
-    """Names of the CUDA C++ kernels that are written out in a Candidate."""
-    return frozenset(_CUDA_KERNEL.findall(_ATTRIBUTE.sub(" ", _COMMENT.sub(" ", source))))
+        return followed and at.base not in generated and (at.base in written or at.file == CANDIDATE_FILE)
+    return any(place.base in written | generated or place.file == CANDIDATE_FILE for place in record.places)
 
 
 def kernels_of_its_own(source: str) -> bool:
-    """Whether a Candidate writes kernels: Triton's, CUDA C++, or through a module that compiles them."""
-    return bool(cuda_kernels(source) or kernel_names(source)) or "load_cuda" in source or "cpp_extension" in source
+    """Return True if a Candidate writes GPU kernels, or uses a module that compiles them."""
+    return bool(gpu_kernels(source)) or "load_cuda" in source or "cpp_extension" in source
 
 
 def _count(value: object) -> int:

@@ -1,7 +1,7 @@
-"""What compute-sanitizer writes, as values. Method: the formats shown in NVIDIA's Compute Sanitizer user guide.
+"""Parse the logs of compute-sanitizer. Method: the formats shown in NVIDIA's Compute Sanitizer user guide.
 
-A record begins with "========= " and a text; what belongs to it is indented further. Of memcheck's records those about
-accesses and traps inside a kernel are read, never those about API calls; of racecheck's those about races.
+A record begins with "========= " and a text; its further lines are indented. Read are memcheck's records about accesses
+and traps inside a kernel (never those about API calls) and racecheck's records about races.
 """
 
 from __future__ import annotations
@@ -28,7 +28,7 @@ _UNSUPPORTED = re.compile(r"(?i)device not supported|not supported on this|unsup
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Place:
-    """An instruction: the function it lies in (demangled, as printed), and the source line where that is known."""
+    """An instruction: its function (demangled, as printed), and its source line if known."""
 
     name: str
     file: str = ""
@@ -36,14 +36,17 @@ class Place:
 
     @property
     def base(self) -> str:
-        """The function's bare name: no return type, namespaces, template arguments or parameters."""
+        """Return the function's bare name: no return type, namespaces, template arguments or parameters."""
         return base_name(self.name)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Record:
-    """One finding. `what` is its first line, `places` where it happened (the access itself first, then whoever it was
-    inlined into, or what it races with), `details` its further lines, `error` False for what is only a warning."""
+    """One finding.
+
+    `what` is its first line, `details` are its further lines. `places` are its instructions: first the access itself,
+    then the functions that it was inlined into, or the access that it races with. `error` is False for a warning.
+    """
 
     what: str
     places: tuple[Place, ...]
@@ -54,7 +57,7 @@ class Record:
 
 
 def base_name(name: str) -> str:
-    """`scale` for "void ns::scale<float>(float *, int)"; what is no such name is given back as it is."""
+    """Return "scale" for "void ns::scale<float>(float *, int)"; return other texts unchanged."""
     bare = re.sub(r"\((?:anonymous namespace|bool|int)\)", "", name)
     depth, kept = 0, []
     for letter in bare:
@@ -71,17 +74,17 @@ def base_name(name: str) -> str:
 
 
 def complete(log: str) -> bool:
-    """Whether the tool came to its summary: without one, that nothing was found means nothing."""
+    """Return True if the log has the tool's summary. Without it, a log without findings proves nothing."""
     return bool(_SUMMARY.search(log))
 
 
 def unsupported(text: str) -> str:
-    """The line in which a tool says that it does not work on this device; "" where it does not say so."""
+    """Return the line in which a tool says that it does not work on this device, or ""."""
     return next((_bare(line)[:200] for line in text.splitlines() if _UNSUPPORTED.search(line)), "")
 
 
 def memory_errors(log: str) -> list[Record]:
-    """memcheck's records of accesses and traps inside kernels."""
+    """Return memcheck's records of accesses and traps inside kernels."""
     found = []
     for what, details in _records(log):
         if not (_INVALID.match(what) or _TRAP.match(what)):
@@ -103,7 +106,7 @@ def memory_errors(log: str) -> list[Record]:
 
 
 def races(log: str) -> list[Record]:
-    """racecheck's analysis records: shared memory that one thread writes while another uses it."""
+    """Return racecheck's analysis records: shared memory that one thread writes while another uses it."""
     found = []
     for what, details in _records(log):
         head = _RACE.match(what)
@@ -140,7 +143,7 @@ def _place(text: str) -> Place | None:
 
 
 def _records(log: str) -> Iterator[tuple[str, list[str]]]:
-    """First line and further lines of each record, without marks and indentation."""
+    """Yield the first line and the further lines of each record, without marks and indentation."""
     head, count = "", 0
     details: list[str] = []
     for line in log.splitlines():

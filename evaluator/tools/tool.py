@@ -1,7 +1,7 @@
-"""NVIDIA's command line tools around a Candidate: which are installed, and how one is run in a cage.
+"""NVIDIA's command line tools: find the installed ones and run one around a Candidate in a cage.
 
-The cage is every child's, but for two things: it shows the tool's own folders, and has a loopback, over which such
-tools speak with the program beneath them. What comes back is a claim, like all that a child says. Does not load torch.
+The cage is that of every child with two additions: the tool's own folders, and a loopback over which such tools talk to
+their target application. The reply is a claim, like every reply of a child. Does not load torch.
 """
 
 from __future__ import annotations
@@ -28,12 +28,12 @@ _OFF = "off"
 WORKS = "works in a cage"
 _PROBE_S = 30.0
 _COMPLAINTS = (re.compile(r"==ERROR==\s*(.+)"), re.compile(r"==WARNING==\s+(?!Note:|\s)(.+)"))
-_GRACE_S = 20.0  # for a tool that was stopped to be gone, and for what it left to be read
+_GRACE_S = 20.0  # for a stopped tool to exit and its output to be read
 
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """A tool and the settings about it. `variable` names its program, or is "off"; `limit_variable` its seconds."""
+    """A tool and its settings. The variable `variable` names its program or is "off"; `limit_variable` its seconds."""
 
     name: str
     program: str
@@ -42,7 +42,7 @@ class Tool:
     limit_s: float
 
     def find(self) -> tuple[str | None, str]:
-        """The program's path, or None and why there is none: switched off, or not found."""
+        """Return the program's path, or None and the reason: switched off, or not found."""
         asked = os.environ.get(self.variable, "")
         if asked == _OFF:
             return None, f"switched off ({self.variable})"
@@ -53,7 +53,7 @@ class Tool:
         return found, "" if found else f"{self.program} is not installed: it comes with the CUDA toolkit"
 
     def seconds(self) -> float:
-        """How long one run may take. Raises CageError for what is no positive number."""
+        """Return the time limit of one run. Raises CageError if it is not a positive number."""
         text = os.environ.get(self.limit_variable, str(self.limit_s))
         try:
             value = float(text)
@@ -69,11 +69,11 @@ NCU = Tool("Nsight Compute", "ncu", "WARPWRIGHT_NCU", "WARPWRIGHT_NCU_S", 60.0)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Ran:
-    """What one run left: the tool's `log`, what both printed, and how far the program beneath it says that it came.
+class ToolRun:
+    """The result of one run: the tool's `log`, the `output` of both programs, the target application's `words`.
 
-    `exit` is the tool's status, negative for a signal, None when it ran out of time. `failed` says why there is
-    nothing else: no cage could be built, or the child in it died.
+    `exit` is the tool's status, negative for a signal, None after a timeout. `failed` says why there is nothing else:
+    no cage could be built, or the child in it died.
     """
 
     exit: int | None = None
@@ -85,12 +85,12 @@ class Ran:
 
     @property
     def done(self) -> bool:
-        """Whether the program beneath says that it did all that it was asked for."""
+        """Return True if the target application says that it made all its calls."""
         return self.words.get("done") is True
 
     @property
     def error(self) -> str:
-        """What the program beneath says it failed with; "" where it says nothing."""
+        """Return the error that the target application reports, or ""."""
         return str(self.words.get("error", ""))[:500]
 
 
@@ -98,16 +98,16 @@ def run(
     kind: DeviceKind,
     command: Sequence[str],
     *,
-    guest: str,
+    application: str,
     files: Mapping[str, bytes],
     environment: Mapping[str, str],
     limit_s: float,
-    guest_environment: Mapping[str, str] | None = None,
-) -> Ran:
-    """Run a tool (its program and options) around `guest` ("guest" or "probe") in a cage of its own.
+    application_environment: Mapping[str, str] | None = None,
+) -> ToolRun:
+    """Run a tool (its program and options) around `application` ("tool_target" or "probe") in its own cage.
 
-    `environment` is what every child of the device gets, `guest_environment` is for this run. Never raises for what
-    the program beneath does, nor where there is no cage: `failed` says it.
+    Every child of the device gets `environment`; `application_environment` is for this run. Raises neither for a fault
+    of the target application nor for a missing cage: `failed` tells these.
     """
     start = time.monotonic()
     policy = CagePolicy(
@@ -116,23 +116,23 @@ def run(
     )  # fmt: skip
     request: dict[str, Any] = {
         "tool": list(command),
-        "guest": guest,
-        "environment": dict(guest_environment or {}),
+        "target": application,
+        "environment": dict(application_environment or {}),
         "limit_s": limit_s,
     }
     try:
         with ChildPool(kind, policy=policy) as pool:
             if pool.level == "bare":
-                return Ran(failed="it needs a cage with namespaces, which this machine does not give")
+                return ToolRun(failed="it needs a cage with namespaces, which this machine does not support")
             with pool.start(name="tool", files=files, operations=_OPERATIONS) as child:
                 reply = child.request("tool", timeout_s=limit_s + _GRACE_S, **request)
     except (CageError, ChildFault) as error:
-        return Ran(failed=f"{type(error).__name__}: {error}"[:500], duration_s=time.monotonic() - start)
+        return ToolRun(failed=f"{type(error).__name__}: {error}"[:500], duration_s=time.monotonic() - start)
     return _read(reply, time.monotonic() - start)
 
 
 def try_sanitizer() -> str:
-    """Whether compute-sanitizer can watch a launch in a cage on this machine's GPU: WORKS, or why not."""
+    """Return WORKS if compute-sanitizer can watch a launch in a cage on this machine's GPU, else the reason."""
     program, why = SANITIZER.find()
     if program is None:
         return why
@@ -146,7 +146,7 @@ def try_sanitizer() -> str:
 
 
 def try_counters() -> str:
-    """Whether Nsight Compute reads counters of a launch in a cage on this machine's GPU: WORKS, or why not."""
+    """Return WORKS if Nsight Compute can read counters of a launch in a cage on this machine's GPU, else the reason."""
     program, why = NCU.find()
     if program is None:
         return why
@@ -156,32 +156,32 @@ def try_counters() -> str:
     return WORKS if f'"{metric}"' in ran.log and ran.done else why_no_counters(ran)
 
 
-def why_no_counters(ran: Ran) -> str:
-    """Why a run of Nsight Compute gave no counters, in its own words where it has some."""
+def why_no_counters(ran: ToolRun) -> str:
+    """Return why a run of Nsight Compute gave no counters, in its own words if it has some."""
     said = [m for complaint in _COMPLAINTS for m in complaint.findall(ran.log + "\n" + ran.output)]
     return ran.failed or (str(said[0])[:300] if said else _how_it_ended(ran, NCU))
 
 
-def _probe(command: Sequence[str]) -> Ran:
+def _probe(command: Sequence[str]) -> ToolRun:
     environment = {"CUDA_MODULE_LOADING": "LAZY"}
-    return run(DeviceKind.CUDA, command, guest="probe", files={}, environment=environment, limit_s=_PROBE_S)
+    return run(DeviceKind.CUDA, command, application="probe", files={}, environment=environment, limit_s=_PROBE_S)
 
 
-def _how_it_ended(ran: Ran, which: Tool) -> str:
+def _how_it_ended(ran: ToolRun, which: Tool) -> str:
     if ran.exit is None:
         return f"not done within {ran.duration_s:.0f} s ({which.limit_variable})"
     return ran.error or f"it ended with status {ran.exit}: {last_line(ran.log) or last_line(ran.output) or 'no word'}"
 
 
 def last_line(text: str) -> str:
-    """The last line that says something, without the tools' marks."""
+    """Return the last line with text, without the tools' marks."""
     lines = [line.strip("= ") for line in text.splitlines() if line.strip("= ")]
     return lines[-1][:300] if lines else ""
 
 
-def _read(reply: Mapping[str, Any], duration_s: float) -> Ran:
+def _read(reply: Mapping[str, Any], duration_s: float) -> ToolRun:
     code = reply.get("exit")
-    return Ran(
+    return ToolRun(
         exit=code if type(code) is int else None,
         log=_text(reply.get("log")),
         output=_text(reply.get("output")),
@@ -203,7 +203,7 @@ def _words(text: str) -> Mapping[str, Any]:
 
 
 def _folders(program: str) -> list[str]:
-    """What a cage has to show of a tool: its own folder, and those beside it that hold what it is made of."""
+    """Return the folders that a tool's cage has to show: its own, and neighbouring ones with its parts."""
     found = {str(Path(program).parent.absolute()), str(Path(program).resolve().parent)}
     for home in {Path(program).absolute().parent.parent, Path(program).resolve().parent.parent}:
         found |= {str(path) for name in ("compute-sanitizer", "nsight-compute*") for path in home.glob(name)}

@@ -1,1 +1,24 @@
-"""Things to take home, built from what is stored; pure text, no database and no torch."""
+"""The table of export formats: a format is one file here and one line in a table. They are pure text, built from
+stored values without a database and without torch.
+
+The first format is the default. The API's `format` parameter, its documented answers and the pages' download menus
+derive from the tables.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+
+from db.views.rows import LeaderboardEntry
+from service.exports import leaderboard_csv, python_file
+from service.exports.base import Export, Format, file_stem
+
+KERNELS: Mapping[str, Format[Export]] = {
+    "py": python_file.FORMAT,
+}
+LEADERBOARDS: Mapping[str, Format[Sequence[LeaderboardEntry]]] = {
+    "csv": leaderboard_csv.FORMAT,
+}
+DEFAULT = next(iter(KERNELS))
+
+__all__ = ["DEFAULT", "KERNELS", "LEADERBOARDS", "Export", "Format", "file_stem"]

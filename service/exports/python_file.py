@@ -5,41 +5,22 @@ from __future__ import annotations
 import ast
 import pprint
 import re
-from dataclasses import dataclass
 from importlib.resources import files
 from typing import Any
 
-from evaluator.types import Candidate, DeviceKind, Evaluation, Problem, Ratio, WorkloadFacts
-from service.exports.domain import domain
-from service.exports.embed import one_line, raw_literal
+from evaluator.types import Evaluation, Problem, Ratio
+from service.exports.base import Export, Format
+from service.exports.parts.domain import domain
+from service.exports.parts.embed import one_line, raw_literal
 
-_GUARD = files("service.exports").joinpath("guard.py.txt").read_text(encoding="utf-8")
-_CHECK = files("service.exports").joinpath("check.py.txt").read_text(encoding="utf-8")
+_GUARD = files("service.exports.parts").joinpath("guard.py.txt").read_text(encoding="utf-8")
+_CHECK = files("service.exports.parts").joinpath("check.py.txt").read_text(encoding="utf-8")
 _NATIVE = files("evaluator.child").joinpath("warpwright_native.py").read_text(encoding="utf-8")
 _RULE = "# " + "-" * 114
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Export:
-    """What goes into a file. `evaluation` speaks for the Candidate: its confirmation where it has one.
-
-    `facts` are the Admission's, from which the guard knows the domain; without any, the file falls back to the
-    reference always.
-    """
-
-    problem: Problem
-    candidate: Candidate
-    candidate_id: str
-    device_kind: DeviceKind
-    evaluation: Evaluation | None
-    confirmed: bool
-    facts: tuple[WorkloadFacts, ...]
-    dated: str
-    proposed_by: str
-
-
 def build(export: Export) -> str:
-    """The file's text. It imports torch (triton where the kernel does), else only what is Python's own."""
+    """Return the file's text. It imports torch, and Triton if the kernel does, else only Python's own modules."""
     source, future = hoist_future(export.candidate.source)
     parts = [f'"""{_header(export)}"""\n', *([future] if future else [])]
     if re.search(r"\bwarpwright_native\b", source):
@@ -58,14 +39,8 @@ def build(export: Export) -> str:
     return "\n".join(parts)
 
 
-def file_name(problem_name: str, device_kind: DeviceKind) -> str:
-    """A file name that is a module name too: `rmsnorm_residual_cpu.py`."""
-    stem = re.sub(r"[^a-z0-9]+", "_", problem_name.lower()).strip("_")[:80] or "kernel"
-    return f"{'k_' if stem[0].isdigit() else ''}{stem}_{device_kind.value}.py"
-
-
 def hoist_future(source: str) -> tuple[str, str]:
-    """`source` with its `from __future__` lines turned into comments, and those lines, which must open a file."""
+    """Return the source with its `from __future__` lines commented out, and those lines, which must open a file."""
     try:
         tree = ast.parse(source)
     except (SyntaxError, ValueError, RecursionError, MemoryError):
@@ -106,7 +81,7 @@ def _facts(export: Export) -> dict[str, Any]:
 
 
 def _literal(value: object) -> str:
-    """A Python literal, laid out for people."""
+    """Return a Python literal, laid out for people."""
     return pprint.pformat(value, width=116, sort_dicts=False)
 
 
@@ -181,7 +156,7 @@ def _ratio(ratio: Ratio, evaluation: Evaluation) -> str:
 
 
 def fastest_modes(evaluation: Evaluation) -> str:
-    """Which Baselines were the fastest, over the Workloads of an Evaluation: "compile", or "compile, eager"."""
+    """Return the Baselines that were the fastest on a Workload of an Evaluation: "compile", or "compile, eager"."""
     fastest = {
         min(m.baselines, key=lambda time: time.median_us).mode: None for m in evaluation.measurements if m.baselines
     }
@@ -196,3 +171,11 @@ def _contract(problem: Problem) -> str:
         "the workloads' shapes, dense and aligned" if problem.domain.value == "declared" else "every shape and stride"
     )
     return f"{precision} accuracy on {domain}; {'train' if problem.train else 'eval'} mode"
+
+
+FORMAT = Format(
+    about="A Python file. `python FILE --check` verifies it against the reference that it carries.",
+    media_type="text/x-python",
+    extension="py",
+    build=build,
+)

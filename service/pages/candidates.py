@@ -16,6 +16,7 @@ from evaluator.schema import to_json
 from evaluator.types import Evaluation
 from service.context import Ctx
 from service.errors import NotFound
+from service.exports import DEFAULT
 from service.http.answering import CandidateId, checked_id, refusals
 from service.identity.principal import Principal, Reads
 from service.pages.gates import report
@@ -23,7 +24,7 @@ from service.rendering.charts.times import rooflines, strips, workload_times
 from service.rendering.diffs import diff
 from service.rendering.highlighting import highlight
 from service.rendering.templates import page
-from service.routers.downloads import collect, deciding_evaluation, send
+from service.routers.downloads import KernelFormat, collect, deciding_evaluation, send
 
 router = APIRouter()
 
@@ -118,12 +119,12 @@ def show_samples(context: Ctx, who: Reads, id: CandidateId) -> Response:
 
 
 @router.get("/candidates/{id}/download")
-def download(context: Ctx, who: Reads, id: CandidateId) -> Response:
+def download(context: Ctx, who: Reads, id: CandidateId, form: KernelFormat = DEFAULT) -> Response:
     """Send the file of this Candidate; it states the verified domain and whether that was confirmed."""
     with read_session(context.engine) as session, refusals():
         view = candidates.get(session, id, project_id=who.project_id)
         export = collect(who, session, id, runs.get(session, view.run_id).device_kind)
-    return send(export)
+    return send(export, form)
 
 
 def _official(session: Session, candidate_id: str) -> Evaluation | None:

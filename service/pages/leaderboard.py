@@ -17,7 +17,9 @@ from db.views.rows import LeaderboardEntry
 from evaluator.screening.family import Family
 from evaluator.types import Language
 from service.context import Ctx
-from service.exports.spreadsheets import MOST_ROWS, leaderboard_csv
+from service.exports import LEADERBOARDS
+from service.exports.leaderboard_csv import MOST_ROWS
+from service.http.attachments import attachment
 from service.http.paging import Cursor, decode_cursor, encode_cursor
 from service.identity.principal import Reads
 from service.rendering.templates import page
@@ -121,7 +123,7 @@ def as_csv(context: Ctx, who: Reads, query: QueryParameters) -> Response:
     """Send the same rows as a file of comma-separated values."""
     with read_session(context.engine) as session:
         found = leaderboard.rows(session, who.project_id, limit=MOST_ROWS, only=query.only, sort=query.sort)
-    return leaderboard_csv(found)
+    return attachment(LEADERBOARDS["csv"], found, "leaderboard")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

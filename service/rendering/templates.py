@@ -8,6 +8,7 @@ from typing import Any
 from jinja2 import Environment, FileSystemLoader, StrictUndefined
 from starlette.responses import HTMLResponse, Response
 
+from service.exports import KERNELS
 from service.identity.principal import VIEWER, Principal
 from service.rendering import formatting
 from service.rendering.charts import lines
@@ -15,14 +16,14 @@ from service.rendering.static import asset
 
 NAVIGATION = (("leaderboard", "/", "Leaderboard"), ("runs", "/runs", "Runs"), ("fleet", "/fleet", "Fleet"))
 
-_templates = Environment(
+templates = Environment(
     loader=FileSystemLoader(Path(__file__).parent.parent / "templates"),
     autoescape=True,
     undefined=StrictUndefined,
     trim_blocks=True,
     lstrip_blocks=True,
 )
-_templates.filters.update(
+templates.filters.update(
     times=formatting.times,
     span=formatting.span,
     us=formatting.duration_us,
@@ -32,10 +33,11 @@ _templates.filters.update(
     moment=formatting.moment,
     words=formatting.words,
 )
-_templates.globals.update(
+templates.globals.update(
     asset=asset,
     plural=formatting.plural,
     interval_bar=lines.interval_bar,
+    kernel_formats=KERNELS,
     sparkline=lines.sparkline,
     navigation=NAVIGATION,
     seconds=formatting.duration_s,
@@ -55,9 +57,9 @@ def csrf_token() -> str:
     return "" if who is None else who.csrf_token or ""
 
 
-_templates.globals.update(viewer=viewer, csrf_token=csrf_token)
+templates.globals.update(viewer=viewer, csrf_token=csrf_token)
 
 
 def page(template: str, *, status: int = 200, **values: Any) -> Response:
     """Render a page, or a fragment of one."""
-    return HTMLResponse(_templates.get_template(template).render(**values), status_code=status)
+    return HTMLResponse(templates.get_template(template).render(**values), status_code=status)

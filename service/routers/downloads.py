@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import base64
 import contextlib
-import hashlib
 import tempfile
 import threading
 from collections.abc import Iterator, Sequence
 from typing import IO, Annotated, Any
 
 from fastapi import APIRouter, Query
+from pydantic import AfterValidator
 from sqlalchemy.orm import Session
 from starlette.responses import Response, StreamingResponse
 
@@ -20,16 +19,17 @@ from db.repositories import candidates, evaluations, leaderboard, problems, runs
 from evaluator.types import DeviceKind, Evaluation, Stage, Verdict
 from service.context import Ctx
 from service.errors import Conflict, NotFound, TooManyRequests
-from service.exports.python_file import Export, build, file_name
+from service.exports import DEFAULT, KERNELS, Export, file_stem
 from service.http.answering import ProblemId, RunId, errors, refusals
+from service.http.attachments import attachment
 from service.identity.principal import Principal, Reads
 
 router = APIRouter(tags=["downloads"])
 
 _FILE: dict[int | str, dict[str, Any]] = {
     200: {
-        "description": "A Python file. `python FILE --check` verifies it against the reference that it carries.",
-        "content": {"text/x-python": {"schema": {"type": "string"}}},
+        "description": " ".join(form.about for form in KERNELS.values()),
+        "content": {form.media_type: {"schema": {"type": "string"}} for form in KERNELS.values()},
         "headers": {
             "Content-Disposition": {"schema": {"type": "string"}},
             "Repr-Digest": {"schema": {"type": "string"}, "description": "SHA-256 of the file (RFC 9530)."},
@@ -38,6 +38,23 @@ _FILE: dict[int | str, dict[str, Any]] = {
 }
 
 
+def _in_table(name: str) -> str:
+    if name not in KERNELS:
+        raise ValueError(f"there is no such format; there are: {', '.join(KERNELS)}")
+    return name
+
+
+# A choice of one is not shown in the document.
+KernelFormat = Annotated[
+    str,
+    Query(
+        alias="format",
+        description="The format of the file.",
+        json_schema_extra={"enum": list(KERNELS)},
+        include_in_schema=len(KERNELS) > 1,
+    ),
+    AfterValidator(_in_table),
+]
 _ARCHIVE: dict[int | str, dict[str, Any]] = {
     200: {
         "description": "A zip of JSON lines; `manifest.json` names the SHA-256 of every other member.",
@@ -58,7 +75,7 @@ _ONE_AT_A_TIME = threading.Lock()
     responses={**_FILE, **errors(404)},
     summary="Download the best kernel of a Run",
 )
-def of_run(context: Ctx, who: Reads, id: RunId) -> Response:
+def of_run(context: Ctx, who: Reads, id: RunId, form: KernelFormat = DEFAULT) -> Response:
     """Send the Champion; without one, the best Candidate so far, and the file says that it is not confirmed."""
     with read_session(context.engine) as session, refusals():
         run = runs.get(session, id, project_id=who.project_id)
@@ -66,7 +83,7 @@ def of_run(context: Ctx, who: Reads, id: RunId) -> Response:
         if best is None:
             raise NotFound("No Candidate of this Run has passed yet.", slug="no-kernel", title="No kernel yet")
         export = collect(who, session, best, run.device_kind)
-    return send(export)
+    return send(export, form)
 
 
 @router.get(
@@ -81,6 +98,7 @@ def of_problem(
     who: Reads,
     id: ProblemId,
     device: Annotated[DeviceKind, Query(description="The device kind.")],
+    form: KernelFormat = DEFAULT,
 ) -> Response:
     """Send the fastest Champion on that kind of device."""
     with read_session(context.engine) as session, refusals():
@@ -92,7 +110,7 @@ def of_problem(
                 f"This Problem has no Champion on {device.value} yet.", slug="no-kernel", title="No kernel yet"
             )
         export = collect(who, session, best.candidate_id, device)
-    return send(export)
+    return send(export, form)
 
 
 @router.get(
@@ -172,13 +190,6 @@ def deciding_evaluation(found: Sequence[Evaluation]) -> Evaluation | None:
     return next(iter(reversed(confirmations or passed)), None)
 
 
-def send(export: Export) -> Response:
-    """Send the file as a download, with its digest."""
-    data = build(export).encode("utf-8", "replace")
-    digest = base64.b64encode(hashlib.sha256(data).digest()).decode()
-    headers = {
-        "Content-Disposition": f'attachment; filename="{file_name(export.problem.name, export.device_kind)}"',
-        "Repr-Digest": f"sha-256=:{digest}:",
-        "Cache-Control": "no-cache",
-    }
-    return Response(data, headers=headers, media_type="text/x-python")
+def send(export: Export, form: str) -> Response:
+    """Return a kernel's file in a format of the table, with its digest."""
+    return attachment(KERNELS[form], export, file_stem(export.problem.name, export.device_kind), digest=True)

@@ -13,8 +13,10 @@ from db.repositories.leaderboard import Filter, Sort
 from evaluator.screening.family import Family
 from evaluator.types import DeviceKind, Language
 from service.context import Ctx
-from service.exports.spreadsheets import MOST_ROWS, leaderboard_csv
+from service.exports import LEADERBOARDS
+from service.exports.leaderboard_csv import MOST_ROWS
 from service.http.answering import ProblemId, answer, errors, refusals
+from service.http.attachments import attachment
 from service.http.paging import Cursor, Limit, Search, decode_cursor, encode_cursor
 from service.identity.principal import Reads
 from service.schemas.answers import ChampionPage, LeaderboardPage, SummaryPage
@@ -96,7 +98,7 @@ def as_csv(
     """Send comma-separated values; cells that a spreadsheet would run as formulas become text."""
     with read_session(context.engine) as session:
         found = leaderboard.rows(session, who.project_id, limit=MOST_ROWS, problem_id=problem_id, only=only, sort=sort)
-    return leaderboard_csv(found)
+    return attachment(LEADERBOARDS["csv"], found, "leaderboard")
 
 
 @router.get(

@@ -8,7 +8,7 @@ from pydantic import ConfigDict, Field, model_validator
 from pydantic.config import JsonDict
 
 from db.transitions.seeds import Heritage
-from evaluator.languages.detection import detect
+from evaluator.languages import detect
 from evaluator.types import Candidate, DeviceKind, Domain, Language
 from evolution.types import MOST_SEEDS, Budget, RunConfig
 from runtime.addresses import read_url

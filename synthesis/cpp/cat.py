@@ -1,4 +1,4 @@
-"""Where along a row the parts of a cat lie: a row is swept segment by segment."""
+"""Split a row at the parts of its cats: each segment is swept on its own."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from synthesis.kernel import Kernel
 
 
 def part_in_segment(expr: Expr, segment: int | None, bounds: list[Size]) -> Expr:
-    """The part of a cat that lies in a segment of the row."""
+    """Return the part of a cat that lies in a segment of the row."""
     position, limits = expr.data
     if segment is None or position.terms != ((INNER, position.terms[0][1]),) or not position.terms[0][1].equals(1):
         raise Unsupported("a cat that is not along the row")
@@ -23,7 +23,7 @@ def part_in_segment(expr: Expr, segment: int | None, bounds: list[Size]) -> Expr
 
 
 def find_breaks(kernel: Kernel, exprs: list[Expr]) -> list[Size]:
-    """Where along the row the parts of cats begin, in order; the row's two ends included."""
+    """Return where the parts of cats begin along the row, in order, with the row's two ends."""
     found = {(kernel.one - 1).values: kernel.one - 1, kernel.length.values: kernel.length}
     for expr in exprs:
         if expr.op == "cat" and expr.full:

@@ -1,4 +1,4 @@
-"""Writing a kernel as C++ for one CPU thread: passes over a row that stays in the cache."""
+"""Write a kernel as C++ for one CPU thread: passes over a row that stays in the cache."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from dataclasses import dataclass
 
 from synthesis.cpp.cat import find_breaks
 from synthesis.cpp.row import TYPES, Slot, Writer
-from synthesis.cpp.sweep import Pass, plain, write_sweep
+from synthesis.cpp.sweep import Pass, is_dense_float, write_sweep
 from synthesis.errors import Unsupported
 from synthesis.expr import INNER, Expr
 from synthesis.graph.nodes import Node
@@ -15,7 +15,7 @@ from synthesis.kernel import Kernel, Store
 
 @dataclass(slots=True)
 class CppKernel:
-    """The text of one kernel and what its caller must pass: tensors to read, tensors to write, sizes."""
+    """The text of one kernel and its arguments: tensors to read, tensors to write, sizes."""
 
     name: str
     text: str
@@ -27,7 +27,7 @@ class CppKernel:
 
 
 def _boundary(expr: Expr, phase: int, found: dict[int, Expr]) -> None:
-    """The outermost values of earlier passes that computing `expr` in pass `phase` uses."""
+    """Collect the outermost values of earlier passes that `expr` uses in pass `phase`."""
     if not expr.full or expr.op in ("load", "iota", "const"):
         return
     if expr.phase < phase:
@@ -38,7 +38,7 @@ def _boundary(expr: Expr, phase: int, found: dict[int, Expr]) -> None:
 
 
 def _needs(kernel: Kernel, phase: int) -> tuple[list[Expr], list[Store]]:
-    """The reductions and the full stores of a pass."""
+    """Return the reductions and the full stores of a pass."""
     reductions = [e for e in kernel.exprs() if e.op == "reduce" and e.args[0].phase == phase]
     return reductions, [s for s in kernel.stores if s.full and s.value.phase == phase]
 
@@ -46,8 +46,8 @@ def _needs(kernel: Kernel, phase: int) -> tuple[list[Expr], list[Store]]:
 def _assign_slots(w: Writer) -> None:
     """Decide which values of earlier passes are kept rather than computed again."""
     kernel = w.kernel
-    stored = {s.value.number: s for s in kernel.stores if s.full and plain(s)}
-    free = [s for s in kernel.stores if s.full and plain(s)]
+    stored = {s.value.number: s for s in kernel.stores if s.full and is_dense_float(s)}
+    free = [s for s in kernel.stores if s.full and is_dense_float(s)]
     scratch = 0
     for phase in range(1, kernel.passes):
         reductions, stores = _needs(kernel, phase)
@@ -70,12 +70,12 @@ def _assign_slots(w: Writer) -> None:
                 )
                 if later is not None:
                     free.remove(later)
-                w.slots[number] = Slot(w.fresh(f"{expr.hint}_kept"), later.node.name if later else None, scratch)
+                w.slots[number] = Slot(w.unique_name(f"{expr.hint}_kept"), later.node.name if later else None, scratch)
                 scratch += 1
 
 
 def write_kernel(kernel: Kernel, *, keep: bool) -> CppKernel:
-    """The C++ of a kernel. `keep`: costly values wanted by a later pass are kept. Raises Unsupported."""
+    """Write a kernel in C++. With `keep`, costly values that a later pass needs are kept. Raise Unsupported."""
     for node in [*kernel.loads(), *(s.node for s in kernel.stores)]:
         if node.dtype not in TYPES:
             raise Unsupported(f"{node.dtype} in C++")
@@ -89,33 +89,37 @@ def write_kernel(kernel: Kernel, *, keep: bool) -> CppKernel:
     outputs = [s.node for s in kernel.stores]
     w.used |= {f"{o.name}_row" for o in outputs}
     _assign_slots(w)
-    w.put(f"const int64_t n = {kernel.length.text('/')};")
+    w.emit(f"const int64_t n = {kernel.length.text('/')};")
     scratches = [s for s in w.slots.values() if s.index >= 0]
     if scratches:
         w.pieces.add("scratch")
-        w.put(f"float* const memory = scratch({len(scratches)} * (n + 64));")
+        w.emit(f"float* const memory = scratch({len(scratches)} * (n + 64));")
     depth = 0
     for variable, extent in kernel.outer:
-        w.put(f"for (int64_t {variable} = 0; {variable} < {extent.text('/')}; ++{variable}) {{")
+        w.emit(f"for (int64_t {variable} = 0; {variable} < {extent.text('/')}; ++{variable}) {{")
         w.indent += "  "
         depth += 1
     for store in kernel.stores:
         if store.full:
             kind = TYPES[store.node.dtype]
-            w.put(f"{kind}* const {store.node.name}_row = {store.node.name} + {store.offset.without(INNER).text('/')};")
+            w.emit(
+                f"{kind}* const {store.node.name}_row = {store.node.name} + {store.offset.without(INNER).text('/')};"
+            )
     for slot in scratches:
         own = f"memory + {slot.index} * (n + 64)"
-        w.put(f"float* const {slot.pointer} = {f'KEEP_IN_OUTPUT ? {slot.output}_row : {own}' if slot.output else own};")
+        w.emit(
+            f"float* const {slot.pointer} = {f'KEEP_IN_OUTPUT ? {slot.output}_row : {own}' if slot.output else own};"
+        )
     for phase in range(kernel.passes):
         _write_pass(w, phase)
     for store in kernel.stores:
         if not store.full:
-            w.put(f"{store.node.name}[{store.offset.text('/')}] = {TYPES[store.node.dtype]}({w.row(store.value)});")
+            w.emit(f"{store.node.name}[{store.offset.text('/')}] = {TYPES[store.node.dtype]}({w.row(store.value)});")
     for _ in range(depth):
         w.indent = w.indent[:-2]
-        w.put("}")
-    if any(plain(s) for s in kernel.stores):
-        w.put("stores_done();")
+        w.emit("}")
+    if any(is_dense_float(s) for s in kernel.stores):
+        w.emit("stores_done();")
     parameters = [f"const {TYPES[n.dtype]}* {n.name}" for n in kernel.loads()]
     parameters += [f"{TYPES[o.dtype]}* {o.name}" for o in outputs]
     parameters += [f"int64_t {s}" for s in kernel.symbols()]
@@ -143,19 +147,19 @@ def _write_pass(w: Writer, phase: int) -> None:
     for reduction in reductions:
         if reduction.data != "sum":
             name = w.names[reduction.number]
-            w.put(f"const double {name} = {name}_part.fold();")
+            w.emit(f"const double {name} = {name}_part.fold();")
 
 
 def _write_accumulator(w: Writer, reduction: Expr) -> None:
-    name = w.names[reduction.number] = w.fresh(reduction.hint)
+    name = w.names[reduction.number] = w.unique_name(reduction.hint)
     if reduction.data == "sum":
         w.pieces.add("Sum")
-        w.put(f"Sum {name}_part;")
-        w.put(f"double {name} = 0;")
+        w.emit(f"Sum {name}_part;")
+        w.emit(f"double {name} = 0;")
     else:
         w.pieces.add("Max")
         sign, nans = -1 if reduction.data == "min" else 1, "false" if reduction.data == "peak" else "true"
-        w.put(f"Extremum<{sign}, {nans}> {name}_part;")
+        w.emit(f"Extremum<{sign}, {nans}> {name}_part;")
 
 
 def _uses_cat(expr: Expr, w: Writer, phase: int) -> bool:

@@ -1,4 +1,4 @@
-"""A whole C++ Candidate: kernels, how they are called, and ModelNew."""
+"""Write a whole C++ Candidate: kernels, their calls, and ModelNew."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ TUNABLES: dict[str, list[int]] = {
 
 
 def write_module(plan: Plan, planner: Planner, *, keep: bool, title: str) -> str:
-    """The source of a C++ Candidate, at the first value of each Tunable. Raises Unsupported."""
+    """Write a C++ Candidate at the first value of each Tunable. Raise Unsupported."""
     program = plan.program
     host = Host(program, planner)
     kernels: list[CppKernel] = []
@@ -51,7 +51,7 @@ def _call_kernel(host: Host, kernel: CppKernel) -> None:
 
 
 def header(program: Program, plan: Plan, title: str) -> str:
-    """The comment on top: the strategy, and what is fused and what is not."""
+    """Return the comment on top: the strategy, the fused operations and the library calls."""
     fused = list(dict.fromkeys(program.fused))
     calls = [
         s.fn.removeprefix("aten.").split(".")[0] for s in plan.steps if isinstance(s, Node) and s.kind == "library"
@@ -63,7 +63,7 @@ def header(program: Program, plan: Plan, title: str) -> str:
 
 
 def model_class(program: Program, host: Host) -> tuple[str, list[str]]:
-    """(class ModelNew, statements above it that its constructor needs)."""
+    """Return (class ModelNew, statements above it that its constructor needs)."""
     body, needed = model_parts(program.source)
     sizes = host.size_lines(host.used_symbols)
     dense = [

@@ -320,7 +320,7 @@ template <class A> INLINE void store_strided(A m, float* p, int64_t step, V v) {
 
 
 def prelude(names: set[str]) -> str:
-    """The shared text with the pieces in `names` and what they need."""
+    """Return the shared text with the pieces in `names` and their dependencies."""
     wanted: list[str] = []
 
     def add(name: str) -> None:

@@ -1,4 +1,4 @@
-"""C++ for what a row has one of: its values in double precision, its pointers, its vectors of one value."""
+"""Write C++ for the values of a row: doubles, pointers, and vectors of one value."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ SCALAR_CALLS = {
 
 @dataclass(slots=True)
 class Slot:
-    """Where a value of an earlier pass is kept: the row of an output, or scratch row number `index`."""
+    """A place for a value of an earlier pass: the row of an output, or scratch row number `index`."""
 
     pointer: str
     output: str | None
@@ -67,7 +67,7 @@ class Slot:
 
 @dataclass(slots=True)
 class Writer:
-    """The lines of one kernel so far, and under which names its values, vectors and pointers are found in them."""
+    """The lines of one kernel so far, and the names of its values, vectors and pointers."""
 
     kernel: Kernel
     keep: bool
@@ -82,10 +82,10 @@ class Writer:
 
     # ---- names and text
 
-    def put(self, text: str) -> None:
+    def emit(self, text: str) -> None:
         self.lines.append(self.indent + text)
 
-    def fresh(self, hint: str) -> str:
+    def unique_name(self, hint: str) -> str:
         name, count = hint, 1
         while name in self.used:
             count += 1
@@ -100,9 +100,9 @@ class Writer:
             if expr.op == "const":
                 return self.row_constant(expr)
             text = self.row_text(expr)
-            name = self.fresh(expr.hint)
+            name = self.unique_name(expr.hint)
             kind = {"f": "double", "i": "int64_t", "b": "bool"}[expr.type]
-            self.put(f"const {kind} {name} = {text};")
+            self.emit(f"const {kind} {name} = {text};")
             self.names[expr.number] = name
         return self.names[expr.number]
 
@@ -150,45 +150,45 @@ class Writer:
         return simple[expr.op].format(*a)
 
     def row_load(self, expr: Expr) -> str:
-        """One element; an index that was computed is kept inside the tensor."""
+        """Load one element; a computed index is clamped to the tensor."""
         node, offset, chosen = expr.data
         for (variable, extent), index in zip(chosen, expr.args, strict=True):
             if variable not in self.used:
                 self.used.add(variable)
                 self.pieces.add("algorithm")
                 place = f"std::min<int64_t>(std::max<int64_t>({self.row(index)}, 0), {extent.text('/')} - 1)"
-                self.put(f"const int64_t {variable} = {place};")
+                self.emit(f"const int64_t {variable} = {place};")
         return f"{node.name}[{offset.text('/')}]"
 
     # ---- vectors
 
     def splat(self, expr: Expr) -> str:
-        """A row value in every lane, made once before the pass."""
+        """Return a vector with a row value in every lane, made once before the pass."""
         if expr.number not in self.vectors:
             value = self.row(expr)
-            name = self.fresh(f"{value if value.isidentifier() else 'c'}_v")
+            name = self.unique_name(f"{value if value.isidentifier() else 'c'}_v")
             if expr.type == "f":
-                self.put(f"const V {name} = splat(float({value}));")
+                self.emit(f"const V {name} = splat(float({value}));")
             elif expr.type == "i":
-                self.put(f"const M {name} = M{{}} + int32_t({value});")
+                self.emit(f"const M {name} = M{{}} + int32_t({value});")
             else:
-                self.put(f"const M {name} = splat_mask({value});")
+                self.emit(f"const M {name} = splat_mask({value});")
             self.vectors[expr.number] = name
         return self.vectors[expr.number]
 
     def pointer(self, expr: Expr) -> str:
-        """The start of the row that a load reads."""
+        """Return the start of the row that a load reads."""
         if expr.number not in self.pointers:
             node, offset, chosen = expr.data
             if chosen:
                 raise Unsupported("a gather along the row in C++")
-            name = self.fresh(f"{node.name}_row")
-            self.put(f"const {TYPES[node.dtype]}* const {name} = {node.name} + {offset.without(INNER).text('/')};")
+            name = self.unique_name(f"{node.name}_row")
+            self.emit(f"const {TYPES[node.dtype]}* const {name} = {node.name} + {offset.without(INNER).text('/')};")
             self.pointers[expr.number] = name
         return self.pointers[expr.number]
 
     def prepare(self, expr: Expr, seen: set[int], phase: int, segment: int | None, bounds: list[Size]) -> None:
-        """Emit, before the sweep, the row values and pointers that computing `expr` in it needs."""
+        """Emit, before the sweep, the row values and pointers that `expr` needs in it."""
         if expr.number in seen:
             return
         seen.add(expr.number)
@@ -206,7 +206,6 @@ class Writer:
 
 
 def literal(value: float, suffix: str = "") -> str:
-    """A number in C++."""
     if math.isnan(value):
         return "NAN"
     if math.isinf(value):

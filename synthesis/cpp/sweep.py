@@ -53,7 +53,7 @@ class Sweep:
     used: set[str] = field(default_factory=set)
 
     def vector(self, expr: Expr, *, bare: bool = False) -> str:
-        """The name of a vector with the value; a plain constant stays a number where `bare` allows it."""
+        """Return the name of a vector with the value; a plain constant stays a number where `bare` allows it."""
         w = self.writer
         if not expr.full:
             if expr.op == "const" and isinstance(expr.data, int | float):
@@ -61,13 +61,13 @@ class Sweep:
             return w.vectors[expr.number]
         if expr.number not in self.memo:
             text = self.text(expr)
-            name = self.fresh(expr.hint)
+            name = self.unique_name(expr.hint)
             self.used.add(name)
             self.lines.append(f"const {'V' if expr.type == 'f' else 'M'} {name} = {text};")
             self.memo[expr.number] = name
         return self.memo[expr.number]
 
-    def fresh(self, hint: str) -> str:
+    def unique_name(self, hint: str) -> str:
         name, count = hint, 1
         while name in self.used or name in self.writer.used:
             count += 1
@@ -149,8 +149,8 @@ class Sweep:
         return f"{piece}(m, {pointer} + j)"
 
 
-def plain(store: Store) -> bool:
-    """Whether a store writes a run of floats, one beside the other."""
+def is_dense_float(store: Store) -> bool:
+    """Return whether a store writes adjacent floats."""
     step = store.offset.coefficient(INNER)
     return (
         store.node.dtype == "float32"
@@ -163,7 +163,7 @@ def plain(store: Store) -> bool:
 
 @dataclass(slots=True)
 class Pass:
-    """What one pass over a row finds out: reductions, full stores, values that are kept for later passes."""
+    """The results of one pass over a row: reductions, full stores, and values kept for later passes."""
 
     phase: int
     reductions: list[Expr]
@@ -177,7 +177,7 @@ class Pass:
 
     @property
     def segments(self) -> list[int | None]:
-        """The parts of the row that are swept one after the other; None is all of it."""
+        """The parts of the row in the order of sweeping; None stands for the whole row."""
         return list(range(len(self.breaks) - 1)) if len(self.breaks) > 2 else [None]
 
 
@@ -198,20 +198,20 @@ def write_sweep(w: Writer, over: Pass, segment: int | None) -> None:
     w.used = before
     last = (begin, end)
     if summed:
-        w.put(f"for (int64_t begin = {begin}; begin < {end}; begin += {CHUNK}) {{")
-        w.put(f"  const int64_t end = std::min<int64_t>({end}, begin + {CHUNK});")
+        w.emit(f"for (int64_t begin = {begin}; begin < {end}; begin += {CHUNK}) {{")
+        w.emit(f"  const int64_t end = std::min<int64_t>({end}, begin + {CHUNK});")
         w.pieces.add("algorithm")
         last = ("begin", "end")
         w.indent += "  "
-    w.put(f"sweep({last[0]}, {last[1]}, [&](int64_t j, auto m, auto u) LAMBDA {{")
+    w.emit(f"sweep({last[0]}, {last[1]}, [&](int64_t j, auto m, auto u) LAMBDA {{")
     for line in sweep.lines:
-        w.put("  " + line)
-    w.put("});")
+        w.emit("  " + line)
+    w.emit("});")
     if summed:
         for name in summed:
-            w.put(f"{name} += {name}_part.fold();")
+            w.emit(f"{name} += {name}_part.fold();")
         w.indent = w.indent[:-2]
-        w.put("}")
+        w.emit("}")
 
 
 def _store_text(w: Writer, store: Store, value: str) -> str:

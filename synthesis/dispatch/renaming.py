@@ -1,4 +1,4 @@
-"""Giving the top-level names of a module a prefix, so that several modules can stand in one file without a clash."""
+"""Prefix the top-level names of a module, so that several modules fit into one file without a clash."""
 
 from __future__ import annotations
 
@@ -26,9 +26,10 @@ Statement = cst.BaseStatement
 
 @dataclass(frozen=True, slots=True)
 class Prefixed:
-    """A module whose definitions bear a prefix. `imports` says what each imported name stands for ("nn": "torch.nn").
+    """A module with prefixed definitions.
 
-    `import_lines` are its imports, `futures` what it takes from `__future__`; `statements` is the rest.
+    `imports` maps each imported name to its target ("nn": "torch.nn"). `import_lines` are its imports, `futures` those
+    from `__future__`, and `statements` the rest.
     """
 
     imports: Mapping[str, str]
@@ -38,11 +39,11 @@ class Prefixed:
 
 
 def prefixed(source: str, prefix: str, *, keep: Iterable[str] = ()) -> Prefixed:
-    """Every name that the module defines at its top level (those in `keep` aside) begins with `prefix` afterwards,
-    wherever it stands for that definition. Imported names stay.
+    """Add `prefix` to every name that the module defines at its top level, except those in `keep`, and to every use of
+    such a definition. Imported names stay.
 
-    Raises Unsupported for a module that does not parse, that imports `*`, that looks names up by their text, that
-    matches patterns outside of functions, or that binds a name by an import and in another way.
+    Raise Unsupported for a module that does not parse, imports `*`, looks names up by their text, matches patterns
+    outside of functions, or binds a name both by an import and in another way.
     """
     try:
         wrapper = MetadataWrapper(cst.parse_module(source))
@@ -75,7 +76,7 @@ def prefixed(source: str, prefix: str, *, keep: Iterable[str] = ()) -> Prefixed:
 
 
 def names_used(node: cst.CSTNode) -> set[str]:
-    """Every name that occurs in a node, whatever it stands for."""
+    """Return every name that occurs in a node."""
     found: set[str] = set()
 
     class Names(cst.CSTVisitor):
@@ -87,7 +88,7 @@ def names_used(node: cst.CSTNode) -> set[str]:
 
 
 def code(node: cst.CSTNode) -> str:
-    """The text of a node, as it is written in its module, without what stands above it."""
+    """Return the text of a node as written in its module, without the comments above it."""
     return cst.Module(body=[]).code_for_node(node)
 
 
@@ -103,7 +104,7 @@ def _refuse_lookups(scopes: Iterable[Scope]) -> None:
 
 
 def is_text(statement: cst.CSTNode) -> bool:
-    """A docstring, or a string that does nothing."""
+    """Return whether a statement is a docstring or a string without effect."""
     match statement:
         case cst.SimpleStatementLine(body=[cst.Expr(value=cst.SimpleString() | cst.ConcatenatedString())]):
             return True
@@ -120,7 +121,7 @@ def _is_future(statement: Statement) -> bool:
 
 
 def _imported(statement: Statement) -> dict[str, str]:
-    """What a statement of nothing but imports binds; empty for any other. Raises Unsupported."""
+    """Return what an import statement binds; empty for any other statement. Raise Unsupported."""
     if not isinstance(statement, cst.SimpleStatementLine):
         return {}
     found: dict[str, str] = {}
@@ -172,14 +173,14 @@ def _from_future(node: cst.CSTNode) -> bool:
 
 
 def _nodes(top: GlobalScope, names: set[str], scopes: Iterable[Scope]) -> frozenset[int]:
-    """The `Name` nodes that stand for one of these definitions, by identity."""
+    """Return the `Name` nodes that refer to one of these definitions, by identity."""
     found: set[int] = set()
     for one in top.assignments:
         if one.name in names and isinstance(one, Assignment):
             node = one.node
             found.add(id(node.name if isinstance(node, cst.FunctionDef | cst.ClassDef) else node))
             found |= {id(_name(access)) for access in one.references}
-    # What is assigned inside a function that says `global` is recorded where that function is.
+    # An assignment in a function with `global` is recorded at that function.
     for scope in scopes:
         for access in scope.accesses:
             if any(a.name in names and a.scope is top for a in access.referents):
@@ -205,7 +206,7 @@ class _Renamer(cst.CSTTransformer):
         return updated_node.with_changes(value=self._prefix + updated_node.value)
 
     def leave_NameItem(self, original_node: cst.NameItem, updated_node: cst.NameItem) -> cst.NameItem:
-        """A name after `global`. After `nonlocal` it stands for something of a function, which is not renamed."""
+        """Rename after `global` only: after `nonlocal` a name refers to a function's variable."""
         if original_node.name.value not in self._names or id(original_node) in self._nonlocal:
             return updated_node
         return updated_node.with_changes(name=cst.Name(self._prefix + original_node.name.value))

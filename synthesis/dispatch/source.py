@@ -1,8 +1,8 @@
-"""One file of several kernels: by dtypes and shapes of its inputs, each call goes to the one that was the fastest on
-the nearest sizes that were measured, or to the reference itself.
+"""Join several kernels in one file. Each call goes to the kernel that was fastest on the nearest measured sizes, by
+dtypes and shapes of its inputs, or to the reference.
 
-The kernels keep their text. Their top-level names get a prefix each, and their `forward`s become methods of one
-ModelNew with the reference's constructor, so parameters are there once and a call costs a look-up more.
+The kernels keep their text. Their top-level names get a prefix each. Their `forward`s become methods of one ModelNew
+with the reference's constructor, so parameters exist once and a call costs one look-up more.
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from evaluator.types import LibraryPolicy, Problem, WorkloadFacts
 from synthesis.dispatch.renaming import Prefixed, Statement, code, is_text, names_used, prefixed
 from synthesis.dispatch.table import choice, input_count, table
 from synthesis.errors import Unsupported
-from synthesis.reference import closure, meaning
+from synthesis.reference import closure, normal_form
 
 REFERENCE = -1
 """The number of the reference, where Workloads are given the numbers of kernels."""
@@ -26,7 +26,7 @@ _IMPORTS = {"math": "math", "torch": "torch", "nn": "torch.nn"}
 
 @dataclass(frozen=True, slots=True)
 class _Part:
-    """A kernel or the reference: what its class has beside `forward`, and the other statements of its module."""
+    """A kernel or the reference: its class without `forward`, and the other statements of its module."""
 
     title: str
     prefix: str
@@ -39,14 +39,14 @@ class _Part:
 def write_dispatch(
     problem: Problem, facts: Sequence[WorkloadFacts], kernels: Sequence[str], choices: Mapping[str, int]
 ) -> str:
-    """The source of a Candidate that answers each Workload with the kernel of its number in `choices`.
+    """Write a Candidate that answers each Workload with the kernel of its number in `choices`.
 
-    `kernels` are sources of Candidates; `facts` give the inputs of the Workloads (those without a choice are left
-    out). REFERENCE is a choice, too, and answers whatever differs from all Workloads in dtypes or ranks; where the
-    Problem forbids library calls it is left out, and the kernel of most Workloads answers.
+    `kernels` are sources of Candidates; `facts` give the inputs of the Workloads (those without a choice are left out).
+    REFERENCE is a choice, too, and answers inputs that differ from all Workloads in dtypes or ranks. Where the Problem
+    forbids library calls it is left out, and the kernel of most Workloads answers.
 
-    Raises Unsupported where kernels cannot be put together: see `dispatch.renaming`; and their constructors must begin
-    as the reference's.
+    Raise Unsupported where kernels cannot be joined (see `dispatch.renaming`). Their constructors must begin like the
+    reference's.
     """
     if not set(range(len(kernels))) <= set(choices.values()) <= {REFERENCE, *range(len(kernels))}:
         raise Unsupported("every kernel is chosen for some workload, and nothing else is")
@@ -75,14 +75,15 @@ def write_dispatch(
 
 
 def _part(source: str, model: str, prefix: str, title: str, *, whole: bool = True) -> _Part:
-    """A source taken apart; of a reference, what its class needs, `forward` aside where it is not needed `whole`."""
+    """Take a source apart. Of a reference keep what its class needs, without what only `forward` needs
+    unless `whole`."""
     module = prefixed(source, prefix, keep=(model,))
     found = [s for s in module.statements if isinstance(s, cst.ClassDef) and s.name.value == model]
     if len(found) != 1 or [code(base.value) for base in found[0].bases] not in ([base] for base in _BASES):
         raise Unsupported(f"{title.lower()} has no plain class {model}(nn.Module)")
     owner = found[0]
-    if model != "ModelNew":  # it becomes a part of that class
-        owner = owner.with_changes(body=owner.body.visit(_Named(model)))
+    if model != "ModelNew":  # the reference becomes a part of ModelNew
+        owner = owner.with_changes(body=owner.body.visit(_ClassRenamer(model)))
     if owner.decorators or not isinstance(owner.body, cst.IndentedBlock):
         raise Unsupported(f"{title.lower()}'s class {model} is of another form")
     members: dict[str, Statement] = {}
@@ -104,7 +105,8 @@ def _part(source: str, model: str, prefix: str, title: str, *, whole: bool = Tru
 
 
 def _member_name(statement: cst.CSTNode) -> str | None:
-    """What a statement of a class's body defines: "" for a docstring or `pass`, None for anything else."""
+    """Return the name that a statement of a class's body defines: "" for a docstring or `pass`, None for
+    anything else."""
     match statement:
         case cst.FunctionDef(name=cst.Name(value=name)):
             return name
@@ -119,7 +121,7 @@ def _member_name(statement: cst.CSTNode) -> str | None:
 
 
 def _is_bare(name: str, member: cst.CSTNode) -> bool:
-    """Whether it is a constructor that does nothing of its own."""
+    """Return whether a member is a constructor that only calls its base's."""
     match member:
         case cst.FunctionDef(body=cst.IndentedBlock(body=[cst.SimpleStatementLine(body=[cst.Expr(value=call)])])):
             return name == "__init__" and code(call) in ("super().__init__()", "super(Model, self).__init__()")
@@ -128,29 +130,31 @@ def _is_bare(name: str, member: cst.CSTNode) -> bool:
 
 
 def _is_setting(statement: Statement, prefix: str) -> bool:
-    """TUNABLES: nobody reads them here, because the values in force are those that were judged."""
+    """Return whether a statement is TUNABLES: it has no use here, since the values in force are those that
+    were judged."""
     return _member_name(statement) == f"{prefix}TUNABLES"
 
 
 def _binds(statement: Statement) -> set[str]:
-    """The names that a top-level statement may define."""
+    """Return the names that a top-level statement may define."""
     if isinstance(statement, cst.FunctionDef | cst.ClassDef):
         return {statement.name.value}
     return names_used(statement)
 
 
 def _join(part: _Part, source: str, reference_source: str, members: dict[str, Statement]) -> _Part:
-    """Add to `members` what a kernel's class has beyond the reference's: methods, and the end of its constructor.
+    """Add the members of a kernel's class that the reference's lacks to `members`: methods, and the end of its
+    constructor.
 
-    These, and the attributes that they set, get the kernel's prefix. Raises Unsupported where it has something of the
-    reference's in another form.
+    These members and the attributes that they set get the kernel's prefix. Raise Unsupported where the kernel has a
+    member of the reference's in another form.
     """
     own = {name for name, member in part.members.items() if name not in members and not _is_bare(name, member)}
     end: list[Statement] = []
     for name, member in part.members.items():
         if name in own or _is_bare(name, member):
             continue
-        ours, theirs = meaning(source, "ModelNew", name), meaning(reference_source, "Model", name)
+        ours, theirs = normal_form(source, "ModelNew", name), normal_form(reference_source, "Model", name)
         if ours == theirs:
             continue
         start = len(theirs[1])
@@ -159,7 +163,7 @@ def _join(part: _Part, source: str, reference_source: str, members: dict[str, St
         end = _statements(member)[start:]
     if any(name.startswith("__") for name in own):
         raise Unsupported(f"{part.title.lower()} has {', '.join(sorted(own))} of its own")
-    renamer = _Attributes(own | {name for statement in end for name in _attributes_set(statement)}, part.prefix)
+    renamer = _AttributeRenamer(own | {name for statement in end for name in _attributes_set(statement)}, part.prefix)
     for name in part.members:
         if name in own:
             members[part.prefix + name] = _visited(part.members[name], renamer)
@@ -180,7 +184,7 @@ def _visited(statement: Statement, renamer: cst.CSTTransformer) -> Statement:
 
 
 def _statements(method: cst.CSTNode) -> list[Statement]:
-    """The statements of a method, without its docstring."""
+    """Return the statements of a method, without its docstring."""
     if not isinstance(method, cst.FunctionDef) or not isinstance(method.body, cst.IndentedBlock):
         return []
     found: list[Statement] = list(method.body.body)
@@ -188,7 +192,7 @@ def _statements(method: cst.CSTNode) -> list[Statement]:
 
 
 def _attributes_set(statement: Statement) -> set[str]:
-    """The names x of every `self.x = ...` in a statement."""
+    """Return the names x of every `self.x = ...` in a statement."""
     found: set[str] = set()
 
     class Targets(cst.CSTVisitor):
@@ -201,8 +205,8 @@ def _attributes_set(statement: Statement) -> set[str]:
     return found
 
 
-class _Named(cst.CSTTransformer):
-    """Calls a class ModelNew inside of itself."""
+class _ClassRenamer(cst.CSTTransformer):
+    """Rename a class to ModelNew within its own body."""
 
     def __init__(self, name: str) -> None:
         super().__init__()
@@ -216,8 +220,8 @@ class _Named(cst.CSTTransformer):
         return updated_node.with_changes(args=()) if plain else updated_node
 
 
-class _Attributes(cst.CSTTransformer):
-    """Gives some of the attributes of `self` a prefix."""
+class _AttributeRenamer(cst.CSTTransformer):
+    """Prefix some of the attributes of `self`."""
 
     def __init__(self, names: set[str], prefix: str) -> None:
         super().__init__()
@@ -237,7 +241,7 @@ class _Attributes(cst.CSTTransformer):
 
 
 def _arguments(forward: cst.FunctionDef, facts: Sequence[WorkloadFacts]) -> list[str]:
-    """The names of the inputs, where a call has one tensor for each; else none."""
+    """Return the names of the inputs where a call has one tensor for each, else none."""
     given = forward.params
     names = [p.name.value for p in given.params[1:]]
     more = any(p.default is not None for p in given.params) or bool(
@@ -258,7 +262,7 @@ def _class(body: Sequence[cst.BaseStatement]) -> cst.ClassDef:
 
 
 def _head(parts: Sequence[_Part]) -> str:
-    """What the file is, and the imports of all."""
+    """Return the comment on top and the imports of all parts."""
     known = dict(_IMPORTS)
     for part in parts:
         for name, target in part.module.imports.items():

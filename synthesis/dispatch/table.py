@@ -1,4 +1,4 @@
-"""The part of a dispatch that chooses: which kernel for which dtypes and shapes, as text of Python."""
+"""Write the Python of a dispatch that chooses a kernel by dtypes and shapes."""
 
 from __future__ import annotations
 
@@ -38,11 +38,12 @@ def _tensors(value):
 
 
 def table(facts: Sequence[WorkloadFacts], choices: Mapping[str, int], *, otherwise: int, nested: bool) -> str:
-    """`_MEASURED`, `_CHOSEN` and `_nearest`; `nested`: also what finds tensors inside other values.
+    """Return the text of `_MEASURED`, `_CHOSEN` and `_nearest`; with `nested`, also of `_tensors`.
 
-    `otherwise` is the number for dtypes and ranks of inputs that no Workload has.
+    `otherwise` is the kernel's number for dtypes and ranks of inputs that no Workload has.
 
-    Raises Unsupported where the inputs of a Workload cannot be read, or where two of one layout go different ways.
+    Raise Unsupported where the inputs of a Workload cannot be read, or where two Workloads with equal inputs have
+    different kernels.
     """
     rows: dict[str, tuple[str, int]] = {}
     for fact in facts:
@@ -59,9 +60,10 @@ def table(facts: Sequence[WorkloadFacts], choices: Mapping[str, int], *, otherwi
 
 
 def choice(arguments: Sequence[str], methods: Sequence[tuple[int, str]]) -> str:
-    """`forward`. `arguments` are the names of its inputs, all of them tensors; none: they are of any kind.
+    """Return the text of `forward`.
 
-    `methods` has the number and the method of each kernel; the last takes what is left.
+    `arguments` are the names of its inputs, all of them tensors; without names inputs are of any kind. `methods` has
+    the number and the method of each kernel; the last one takes the remaining calls.
     """
     inputs = ", ".join(arguments) or "*inputs"
     lines = [f"def forward(self, {inputs}):"]
@@ -85,7 +87,7 @@ def choice(arguments: Sequence[str], methods: Sequence[tuple[int, str]]) -> str:
 
 
 def input_count(facts: Sequence[WorkloadFacts]) -> int | None:
-    """How many tensors a call takes, where all Workloads agree."""
+    """Return how many tensors a call takes, None where Workloads differ."""
     counts = {len(fact.inputs) for fact in facts}
     return counts.pop() if len(counts) == 1 else None
 

@@ -1,4 +1,4 @@
-"""What the tracer found: the aten graph of a reference on one workload. Plain values, read with limits."""
+"""The tracer's answer: the aten graph of a reference on one workload. Plain values, read with limits."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Call:
 
 @dataclass(frozen=True, slots=True)
 class Argument:
-    """One positional argument of `forward`; what is not a tensor is a constant of the workload."""
+    """One positional argument of `forward`; anything but a tensor is a constant of the workload."""
 
     name: str
     tensor: bool
@@ -65,7 +65,7 @@ class Graph:
 
 
 def read_reply(text: str, source: str) -> dict[str, Graph]:
-    """The graphs by workload in what the tracer wrote about `source`. Raises TraceError."""
+    """Read the graphs by workload from the tracer's answer about `source`. Raise TraceError."""
     if len(text) > MAX_BYTES:
         raise TraceError(f"the traced graph is larger than {MAX_BYTES} bytes")
     try:
@@ -119,7 +119,7 @@ def _value(entry: Mapping[str, Any] | None) -> Value | None:
 
 
 def _match(pattern: re.Pattern[str], text: object) -> str:
-    """What ends up in generated source must look like a name. Raises TraceError."""
+    """Check that a text is a name before it gets into generated source. Raise TraceError."""
     if not isinstance(text, str) or not pattern.fullmatch(text):
         raise TraceError(f"{text!r} is not a name")
     return text

@@ -1,4 +1,4 @@
-"""Making primitive nodes: broadcasting, reductions over trailing dimensions, views. No aten here."""
+"""Make primitive nodes: broadcasting, reductions over trailing dimensions, views. No aten here."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ class Builder:
         return Node(self.name(fn), "pointwise", fn, inputs, shape, dtype, origin=self.origin)
 
     def promoted(self, inputs: Sequence[Node]) -> str:
-        """The dtype of a result: the first floating one, else the first that is no bool."""
+        """Return the dtype of a result: the first floating one, else the first that is no bool."""
         floats = [i.dtype for i in inputs if i.dtype in FLOATS and i.kind != "constant"]
         rest = [i.dtype for i in inputs if i.dtype != "bool"]
         if floats:
@@ -60,7 +60,7 @@ class Builder:
         return tuple(result)
 
     def reduce(self, fn: str, x: Node, dims: Sequence[int], *, keep: bool) -> Node:
-        """Reduce over `dims`, which must be the last ones (dimensions of size 1 aside). Raises Unsupported."""
+        """Reduce over `dims`, which must be the last ones (dimensions of size 1 aside). Raise Unsupported."""
         wanted = {d % x.rank for d in dims} if x.rank else set()
         first = min(wanted, default=x.rank)
         if any(d not in wanted and not x.shape[d].equals(1) for d in range(first, x.rank)):
@@ -144,7 +144,8 @@ class Builder:
     def norm_layer(
         self, x: Node, rank: int, weight: Node | None, bias: Node | None, eps: float, *, centre: bool, dtype: str
     ) -> tuple[Node, Node, Node]:
-        """LayerNorm (`centre`) or RMSNorm over the last `rank` dimensions: (result, mean, reciprocal deviation)."""
+        """Build LayerNorm (`centre`) or RMSNorm over the last `rank` dimensions: (result, mean, reciprocal
+        deviation)."""
         dims = list(range(x.rank - rank, x.rank))
         mean = self.mean(x, dims, keep=True)
         body = self.pointwise("sub", x, mean) if centre else x

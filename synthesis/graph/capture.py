@@ -1,4 +1,4 @@
-"""Tracing a Problem's reference inside a cage."""
+"""Trace a Problem's reference inside a cage."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ TIMEOUT_S = 90.0
 
 
 def request_for(problem: Problem, kind: DeviceKind) -> dict[str, Any]:
-    """What the tracer is asked: every Workload of a device kind, held-out ones left out."""
+    """Return the tracer's request: every Workload of a device kind that is not held out."""
     workloads = [w for w in problem.workloads_for(kind) if not w.held_out] or list(problem.workloads_for(kind))
     return {
         "source": problem.source,
@@ -30,9 +30,9 @@ def request_for(problem: Problem, kind: DeviceKind) -> dict[str, Any]:
 def capture(
     problem: Problem, kind: DeviceKind, pool: ChildPool, *, timeout_s: float = TIMEOUT_S
 ) -> Mapping[str, Graph]:
-    """The graphs of a Problem by Workload, traced in a caged child of a CPU `pool` (no device is needed).
+    """Trace the graphs of a Problem by Workload, in a caged child of a CPU `pool` (no device is needed).
 
-    Raises TraceError when the reference cannot be traced, CageError when this machine fails us.
+    Raise TraceError when the reference cannot be traced, CageError when this machine fails.
     """
     tracer = Path(__file__).with_name("trace.py").read_bytes()
     with pool.start(name="trace", files={f"{TRACER}.py": tracer}, operations=TRACER) as child:

@@ -1,4 +1,4 @@
-"""From traced aten graphs to a Program of primitive nodes. What has no rule stays a library call."""
+"""Decompose traced aten graphs into a Program of primitive nodes. Operations without a rule stay library calls."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ IDENTITIES = frozenset(
 ) | {"aten.to.device"}
 
 
-MISSING = object()  # a result of an operation that its rule leaves out
+MISSING = object()  # a result that the rule does not compute
 
 
 class Decomposer:
@@ -55,7 +55,7 @@ class Decomposer:
         )
 
     def _name_outputs(self, outputs: list[Node]) -> None:
-        """Computed outputs are called `out`, or `out0`, `out1`, ... where there are several."""
+        """Call computed outputs `out`, or `out0`, `out1`, ... where there are several."""
         for number, node in enumerate(outputs):
             while node.kind == "view":
                 node = node.inputs[0]
@@ -149,7 +149,7 @@ class Decomposer:
         return self._library(calls, args, kwargs)
 
     def _note(self, result: Any, args: list[Any], call: Call) -> None:
-        """Remember what was fused (for the header), name the result after its node, and note views of `args[0]`."""
+        """Remember the fused operation for the header, name the result after its node, and note views of `args[0]`."""
         if isinstance(result, Node) and result.kind == "view" and args and isinstance(args[0], Node):
             self._viewed.add(id(args[0]))
         if isinstance(result, list):
@@ -207,7 +207,7 @@ class Decomposer:
         return self.unifier.shape(calls, item)
 
     def start(self, calls: tuple[Call, ...], argument: int, extent: Size) -> Size:
-        """An index argument made non-negative and not larger than `extent`, per workload."""
+        """Return an index argument as a non-negative number not larger than `extent`, per workload."""
         raw = [c.args[argument] if len(c.args) > argument else 0 for c in calls]
         values = [0 if v is None else v for v in raw]
         return self.unifier.size(

@@ -1,4 +1,4 @@
-"""Primitive nodes: what composite aten operations are taken apart into, with sizes that hold for every workload."""
+"""Primitive nodes that composite aten operations are decomposed into, with sizes that hold for every workload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""From traced graphs to one Program."""
+"""Make one Program from traced graphs."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from synthesis.graph.decompose import Decomposer
 from synthesis.graph.nodes import Program
 from synthesis.rules import RULES
 
-# Rules that are given up, step by step, where a kernel cannot be written with them: the operations stay library calls.
-GIVEN_UP: tuple[frozenset[str], ...] = (
+# Rules to leave out, step by step, where no kernel can be written with them: their operations stay library calls.
+EXCLUDED_RULES: tuple[frozenset[str], ...] = (
     frozenset(),
     frozenset({"cat", "concat", "stack"}),
     frozenset({"cat", "concat", "stack", "gather", "cross_entropy_loss", "arange", "tril", "triu"}),
@@ -18,9 +18,7 @@ GIVEN_UP: tuple[frozenset[str], ...] = (
 
 
 def read_program(graphs: Mapping[str, Graph], without: frozenset[str] = frozenset()) -> Program:
-    """The Program of these graphs (by workload, all of one reference); operations in `without` stay library calls.
-
-    Raises Unsupported.
-    """
+    """Return the Program of these graphs (by workload, all of one reference). Operations in `without` stay library
+    calls. Raise Unsupported."""
     rules = {name: rule for name, rule in RULES.items() if name not in without}
     return Decomposer([graphs[name] for name in sorted(graphs)], rules).run()

@@ -53,7 +53,7 @@ class Size:
         return all(b and a % b == 0 for a, b in zip(self.values, other.values, strict=True))
 
     def less(self, other: Size) -> bool:
-        """Smaller in every workload."""
+        """Return whether this size is smaller in every workload."""
         return all(a < b for a, b in zip(self.values, other.values, strict=True))
 
     def at_most(self, other: Size) -> bool:
@@ -63,7 +63,7 @@ class Size:
         return all(v == number for v in self.values)
 
     def text(self, division: str = "//") -> str:
-        """The expression; C++ divides with "/"."""
+        """Return the expression as text; C++ divides with "/"."""
         return _render(self.tree, division)
 
     def symbols(self) -> frozenset[str]:

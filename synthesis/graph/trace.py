@@ -4,11 +4,11 @@ Standard library and torch only, and no other module of ours, so that this one f
 
     python -I trace.py < request.json > reply.json
 
-Request: `{"source": str, "workloads": [{"name": str, "sizes": {...}}], "train": bool}`.
-Reply: `{"graphs": [{...}]}` or `{"error": str}`; `graph.aten` says what a graph holds and checks it. What this
-process writes is a claim by hostile code: the reader limits its size and believes nothing.
+Request: `{"source": str, "workloads": [{"name": str, "sizes": {...}}], "train": bool}`. Reply: `{"graphs": [{...}]}` or
+`{"error": str}`; `graph.aten` defines and checks a graph. The reply is a claim by hostile code: its reader limits the
+size and trusts nothing.
 
-Tensors are fake (`FakeTensorMode`), so no workload is too large; a recipe that needs real values is run for real.
+Tensors are fake (`FakeTensorMode`), so no workload is too large. A recipe that needs real values is run for real.
 """
 
 from __future__ import annotations
@@ -39,7 +39,7 @@ class _Function(nn.Module):
 
 
 def _pick(function: Callable[..., Any], sizes: Mapping[str, Any]) -> dict[str, Any]:
-    """The sizes that a recipe's signature names, or all of them where it takes **kwargs."""
+    """Return the sizes that a recipe's signature names, or all of them where it takes **kwargs."""
     parameters = inspect.signature(function).parameters.values()
     if any(p.kind is p.VAR_KEYWORD for p in parameters):
         return dict(sizes)
@@ -64,7 +64,7 @@ def _build(module: types.ModuleType, sizes: Mapping[str, Any]) -> tuple[nn.Modul
 
 
 def _encode(value: Any, names: Mapping[Any, str]) -> Any:
-    """An argument of a node as JSON: references, dtypes and non-finite floats are tagged objects."""
+    """Return an argument of a node as JSON: references, dtypes and non-finite floats are tagged objects."""
     if isinstance(value, torch.fx.Node):
         return {"ref": names[value]}
     if value is None or isinstance(value, bool | int | str):
@@ -110,7 +110,7 @@ def _structure(result: Any) -> tuple[str, list[str], list[Any]]:
 
 
 def _names(model: nn.Module, inputs: list[Any]) -> list[str]:
-    """What forward calls its inputs; extra positional ones are numbered."""
+    """Return forward's names for its inputs; extra positional ones are numbered."""
     kinds = (inspect.Parameter.POSITIONAL_ONLY, inspect.Parameter.POSITIONAL_OR_KEYWORD)
     known = [p.name for p in inspect.signature(model.forward).parameters.values() if p.kind in kinds]
     return (known + [f"input{i}" for i in range(len(known), len(inputs))])[: len(inputs)]
@@ -187,7 +187,8 @@ def _nodes(traced: torch.fx.GraphModule, heads: list[tuple[str, str]]) -> tuple[
 
 
 def trace(source: str, workload: Mapping[str, Any], *, train: bool = False) -> dict[str, Any]:
-    """The graph of one workload. Runs the reference: only inside a cage. Raises whatever the reference raises."""
+    """Return the graph of one workload. Runs the reference: only inside a cage. Exceptions of the reference pass
+    through."""
     try:
         return _graph(source, workload, train, FakeTensorMode(allow_non_fake_inputs=True))
     except Exception:  # noqa: BLE001  a recipe that needs values fails in any way under fake tensors; run it for real
@@ -195,7 +196,7 @@ def trace(source: str, workload: Mapping[str, Any], *, train: bool = False) -> d
 
 
 def reply(request: Mapping[str, Any]) -> dict[str, Any]:
-    """What `main` writes for a request."""
+    """Answer a request with graphs, or with the reference's error."""
     try:
         train = bool(request.get("train", False))
         return {"graphs": [trace(request["source"], w, train=train) for w in request["workloads"]]}
@@ -204,7 +205,7 @@ def reply(request: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def serve(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-    """The same as an operation of a caged child: the request's "payload" is the JSON text of `reply`'s."""
+    """Answer as an operation of a caged child: the request's "payload" is the JSON text of `reply`'s."""
     return reply(request)
 
 

@@ -1,7 +1,7 @@
-"""Several traced graphs of one reference made into one, whose sizes hold for all of them.
+"""Unify several traced graphs of one reference, with sizes that hold for all of them.
 
-Dimensions that agree on every workload are the same size. Sizes of inputs and parameters become symbols, named
-after the workload's own size of that value where there is one; every other size is expressed in them.
+Dimensions that agree on every workload are the same size. Sizes of inputs and parameters become symbols, named after
+the workload's own size of that value where there is one; every other size is expressed in them.
 """
 
 from __future__ import annotations
@@ -47,11 +47,11 @@ class Unifier:
         self._base = [s for s in self._known.values() if not s.equals(1)]
 
     def calls(self) -> Iterator[tuple[Call, ...]]:
-        """The same node in every graph."""
+        """Yield the same node of every graph."""
         return zip(*(g.nodes for g in self.graphs), strict=True)
 
     def shape(self, calls: Sequence[Call], item: int = 0) -> tuple[Size, ...]:
-        """The sizes of what a node returns. Raises Unsupported where the rank differs between workloads."""
+        """Return the sizes of a node's result. Raise Unsupported where the rank differs between workloads."""
         shapes = []
         for call in calls:
             value = call.values[item]
@@ -63,13 +63,13 @@ class Unifier:
         return tuple(self.size(tuple(vector)) for vector in zip(*shapes, strict=True))
 
     def size(self, vector: tuple[int, ...]) -> Size:
-        """A Size for these values. Raises Unsupported where no simple expression fits."""
+        """Return a Size with these values. Raise Unsupported where no simple expression fits."""
         if vector not in self._known:
             self._known[vector] = self._derive(vector)
         return self._known[vector]
 
     def scalar(self, values: Sequence[Any]) -> Any:
-        """One plain value for all workloads, else a Size (integers) or a Formula (floats)."""
+        """Return one plain value for all workloads, else a Size (integers) or a Formula (floats)."""
         first = values[0]
         if all(type(v) is type(first) and v == first for v in values):
             return first

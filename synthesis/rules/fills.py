@@ -7,7 +7,7 @@ from typing import Any
 from synthesis.errors import Unsupported
 from synthesis.graph.decompose import Decomposer
 from synthesis.graph.nodes import FLOATS, Node
-from synthesis.rules.book import Calls, rule
+from synthesis.rules.registry import Calls, rule
 
 
 @rule(

@@ -5,7 +5,7 @@ from __future__ import annotations
 from synthesis.errors import Unsupported
 from synthesis.graph.decompose import Decomposer
 from synthesis.graph.nodes import Node
-from synthesis.rules.book import Calls, rule
+from synthesis.rules.registry import Calls, rule
 from synthesis.rules.views import take
 
 

@@ -10,7 +10,7 @@ from synthesis.graph.build import Operand
 from synthesis.graph.decompose import Decomposer
 from synthesis.graph.nodes import FLOATS, Node
 from synthesis.graph.sizes import Size
-from synthesis.rules.book import RULES, Calls, rule
+from synthesis.rules.registry import RULES, Calls, rule
 
 
 def _unary(aten: str, fn: str) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from synthesis.errors import Unsupported
 from synthesis.graph.decompose import MISSING, Decomposer
 from synthesis.graph.nodes import Node
-from synthesis.rules.book import Calls, rule
+from synthesis.rules.registry import Calls, rule
 
 
 def _dims(x: Node, dims: Any) -> list[int]:

@@ -1,4 +1,4 @@
-"""Rules for views, for what joins tensors, and for gathers."""
+"""Rules for views, joins of tensors, and gathers."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ from typing import Any
 from synthesis.errors import Unsupported
 from synthesis.graph.decompose import Decomposer
 from synthesis.graph.nodes import Node
-from synthesis.rules.book import Calls, rule
+from synthesis.rules.registry import Calls, rule
 
 
 @rule("gather")
@@ -19,7 +19,7 @@ def _gather(d: Decomposer, calls: Calls, x: Node, dimension: int, index: Node, s
 
 
 def take(d: Decomposer, x: Node, index: Node, dimension: int) -> Node:
-    """The elements of `x` that `index` names along a dimension."""
+    """Return the elements of `x` that `index` selects along a dimension."""
     return Node(
         d.build.name("gathered"), "gather", "", (x, index), index.shape, x.dtype, dimension % x.rank, origin="gather"
     )

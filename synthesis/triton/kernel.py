@@ -1,4 +1,4 @@
-"""Writing a kernel in Triton: a row held in registers, a row streamed in blocks, or tiles of a pointwise kernel."""
+"""Write a kernel in Triton: a row held in registers, a row streamed in blocks, or tiles of a pointwise kernel."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from synthesis.triton.writer import IDENTITY, Writer, place_of
 
 @dataclass(slots=True)
 class TritonKernel:
-    """The text of one kernel and what its caller must pass: tensors to read, tensors to write, sizes."""
+    """The text of one kernel and its arguments: tensors to read, tensors to write, sizes."""
 
     name: str
     mode: str
@@ -27,7 +27,7 @@ class TritonKernel:
 
 
 def _online_pairs(kernel: Kernel) -> dict[int, Expr]:
-    """Sums of exp(v - max(v)), by number, with the maximum they can be found together with."""
+    """Return sums of exp(v - max(v)), by number, with the maximum that one pass computes together with them."""
     pairs: dict[int, Expr] = {}
     for expr in kernel.exprs():
         if expr.op == "reduce" and expr.data == "sum" and expr.args[0].op == "exp":
@@ -47,7 +47,7 @@ def _rows(kernel: Kernel) -> Size:
 
 
 def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
-    """The Triton text of a kernel. `exact`: float32 results, so no quick hardware functions. Raises Unsupported."""
+    """Write a kernel in Triton. `exact` is for float32 results: no quick hardware functions. Raise Unsupported."""
     w = Writer(kernel, mode, exact)
     sizes = kernel.symbols()
     outputs = [s.node for s in kernel.stores]
@@ -73,8 +73,8 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
     if mode == "streamed":
         _streamed(w)
     else:
-        w.put("column_inside = j < n")
-        w.put("inside = row_inside & column_inside")
+        w.emit("column_inside = j < n")
+        w.emit("inside = row_inside & column_inside")
         for store in kernel.stores:
             _store(w, store)
     name = f"{kernel.name}_{mode}"
@@ -86,27 +86,27 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
 
 
 def _head(w: Writer) -> None:
-    """Which rows and columns this program has."""
+    """Emit the rows and columns of this program."""
     kernel = w.kernel
-    w.put(f"row_count = {_rows(kernel).text()}")
-    w.put(f"n = {kernel.length.text()}")
-    w.put("program = tl.program_id(0).to(INDEX)")
+    w.emit(f"row_count = {_rows(kernel).text()}")
+    w.emit(f"n = {kernel.length.text()}")
+    w.emit("program = tl.program_id(0).to(INDEX)")
     if w.mode == "tiled":
-        w.put("blocks = tl.cdiv(n, BLOCK)")
-        w.put("j = (program % blocks) * BLOCK + tl.arange(0, BLOCK)[None, :]")
-        w.put("program = program // blocks")
-    w.put("row = program * ROWS + tl.arange(0, ROWS)[:, None]")
-    w.put("row_inside = row < row_count")
-    w.put("zero = tl.zeros([1, 1], tl.float32)")
+        w.emit("blocks = tl.cdiv(n, BLOCK)")
+        w.emit("j = (program % blocks) * BLOCK + tl.arange(0, BLOCK)[None, :]")
+        w.emit("program = program // blocks")
+    w.emit("row = program * ROWS + tl.arange(0, ROWS)[:, None]")
+    w.emit("row_inside = row < row_count")
+    w.emit("zero = tl.zeros([1, 1], tl.float32)")
     if w.mode == "held":
-        w.put("j = tl.arange(0, BLOCK)[None, :]")
+        w.emit("j = tl.arange(0, BLOCK)[None, :]")
     loops = list(kernel.outer)
     for number, (variable, extent) in enumerate(loops):
         inner = kernel.one
         for _, other in loops[number + 1 :]:
             inner = inner * other
         text = "row" if inner.equals(1) else f"row // ({inner.text()})"
-        w.put(f"{variable} = {text}" + (f" % ({extent.text()})" if number else ""))
+        w.emit(f"{variable} = {text}" + (f" % ({extent.text()})" if number else ""))
     w.used |= {"program", "blocks"}
 
 
@@ -117,11 +117,11 @@ def _store(w: Writer, store: Store) -> None:
         kind = "tl.float32" if store.value.type == "f" else "tl.int64"
         value = f"{value} + tl.zeros([ROWS, {'BLOCK' if store.full else 1}], {kind})"
     place = place_of(store.offset) if w.kernel.outer else f"row * 0 + {place_of(store.offset)}"
-    w.put(f"tl.store({store.node.name}_ptr + {place}, {value}, mask={mask})")
+    w.emit(f"tl.store({store.node.name}_ptr + {place}, {value}, mask={mask})")
 
 
 def _streamed(w: Writer) -> None:
-    """One loop over the row per pass."""
+    """Emit one loop over the row per pass."""
     kernel = w.kernel
     reductions = [e for e in kernel.exprs() if e.op == "reduce"]
     full = [s for s in kernel.stores if s.full]
@@ -137,7 +137,7 @@ def _streamed(w: Writer) -> None:
 
 
 def _prepare(w: Writer, expr: Expr) -> None:
-    """Emit the row values that a block will need, before the loop."""
+    """Emit the row values that a block needs, before the loop."""
     if not expr.full:
         if expr.op != "reduce" or expr.number in w.rows:
             w.value(expr)
@@ -163,22 +163,22 @@ def _loop(w: Writer, reductions: list[Expr], stores: list[Store]) -> None:
         if peak.number not in parts:
             parts[peak.number] = w.assign(f"{peak.hint}_now", "tl.full([ROWS, 1], float('-inf'), tl.float32)")
         parts[number] = w.assign("total_part", "tl.zeros([ROWS, BLOCK], tl.float32)")
-    w.put("for start in range(0, n, BLOCK):")
+    w.emit("for start in range(0, n, BLOCK):")
     outside, w.indent, w.columns = w.indent, w.indent + "    ", {}
-    w.put("j = start + tl.arange(0, BLOCK)[None, :]")
-    w.put("column_inside = j < n")
-    w.put("inside = row_inside & column_inside")
+    w.emit("j = start + tl.arange(0, BLOCK)[None, :]")
+    w.emit("column_inside = j < n")
+    w.emit("inside = row_inside & column_inside")
     for s in stores:
         _store(w, s)
     for r in plain:
         block = f"tl.where(inside, {w.value(r.args[0])}, {IDENTITY[r.data]})"
         part = parts[r.number]
         if r.data == "sum":
-            w.put(f"{part} += {block}")
+            w.emit(f"{part} += {block}")
         else:
             name = "_min" if r.data == "min" else "_max"
             w.pieces.add(name)
-            w.put(f"{part} = {name}({part}, {block})")
+            w.emit(f"{part} = {name}({part}, {block})")
     _online_step(w, online, parts)
     w.indent, w.columns = outside, {}
     for r in plain:
@@ -189,7 +189,7 @@ def _loop(w: Writer, reductions: list[Expr], stores: list[Store]) -> None:
 
 
 def _online_step(w: Writer, online: dict[int, Expr], parts: dict[int, str]) -> None:
-    """The running maximum of the row, and the sum of exponentials relative to it, brought up to date with a block."""
+    """Update the running maximum of the row, and the sum of exponentials relative to it, with a block."""
     exp = "_exp" if w.exact else "tl.exp"
     for number, peak in online.items():
         if w.exact:
@@ -199,5 +199,5 @@ def _online_step(w: Writer, online: dict[int, Expr], parts: dict[int, str]) -> N
         now, total = parts[peak.number], parts[number]
         larger = w.assign("larger", f"_max({now}, {w.across(peak, block)})")
         shift = w.assign("shift", f"tl.where({larger} == float('-inf'), 0.0, {larger})")
-        w.put(f"{total} = {total} * {exp}({now} - {shift}) + {exp}({block} - {shift})")
-        w.put(f"{now} = {larger}")
+        w.emit(f"{total} = {total} * {exp}({now} - {shift}) + {exp}({block} - {shift})")
+        w.emit(f"{now} = {larger}")

@@ -1,4 +1,4 @@
-"""A whole Triton Candidate: kernels, how they are launched, and ModelNew."""
+"""Write a whole Triton Candidate: kernels, their launches, and ModelNew."""
 
 from __future__ import annotations
 
@@ -13,16 +13,16 @@ from synthesis.plan import Plan, Planner
 from synthesis.triton.kernel import TritonKernel, write_kernel
 from synthesis.triton.prelude import prelude
 
-# The first values are those that did best on average over the kernels recorded on an H200 (bench/search/landscapes).
-# TILE: least elements of a program that holds whole rows. ELEMENTS: of a thread. MAX_ROW: longest row that is held in
-# registers. BLOCK, STAGES: of rows that are streamed, and of tiles.
+# The first values were the best on average over the kernels recorded on an H200 (bench/search/landscapes).
+# TILE: least elements of a program that holds whole rows. ELEMENTS: elements of a thread. MAX_ROW: longest row that is
+# held in registers. BLOCK, STAGES: of streamed rows, and of tiles.
 HELD: dict[str, list[Any]] = {"TILE": [2048, 1024, 512, 4096], "ELEMENTS": [32, 16, 8, 64]}
 STREAMED: dict[str, list[Any]] = {
     "BLOCK": [4096, 1024, 2048, 8192],
     "ELEMENTS": [16, 8, 32, 64],
     "STAGES": [1, 2, 3, 4],
 }
-EITHER: dict[str, list[Any]] = {  # rows that are held where they are short enough, and streamed where not
+EITHER: dict[str, list[Any]] = {  # short rows are held, long ones streamed
     "TILE": [1024, 2048, 512, 4096],
     "ELEMENTS": [16, 32, 8, 64],
     "MAX_ROW": [16384, 8192, 32768],
@@ -30,7 +30,7 @@ EITHER: dict[str, list[Any]] = {  # rows that are held where they are short enou
 TILED: dict[str, list[Any]] = {
     "BLOCK": [1024, 512, 2048, 4096, 8192],
     "ELEMENTS": [8, 16, 4, 32],
-    "REGISTERS": [0, 32, 64],  # at most so many a thread, 0: as many as the compiler likes
+    "REGISTERS": [0, 32, 64],  # at most, of a thread; 0 leaves it to the compiler
 }
 EVICT, EVICT_OF_TILES = ["", "evict_first", "evict_last"], ["evict_first", "", "evict_last"]
 
@@ -76,9 +76,9 @@ LONGEST_HELD = 32768
 
 
 def write_module(plan: Plan, planner: Planner, *, modes: Sequence[str], title: str) -> str:
-    """The source of a Triton Candidate at the first value of each Tunable. Raises Unsupported.
+    """Write a Triton Candidate at the first value of each Tunable. Raise Unsupported.
 
-    `modes` says how rows with reductions are gone over: ("held",), ("streamed",), or both: held up to MAX_ROW.
+    `modes` lists how rows with reductions are read: ("held",), ("streamed",), or both: held up to MAX_ROW.
     """
     program = plan.program
     host = Host(program, planner)

@@ -105,7 +105,7 @@ def _min(a, b):
 
 
 def prelude(names: set[str]) -> str:
-    """The functions in `names` and what they need, in order."""
+    """Return the functions in `names` and their dependencies, in order."""
     wanted: list[str] = []
 
     def add(name: str) -> None:

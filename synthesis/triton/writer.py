@@ -1,4 +1,4 @@
-"""Triton for the values of a kernel: one per row, or a block of each row."""
+"""Write Triton for the values of a kernel: one per row, or a block of each row."""
 
 from __future__ import annotations
 
@@ -58,7 +58,7 @@ IDENTITY = {"sum": "0.0", "max": "float('-inf')", "peak": "float('-inf')", "min"
 
 @dataclass(slots=True)
 class Writer:
-    """The lines of one kernel so far, and under which names its values are found in them."""
+    """The lines of one kernel so far, and the names of its values."""
 
     kernel: Kernel
     mode: str
@@ -71,10 +71,10 @@ class Writer:
     indent: str = "    "
     online: dict[int, Expr] = field(default_factory=dict)
 
-    def put(self, text: str) -> None:
+    def emit(self, text: str) -> None:
         self.lines.append(self.indent + text)
 
-    def fresh(self, hint: str) -> str:
+    def unique_name(self, hint: str) -> str:
         name, count = hint, 1
         while name in self.used:
             count += 1
@@ -83,14 +83,15 @@ class Writer:
         return name
 
     def assign(self, hint: str, text: str) -> str:
-        name = self.fresh(hint)
-        self.put(f"{name} = {text}")
+        name = self.unique_name(hint)
+        self.emit(f"{name} = {text}")
         return name
 
     # ---- values
 
     def value(self, expr: Expr, guard: str = "") -> str:
-        """The name of a value: one per row ([ROWS, 1]) or a block ([ROWS, BLOCK]). `guard` masks its loads further."""
+        """Return the name of a value: one per row ([ROWS, 1]) or a block ([ROWS, BLOCK]). `guard` masks its loads
+        further."""
         if expr.op == "const":
             return self.constant(expr)
         memo = self.columns if expr.full else None
@@ -166,7 +167,7 @@ class Writer:
         for (variable, extent), index in zip(chosen, expr.args, strict=True):
             if variable not in self.used:
                 self.used.add(variable)
-                self.put(f"{variable} = tl.minimum(tl.maximum({self.value(index)}, 0), {extent.text()} - 1)")
+                self.emit(f"{variable} = tl.minimum(tl.maximum({self.value(index)}, 0), {extent.text()} - 1)")
         by_row = any(v != INNER for v, _ in offset.terms)
         mask = ("inside" if by_row else "column_inside") if expr.full else "row_inside"
         place = place_of(offset) if by_row or expr.full else f"{place_of(offset)} + row * 0"
@@ -194,7 +195,7 @@ class Writer:
     # ---- reductions
 
     def reduce(self, expr: Expr) -> str:
-        """A reduction of a whole row that is held in registers."""
+        """Reduce a whole row that is held in registers."""
         if self.mode != "held":
             raise Unsupported("a reduction that is not ready")
         return self.across(expr, f"tl.where(inside, {self.value(expr.args[0])}, {IDENTITY[expr.data]})")
@@ -206,7 +207,7 @@ class Writer:
         return f"tl.{'max' if expr.data == 'peak' else 'sum'}({block}, axis=1, keep_dims=True)"
 
     def phase(self, expr: Expr) -> int:
-        """As `Expr.phase`, but a softmax's peak and total are found in one pass."""
+        """Return `Expr.phase`, except that one pass computes both a softmax's peak and its total."""
         if expr.op == "reduce":
             pair = self.online.get(expr.number)
             return self.phase(pair.args[0] if pair is not None else expr.args[0]) + 1
@@ -214,7 +215,7 @@ class Writer:
 
 
 def place_of(offset: Affine) -> str:
-    """An offset with what depends on the row first, so that it is computed once per row."""
+    """Return an offset with the terms of the row first, so that they are computed once per row."""
     inner = offset.coefficient(INNER)
     rest = offset.without(INNER)
     if inner is None:

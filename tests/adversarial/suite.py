@@ -22,6 +22,7 @@ from evaluator.cage import freezer
 from evaluator.languages import detect
 from evaluator.problem import read_problem
 from evaluator.stages import judge as judging
+from evaluator.stages import trial
 from evaluator.stages.judge import Judge
 from evaluator.timing import bench
 from evaluator.timing.bench import Rules
@@ -91,7 +92,7 @@ class Court:
         self._patch.setattr(judging, "_JUDGE_RULES", QUICK)
         self._patch.setattr(bench, "_DISCARDED", 0)  # where every core is busy, all that may be discarded is
         if judge.backend.kind is DeviceKind.CPU:
-            self._patch.setattr(judging, "first_call_limit_s", _limit(judging.first_call_limit_s))
+            self._patch.setattr(trial, "first_call_limit_s", _limit(trial.first_call_limit_s))
         if folder is not None:
             self._patch.setattr(tempfile, "tempdir", str(folder))
         self.judge = judge
@@ -130,7 +131,7 @@ class Court:
     def assert_clean(self) -> None:
         """Nothing of a Candidate is left: no process, no descriptor, no file. Comparators are ended for this."""
         while self._answered:
-            self.judge.room.forget(problem(self._answered.pop()))
+            self.judge.session.forget(problem(self._answered.pop()))
         now = len(freezer.descendants(os.getpid())), len(os.listdir("/proc/self/fd"))  # noqa: PTH208
         if self._settled is None:
             self._settled = now

@@ -30,7 +30,7 @@ pytestmark = pytest.mark.timeout(600)  # a busy machine; a verdict takes a secon
 def court(judge: Judge, tmp_path_factory: pytest.TempPathFactory) -> Iterator[suite.Court]:
     with suite.Court(judge, tmp_path_factory.mktemp("cheats")) as one:
         one.try_source(honest().candidate, "rmsnorm")
-        judge.room.candidate_pool(adapter(Language.TRITON))  # its fork server stays
+        judge.session.pools.for_candidate(adapter(Language.TRITON))  # its fork server stays
         one.assert_clean()
         yield one
 

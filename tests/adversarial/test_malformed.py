@@ -11,7 +11,7 @@ import pytest
 from evaluator import subject
 from evaluator.languages import detect
 from evaluator.schema import to_json
-from evaluator.stages import judge as judging
+from evaluator.stages import candidate_children, trial
 from evaluator.stages.judge import Judge
 from evaluator.types import Candidate, Verdict
 from tests.adversarial import suite
@@ -46,8 +46,8 @@ MARKS = suite.parameters({file.name: file.part for file in FILES}, OPEN)
 def test_a_malformed_file_gets_its_verdict(court: suite.Court, file: File, monkeypatch: pytest.MonkeyPatch) -> None:
     if file.limit_s is not None:
         limit_s = file.limit_s
-        monkeypatch.setattr(judging, "first_call_limit_s", lambda candidate: limit_s)
-        monkeypatch.setattr(judging, "load_limit_s", lambda candidate: limit_s)
+        monkeypatch.setattr(trial, "first_call_limit_s", lambda candidate: limit_s)
+        monkeypatch.setattr(candidate_children, "load_limit_s", lambda candidate: limit_s)
         monkeypatch.setattr(subject, "_CONSTRUCT_S", limit_s)
     found = court.try_source(read(file.data), "rmsnorm")
     assert found.verdict in file.verdicts, suite.explained(found)[:2000]

@@ -1,4 +1,4 @@
-"""A small landscape for the tests of the search bench."""
+"""Make a small landscape for the tests of the search bench."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ SOURCE = f"TUNABLES = {TUNABLES!r}\nCONFIG = {{'A': 1, 'B': 16}}\nNAME = 'f%d'\n
 
 @pytest.fixture
 def landscapes(tmp_path: Path) -> Path:
-    """A folder with one small made-up landscape: four designs of twelve Configurations, and a slip of each."""
+    """Return a folder with one small artificial landscape: four designs of twelve Configurations, a slip of each."""
     rng = random.Random(1)
     lines: list[dict[str, object]] = [{"line": "about", "problem": "made", "device": "up"}]
     for family in range(4):

@@ -1,4 +1,4 @@
-"""Honest orders of additions fit the limits that are made today, on every set of values; careless ones do not."""
+"""Honest orders of additions keep today's limits on every set of values; careless ones do not."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The study of recorded answers says what the archives hold."""
+"""The study of recorded answers agrees with the archives."""
 
 from __future__ import annotations
 

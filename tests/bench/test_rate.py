@@ -1,10 +1,12 @@
-"""The rate beside KernelBench: who judges which file, and what the rates are made of."""
+"""The rate compared with KernelBench: the order of files for each judge, and the computation of rates."""
 
 from __future__ import annotations
 
+import pytest
+
 from bench.rate.bench import KERNELBENCH, OURS, summary
 from bench.rate.files import File, files
-from bench.rate.judges import Work, together
+from bench.rate.judges import Work, judge_all
 
 
 def test_fifty_files_of_each_kind_a_third_of_them_wrong() -> None:
@@ -17,7 +19,7 @@ def test_fifty_files_of_each_kind_a_third_of_them_wrong() -> None:
     assert all(by_name[one.name] == one for one in inline if one.name in same)
 
 
-def test_a_judge_goes_on_with_its_problem_then_begins_one_then_helps() -> None:
+def test_a_judge_finishes_its_problem_then_begins_one_then_helps() -> None:
     some = [one for one in files() if one.problem in {f.problem for f in files()[:10]}]
     first, second = some[0].problem, some[5].problem
     work = Work(some[:5] + some[5:7])
@@ -66,10 +68,11 @@ def get_inputs():
 _RIGHT = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x * 2 + 1\n"
 
 
+@pytest.mark.judge
 def test_two_judges_judge_files_together() -> None:
     right = File("right", _SMALL, _RIGHT, "torch", True, False)
     wrong = File("wrong", _SMALL, _RIGHT.replace("+ 1", "- 1"), "torch", False, False)
     noted = []
-    wall_s = together([right, wrong], "cpu", 2, lambda one, told: noted.append((one.name, told["passed"])))
+    wall_s = judge_all([right, wrong], "cpu", 2, lambda one, told: noted.append((one.name, told["passed"])))
     assert sorted(noted) == [("right", True), ("wrong", False)]
     assert wall_s > 0

@@ -1,4 +1,4 @@
-"""bench/RESULTS.md and the README's result rows come from the records, and every record is told."""
+"""bench/RESULTS.md and the README's result rows come from the records, and every record appears."""
 
 from __future__ import annotations
 

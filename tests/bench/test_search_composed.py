@@ -1,4 +1,4 @@
-"""The composed kernels of a landscape: each is there once, declares what can be chosen, and computes what it should."""
+"""The composed kernels of a landscape: each occurs once, declares its choices, and computes the right result."""
 
 from __future__ import annotations
 
@@ -85,7 +85,7 @@ def test_a_problem_that_is_not_there_is_named() -> None:
 @pytest.mark.soak
 @pytest.mark.parametrize("problems", [PROBLEMS, DEEP_PROBLEMS[:5], DEEP_PROBLEMS[5:]])
 def test_the_kernels_compute_what_the_reference_does(problems: tuple[str, ...], tmp_path: Path) -> None:
-    """In Triton's interpreter, in float32 and small: a few designs of each problem."""
+    """Run a few designs of each problem in Triton's interpreter, small and in float32."""
     cases = []
     for problem in problems:
         for number, design in enumerate(list(designs(problem, 0, 24))[::8]):

@@ -1,4 +1,4 @@
-"""The kernels of a landscape: designs and their edits are source that differs as it says; a recording works."""
+"""The kernels of a landscape: designs and their edits are source that differs as declared; a recording works."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from bench.search.designs import EDITS, Design, bases, designs, edited, items, patched, slip, written
+from bench.search.designs import EDITS, Design, apply_edits, bases, designs, hand_written, items, patch_line, slip
 from evaluator.types import DeviceKind
 from evolution.tunables import read_tunables
 from tests.synthesis import checking
@@ -29,7 +29,7 @@ def made() -> list[Design]:
 
 @pytest.mark.parametrize("name", [name for name in EDITS if name not in ("quick",)])
 def test_an_edit_leaves_a_module_that_parses_and_says_what_can_be_chosen(name: str, made: list[Design]) -> None:
-    found = [design for base in made if (design := edited(base, (name,))) is not None]
+    found = [design for base in made if (design := apply_edits(base, (name,))) is not None]
     assert found, "it applies nowhere"
     for design in found:
         ast.parse(design.source)
@@ -38,14 +38,14 @@ def test_an_edit_leaves_a_module_that_parses_and_says_what_can_be_chosen(name: s
         assert f'CONFIG["{name.upper()}"]' not in design.source or name.upper() in tunables
 
 
-def test_kernels_are_each_there_once_and_the_same_again(made: list[Design]) -> None:
-    chosen = list(designs(made, REFERENCE, 3, 20, written("rmsnorm_residual")))
+def test_kernels_occur_once_and_repeat(made: list[Design]) -> None:
+    chosen = list(designs(made, REFERENCE, 3, 20, hand_written("rmsnorm_residual")))
     assert len({design.family for design in chosen}) == 20
     assert {"reference", "compiled", "by hand: rmsnorm_residual_rows"} <= {design.base for design in chosen}
     hashes = [item.hash for item in items(chosen, 3)]
     assert len(set(hashes)) == len(hashes)
     assert hashes == [
-        item.hash for item in items(list(designs(made, REFERENCE, 3, 20, written("rmsnorm_residual"))), 3)
+        item.hash for item in items(list(designs(made, REFERENCE, 3, 20, hand_written("rmsnorm_residual"))), 3)
     ]
     slips = [item for item in items(chosen, 3) if item.origin is not None]
     assert 0.1 < len(slips) / len(hashes) < 0.3
@@ -62,7 +62,7 @@ def test_a_slip_changes_one_line_of_the_kernels(made: list[Design]) -> None:
     for found in changed:
         assert found is not None
         assert first < found[0] < last
-        different = [n for n, line in enumerate(patched(source, found).split("\n")) if line != lines[n]]
+        different = [n for n, line in enumerate(patch_line(source, found).split("\n")) if line != lines[n]]
         assert different == [found[0]]
 
 

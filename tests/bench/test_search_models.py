@@ -1,4 +1,4 @@
-"""Scripted models on a small made-up landscape: they fail as they should, cost what they cost, and choosing pays."""
+"""Scripted models on a small artificial landscape: they fail and cost as configured, and choosing among them helps."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ from evolution.types import Operator
 
 
 def replies(model: Model, land: Landscape, operator: Operator, times: int = 1000) -> dict[str, float]:
-    """Shares of a model's replies to a passed parent (a slip, where it is to be mended)."""
+    """Return shares of a model's replies to a passed parent (to a slip, if it is to be repaired)."""
     proposer = proposer_of(model, land, Proposer(land, random.Random(1)))
     parent = land.kernels["m3" if operator is Operator.REPAIR else "321"]
     found = [model.reply(proposer, [parent], operator) for _ in range(times)]
@@ -83,7 +83,7 @@ def test_a_run_of_several_models_is_the_same_again(land: Landscape, off: str) ->
     assert found[0].cost_s == found[1].cost_s > 0
 
 
-def test_the_model_that_is_of_use_is_asked_and_in_turn_means_in_turn(land: Landscape) -> None:
+def test_the_useful_model_is_chosen_and_in_turn_alternates(land: Landscape) -> None:
     useless = replace(WEAK, name="useless", malformed=1.0)
     asked = {"near": 0, "useless": 0}
     for seed in range(6):

@@ -25,11 +25,13 @@ ROOT = Path(__file__).parents[2]
 CHROMIUM = next((path for path in map(shutil.which, ("chromium", "chromium-browser", "google-chrome")) if path), None)
 
 
+@pytest.hookimpl(tryfirst=True)  # before the tests to run are chosen
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     here = Path(__file__).parent
     for item in items:
         if here in item.path.parents:
             item.add_marker(pytest.mark.browser)
+            item.add_marker(pytest.mark.stack)
             if CHROMIUM is None:
                 item.add_marker(pytest.mark.skip(reason="no Chromium here: apt-get install chromium"))
 

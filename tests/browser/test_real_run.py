@@ -18,8 +18,8 @@ from playwright.sync_api import Browser, Page, expect
 
 from tests.browser.looking import Scheme, check, looking, measure_shift
 from tests.support import fake_judge
-from warpwright.instance import DataFolder
-from warpwright.stack import Stack
+from warpwright.stack.data_folder import DataFolder
+from warpwright.stack.supervisor import Stack
 
 PROBLEM = '''"""Bias, then a steep sigmoid gate: elementwise, so one pass over memory is all it takes."""
 import torch

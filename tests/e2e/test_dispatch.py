@@ -11,7 +11,7 @@ import pytest
 
 from tests.e2e.test_optimize import ROOT, environment
 
-pytestmark = pytest.mark.timeout(700)
+pytestmark = [pytest.mark.timeout(700), pytest.mark.stack]
 
 PROBLEM = '''"""Each row over its root mean square: few long rows, and very many short ones."""
 import torch

@@ -25,6 +25,8 @@ from tests.workers.conftest import Shop
 
 KILLS = ("cpu", "propose", "build", "control", "cpu", "control", "build", "propose", "cpu", "cpu")
 EXAMPLE = Path(__file__).parents[2] / "examples" / "problems" / "rmsnorm_residual.py"
+pytestmark = pytest.mark.stack
+
 HURRY = "hurry"
 """The file that says that no kill is to come: what the scripted judge does need not last any longer."""
 QUICK = {"WARPWRIGHT_LEASE_S": "2", "WARPWRIGHT_HEARTBEAT_S": "0.3", "WARPWRIGHT_SWEEP_INTERVAL_S": "0.3"}

@@ -19,7 +19,7 @@ from warpwright.errors import ExitCode
 
 WAIT_S = 270.0
 
-pytestmark = pytest.mark.timeout(330)
+pytestmark = [pytest.mark.timeout(330), pytest.mark.stack]
 
 # Who sorts a row four times does four times what must be done, and no compiler knows that: a gain that is confirmed on
 # the busiest machine, too (twice would not be). And nothing but sorting: what is computed element by element, the

@@ -26,7 +26,7 @@ RUN_S = 600.0  # a 90 s search, then confirmations: minutes on a machine that is
 START_S = 60.0
 STOP_S = 30.0
 
-pytestmark = pytest.mark.timeout(700)
+pytestmark = [pytest.mark.timeout(700), pytest.mark.stack]
 
 
 def environment(data: Path) -> dict[str, str]:

@@ -1,4 +1,4 @@
-"""What children say is made plain before it is told on."""
+"""Children's texts and values are cleaned before they are stored."""
 
 import json
 
@@ -10,7 +10,7 @@ from evaluator.comparison.claims import replies_of
 from evaluator.screening.screen import signature
 
 
-def test_whatever_is_said_can_be_stored() -> None:
+def test_every_cleaned_text_can_be_stored() -> None:
     made = clean(
         {"nan": float("nan"), "deep": [[[[[[[[[[1]]]]]]]]]], "nul\0": "a\0b\ud800", "big": 1 << 200, "tuple": (1, 2.5)}
     )
@@ -21,7 +21,7 @@ def test_whatever_is_said_can_be_stored() -> None:
     assert made["nan"] == "nan"
 
 
-def test_what_is_too_much_is_left_out_and_named() -> None:
+def test_excess_values_are_left_out_and_named() -> None:
     made = clean({"small": 1, "huge": [{"x": "y" * 5000} for _ in range(1000)]})
     assert made == {"small": 1, "left_out": ["huge"]}
     assert len(clean_text("x" * 100_000)) < 9000
@@ -41,7 +41,7 @@ def test_what_is_too_much_is_left_out_and_named() -> None:
         {},
     ],
 )
-def test_replies_that_nobody_wrote_are_refused(item: object) -> None:
+def test_malformed_replies_are_refused(item: object) -> None:
     with pytest.raises(LayoutError):
         replies_of({"outputs": [item]}, 1)
 

@@ -1,4 +1,4 @@
-"""The command line and the server: exit statuses, JSON alone on standard output, one reply a line."""
+"""The command line and the server: exit statuses, JSON alone on standard output, one reply per line."""
 
 from __future__ import annotations
 

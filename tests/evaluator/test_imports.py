@@ -1,4 +1,4 @@
-"""What judging imports. torch loads sympy where it is asked for something rare, which takes a second or two."""
+"""Judging avoids slow imports. torch loads sympy for rare functions, which takes a second or two."""
 
 from __future__ import annotations
 

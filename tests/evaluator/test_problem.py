@@ -1,4 +1,4 @@
-"""Reading Problems: what is legal, and what each mistake is told."""
+"""Read Problems: the legal forms, and the message for each mistake."""
 
 from __future__ import annotations
 

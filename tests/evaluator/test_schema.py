@@ -1,4 +1,4 @@
-"""Dataclasses to JSON and back, and what is said of what does not fit."""
+"""Dataclasses become JSON and are read back, and messages name a misfit."""
 
 from __future__ import annotations
 
@@ -45,7 +45,7 @@ class Tree:
     left: Tree | None = None
 
 
-def test_there_and_back() -> None:
+def test_json_round_trip() -> None:
     leaf = Leaf(name="a", us=1.5, on=True)
     tree = Tree(
         colour=Colour.RED,
@@ -90,7 +90,7 @@ def test_containers_and_odd_values_become_json() -> None:
         ({"colour": "red", "left": {"colour": 5}}, "$.left.colour: 5 is not a valid Colour"),
     ],
 )
-def test_what_does_not_fit_is_named(data: object, message: str) -> None:
+def test_misfits_are_named(data: object, message: str) -> None:
     with pytest.raises(SchemaError) as caught:
         from_json(Tree, data)
     assert str(caught.value) == message

@@ -1,4 +1,4 @@
-"""Many Candidates in a row, a tenth of them hostile: memory, descriptors, processes and files are as at the start."""
+"""Judge many Candidates in a row, a tenth of them hostile: no memory, descriptor, process or file is leaked."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _shortest_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
 
 
 def held() -> tuple[int, int, int, int]:
-    """Descriptors, processes below, files that are ours in shared places, resident KiB of this process."""
+    """Return descriptors, processes below, our files in shared places, and resident KiB of this process."""
     files = sum(1 for folder in ("/tmp", "/dev/shm") for _ in Path(folder).glob("warpwright-cage-*"))
     resident = next(
         int(line.split()[1]) for line in Path("/proc/self/status").read_text().splitlines() if line.startswith("VmRSS")

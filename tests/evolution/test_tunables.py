@@ -8,8 +8,6 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.types import Language
-from evolution.niche import niche_of
 from evolution.tunables import (
     TunablesError,
     apply_configuration,
@@ -108,29 +106,3 @@ def test_neighbours_are_one_step_away() -> None:
     found = list(neighbours(tunables, configuration))
     assert len(found) == 4
     assert all(sum(c[name] != configuration[name] for name in c) == 1 for c in found)
-
-
-@pytest.mark.parametrize(
-    ("source", "language", "niche"),
-    [
-        ("__shared__ float t[32]; float4 v; atomicAdd(x, 1)", Language.CUDA, "vector+shared/plain/split"),
-        (
-            "x = tl.dot(a, b)\nfor t in range(pid, n, tl.num_programs(0))",
-            Language.TRITON,
-            "plain/tensor-core/persistent",
-        ),
-        (
-            "_mm256_add_ps(a, b); _mm_prefetch(p, 1);\n#pragma omp parallel for",
-            Language.CPP,
-            "prefetch/intrinsics/threads",
-        ),
-        ("return torch.nn.functional.rms_norm(x)", Language.TORCH, "plain/fused-op/plain"),
-    ],
-)
-def test_niches(source: str, language: Language, niche: str) -> None:
-    assert str(niche_of(source, language)) == niche
-
-
-@given(st.text(max_size=300), st.sampled_from(list(Language)))
-def test_any_text_has_a_niche(source: str, language: Language) -> None:
-    assert str(niche_of(source, language)).count("/") == 2

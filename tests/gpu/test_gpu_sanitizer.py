@@ -8,15 +8,16 @@ import pytest
 
 from evaluator.correctness.checker import Checker
 from evaluator.errors import Rejection
-from evaluator.languages.triton import kernel_names
+from evaluator.languages import gpu_kernels
 from evaluator.problem import read_problem
 from evaluator.serve import make_backend
 from evaluator.stages.confirm import confirm
-from evaluator.stages.judge import Judge, secret_generator
+from evaluator.stages.judge import Judge
 from evaluator.stages.profile import profile, render
+from evaluator.stages.trial import Trial
 from evaluator.tools import counters, sanitizer, tool
-from evaluator.tools.guest import Guest, small_calls
-from evaluator.tools.sanitizer import Known
+from evaluator.tools.sanitizer import ToolHistory
+from evaluator.tools.target_application import TargetApplication, add_small_calls
 from evaluator.types import Candidate, DeviceKind, Problem, Stage, Verdict
 from tests.adversarial import suite
 from tests.gpu.judging import candidate, rmsnorm_problem
@@ -85,20 +86,21 @@ def counters_work() -> None:
 
 def _check(judge: Judge, problem: Problem, one: Candidate) -> dict[str, Any]:
     guest = _guest(judge, problem, one)
-    with judge.shared():
-        return sanitizer.check(guest, Known())
+    with judge.session.shared():
+        return sanitizer.check(guest, ToolHistory())
 
 
-def _guest(judge: Judge, problem: Problem, one: Candidate) -> Guest:
+def _guest(judge: Judge, problem: Problem, one: Candidate) -> TargetApplication:
     with (
-        judge.start_candidate(one, Stage.CONFIRM) as subject,
-        judge.room.reference(problem) as reference,
-        judge.shared(),
+        judge.children.start(one, Stage.CONFIRM) as subject,
+        judge.session.references.start(problem) as reference,
+        judge.session.shared(),
     ):
-        workloads = problem.workloads_for(DeviceKind.CUDA)
-        judge.checked(one, subject, Checker(problem, reference, secret_generator(), 60.0), workloads, Stage.CONFIRM)
-        found, why = small_calls(judge, problem, one, subject, reference, secret_generator(), workloads)
-    assert found is not None, why
+        trial = Trial(problem=problem, candidate=one, kind=DeviceKind.CUDA)
+        judge.check_stage.check(trial, subject, Checker(problem, reference, trial.generator, 60.0), Stage.CONFIRM)
+        found = TargetApplication.of(problem, one, judge.device, judge.children.files(one))
+        why = add_small_calls(found, subject, reference, trial.generator, trial.workloads)
+    assert not why
     return found
 
 
@@ -161,12 +163,12 @@ def test_no_odd_but_legal_kernel_is_refused(judge: Judge, case: suite.Case) -> N
 @pytest.mark.parametrize(("name", "kernel"), [("honest_triton", ""), ("honest_cuda", "add_rmsnorm_bfloat16")])
 def test_counters_are_read(judge: Judge, name: str, kernel: str) -> None:
     guest = _guest(judge, rmsnorm_problem(), candidate(name))
-    with judge.shared():
+    with judge.session.shared():
         found, why = counters.read(guest, {})
     print(f"\n{[kernel.text for kernel in found]} {why}")
     assert found, why
     first = found[0]
-    assert first.name == (kernel or next(iter(kernel_names(candidate(name).source))))
+    assert first.name == (kernel or next(iter(gpu_kernels(candidate(name).source))))
     assert 0 < first.values["dram_percent"] <= 100
     assert 0 < first.values["occupancy_percent"] <= 100
     assert {"sm_percent", "l2_hit_percent", "bank_conflicts"} <= set(first.values)

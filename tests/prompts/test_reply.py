@@ -1,14 +1,22 @@
 from __future__ import annotations
 
 import contextlib
+import json
+from pathlib import Path
+from typing import Any
 
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
 from prompts import ReplyError, read_reply
+from prompts.blocks import find_blocks
 from prompts.edits import Edit, apply_edits, find_edits
-from prompts.reply import find_blocks
+
+# Replies as models write them, and the words of the refusal where one is right; else the file returns x + 1.
+REPLIES = [
+    json.loads(line) for line in Path(__file__).with_name("replies.jsonl").read_text("utf-8").split("\n") if line
+]
 
 FILE = "import torch\nclass ModelNew(torch.nn.Module):\n    def forward(self, x):\n        return x\n"
 
@@ -117,3 +125,28 @@ def test_an_edit_changes_its_lines_and_no_others(before: list[str], data: st.Dat
 def test_blocks_and_edits_report_what_is_open() -> None:
     assert [block.closed for block in find_blocks("```\na\n```\n```\nb")] == [True, False]
     assert find_edits("no edits here") == []
+
+
+@pytest.mark.parametrize("case", REPLIES, ids=lambda case: str(case["name"]))
+def test_replies_as_models_write_them(case: dict[str, Any]) -> None:
+    if case["refused"]:
+        with pytest.raises(ReplyError, match=case["refused"]):
+            read_reply(case["reply"], parent=case["parent"])
+    else:
+        source = read_reply(case["reply"], parent=case["parent"])
+        made: dict[str, Any] = {}
+        exec(source, made)
+        assert made["ModelNew"]()(41) == 42
+
+
+def test_thoughts_without_an_answer_are_told_apart_from_silence() -> None:
+    for reply in ("<think>first, tiles", "<think>first, tiles</think>", "so be it\n</think>\n"):
+        with pytest.raises(ReplyError, match="thoughts and no answer"):
+            read_reply(reply)
+    with pytest.raises(ReplyError, match="the reply is empty"):
+        read_reply(" \n")
+
+
+def test_a_fence_quoted_in_code_does_not_end_it() -> None:
+    quoted = f'"""Use:\n```\nModelNew()\n```\n"""\n{FILE}'
+    assert read_reply(f"```python\n{quoted}```\nDone.") == quoted

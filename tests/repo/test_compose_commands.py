@@ -16,11 +16,11 @@ import pytest
 import yaml
 
 from tests.repo.test_compose import alive
-from warpwright import children
 from warpwright.api import Client
-from warpwright.children import Child
 from warpwright.errors import Refused, WarpwrightError
-from warpwright.valkey import Valkey, find_server, free_port
+from warpwright.stack import children
+from warpwright.stack.children import Child
+from warpwright.stack.valkey import Valkey, find_server, free_port
 
 ROOT = Path(__file__).parents[2]
 SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.yml").read_text(encoding="utf-8"))[
@@ -28,6 +28,9 @@ SERVICES: dict[str, dict[str, Any]] = yaml.safe_load((ROOT / "docker-compose.yml
 ]
 WORKERS = sorted(name for name in SERVICES if name.startswith("worker-"))
 START_S = 60.0
+
+pytestmark = pytest.mark.stack
+
 CHOSEN = {"POSTGRES_PASSWORD": "a-password", "WARPWRIGHT_API_KEY": "a-key-of-sixteen-or-more"}
 """What an operator writes into .env, and nothing else."""
 VARIABLE = re.compile(r"\$\{([A-Z_]+)(?::([-?])([^}]*))?\}")

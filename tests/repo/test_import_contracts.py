@@ -16,6 +16,16 @@ ROOMS = ("evaluator", "synthesis", "evolution", "prompts", "db", "runtime", "wor
 
 PLANTS = {
     "the judge reaches up": ("evaluator/planted.py", "import evolution.types\n", "Imports point only downwards"),
+    "the oracle reaches up": (
+        "evaluator/oracle/planted.py",
+        "import evaluator.stages.judge\n",
+        "The evaluator's packages import only downwards",
+    ),
+    "a module outside of the layers": (
+        "evaluator/planted.py",
+        "import evaluator.types\n",
+        "The evaluator's packages import only downwards",
+    ),
     "siblings know each other": ("workers/planted.py", "import service\n", "Imports point only downwards"),
     "the judge speaks HTTP": ("evaluator/planted.py", "import fastapi\n", "The judge runs alone"),
     "evolution looks at the clock": ("evolution/planted.py", "import time\n", "Evolution is pure"),
@@ -60,6 +70,7 @@ def test_a_planted_violation_is_caught(copy: Path, name: str) -> None:
     assert done.returncode == 1, done.stdout + done.stderr
     broken = [line for line in done.stdout.splitlines() if "BROKEN" in line]
     assert any(contract in line for line in broken), done.stdout
+    assert where.removesuffix(".py").replace("/", ".") in done.stdout
 
 
 def test_the_wheel_carries_warpwright_alone() -> None:

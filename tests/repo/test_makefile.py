@@ -9,7 +9,10 @@ from pathlib import Path
 import pytest
 
 ROOT = Path(__file__).parents[2]
-TARGETS = ("setup", "demo", "serve", "check", "house", "test", "test-gpu", "soak", "docs", "clean")
+TARGETS = (
+    "setup", "demo", "serve", "fmt", "check", "house", "test", "test-fast", "timings", "test-gpu", "soak", "docs",
+    "clean",
+)  # fmt: skip
 
 
 def make(*arguments: str) -> str:

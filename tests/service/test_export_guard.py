@@ -10,7 +10,7 @@ import pytest
 
 from evaluator.problem import read_problem
 from evaluator.types import Candidate, DeviceKind, Domain, Language, WorkloadFacts
-from service.exports.domain import domain
+from service.exports.parts.domain import domain
 from service.exports.python_file import build
 from tests.service.test_exports import export
 from tests.support import scripts

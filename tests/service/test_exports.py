@@ -29,8 +29,9 @@ from evaluator.types import (
     Verdict,
     WorkloadFacts,
 )
-from service.exports.embed import one_line, raw_literal
-from service.exports.python_file import Export, build, file_name, hoist_future
+from service.exports import Export, file_stem
+from service.exports.parts.embed import one_line, raw_literal
+from service.exports.python_file import build, hoist_future
 from tests.support import scripts
 
 PROBLEM = '''"""Scale and shift \\\\ with a "quoted" docstring."""
@@ -261,6 +262,6 @@ def test_future_imports_move_to_the_top() -> None:
 
 
 def test_file_names_are_module_names() -> None:
-    assert file_name("RMSNorm + residual/../x", DeviceKind.CPU) == "rmsnorm_residual_x_cpu.py"
-    assert file_name("2 things", DeviceKind.CUDA) == "k_2_things_cuda.py"
-    assert file_name("../..", DeviceKind.CPU) == "kernel_cpu.py"
+    assert file_stem("RMSNorm + residual/../x", DeviceKind.CPU) == "rmsnorm_residual_x_cpu"
+    assert file_stem("2 things", DeviceKind.CUDA) == "k_2_things_cuda"
+    assert file_stem("../..", DeviceKind.CPU) == "kernel_cpu"

@@ -30,6 +30,8 @@ from tests.support.stacks import NOBODY, Stack
 
 ROOT = Path(__file__).parents[2]
 
+pytestmark = pytest.mark.stack
+
 
 @dataclass
 class Running:

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import ast
 import functools
-import importlib
 import inspect
 import json
 import sys
@@ -15,17 +14,17 @@ from typing import Any
 
 import torch
 
+from evaluator.child import warpwright_native
 from synthesis.graph import trace
 from synthesis.graph.aten import Graph, read_reply
 
 ROOT = Path(__file__).resolve().parents[2]
-sys.path.insert(0, str(ROOT / "evaluator" / "child"))
-warpwright_native = importlib.import_module("warpwright_native")  # where a Candidate finds it
+sys.modules["warpwright_native"] = warpwright_native  # where a Candidate finds it
 HEAD = "import math\nimport torch\nimport torch.nn.functional as F\nfrom torch import nn\n\n"
 
 
 def problem(forward: str, inputs: str, *, init: str = "", sizes: str = "rows=7, n=37", init_args: str = "") -> str:
-    """A reference's source from the body of forward, and what get_inputs returns."""
+    """Return a reference's source with the body of forward and the result of get_inputs."""
     names = ", ".join(f"a{i}" for i in range(inputs.count("torch.")))
     body = "\n".join(f"        {line}" for line in forward.strip().splitlines())
     made = "\n".join(f"        {line}" for line in init.strip().splitlines())
@@ -39,7 +38,7 @@ def problem(forward: str, inputs: str, *, init: str = "", sizes: str = "rows=7, 
 
 
 def sizes_of(source: str, device: str | None = None) -> list[dict[str, Any]]:
-    """The WORKLOADS of a problem that apply to a device kind, without reserved keys."""
+    """Return the WORKLOADS of a problem that apply to a device kind, without reserved keys."""
     for node in ast.parse(source).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "WORKLOADS":
             entries = ast.literal_eval(node.value)
@@ -49,7 +48,7 @@ def sizes_of(source: str, device: str | None = None) -> list[dict[str, Any]]:
 
 
 def graphs(source: str, workloads: Sequence[Mapping[str, Any]]) -> dict[str, Graph]:
-    """The traced graphs; each workload is {"name": ..., size: value, ...}."""
+    """Trace the graphs; each workload is {"name": ..., size: value, ...}."""
     requests = [{"name": w["name"], "sizes": {k: v for k, v in w.items() if k != "name"}} for w in workloads]
     reply = trace.reply({"source": source, "workloads": requests})
     return read_reply(json.dumps(reply), source)
@@ -100,21 +99,21 @@ class Pair:
             model.to(device)
 
     def run(self) -> tuple[list[torch.Tensor], list[torch.Tensor], list[torch.Tensor]]:
-        """(Candidate's outputs, reference's, reference's in float64)."""
+        """Return (Candidate's outputs, reference's, reference's in float64)."""
         with torch.no_grad(), Lifted():
             oracle = flat(self.wide(*(widened(i) for i in self.inputs)))
         with torch.no_grad():
             return flat(self.candidate(*self.inputs)), flat(self.model(*self.inputs)), oracle
 
     def check(self) -> float:
-        """Raise AssertionError unless structure, shapes, dtypes and values agree. Returns the worst relative error."""
+        """Raise AssertionError unless structure, shapes, dtypes and values agree. Return the worst relative error."""
         got, eager, oracle = self.run()
         assert len(got) == len(eager)
         return max((compare(g, e, o) for g, e, o in zip(got, eager, oracle, strict=True)), default=0.0)
 
 
 class Lifted(torch.overrides.TorchFunctionMode):
-    """Casts to float32 and the like stay in float64 while the oracle is computed."""
+    """Keeps casts to float32 and the like in float64 while the oracle is computed."""
 
     def __torch_function__(self, function: Any, kinds: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = getattr(function, "__name__", "")

@@ -1,4 +1,4 @@
-"""What the synthesiser's tests share: one thread, and C++ Candidates that are compiled together."""
+"""Shared by the synthesiser's tests: one thread, and C++ Candidates that are compiled together."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from tests.synthesis.together import Together
 
 @pytest.fixture(scope="module", autouse=True)
 def _one_thread() -> Iterator[None]:
-    """The tensors are small: a second thread would only wait for a core."""
+    """Use one thread: tensors are small, and a second thread would only wait for a core."""
     threads = torch.get_num_threads()
     torch.set_num_threads(1)
     yield
@@ -22,7 +22,7 @@ def _one_thread() -> Iterator[None]:
 
 @pytest.fixture(scope="session")
 def together() -> Iterator[Together]:
-    """Stands in for load_cpp as long as the session lasts; a file hands it the Candidates that it will run."""
+    """Replace load_cpp for the session; a file registers the Candidates that it will run."""
     with pytest.MonkeyPatch.context() as patch:
         made = Together()
         patch.setattr(warpwright_native, "load_cpp", made)

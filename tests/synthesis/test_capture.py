@@ -1,4 +1,4 @@
-"""Tracing in a cage: what hostile or broken references can do is raise TraceError."""
+"""Tracing in a cage: hostile or broken references only raise TraceError."""
 
 # ruff: noqa: E501  formulas
 
@@ -25,7 +25,7 @@ from tests.synthesis.checking import ROOT, problem
 
 @pytest.fixture(scope="module")
 def pool() -> Iterator[ChildPool]:
-    """Its fork server has what tracing needs, so that a child need not import it."""
+    """Preload what tracing needs, so that a child need not import it."""
     policy = CagePolicy(preload=("torch.fx.experimental.proxy_tensor", "torch._subclasses.fake_tensor"))
     with ChildPool(DeviceKind.CPU, policy=policy) as started:
         yield started

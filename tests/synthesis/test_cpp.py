@@ -74,14 +74,14 @@ def two(formula: str, first: str, second: str) -> str:
 
 @functools.cache
 def drafts_of(source: str, count: int = 1) -> list[Draft]:
-    """The first of them: there are hundreds."""
+    """Return the first drafts: there are hundreds."""
     return list(itertools.islice(sequence(graphs(source, TWO), DeviceKind.CPU, 0), count))
 
 
 @functools.cache
 def tuned() -> list[Draft]:
-    """A few Configurations in which every value of every tunable occurs, in each strategy. Wide vectors are unrolled
-    least: that is what takes long to compile."""
+    """Return a few Configurations of each strategy in which every value of every tunable occurs. Wide vectors are
+    unrolled least, since those take long to compile."""
     chosen = []
     for strategy in sorted({draft.strategy for draft in drafts_of(TUNED, EVERY)}):
         drafts = {tuple(sorted(d.configuration.items())): d for d in drafts_of(TUNED, EVERY) if d.strategy == strategy}
@@ -95,7 +95,7 @@ def tuned() -> list[Draft]:
 
 @pytest.fixture(scope="module", autouse=True)
 def _compiled(together: Together) -> None:
-    """Every Candidate of this file in one run of the compiler."""
+    """Compile every Candidate of this file in one run."""
     plain = [*map(one, POINTWISE + ROW), *(two(*case) for case in TWO_INPUTS), LAYER_NORM]
     drafts = [d for source in plain for d in drafts_of(source)]
     together.compile(d.source for d in [*drafts, *tuned(), *drafts_of(ANY_SIZE, 2)])

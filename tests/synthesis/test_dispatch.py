@@ -1,4 +1,4 @@
-"""Several kernels in one file: each call goes where it should, nothing clashes, and parameters are there once."""
+"""Several kernels in one file: each call reaches its kernel, names do not clash, and parameters exist once."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from torch import nn
 
 from evaluator.languages import detect
 from evaluator.problem import read_problem
-from evaluator.screening.plain import is_plain
+from evaluator.screening.restricted import is_restricted
 from evaluator.screening.screen import screen
 from evaluator.types import Candidate, DeviceKind, LibraryPolicy, Problem, WorkloadFacts
 from synthesis import propose
@@ -55,7 +55,7 @@ def get_init_inputs(n=512):
 
 
 def kernel(mark: float, *, constructor: str = "", more: str = "", extra: str = "") -> str:
-    """A Candidate that adds `mark`, so that a test can tell who answered."""
+    """Return a Candidate that adds `mark`, so that a test can tell which kernel answered."""
     return f'''"""A kernel."""
 import torch
 from torch import nn
@@ -231,10 +231,10 @@ def synthesised(kind: DeviceKind) -> list[str]:
 
 def test_two_configurations_of_one_triton_kernel_make_a_file_as_plain_as_they_are() -> None:
     sources = synthesised(DeviceKind.CUDA)
-    assert all(map(is_plain, sources))
+    assert all(map(is_restricted, sources))
     source = written(*sources)
     assert detect(source) == detect(sources[0])
-    assert is_plain(source)
+    assert is_restricted(source)
 
 
 def test_two_cpp_libraries_in_one_file() -> None:

@@ -1,4 +1,4 @@
-"""Every example problem: a C++ Candidate that is right on the CPU's workloads, the held-out ones included."""
+"""Every example problem has a C++ Candidate that is right on the CPU's workloads, held-out ones included."""
 
 from __future__ import annotations
 

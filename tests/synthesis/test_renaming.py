@@ -1,4 +1,4 @@
-"""Top-level names with a prefix: the module means what it meant."""
+"""Prefixed top-level names: the module still means the same."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ USES = ("a = a", "e = (f'{a}', b)", "d = f(a=b)", "e = K().m(), K.a, K().n()", "
 
 
 def run(source: str) -> dict[str, object] | str:
-    """What the module's names stand for, as texts; or the error that it ends with."""
+    """Return the module's names with their values as texts, or the error that it ends with."""
     names: dict[str, object] = {}
     try:
         exec(compile(source, "module", "exec"), names)

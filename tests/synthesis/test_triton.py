@@ -45,7 +45,7 @@ for name, case in json.load(sys.stdin).items():
 
 
 def firsts(source: str, workloads: list[dict[str, Any]]) -> list[Draft]:
-    """The first Draft of each strategy."""
+    """Return the first Draft of each strategy."""
     found: dict[str, Draft] = {}
     for draft in sequence(graphs(source, workloads), DeviceKind.CUDA, 0):
         found.setdefault(draft.strategy, draft)
@@ -55,7 +55,7 @@ def firsts(source: str, workloads: list[dict[str, Any]]) -> list[Draft]:
 
 
 def child(program: str, given: str, **environment: str) -> dict[str, str]:
-    """What a child process says of each case: it prints pairs of (case, verdict), a line each."""
+    """Run a child process and return its verdict of each case: it prints pairs of (case, verdict), a line each."""
     done = subprocess.run(
         [sys.executable, "-c", program],
         input=given,
@@ -98,7 +98,7 @@ def family(number: int, folder: Path) -> dict[str, Any]:
 
 @pytest.fixture(scope="module")
 def interpreted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
-    """What Triton's interpreter finds of every case; it must be chosen before Triton is imported, hence the child."""
+    """Run every case in Triton's interpreter. It must be chosen before Triton is imported, so it runs in a child."""
     folder = tmp_path_factory.mktemp("interpreted")
     cases = {path.stem: example(path, folder) for path in PROBLEMS}
     cases |= {f"family_{number}": family(number, folder) for number in range(len(FAMILIES))}
@@ -155,7 +155,7 @@ COMPILED = ["softmax_scale_mask", "rope", "cross_entropy", "bias_gelu"]  # rows 
 
 
 def cubins(names: list[str], folder: Path) -> dict[str, str]:
-    """The kernels compiled of each example's last strategy."""
+    """Compile the kernels of each example's last strategy."""
     paths = {}
     for name in names:
         source = (ROOT / "examples" / "problems" / f"{name}.py").read_text(encoding="utf-8")

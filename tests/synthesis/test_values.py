@@ -37,7 +37,7 @@ TWO = [{"name": "a", "rows": 7, "n": 37}, {"name": "b", "rows": 12, "n": 264}]
 
 
 def outputs(forward: str, x: torch.Tensor) -> tuple[list[torch.Tensor], list[torch.Tensor], list[torch.Tensor]]:
-    """(Candidate's, reference's, reference's in float64) for one input."""
+    """Return (Candidate's, reference's, reference's in float64) for one input."""
     source = problem(f"return {forward}", "torch.randn(rows, n)")
     draft = propose(graphs(source, TWO), DeviceKind.CPU, number=0)
     assert draft is not None

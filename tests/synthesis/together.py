@@ -16,7 +16,7 @@ GUARDED = "#if defined(__SSE__)\n#include <immintrin.h>\n#endif\n"
 
 
 class Part:
-    """One Candidate's kernels in the shared library, by the names they have in its source."""
+    """One Candidate's kernels in the shared library, by their names in its source."""
 
     def __init__(self, library: ctypes.CDLL, prefix: str) -> None:
         self._library, self._prefix = library, prefix
@@ -26,7 +26,8 @@ class Part:
 
 
 class Together:
-    """Takes load_cpp's place: what was compiled in one run comes from there, anything else is compiled as ever."""
+    """Replaces load_cpp: Candidates that were compiled together come from their library, others are
+    compiled as usual."""
 
     def __init__(self) -> None:
         self.load_cpp = warpwright_native.load_cpp
@@ -39,7 +40,7 @@ class Together:
     def compile(self, candidates: Iterable[str]) -> None:
         """Compile the kernels of these Candidates, each in a namespace of its own with its own CONFIG.
 
-        Where the compiler refuses, nothing is kept: each is then compiled alone, and the one at fault fails its test.
+        Where the compiler refuses, nothing is kept: each is then compiled alone, and the faulty one fails its test.
         """
         wanted = {_key(source, config): (source, config) for source, config in map(_native, dict.fromkeys(candidates))}
         includes: set[str] = set()
@@ -59,7 +60,7 @@ class Together:
 
 
 def _native(candidate: str) -> tuple[str, dict[str, Any]]:
-    """The SOURCE and the CONFIG of a C++ Candidate."""
+    """Return the SOURCE and the CONFIG of a C++ Candidate."""
     for node in ast.parse(candidate).body:
         if isinstance(node, ast.Assign) and ast.unparse(node.targets[0]) == "SOURCE":
             return ast.literal_eval(node.value), read_tunables(candidate)[1]

@@ -10,7 +10,7 @@ import textwrap
 import time
 from pathlib import Path
 
-from warpwright import children
+from warpwright.stack import children
 
 
 def wait_until(condition: object, deadline_s: float = 10.0) -> bool:
@@ -34,7 +34,7 @@ def test_children_die_with_a_parent_that_is_killed(tmp_path: Path) -> None:
         """
         import sys, time
         from pathlib import Path
-        from warpwright import children
+        from warpwright.stack import children
         folder = Path(sys.argv[1])
         child = children.start("sleeper", [sys.executable, "-c", "import time; time.sleep(60)"],
                                log=folder / "log", env={}, cwd=folder)

@@ -9,7 +9,7 @@ from typing import Any
 import pytest
 
 from tests.warpwright.fake_api import RUN_ID, FakeApi, candidate_object, champion_object, run_object
-from warpwright import cli
+from warpwright.cli import commands
 from warpwright.errors import ExitCode
 
 
@@ -22,7 +22,7 @@ def problem(tmp_path: Path) -> Path:
 
 def optimize(api: FakeApi, problem: Path, *more: str) -> int:
     output = str(problem.with_name("best.py"))
-    return cli.run(["optimize", str(problem), "--device", "cpu", "--server", api.url, "-o", output, *more])
+    return commands.run(["optimize", str(problem), "--device", "cpu", "--server", api.url, "-o", output, *more])
 
 
 def test_optimize_with_a_champion_prints_the_table_and_saves_the_file(
@@ -136,7 +136,7 @@ def test_a_refused_problem_ends_with_2_and_the_reason(
     ],
 )
 def test_bad_usage_ends_with_2(arguments: list[str]) -> None:
-    assert cli.run(arguments) == ExitCode.BAD_USAGE
+    assert commands.run(arguments) == ExitCode.BAD_USAGE
 
 
 def test_budgets_must_be_positive(api: FakeApi, problem: Path) -> None:
@@ -145,71 +145,71 @@ def test_budgets_must_be_positive(api: FakeApi, problem: Path) -> None:
 
 
 def test_nobody_there_ends_with_3(capfd: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["runs", "--server", "http://127.0.0.1:9"]) == ExitCode.INTERNAL
+    assert commands.run(["runs", "--server", "http://127.0.0.1:9"]) == ExitCode.INTERNAL
     assert "nobody answers" in capfd.readouterr().err
 
 
 def test_lists_are_tables_or_json(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
     api.candidates.append({**candidate_object(3, "PASSED"), "verdict": None, "speedup": None, "reason": ""})
     for command in (["runs"], ["candidates", RUN_ID], ["keys", "list"]):
-        assert cli.run([*command, "--server", api.url]) == ExitCode.OK
+        assert commands.run([*command, "--server", api.url]) == ExitCode.OK
         table = capfd.readouterr().out
-        assert cli.run([*command, "--server", api.url, "--json"]) == ExitCode.OK
+        assert commands.run([*command, "--server", api.url, "--json"]) == ExitCode.OK
         rows = json.loads(capfd.readouterr().out)
         assert all(row["id"] in table for row in rows)
 
 
 def test_the_leaderboard_is_a_table_or_json(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["leaderboard", "--server", api.url]) == ExitCode.OK
+    assert commands.run(["leaderboard", "--server", api.url]) == ExitCode.OK
     assert "no champions yet" in capfd.readouterr().err
     api.leaderboard = [champion_object()]
-    assert cli.run(["leaderboard", "--server", api.url]) == ExitCode.OK
+    assert commands.run(["leaderboard", "--server", api.url]) == ExitCode.OK
     assert "1.50x (1.40 to 1.60)" in capfd.readouterr().out
-    assert cli.run(["leaderboard", "--server", api.url, "--json"]) == ExitCode.OK
+    assert commands.run(["leaderboard", "--server", api.url, "--json"]) == ExitCode.OK
     assert json.loads(capfd.readouterr().out)[0]["against_fastest"]["interval"]["low"] == pytest.approx(1.4)
 
 
 def test_a_key_is_made_shown_once_and_revoked(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
     named = ["keys", "create", "nightly", "--scope", "read", "--days", "9", "--server", api.url]
-    assert cli.run(named) == ExitCode.OK
+    assert commands.run(named) == ExitCode.OK
     shown = capfd.readouterr()
     assert shown.out == "wwk_secret\n"
     assert "key_1" in shown.err
     assert api.bodies == [{"name": "nightly", "scope": "read", "expires_in_days": 9}]
-    assert cli.run(["keys", "list", "--server", api.url]) == ExitCode.OK
+    assert commands.run(["keys", "list", "--server", api.url]) == ExitCode.OK
     assert "secret" not in capfd.readouterr().out
-    assert cli.run(["keys", "revoke", "key_1", "--server", api.url]) == ExitCode.OK
+    assert commands.run(["keys", "revoke", "key_1", "--server", api.url]) == ExitCode.OK
     assert "key_1 (nightly) is revoked" in capfd.readouterr().out
     assert ("DELETE", "/api/v1/keys/key_1") in api.asked
 
 
 def test_events_are_lines_or_json_lines(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
     for more in ([], ["--follow"]):
-        assert cli.run(["events", RUN_ID, "--server", api.url, "--json", *more]) == ExitCode.OK
+        assert commands.run(["events", RUN_ID, "--server", api.url, "--json", *more]) == ExitCode.OK
         lines = [json.loads(line) for line in capfd.readouterr().out.splitlines()]
         assert [line["seq"] for line in lines] == [1, 2, 3, 4, 5, 6, 7]
-    assert cli.run(["events", RUN_ID, "--server", api.url]) == ExitCode.OK
+    assert commands.run(["events", RUN_ID, "--server", api.url]) == ExitCode.OK
     assert "champion.promoted" in capfd.readouterr().out
 
 
 def test_cancel_and_download(api: FakeApi, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["cancel", RUN_ID, "--server", api.url]) == ExitCode.OK
+    assert commands.run(["cancel", RUN_ID, "--server", api.url]) == ExitCode.OK
     assert "run_1 is cancelled" in capfd.readouterr().out
-    assert cli.run(["download", RUN_ID, "--server", api.url]) == ExitCode.OK
+    assert commands.run(["download", RUN_ID, "--server", api.url]) == ExitCode.OK
     assert capfd.readouterr().out == "# the kernel\n"
     path = tmp_path / "deep" / "kernel.py"
-    assert cli.run(["download", RUN_ID, "--server", api.url, "-o", str(path)]) == ExitCode.OK
+    assert commands.run(["download", RUN_ID, "--server", api.url, "-o", str(path)]) == ExitCode.OK
     assert path.read_text(encoding="utf-8") == "# the kernel\n"
 
 
 def test_a_whole_run_is_taken_home(api: FakeApi, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     path = tmp_path / "run.zip"
-    assert cli.run(["download", RUN_ID, "--format", "zip", "--server", api.url, "-o", str(path)]) == ExitCode.OK
+    assert commands.run(["download", RUN_ID, "--format", "zip", "--server", api.url, "-o", str(path)]) == ExitCode.OK
     assert path.read_bytes() == b"PK, and so on"
     assert str(path) in capfd.readouterr().out
-    assert cli.run(["download", "prob_1", "--format", "zip", "--server", api.url]) == ExitCode.BAD_USAGE
+    assert commands.run(["download", "prob_1", "--format", "zip", "--server", api.url]) == ExitCode.BAD_USAGE
 
 
 def test_an_unknown_run_ends_with_2(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
-    assert cli.run(["candidates", "run_none", "--server", api.url]) == ExitCode.BAD_USAGE
+    assert commands.run(["candidates", "run_none", "--server", api.url]) == ExitCode.BAD_USAGE
     assert "no such thing" in capfd.readouterr().err

@@ -9,7 +9,7 @@ from rich.console import Console
 from tests.warpwright.fake_api import event_object
 from warpwright.api.decoding import decode
 from warpwright.api.searching import Event
-from warpwright.progress import Tally, Watch
+from warpwright.cli.progress import Tally, Watch
 
 STORY = [
     event_object(1, "run.status", status="running"),

@@ -13,10 +13,11 @@ from pathlib import Path
 import pytest
 
 from tests.warpwright.test_children import alive, wait_until
-from warpwright import paths, stack
+from warpwright import paths
 from warpwright.errors import Missing, StackFailed
-from warpwright.instance import DataFolder
-from warpwright.stack import Stack
+from warpwright.stack import supervisor
+from warpwright.stack.data_folder import DataFolder
+from warpwright.stack.supervisor import Stack
 
 SERVICE = """
 import http.server, json, os
@@ -119,6 +120,6 @@ def test_an_api_that_does_not_start_is_reported_with_its_log(folder: DataFolder)
 
 
 def test_without_the_rooms_it_says_what_to_install(folder: DataFolder, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(stack, "installed", lambda: False)
+    monkeypatch.setattr(supervisor, "installed", lambda: False)
     with pytest.raises(Missing, match="pip install"):
         Stack(folder, workers=[])

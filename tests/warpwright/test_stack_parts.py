@@ -9,12 +9,12 @@ from pathlib import Path
 import pytest
 
 from tests.warpwright.test_children import wait_until
-from warpwright import children
-from warpwright.device import default_device, kind_of, read_device
+from warpwright.cli.device import default_device, kind_of, read_device
 from warpwright.errors import BadUsage
-from warpwright.instance import DataFolder
-from warpwright.stack import MAX_RESTARTS, Part
-from warpwright.valkey import Valkey, find_server
+from warpwright.stack import children
+from warpwright.stack.data_folder import DataFolder
+from warpwright.stack.supervisor import MAX_RESTARTS, Part
+from warpwright.stack.valkey import Valkey, find_server
 
 
 def test_valkey_is_private_and_needs_its_password(tmp_path: Path) -> None:

@@ -22,6 +22,8 @@ from tests.workers.conftest import Shop
 
 WAIT_S = 60.0
 
+pytestmark = pytest.mark.stack
+
 
 def until(happened: Callable[[], bool], what: str) -> None:
     deadline = time.monotonic() + WAIT_S

@@ -14,7 +14,8 @@ from runtime.models import ModelEndpoint
 from runtime.settings import Settings
 from tests.support.scripted_llm import Cut, Drip, Fail, Garbage, Say, ScriptedLLM, Stall, Step
 from tests.workers.work_items import FILE, propose_work
-from workers.proposers.base import Deadline, Request
+from workers.deadline import Deadline
+from workers.proposers.base import Request
 from workers.proposers.model import ModelProposer
 
 GOOD = Say(f"Fused:\n```python\n{FILE}```\n")

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import pytest
 
-from workers.proposers.breaker import FAILURES, Breaker
-from workers.proposers.pace import BURST_S, Pace
+from workers.models.breaker import FAILURES, Breaker
+from workers.models.pace import BURST_S, Pace
 
 
 class Clock:

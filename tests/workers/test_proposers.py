@@ -14,7 +14,8 @@ from evolution.types import Operator, ProposalOutcome
 from runtime.settings import Settings, settings
 from tests.workers.conftest import Shop, drain
 from tests.workers.work_items import FILE, PROBLEM, propose_work
-from workers.proposers import Proposers, record
+from workers import record
+from workers.proposers import Proposers
 
 TUNABLE = 'TUNABLES = {"BLOCK": [1, 2]}\nCONFIG = {"BLOCK": 1}\n' + FILE
 PARENT = ParentView(candidate_id="cand_1", source=TUNABLE, language=Language.TORCH, verdict=None, stage=None, reason="")

@@ -23,8 +23,9 @@ from tests.support.scripted_llm import Cut, Drip, Fail, Garbage, Say, ScriptedLL
 from tests.workers.work_items import FILE
 from workers.context import Context
 from workers.loop import work
+from workers.models.usage import count
+from workers.proposers import PROPOSERS, Proposers, Registered
 from workers.proposers.model import ModelProposer
-from workers.proposers.usage import count
 
 THREADS = 8
 LIES: list[dict[str, Any] | None] = [
@@ -159,7 +160,8 @@ def _context(engine: Engine, one: ScriptedLLM, two: ScriptedLLM, stall_s: float)
     context = Context(settings)
     context.engine = engine
     context.nudge = lambda queues: None  # type: ignore[method-assign]
-    context.proposers._model = ModelProposer(settings, backoff_s=0.01, open_s=0.2)
+    quick = Registered(lambda given: ModelProposer(given, backoff_s=0.01, open_s=0.2))
+    context.proposers = Proposers(settings, {**PROPOSERS, "model": quick})
     return context
 
 

@@ -14,7 +14,7 @@ from warpwright.api.words import Clock, DeviceKind, Domain, Family, Language, Li
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Device:
-    """One device as found. `uuid` keys its lock (GPU UUID, or the reserved CPU set)."""
+    """One device of a machine. `uuid` keys its lock (GPU UUID, or the reserved CPU set)."""
 
     facts: Mapping[str, Any] = field(default_factory=dict)
     kind: DeviceKind
@@ -24,7 +24,7 @@ class Device:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Environment:
-    """The versions that a result depends on. `key` is what caches are keyed by."""
+    """The versions that a result depends on. Caches use `key`."""
 
     compiler: str | None = None
     cuda: str | None = None
@@ -45,7 +45,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineTime:
-    """What one Baseline took on one Workload. `mode` is "eager", "compile", "max-autotune-no-cudagraphs", ..."""
+    """The time of one Baseline on one Workload. `mode` is "eager", "compile", "max-autotune-no-cudagraphs", ..."""
 
     clock: Clock
     interval_us: Interval
@@ -57,10 +57,10 @@ class BaselineTime:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
-    """Latency of a Candidate on one Workload, with the Baselines timed in the same session.
+    """The latency of a Candidate on one Workload, with the Baselines timed in the same session.
 
-    Each sample is one round's microseconds per call, null overhead taken off. `floor_us` is the Roofline floor.
-    `diagnostics` holds what must agree (slopes, device events, clocks, throttle reasons) and never what is official.
+    Each sample is one round's microseconds per call, minus the null overhead. `floor_us` is the Roofline floor.
+    `diagnostics` holds figures that must agree (slopes, device events, clocks, throttle reasons), never official ones.
     """
 
     baselines: tuple[BaselineTime, ...]
@@ -77,8 +77,8 @@ class Measurement:
 class Ratio:
     """A speedup (other time / Candidate's time) with its interval; above 1 the Candidate is faster.
 
-    `against` names the comparator: "eager", "fastest", a Baseline mode, or "champion".
-    `workload` is None for the weighted geometric mean over Workloads.
+    `against` names the comparator: "eager", "fastest", a Baseline mode, or "champion". `workload` is None for the
+    weighted geometric mean over Workloads.
     """
 
     against: str
@@ -91,10 +91,10 @@ class Ratio:
 class Evaluation:
     """One Candidate judged once on one Device and environment.
 
-    `stage` is where it ended. `reason` is one line for a person; `evidence` is structured, for a Proposer
-    (compiler message with the line, the worst element and where it is, which check fired, what was checked).
-    `isolation` lists what the machine could not enforce; empty means that the whole cage held.
-    `timed` is False when the device cannot time this language (Triton's interpreter on a CPU).
+    `stage` is the stage where it ended. `reason` is one line for a person. `evidence` is structured, for a Proposer:
+    compiler message with the line, the worst element and its place, the check that fired, the cases that were checked.
+    `isolation` lists protections that the machine could not enforce; it is empty if the whole cage held. `timed` is
+    False if the device cannot time this language (Triton's interpreter on a CPU).
     """
 
     candidate_hash: str
@@ -147,8 +147,8 @@ class EvaluationRecord:
 class Workload:
     """One concrete set of sizes of a Problem: keyword arguments of its `get_inputs` (and `get_init_inputs`).
 
-    `sizes` holds JSON scalars. `device` restricts the Workload to one device kind (None: every kind).
-    `weight` is its share in the headline; a held-out Workload is checked, never shown to a Proposer.
+    `sizes` holds JSON scalars. `device` restricts the Workload to one device kind (None: every kind). `weight` is its
+    share in the headline. A held-out Workload is checked, and never shown to a Proposer.
     """
 
     device: DeviceKind | None = None

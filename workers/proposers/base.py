@@ -1,8 +1,7 @@
-"""What Proposers share: their interface, their deadline, and results that are not Candidates."""
+"""The interface of a Proposer, its request, and its results."""
 
 from __future__ import annotations
 
-import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Protocol
@@ -10,34 +9,15 @@ from typing import Protocol
 from db.views.work import Call, ProposalResult, ProposeWork
 from evaluator.languages import detect
 from evolution.types import ProposalOutcome
-
-
-class Deadline:
-    """A point in time after which nothing more is waited for."""
-
-    def __init__(self, seconds: float) -> None:
-        self._end = time.monotonic() + seconds
-
-    @property
-    def remaining_s(self) -> float:
-        """Seconds left, never negative."""
-        return max(0.0, self._end - time.monotonic())
-
-    @property
-    def passed(self) -> bool:
-        return self.remaining_s <= 0.0
-
-    def within(self, seconds: float) -> Deadline:
-        """A deadline `seconds` from now, but not later than this one."""
-        return Deadline(min(seconds, self.remaining_s))
+from workers.deadline import Deadline
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Request:
     """One Proposal to make. `notes` are refusals of earlier replies, newest first.
 
-    `hold` reserves what a model call may cost, and gives the tokens of reply that it may take, 0 where it may not be
-    made; without it, what the work says is left is all there is to it.
+    `hold` reserves the cost of a model call, and returns the tokens of reply that it may take, 0 if it may not be made.
+    Without it, the rest of the budget that the work names is the limit.
     """
 
     work: ProposeWork
@@ -46,27 +26,27 @@ class Request:
     hold: Callable[[Call], int] | None = None
 
     def granted(self, call: Call) -> int:
-        """The tokens of reply that the Run's budget still pays for."""
+        """Return the tokens of reply that the Run's budget still pays for."""
         if self.hold is not None:
             return self.hold(call)
         return call.affordable(self.work.tokens_left, self.work.usd_left)
 
 
 class Proposer(Protocol):
-    """Makes one Candidate, or says why there is none. Raises StepFailed only where the fault is this machine's."""
+    """Makes one Candidate, or says why there is none. Raises StepFailed only if this machine is at fault."""
 
     def propose(self, request: Request) -> ProposalResult: ...
 
 
 def candidate(source: str, *, detail: str = "") -> ProposalResult:
-    """The result that carries a source, in the language that it is found to use."""
+    """Return the result with a source, in the language that is detected in it."""
     return ProposalResult(
         outcome=ProposalOutcome.CANDIDATE, source=source, language=detect(source), detail=one_line(detail)
     )
 
 
 def none(outcome: ProposalOutcome, detail: str) -> ProposalResult:
-    """A result without a Candidate."""
+    """Return a result without a Candidate."""
     return ProposalResult(outcome=outcome, detail=one_line(detail))
 
 

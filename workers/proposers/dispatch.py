@@ -1,16 +1,20 @@
-"""Several judged kernels in one: no model is asked."""
+"""Several judged kernels in one file, without a model."""
 
 from __future__ import annotations
 
 from db.views.work import ProposalResult
 from evolution.types import ProposalOutcome
+from runtime.settings import Settings
 from synthesis import Unsupported
 from synthesis.dispatch.source import REFERENCE, write_dispatch
 from workers.proposers.base import Request, candidate, none
 
 
 class DispatchProposer:
-    """Puts the parents into one file, each for the Workloads that `hint["kernels"]` gives it."""
+    """Puts the parents into one file, each for the Workloads that `hint["kernels"]` assigns to it."""
+
+    def __init__(self, settings: Settings) -> None:
+        del settings
 
     def propose(self, request: Request) -> ProposalResult:
         work = request.work

@@ -1,4 +1,4 @@
-"""A source that the user gave."""
+"""A source that the user gave as a seed."""
 
 from __future__ import annotations
 
@@ -6,11 +6,15 @@ from db.views.work import ProposalResult
 from evolution.types import ProposalOutcome
 from prompts import ReplyError
 from prompts.reply import checked
+from runtime.settings import Settings
 from workers.proposers.base import Request, candidate, none
 
 
 class SeedProposer:
     """Takes `work.given` as it is."""
+
+    def __init__(self, settings: Settings) -> None:
+        del settings
 
     def propose(self, request: Request) -> ProposalResult:
         given = request.work.given

@@ -11,10 +11,12 @@ from evaluator.errors import CageError
 from evaluator.sandbox.pool import ChildPool
 from evaluator.types import DeviceKind, Problem
 from evolution.types import ProposalOutcome
+from runtime.settings import Settings
 from synthesis import Graph, TraceError, Unsupported, propose
 from synthesis.graph.capture import capture
+from workers.deadline import Deadline
 from workers.errors import StepFailed
-from workers.proposers.base import Deadline, Request, candidate, none
+from workers.proposers.base import Request, candidate, none
 
 KEPT_PROBLEMS = 32
 
@@ -22,14 +24,15 @@ Key = tuple[str, DeviceKind]
 
 
 class SynthesiserProposer:
-    """Keeps the graphs of the newest Problems. Tracing is done by one thread at a time; writing by any."""
+    """Keeps the graphs of the newest Problems. One thread at a time traces; any thread writes."""
 
-    def __init__(self) -> None:
+    def __init__(self, settings: Settings) -> None:
+        del settings
         self._graphs: OrderedDict[Key, Mapping[str, Graph] | TraceError] = OrderedDict()
         self._lock = threading.Lock()
 
     def propose(self, request: Request) -> ProposalResult:
-        """Design `arm_number` of this Run; EXHAUSTED where there is none, or none for this reference."""
+        """Return design `arm_number` of this Run, EXHAUSTED if there is none, or none for this reference."""
         work = request.work
         try:
             graphs = self._graphs_of(work.problem, work.device_kind, request.deadline)
@@ -60,7 +63,7 @@ class SynthesiserProposer:
 
 
 def _trace(problem: Problem, kind: DeviceKind, deadline: Deadline) -> Mapping[str, Graph] | TraceError:
-    """The graphs, or why there are none, which holds for every later Proposal too. Raises StepFailed."""
+    """Return the graphs, or the error that every later Proposal will get too. Raises StepFailed."""
     try:
         with ChildPool(DeviceKind.CPU) as pool:
             return capture(problem, kind, pool, timeout_s=max(1.0, deadline.remaining_s))

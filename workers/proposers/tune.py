@@ -1,15 +1,19 @@
-"""Another Configuration of a parent: no model is asked."""
+"""Another Configuration of a parent, without a model."""
 
 from __future__ import annotations
 
 from db.views.work import ProposalResult
 from evolution.tunables import TunablesError, apply_configuration
 from evolution.types import ProposalOutcome
+from runtime.settings import Settings
 from workers.proposers.base import Request, candidate, none
 
 
 class TuneProposer:
     """Writes `hint["configuration"]` into the first parent's CONFIG."""
+
+    def __init__(self, settings: Settings) -> None:
+        del settings
 
     def propose(self, request: Request) -> ProposalResult:
         work = request.work

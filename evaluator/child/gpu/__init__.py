@@ -1,1 +1,1 @@
-"""The child's side of an NVIDIA GPU."""
+"""Drive an NVIDIA GPU from inside a child."""

@@ -1,9 +1,9 @@
-"""The timed calls of one CUDA child: K calls over K input sets, captured once as a CUDA graph, or issued one by one.
+"""Make the timed calls of one CUDA child: K calls over K input sets, captured as one CUDA graph or issued one by one.
 
-A graph is replayed R times, each time on other inputs where the calls are chained (`cuda_chain.Steps`), so a kernel
-that leaves a mark in device memory and skips its work in later replays is found out by its outputs; where they are not,
-by the first replay, which takes longer. What a graph cannot hide: work outside the captured stream (it is not in the
-graph, so nothing is computed for fresh inputs) and anything done in Python (it does not run again).
+A graph is replayed R times. Chained calls get other inputs in each replay (`chain.Steps`), so a kernel that marks
+device memory and skips its work in later replays is caught by its outputs. Without a chain it is caught by the first
+replay, which takes longer. A graph cannot hide work outside the captured stream (it is not in the graph, so new inputs
+are not computed) or work in Python (it does not run again).
 """
 
 from __future__ import annotations
@@ -17,16 +17,17 @@ import torch
 from evaluator.child.gpu.chain import Steps
 from evaluator.child.results import tensor_leaves
 
-_WARM_UP_CALLS = 3  # the first compiles and tunes, the second may still allocate, the third is what will be captured
+_WARM_UP_CALLS = 3  # the first compiles and tunes, the second may still allocate, the third is like the captured one
 _TEXT_LIMIT = 500
 
 Call = Callable[[int], Any]
 
 
 class CudaCalls:
-    """`call(k)` makes call k of `count`. After construction the calls are warm and, if `graph` and possible, captured.
+    """Timed calls: `call(k)` makes call k of `count`. After construction they are warm and, if `graph` and possible,
+    captured.
 
-    `captured` says so, `why_not` holds the reason otherwise. `outputs` are those of each call, alive and in place.
+    `captured` tells the outcome, `why_not` the reason if not. `outputs` holds those of each call, alive and in place.
     """
 
     def __init__(self, call: Call, count: int, *, graph: bool = True, steps: Steps | None = None) -> None:
@@ -40,7 +41,7 @@ class CudaCalls:
         if graph:
             try:
                 self._capture()
-            except Exception as error:  # noqa: BLE001  what cannot be captured raises anything, and is called plainly
+            except Exception as error:  # noqa: BLE001  capture may raise anything; then calls are issued one by one
                 self.why_not = f"{type(error).__name__}: {error}"[:_TEXT_LIMIT]
         if self._graph is None:
             self.run(1)
@@ -55,7 +56,7 @@ class CudaCalls:
         with torch.cuda.stream(stream):
             for index in [*([0] * _WARM_UP_CALLS), *range(1, self._count)]:
                 last = self._call(index)
-            if self._steps is not None:  # what they load cannot be loaded while a graph is captured
+            if self._steps is not None:  # their kernels cannot be loaded while a graph is captured
                 self._steps.before(0, [])
                 self._steps.before(self._count - 1, tensor_leaves(last))
         torch.cuda.current_stream().wait_stream(stream)
@@ -80,7 +81,7 @@ class CudaCalls:
         self.outputs = outputs
 
     def run(self, replays: int) -> float:
-        """All calls, `replays` times over. Returns when the device is done; device microseconds, as events see them."""
+        """Make all calls `replays` times, and wait for the device. Return device microseconds, from events."""
         if self._steps is not None:
             self._steps.begin()
         self._start.record()

@@ -1,7 +1,7 @@
-"""The chain's step and its turn on a GPU: one small kernel each, so that a captured graph holds one node more per call.
+"""Run the chain's step and replay step on a GPU as one small kernel each: one more node per call in a captured graph.
 
-The judge compiles it once and gives it to its children, each of which would need a tenth of a second. Where NVRTC is
-missing, torch's operations do the same in a dozen launches.
+The judge compiles it once for its children; each of them would need a tenth of a second. Without NVRTC, torch's
+operations do the same in a dozen launches.
 """
 
 from __future__ import annotations
@@ -17,15 +17,15 @@ from evaluator.child.warpwright_native import CompileError, CompilerMissing, Cud
 
 _THREADS = 128
 _WORD = 8  # bytes of the largest
-_given: list[CudaModule] = []  # of this child: what the judge compiled
+_given: list[CudaModule] = []  # this child's copy of the kernel that the judge compiled
 _SOURCE = r"""
 struct Targets {
   void* base[INPUTS];
-  int end[INPUTS];  // of each one's columns; of none that is not there
+  int end[INPUTS];  // of each one's columns; unused entries have none
   int bytes[INPUTS];
 };
 struct Column {
-  // Values are loaded before it is known which one is wanted: a load less to wait for.
+  // Values are loaded before the choice is known: that saves waiting for one load.
   long long where, read, addend, values[VALUES];
 };
 __device__ __forceinline__ Column column(const long long* rows, int count, int j)
@@ -62,14 +62,14 @@ __device__ __forceinline__ void step(const Word* source, const Targets& targets,
   const unsigned long long mixed = (unsigned long long)(long long)source[one.read] * MIX;
   put(targets, one, (int)((((long long)mixed >> SHIFT) + one.addend) & (VALUES - 1)), j);
 }
-extern "C" __global__ void turn(long long* turns, const long long* rows, const Targets targets, int count)
+extern "C" __global__ void replay_step(long long* counts, const long long* rows, const Targets targets, int count)
 {
   const int j = blockIdx.x * blockDim.x + threadIdx.x;
   if (j >= count) return;
-  const unsigned long long now = (unsigned long long)turns[j]++;
+  const unsigned long long now = (unsigned long long)counts[j]++;
   if (now == 0) return;
   const Column one = column(rows, count, j);
-  put(targets, one, (int)((now * MIX * (2 * (unsigned long long)one.addend + 1)) >> TURN_SHIFT), j);
+  put(targets, one, (int)((now * MIX * (2 * (unsigned long long)one.addend + 1)) >> REPLAY_SHIFT), j);
 }
 #define STEP(NAME, WORD)                                                                                  \
 extern "C" __global__ void NAME(const WORD* source, const long long* rows, const Targets targets, int count) \
@@ -84,7 +84,7 @@ STEP(step_8, long long)
 
 
 class Targets(ctypes.Structure):
-    """The inputs that a step changes, each dense, as its kernel takes them."""
+    """The inputs that a step changes, each dense, in the form that its kernel takes."""
 
     _fields_ = (
         ("base", ctypes.c_void_p * chain.MOST_INPUTS),
@@ -98,7 +98,7 @@ class Targets(ctypes.Structure):
         made.end[:] = [link.spans[-1].stop] * chain.MOST_INPUTS
         for place, (index, span) in enumerate(zip(link.inputs, link.spans, strict=True)):
             made.base[place] = inputs[index].data_ptr()
-            made.bytes[place] = min(_WORD, inputs[index].element_size())  # as `chain.words` has them
+            made.bytes[place] = min(_WORD, inputs[index].element_size())  # as `chain.element_bits` has them
             made.end[place] = span.stop
         return made
 
@@ -113,7 +113,7 @@ def _kernel(name: str) -> CudaKernel | None:
 def _compiled() -> CudaModule | None:
     defines = {
         "MIX": f"{chain.MIX & (1 << 64) - 1}ULL", "SHIFT": chain.SHIFT, "VALUES": chain.VALUES,
-        "INPUTS": chain.MOST_INPUTS, "TURN_SHIFT": chain.TURN_SHIFT,
+        "INPUTS": chain.MOST_INPUTS, "REPLAY_SHIFT": chain.REPLAY_SHIFT,
     }  # fmt: skip
     try:
         return load_cuda(_SOURCE, defines=defines)
@@ -122,13 +122,13 @@ def _compiled() -> CudaModule | None:
 
 
 def image() -> bytes | None:
-    """The step compiled for the current device; None where there is no compiler."""
+    """Return the step compiled for the current device, or None without a compiler."""
     module = _compiled()
     return None if module is None else module.image
 
 
-def use(compiled: bytes) -> None:
-    """Launch this, an `image`, from now on."""
+def use_image(compiled: bytes) -> None:
+    """Launch this compiled `image` from now on."""
     if not _given:
         _given.append(CudaModule(compiled, "given"))
 
@@ -138,21 +138,21 @@ def _module() -> CudaModule | None:
 
 
 class Steps:
-    """What stands before the calls of a round: a turn before the first, a step before every other."""
+    """The steps of a round: a replay step before the first call, a step before every other."""
 
     def __init__(self, link: chain.Link, calls: Sequence[Sequence[torch.Tensor]]) -> None:
         self._link, self._calls = link, calls
-        self._turns = torch.zeros_like(link.coefficients[0])
+        self._counts = torch.zeros_like(link.coefficients[0])
 
     def begin(self) -> None:
-        """A round begins, whose first replay has the inputs that were granted."""
-        self._turns.zero_()
+        """Begin a round. Its first replay has the granted inputs."""
+        self._counts.zero_()
 
     def before(self, index: int, last: Sequence[torch.Tensor]) -> None:
-        """Change the inputs of call `index` by the tensors that the call before returned."""
+        """Change the inputs of call `index` by the tensors that the previous call returned."""
         inputs, link = self._calls[index], self._link
-        source = self._turns if index == 0 else chain.words(last[link.output])
-        kernel = _kernel("turn" if index == 0 else f"step_{source.element_size()}")
+        source = self._counts if index == 0 else chain.element_bits(last[link.output])
+        kernel = _kernel("replay_step" if index == 0 else f"step_{source.element_size()}")
         if kernel is None:
             self._by_torch(index, last)
             return
@@ -162,6 +162,6 @@ class Steps:
 
     def _by_torch(self, index: int, last: Sequence[torch.Tensor]) -> None:
         if index == 0:
-            chain.turn(self._turns, self._calls[index], self._link)
+            chain.replay_step(self._counts, self._calls[index], self._link)
         else:
             chain.step(last, self._calls[index], self._link)

@@ -1,6 +1,7 @@
-"""What a compiled kernel needs: registers, shared memory and stack per thread, read from its cubin by cuobjdump.
+"""Read the resources of compiled kernels from their cubin with cuobjdump: registers, shared memory and stack per
+thread.
 
-Runs in the caged child, since a cubin is a Candidate's. Triton's package brings cuobjdump; CUDA's toolkit does too.
+It runs in the caged child, since a cubin is a Candidate's. Triton's package includes cuobjdump, as does CUDA's toolkit.
 """
 
 from __future__ import annotations
@@ -18,7 +19,7 @@ _TIMEOUT_S = 20
 
 
 def resource_usage(cubin: bytes) -> list[dict[str, int | str]]:
-    """Per kernel {name, registers, stack_bytes, shared_bytes, local_bytes}; empty where there is no cuobjdump.
+    """Return {name, registers, stack_bytes, shared_bytes, local_bytes} per kernel; nothing without cuobjdump.
 
     Bytes are per thread (stack, local: spills and arrays) or per block (shared, without the dynamic part).
     """
@@ -35,7 +36,7 @@ def resource_usage(cubin: bytes) -> list[dict[str, int | str]]:
 
 
 def parse_usage(text: str) -> list[dict[str, int | str]]:
-    """The report of `cuobjdump -res-usage` as values."""
+    """Parse the report of `cuobjdump -res-usage`."""
     kernels: list[dict[str, int | str]] = []
     for match in _LINE.finditer(text):
         usage = dict(re.findall(r"(\w+)(?:\[\d+\])?:(\d+)", match["usage"]))

@@ -1,4 +1,4 @@
-"""The child's side of an NVIDIA GPU: opens what the judge granted, says where its tensors lie, waits for all work."""
+"""Serve an NVIDIA GPU inside a child: open granted memory, tell where tensors lie, wait for all work."""
 
 from __future__ import annotations
 
@@ -15,16 +15,16 @@ from evaluator.child.protocol.cuda_driver import ALIGNMENT, DeviceBytes, Driver,
 from evaluator.child.protocol.layout import TensorSpec, pack
 
 _POISONED_BLOCKS, _POISONED_BYTES, _POISONED_SHARE = 32, 256 << 20, 1 / 64
-_MOST_SHARE = 3 / 4  # of the device's memory: beside a Candidate that fills it nothing could be compared or timed
-_SETTLED_SHARE = 1 / 64  # of the device's memory that copies may lie in which the judge looks at again and again
+_MOST_SHARE = 3 / 4  # of the device's memory: if a Candidate filled it, nothing could be compared or timed
+_SETTLED_SHARE = 1 / 64  # of the device's memory, for copies that the judge reads repeatedly
 
 
-class NotItsOwn(RuntimeError):
-    """An output lies in memory that can be shown to nobody, since neither this process allocated it nor the judge."""
+class NotExportable(RuntimeError):
+    """An output lies in memory that the judge cannot open: neither this process nor the judge allocated it."""
 
 
 class _Opened:
-    """A block of the judge's, mapped as long as this object lives (the tensors in it hold it)."""
+    """A block of the judge's, mapped while this object lives (the tensors in it hold it)."""
 
     def __init__(self, driver: Driver, handle: str) -> None:
         self._driver, self.handle = driver, handle
@@ -32,12 +32,15 @@ class _Opened:
         _, self.size = driver.address_range(self.address)
 
     def __del__(self) -> None:
-        with contextlib.suppress(DriverError, AttributeError, TypeError):  # at exit anything may be gone already
+        with contextlib.suppress(DriverError, AttributeError, TypeError):  # at exit anything may be gone
             self._driver.close(self.address)
 
 
 class CudaMapped:
-    """Tensors in the judge's exported block. What is written there reaches neither its own copy nor what it expects."""
+    """Tensors in the judge's exported block.
+
+    Writes there reach neither the judge's own copy nor its expected outputs.
+    """
 
     def __init__(self, driver: Driver, grant: Mapping[str, Any]) -> None:
         self.block = block = _Opened(driver, grant["handle"])
@@ -47,15 +50,15 @@ class CudaMapped:
         self.calls: list[list[torch.Tensor]] = []
         for index in range(int(grant.get("count", 1))):
             part = raw[index * int(grant["pitch"]) :] if index else raw
-            self.calls.append([spec.alone(part) for spec in specs])
+            self.calls.append([spec.with_own_storage(part) for spec in specs])
 
     def link(self, data: Mapping[str, Any] | None) -> Link | None:
-        """The chain whose coefficients lie in this block, or None where there is none."""
+        """Return the chain that has its coefficients in this block, or None."""
         return None if data is None else Link.from_json(data, self._raw)
 
 
 class CudaDevice:
-    """The one GPU that the cage shows, whatever its ordinal is outside. Creates the CUDA context."""
+    """The one GPU that the cage shows, under any ordinal outside. It creates the CUDA context."""
 
     def __init__(self, ordinal: int = 0) -> None:
         del ordinal
@@ -70,24 +73,23 @@ class CudaDevice:
         self._load_kernels()
 
     def _load_kernels(self) -> None:
-        """Those that everybody's first call needs: loading one takes milliseconds."""
+        """Load the kernels that every first call needs: each takes milliseconds."""
         with self.poisoned(0):
             made = torch.ones(64, device=self.torch_device)
             made.copy_(made + made)
         self.finish()
 
     def open(self, grant: Mapping[str, Any], fds: list[int]) -> CudaMapped:
-        """Map a block by its handle; CUDA needs no descriptors."""
+        """Map a block by its handle. CUDA needs no descriptors."""
         del fds
         mapped = CudaMapped(self._driver, grant)
         self._granted[mapped.block.address] = mapped.block
         return mapped
 
     def claim(self, tensor: torch.Tensor) -> dict[str, Any]:
-        """The tensor's layout in the allocation that it lies in, and that allocation's handle (None when empty): where
-        it is an input or a view of one, the handle that was granted.
+        """Return the tensor's layout in its allocation, and the allocation's handle (None when empty).
 
-        Raises NotItsOwn for memory of anybody else's.
+        An input or a view of one has the granted handle. Raise NotExportable for other processes' memory.
         """
         if tensor.numel() == 0:
             return {**TensorSpec.of(tensor).to_json(), "handle": None}
@@ -100,14 +102,18 @@ class CudaDevice:
         try:
             return self._driver.export(base)
         except DriverError as error:
-            raise NotItsOwn(f"an output lies in memory that cannot be read: return a copy of it ({error})") from error
+            reason = f"an output lies in memory that cannot be read: return a copy of it ({error})"
+            raise NotExportable(reason) from error
 
-    def settled(self, tensors: Sequence[torch.Tensor]) -> dict[int, dict[str, Any]]:
-        """In one block that is never freed: a driver needs half a millisecond to show one to another process, and
-        torch's allocator has a block for every large tensor."""
+    def lasting_copies(self, tensors: Sequence[torch.Tensor]) -> dict[int, dict[str, Any]]:
+        """Copy tensors into one block that is never freed.
+
+        A driver needs half a millisecond to export one block to another process, and torch's allocator has a block for
+        every large tensor.
+        """
         filled = [tensor for tensor in tensors if tensor.numel()]
         if any(step == 0 < size - 1 for t in filled for size, step in zip(t.shape, t.stride(), strict=True)):
-            return {}  # nothing can be copied to where elements lie on each other
+            return {}  # overlapping elements cannot be copied to
         specs, size = pack(filled, ALIGNMENT)
         raw = self._room_for(size)
         if raw is None:
@@ -119,8 +125,10 @@ class CudaDevice:
         return {id(tensor): {**spec.to_json(), **lies} for tensor, spec in zip(filled, specs, strict=True)}
 
     def _room_for(self, size: int) -> torch.Tensor | None:
-        """So many bytes, in a block that stays where it is. One that became too small is not freed before this process
-        ends: the judge may have it open."""
+        """Return `size` bytes in a block that stays in place.
+
+        A block that became too small is not freed before this process ends: the judge may have it open.
+        """
         known = 0 if self._lasting is None else self._lasting.numel()
         if size > known:
             most = int(_SETTLED_SHARE * self._total_bytes)
@@ -137,8 +145,10 @@ class CudaDevice:
 
     @contextlib.contextmanager
     def poisoned(self, size: int) -> Iterator[None]:
-        """Torch's allocator hands freed blocks out again: leave some full of NaN, small ones and a large one. Large
-        results are cut from that one, too, so that the judge has a block to open and not one for each."""
+        """Leave freed blocks in torch's allocator that are full of NaN: small ones and a large one.
+
+        Large results are cut from the large one, so the judge opens one block and not one for each.
+        """
         large = max(_POISONED_BYTES, min(size, int(_POISONED_SHARE * self._total_bytes)))
         with contextlib.suppress(torch.OutOfMemoryError):
             made = [torch.full((1 << 17,), math.nan, device=self.torch_device) for _ in range(_POISONED_BLOCKS)]
@@ -146,8 +156,8 @@ class CudaDevice:
             del made
         yield
 
-    def spare(self, share: float) -> None:
-        """Giving back and asking again takes a millisecond for every block."""
+    def trim_cache(self, share: float) -> None:
+        """Empty torch's cache if it is too large. Returning and reallocating takes a millisecond per block."""
         if reserved_bytes(self.torch_device)[0] > share * self._total_bytes:
             torch.cuda.empty_cache()
 
@@ -157,8 +167,10 @@ class CudaDevice:
 
 
 def reserved_bytes(device: torch.device) -> tuple[int, int]:
-    """What torch's allocator has of the device, and how much of that is in use: `torch.cuda.memory_reserved` and
-    `memory_allocated` take half a millisecond to sort all that there is to tell."""
+    """Return the bytes that torch's allocator has reserved, and those of them in use.
+
+    `torch.cuda.memory_reserved` and `memory_allocated` take half a millisecond to sort all statistics.
+    """
     told = torch.cuda.memory_stats_as_nested_dict(device)
     reserved, allocated = (told.get(f"{kind}_bytes", {}).get("all", {}) for kind in ("reserved", "allocated"))
     return int(reserved.get("current", 0)), int(allocated.get("current", 0))

@@ -1,4 +1,4 @@
-"""What a caged child can be asked to do on a GPU besides what every device offers: prepare timed calls, run a round."""
+"""Serve the GPU's own operations: prepare timed calls, run a round."""
 
 from __future__ import annotations
 
@@ -32,12 +32,12 @@ class CudaRounds:
         return {"cuda_prepare": self.prepare, "cuda_round": self.run, "cuda_release": self.release}
 
     def prepare(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Map the inputs of all calls ("grant"; "tree" says how arguments are made of them), warm up, capture.
+        """Map the inputs of all calls ("grant"; "tree" places them among the arguments), warm up, capture.
 
         Call k uses copy k of "instances" copies of the module, so that large weights are not found in the L2 again.
-        With "graph" false nothing is captured. Gives {"captured", "why_not", "instances" (fewer where the module
-        cannot be copied), "outputs": what each call returned}; captured outputs stay in place. With "link" the chain's
-        steps stand before the calls, captured like them; "step" is their kernels in base64, or "".
+        With "graph" false nothing is captured. Return {"captured", "why_not", "instances" (fewer if the module cannot
+        be copied), "outputs": what each call returned}; captured outputs stay in place. With "link" the chain's steps
+        precede the calls and are captured with them; "step" is their kernels in base64, or "".
         """
         self._calls = None
         session, tree = self._session, request["tree"]
@@ -48,12 +48,12 @@ class CudaRounds:
             tensors = mapped.calls[index]
             with torch.no_grad():
                 made = models[index % len(models)](*read_tree(tree, tensors.__getitem__))
-            # Outputs of their own for every call, so that the null Candidate's snapshot costs what any other's does.
+            # Separate outputs for every call, so that the null Candidate's snapshot costs as much as any other's.
             return tree_map(torch.empty_like, made) if isinstance(session.model, Null) else made
 
         link = mapped.link(request["link"])
         if request["step"]:
-            chain.use(base64.b64decode(request["step"]))
+            chain.use_image(base64.b64decode(request["step"]))
 
         steps = None if link is None else chain.Steps(link, mapped.calls)
         self._calls = CudaCalls(call, len(mapped.calls), graph=request["graph"], steps=steps)
@@ -65,7 +65,8 @@ class CudaRounds:
         }
 
     def run(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """All calls "replays" times. Gives {"captured", "device_us"} and, for plain calls, {"outputs"} as prepare."""
+        """Make all calls "replays" times. Return {"captured", "device_us"}, and for plain calls {"outputs"} as in
+        `prepare`."""
         del fds
         assert self._calls is not None  # the judge prepares first
         device_us = self._calls.run(request["replays"])
@@ -74,7 +75,7 @@ class CudaRounds:
         return reply if self._calls.captured else {**reply, "outputs": self._said()}
 
     def release(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Give up the graph, its outputs and the inputs."""
+        """Release the graph, its outputs and the inputs."""
         del request, fds
         self._calls = None
         gc.collect()
@@ -87,7 +88,7 @@ class CudaRounds:
 
 
 def _copies(model: Any, count: int) -> list[Any]:
-    """The model and copies of it, or the model alone where it cannot be copied (it holds a handle, for example)."""
+    """Return the model and copies of it, or the model alone if it cannot be copied (it may hold a handle)."""
     try:
         return [model, *(copy.deepcopy(model) for _ in range(count - 1))]
     except Exception:  # noqa: BLE001  a Candidate's own __deepcopy__ may raise anything

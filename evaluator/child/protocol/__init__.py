@@ -1,1 +1,1 @@
-"""The words that judge and child exchange."""
+"""Define the messages between judge and child."""

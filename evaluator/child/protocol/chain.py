@@ -1,15 +1,15 @@
-"""The chain of a timed round: a few elements of the next call's inputs depend on what the last call returned.
+"""Chain the calls of a timed round: a few elements of the next call's inputs depend on the last call's output.
 
-One element in every 4 KiB of each random input tensor is overwritten with one of eight values, which the same 4 KiB of
-the first call's input held; which one, the bits of one element of the last output say. Where the elements lie, which
-output elements are read, what is added to their bits and the eight values ("coefficients") are made by the judge for
-every round, and become visible with the round's inputs. So a step waits for one load only that depends on the last
-output. An input that were left out could be worked on for all calls of a round at once, however small it is.
+In every 4 KiB of each random input tensor one element is overwritten with one of eight values, which the same 4 KiB of
+the first call's input held. The bits of one element of the last output choose the value. For every round the judge
+makes the "coefficients": the places of the elements, the output elements to read, the addends to their bits and the
+eight values. They become visible with the round's inputs. So a step waits for one load only that depends on the last
+output. An input that was left out could be computed for all calls of a round at once, however small it is.
 
-Judge and child run this very code: the child between two calls, the judge on its snapshot of the outputs. A child that
-skips the step, merges calls, reorders them or returns outputs that are not complete works on other inputs than those
-that its outputs are compared for. Values are picked, never computed, so an input keeps the values that its recipe
-makes, whatever the outputs are (NaN too), and doing a step twice does nothing more.
+Judge and child run this same code: the child between two calls, the judge on its snapshot of the outputs. A child that
+skips the step, merges calls, reorders them or returns incomplete outputs works on other inputs than those that its
+outputs are compared for. Values are chosen, never computed, so an input keeps the values that its recipe makes,
+for any outputs (NaN too), and repeating a step changes nothing.
 """
 
 from __future__ import annotations
@@ -26,12 +26,12 @@ from evaluator.child.protocol.layout import LayoutError, TensorSpec
 
 BLOCK_BYTES = 4096
 VALUES = 8
-ROWS = 3 + VALUES  # of the coefficients: where, output element, addend, values
+ROWS = 3 + VALUES  # of the coefficients: place, output element, addend, values
 MOST_INPUTS = 8  # that one step changes
 MIX = 0x9E3779B97F4A7C15 - (1 << 64)
 SHIFT = 24
-TURN_SHIFT = 61  # leaves the topmost bits, as many as VALUES needs
-_FEW = 12  # positions; up to so many, Python's own numbers are quicker than NumPy's arrays
+REPLAY_SHIFT = 61  # keeps the top bits, as many as VALUES needs
+_FEW = 12  # up to this many positions, Python's own numbers are faster than NumPy's arrays
 _WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
 _NUMPY = {
     torch.float64: "int64", torch.float32: "int32", torch.float16: "int16", torch.int64: "int64", torch.int32: "int32",
@@ -44,8 +44,11 @@ Numbers = list[tuple[int, int, int, list[int]]]
 
 @dataclass(frozen=True)
 class Link:
-    """Input tensors `inputs` are changed by output tensor `output` (positions among a call's tensors). The first
-    counts[0] columns of the coefficients are for the first of them, the next counts[1] for the second, and so on."""
+    """A chain: output tensor `output` changes input tensors `inputs` (positions among a call's tensors).
+
+    The first counts[0] columns of the coefficients are for the first input, the next counts[1] for the second, and so
+    on.
+    """
 
     inputs: tuple[int, ...]
     output: int
@@ -54,42 +57,42 @@ class Link:
 
     @property
     def captured(self) -> tuple[Any, ...]:
-        """What stays as it is in a captured step."""
+        """Return the parts that are fixed in a captured step."""
         return self.inputs, self.output, self.counts, tuple(self.coefficients.shape)
 
     @cached_property
     def spans(self) -> tuple[slice, ...]:
-        """The columns of each input."""
+        """Return the columns of each input."""
         ends = list(accumulate(self.counts))
         return tuple(slice(end - count, end) for end, count in zip(ends, self.counts, strict=True))
 
     @cached_property
     def owners(self) -> tuple[int, ...]:
-        """Which of the inputs each column is for."""
+        """Return the input of each column."""
         return tuple(place for place, count in enumerate(self.counts) for _ in range(count))
 
     @cached_property
     def arrays(self) -> tuple[Any, ...]:
-        """The rows of the coefficients as NumPy arrays."""
+        """Return the rows of the coefficients as NumPy arrays."""
         return tuple(row.numpy() for row in self.coefficients.unbind())
 
     @cached_property
     def values(self) -> Any:
-        """VALUES x positions, as NumPy has them."""
+        """Return the values as a NumPy array, VALUES x positions."""
         return self.coefficients.numpy()[ROWS - VALUES :]
 
     @cached_property
     def columns(self) -> Any:
-        """The number of each position."""
+        """Return the number of each position."""
         return torch.arange(self.coefficients.shape[1]).numpy()
 
     @cached_property
     def places(self) -> tuple[Any, ...]:
-        """Where each input is changed, as NumPy arrays."""
+        """Return the changed places of each input, as NumPy arrays."""
         return tuple(self.arrays[0][span] for span in self.spans)
 
     def numbers(self) -> Numbers | None:
-        """Where, output element, addend and values of each position, as they are now; None for more than a few."""
+        """Return place, output element, addend and values of each position as they are now; None if there are many."""
         if self.coefficients.shape[1] > _FEW:
             return None
         return [(where, read, addend, values) for where, read, addend, *values in self.coefficients.t().tolist()]
@@ -104,7 +107,7 @@ class Link:
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any], raw: torch.Tensor) -> Link:
-        """Raises LayoutError for what no judge says."""
+        """Read a chain. Raise LayoutError for one that no judge sends."""
         inputs, counts = tuple(map(int, data["inputs"])), tuple(map(int, data["counts"]))
         coefficients = TensorSpec.from_json(data["layout"]).view(raw)
         alike = len(set(inputs)) == len(inputs) == len(counts) <= MOST_INPUTS
@@ -114,7 +117,7 @@ class Link:
 
 
 def dense(tensor: torch.Tensor) -> bool:
-    """Whether a tensor's elements fill its span of memory, each once, in whatever order."""
+    """Return true if a tensor's elements fill its span of memory, each once, in any order."""
     expected = 1
     for size, step in sorted(zip(tensor.shape, tensor.stride(), strict=True), key=lambda pair: pair[1]):
         if size == 1:
@@ -125,8 +128,8 @@ def dense(tensor: torch.Tensor) -> bool:
     return tensor.numel() > 0
 
 
-def words(tensor: torch.Tensor) -> torch.Tensor:
-    """The bits of a tensor's elements as one row of integers, in memory's order; a view where the tensor is dense."""
+def element_bits(tensor: torch.Tensor) -> torch.Tensor:
+    """Return the bits of a tensor's elements as one row of integers, in memory order; a view if the tensor is dense."""
     flat = tensor.detach()
     flat = flat.as_strided((tensor.numel(),), (1,)) if dense(tensor) else flat.reshape(-1)
     return flat.view(_WORDS.get(tensor.element_size(), torch.int64))
@@ -138,19 +141,22 @@ def make_link(
     output: int,
     output_elements: int,
     generator: torch.Generator,
-    left_alone: Mapping[int, torch.Tensor | None] | None = None,
+    excluded: Mapping[int, torch.Tensor | None] | None = None,
 ) -> Link:
-    """Coefficients for those of the inputs. Their tensors are dense and have two elements or more that are not
-    `left_alone`, a mask of an input's layout by its index."""
-    masks = left_alone or {}
+    """Make coefficients for the inputs at `indices`.
+
+    Their tensors are dense and have two elements or more that are not `excluded`, a mask of an input's layout by its
+    index.
+    """
+    masks = excluded or {}
     made = [_columns(inputs[index], output_elements, generator, masks.get(index)) for index in indices]
     return Link(tuple(indices), output, tuple(columns.shape[1] for columns in made), torch.cat(made, 1))
 
 
 def _columns(
-    tensor: torch.Tensor, output_elements: int, generator: torch.Generator, left_alone: torch.Tensor | None
+    tensor: torch.Tensor, output_elements: int, generator: torch.Generator, excluded: torch.Tensor | None
 ) -> torch.Tensor:
-    able = None if left_alone is None else (words(left_alone) == 0).nonzero().flatten().cpu()
+    able = None if excluded is None else (element_bits(excluded) == 0).nonzero().flatten().cpu()
     numel = tensor.numel() if able is None else len(able)
     block = max(2, BLOCK_BYTES // tensor.element_size())
     starts = torch.arange(0, numel, block)
@@ -161,7 +167,7 @@ def _columns(
     def below(limit: int, rows: int = 1) -> torch.Tensor:
         return torch.randint(limit, (rows, count), generator=generator, device=generator.device).cpu()
 
-    bits = words(tensor)
+    bits = element_bits(tensor)
     places = starts + below(1 << 40, VALUES + 1) % sizes
     places = places if able is None else able[places]
     rows = torch.cat([places, below(output_elements), below(1 << 40)]).to(bits.device)
@@ -174,24 +180,26 @@ def step(outputs: Sequence[torch.Tensor], inputs: Sequence[torch.Tensor], link: 
     if inputs[link.inputs[0]].device.type == "cpu":
         step_on_cpu(output, target_arrays(inputs, link), link, link.numbers())
     else:
-        _step_by_torch(words(output), [words(inputs[index]) for index in link.inputs], link)
+        _step_by_torch(element_bits(output), [element_bits(inputs[index]) for index in link.inputs], link)
 
 
 def target_arrays(inputs: Sequence[torch.Tensor], link: Link) -> Any:
-    """What `step_on_cpu` changes: the bits of one input as an array, or a tuple of such of several."""
-    arrays = tuple(words(inputs[index]).numpy() for index in link.inputs)
+    """Return the argument of `step_on_cpu`: the bits of one input as an array, or a tuple of arrays for several."""
+    arrays = tuple(element_bits(inputs[index]).numpy() for index in link.inputs)
     return arrays if len(arrays) > 1 else arrays[0]
 
 
 def step_on_cpu(output: torch.Tensor, target: Any, link: Link, numbers: Numbers | None) -> None:
-    """The same for `target_arrays`, by whatever is quickest: a child may bring a quicker harness along than the one
-    whose cost is taken off, so there should be little to gain. NumPy needs a seventh of the time that torch takes for
-    so few elements."""
+    """Do the same for `target_arrays`, by the fastest means.
+
+    The cost of our own harness is subtracted. A child may bring a faster harness, so there should be little to gain.
+    NumPy needs a seventh of torch's time for so few elements.
+    """
     kind = _NUMPY.get(output.dtype)
     if kind is not None and output.is_contiguous():
         source = output.numpy().reshape(-1).view(kind)
     else:
-        source = words(output).numpy()
+        source = element_bits(output).numpy()
     if numbers is None:
         _step_by_numpy(source, target, link)
     elif type(target) is tuple:
@@ -203,7 +211,7 @@ def step_on_cpu(output: torch.Tensor, target: Any, link: Link, numbers: Numbers 
 
 
 def _mixed(bits: int) -> int:
-    """As int64 arithmetic does it: the product's low 64 bits, signed, shifted."""
+    """Mix bits as int64 arithmetic does: the product's low 64 bits, signed, shifted."""
     return ((bits * MIX + (1 << 63) & (1 << 64) - 1) - (1 << 63)) >> SHIFT
 
 
@@ -232,21 +240,23 @@ def _step_by_torch(source: torch.Tensor, targets: Sequence[torch.Tensor], link: 
 
 
 def _chosen(pick: torch.Tensor, link: Link) -> torch.Tensor:
-    """The value of each column that its number in `pick` says."""
+    """Return the value of each column that its number in `pick` selects."""
     return link.coefficients[ROWS - VALUES :].gather(0, pick.unsqueeze(0)).squeeze(0)
 
 
-def turn(turns: torch.Tensor, inputs: Sequence[torch.Tensor], link: Link) -> None:
-    """Change `inputs`, those of the first call, in place, for the replay that `turns` says, int64 and one number for
-    each column, and count it up. They are left as they were granted in replay 0."""
+def replay_step(counts: torch.Tensor, inputs: Sequence[torch.Tensor], link: Link) -> None:
+    """Change `inputs`, those of the first call, in place, for the replay numbered by `counts`, and count it up.
+
+    `counts` is int64, one number per column. Replay 0 leaves the inputs as granted.
+    """
     where, _, addend, *_ = link.coefficients.unbind()
-    pick = turns.mul(MIX).mul_(addend.mul(2).add_(1)).bitwise_right_shift_(TURN_SHIFT).bitwise_and_(VALUES - 1)
+    pick = counts.mul(MIX).mul_(addend.mul(2).add_(1)).bitwise_right_shift_(REPLAY_SHIFT).bitwise_and_(VALUES - 1)
     chosen = _chosen(pick, link)
     for index, span in zip(link.inputs, link.spans, strict=True):
-        target, places = words(inputs[index]), where[span]
+        target, places = element_bits(inputs[index]), where[span]
         kept = target.index_select(0, places)
-        target.index_copy_(0, places, torch.where(turns[span] == 0, kept, chosen[span].to(target.dtype)))
-    turns.add_(1)
+        target.index_copy_(0, places, torch.where(counts[span] == 0, kept, chosen[span].to(target.dtype)))
+    counts.add_(1)
 
 
 def derive(
@@ -255,14 +265,13 @@ def derive(
     link: Link | None,
     replays: int = 1,
 ) -> list[tuple[torch.Tensor, ...]]:
-    """The inputs that a child must have worked on in the last of the replays, given those it was granted and what it
-    returned."""
+    """Return the inputs that a child must have used in the last replay, from the granted inputs and its outputs."""
     if link is None:
         return [tuple(tensors) for tensors in calls]
     first = calls[0]
     if replays > 1:
         first = _copied(first, link)
-        turn(torch.full_like(link.coefficients[0], replays - 1), first, link)
+        replay_step(torch.full_like(link.coefficients[0], replays - 1), first, link)
     found = [tuple(first)]
     for tensors, before in zip(calls[1:], outputs, strict=False):
         if before[link.output].numel() == 0:
@@ -274,7 +283,7 @@ def derive(
 
 
 def _copied(tensors: Sequence[torch.Tensor], link: Link) -> list[torch.Tensor]:
-    """The same tensors, but copies of those that the chain changes, with their strides."""
+    """Return the same tensors, with copies of those that the chain changes, strides kept."""
     found = list(tensors)
     for index in link.inputs:
         old = tensors[index]

@@ -1,8 +1,8 @@
-"""The CUDA driver API by ctypes, as far as judge and child need it: device memory, IPC handles, completion.
+"""Call the CUDA driver API by ctypes, as far as judge and child need it: device memory, IPC handles, completion.
 
-Standard library only, so that the caged child and the judge share one file and no binding package is needed.
-Everything works in the device's *primary* context, the one that torch uses. Addresses and sizes are plain ints
-(bytes); IPC handles are 128 hex characters. Calls raise DriverError with the driver's own name for the code.
+It uses the standard library only, so that the caged child and the judge share one file and need no binding package.
+Everything works in the device's *primary* context, the one that torch uses. Addresses and sizes are plain ints (bytes);
+IPC handles are 128 hex characters. Calls raise DriverError with the driver's own name for the code.
 """
 
 from __future__ import annotations
@@ -11,8 +11,8 @@ import ctypes
 from functools import cache
 
 IPC_HANDLE_BYTES = 64
-BLOCK_BYTES = 2 * 1024 * 1024  # what the driver shares by handle is whole 2 MiB blocks: neighbours would leak
-ALIGNMENT = 256  # what cudaMalloc aligns to: tensors that are laid out so are as aligned as fresh ones
+BLOCK_BYTES = 2 * 1024 * 1024  # the driver shares whole 2 MiB blocks by handle: neighbours would leak
+ALIGNMENT = 256  # of cudaMalloc: tensors laid out so are as aligned as new ones
 _IPC_LAZY_PEER_ACCESS = 1
 _LIMIT_PERSISTING_L2 = 6
 _OUT_OF_MEMORY = 2
@@ -37,7 +37,7 @@ class IpcHandle(ctypes.Structure):
 
     @classmethod
     def from_hex(cls, text: str) -> IpcHandle:
-        """Read a handle that came as hex. Raises ValueError when it is not 64 bytes."""
+        """Read a handle from hex. Raise ValueError if it is not 64 bytes."""
         data = bytes.fromhex(text)
         if len(data) != IPC_HANDLE_BYTES:
             raise ValueError(f"an IPC handle has {IPC_HANDLE_BYTES} bytes, got {len(data)}")
@@ -48,7 +48,7 @@ class IpcHandle(ctypes.Structure):
 
 
 def round_to_blocks(size: int) -> int:
-    """The least positive multiple of 2 MiB that holds `size` bytes."""
+    """Return the least positive multiple of 2 MiB that holds `size` bytes."""
     return max(1, -(-size // BLOCK_BYTES)) * BLOCK_BYTES
 
 
@@ -85,7 +85,7 @@ def _libcuda() -> ctypes.CDLL:
 
 
 def available() -> str | None:
-    """None when the driver answers and has a device; else why not, in words."""
+    """Return None if the driver answers and has a device, else the reason as text."""
     try:
         library = _libcuda()
     except OSError as error:
@@ -124,7 +124,7 @@ class Driver:
         self._call("cuCtxSetCurrent", self._context)
 
     def synchronize(self) -> None:
-        """Wait until everything this process gave to the device, on whatever stream, is done."""
+        """Return once all work that this process gave to the device, on any stream, is done."""
         self._call("cuCtxSynchronize")
 
     def forbid_persisting_l2(self) -> None:
@@ -133,7 +133,7 @@ class Driver:
         self._call("cuCtxSetLimit", _LIMIT_PERSISTING_L2, 0)
 
     def memory(self) -> tuple[int, int]:
-        """Free and total device memory in bytes."""
+        """Return free and total device memory in bytes."""
         free, total = ctypes.c_size_t(), ctypes.c_size_t()
         self._call("cuMemGetInfo_v2", ctypes.byref(free), ctypes.byref(total))
         return free.value, total.value
@@ -147,7 +147,7 @@ class Driver:
         self._call("cuMemFree_v2", address)
 
     def address_range(self, address: int) -> tuple[int, int]:
-        """Base and size of the allocation that `address` lies in, as the driver knows it (opened handles too)."""
+        """Return base and size of the allocation of `address`, as the driver knows it (opened handles too)."""
         base, size = ctypes.c_uint64(), ctypes.c_size_t()
         self._call("cuMemGetAddressRange_v2", ctypes.byref(base), ctypes.byref(size), address)
         return base.value, size.value
@@ -156,39 +156,39 @@ class Driver:
         self._call("cuMemsetD8_v2", address, value, size)
 
     def copy(self, target: int, source: int, size: int) -> None:
-        """Device to device, within this context or from an opened handle."""
+        """Copy from device to device, within this context or from an opened handle."""
         self._call("cuMemcpyDtoD_v2", target, source, size)
 
     def write(self, target: int, data: bytes | bytearray | memoryview) -> None:
-        """Host to device."""
+        """Copy from host to device."""
         view = bytes(data)
         self._call("cuMemcpyHtoD_v2", target, view, len(view))
 
     def read(self, source: int, size: int) -> bytes:
-        """Device to host."""
+        """Copy from device to host."""
         buffer = ctypes.create_string_buffer(size)
         self._call("cuMemcpyDtoH_v2", buffer, source, size)
         return buffer.raw
 
     def export(self, base: int) -> str:
-        """The IPC handle of an allocation, as hex. `base` must be the allocation's first byte."""
+        """Return the IPC handle of an allocation, as hex. `base` must be the allocation's first byte."""
         handle = IpcHandle()
         self._call("cuIpcGetMemHandle", ctypes.byref(handle), base)
         return handle.hex()
 
     def open(self, handle: str) -> int:
-        """Map another process's allocation; the address of its first byte here. Raises ValueError for a bad handle."""
+        """Map another process's allocation, and return its address here. Raise ValueError for a bad handle."""
         address = ctypes.c_uint64()
         self._call("cuIpcOpenMemHandle_v2", ctypes.byref(address), IpcHandle.from_hex(handle), _IPC_LAZY_PEER_ACCESS)
         return address.value
 
     def close(self, address: int) -> None:
-        """Unmap what `open` gave."""
+        """Unmap an allocation that `open` mapped."""
         self._call("cuIpcCloseMemHandle", address)
 
 
 class DeviceBytes:
-    """Raw device memory for `torch.as_tensor`: one uint8 axis. Keeps `owner` alive as long as a tensor looks at it."""
+    """Raw device memory for `torch.as_tensor`: one uint8 axis. It keeps `owner` alive while a tensor refers to it."""
 
     def __init__(self, address: int, size: int, owner: object = None) -> None:
         self.owner = owner

@@ -1,11 +1,11 @@
-"""Framing between the judge and a caged child, and the loop in which the child serves requests.
+"""Frame messages between the judge and a caged child, and serve requests in the child.
 
-A message is a 4-byte big-endian length and that many bytes of UTF-8 JSON (an object); descriptors travel beside its
-first byte (SCM_RIGHTS). The loop reads `{"id": ..., "op": name, ...fields}`, calls `operations[name](request, fds)`
-and answers `{"id": ..., "ok": result}` or `{"id": ..., "error": {kind, message, trace}}`.
+A message is a 4-byte big-endian length and that many bytes of UTF-8 JSON (an object). Descriptors travel with its first
+byte (SCM_RIGHTS). The loop reads `{"id": ..., "op": name, ...fields}`, calls `operations[name](request, fds)` and
+replies `{"id": ..., "ok": result}` or `{"id": ..., "error": {kind, message, trace}}`.
 
 An operation is a function `(request: dict, fds: list[int]) -> dict`. It runs in the child's main thread. Descriptors
-that it leaves in `fds` are closed after it returns; to keep one open it takes it out of the list. Whatever it raises,
+that it leaves in `fds` are closed after it returns; to keep one open it takes it out of the list. Any exception,
 SystemExit and KeyboardInterrupt included, becomes an error reply, and the loop goes on.
 
 Both sides use the framing; the judge never runs the loop.
@@ -40,7 +40,7 @@ class WireError(Exception):
 
 
 def encode(message: Mapping[str, Any], limit: int) -> bytes:
-    """The framed bytes of a message. Raises WireError when it is no JSON or longer than `limit`."""
+    """Return the framed bytes of a message. Raise WireError if it is no JSON or longer than `limit`."""
     try:
         body = json.dumps(message, separators=(",", ":"), allow_nan=True).encode()
     except (TypeError, ValueError, RecursionError) as error:
@@ -51,7 +51,7 @@ def encode(message: Mapping[str, Any], limit: int) -> bytes:
 
 
 def decode(body: bytes) -> dict[str, Any]:
-    """The object in a message's body. Raises WireError for anything but a JSON object of moderate depth."""
+    """Return the object in a message's body. Raise WireError for anything but a JSON object of moderate depth."""
     try:
         value = json.loads(body)
     except (ValueError, RecursionError) as error:
@@ -77,7 +77,7 @@ def _check_depth(value: object) -> None:
 
 
 def send_all(channel: socket.socket, data: bytes, fds: Sequence[int] = ()) -> None:
-    """Send every byte on a blocking socket, the descriptors beside the first one."""
+    """Send every byte on a blocking socket, the descriptors with the first one."""
     ancillary = [(socket.SOL_SOCKET, socket.SCM_RIGHTS, array.array("i", fds))] if fds else []
     sent = channel.sendmsg([data], ancillary)
     if sent < len(data):
@@ -85,7 +85,7 @@ def send_all(channel: socket.socket, data: bytes, fds: Sequence[int] = ()) -> No
 
 
 def receive(channel: socket.socket, limit: int) -> tuple[dict[str, Any], list[int]]:
-    """One message with its descriptors from a blocking socket. Raises EOFError when the other side is gone."""
+    """Return one message with its descriptors from a blocking socket. Raise EOFError when the other side is gone."""
     head, fds = _receive_start(channel)
     try:
         while len(head) < HEADER.size:
@@ -122,14 +122,14 @@ def _receive_some(channel: socket.socket, count: int) -> bytes:
 
 
 def close_all(fds: Sequence[int]) -> None:
-    """Close descriptors, whether or not somebody else closed them already."""
+    """Close descriptors. Ignore those that are already closed."""
     for fd in fds:
         with contextlib.suppress(OSError):
             os.close(fd)
 
 
 def serve(channel: socket.socket, operations: Mapping[str, Operation]) -> None:
-    """Answer requests until the judge is gone."""
+    """Reply to requests until the judge is gone."""
     while True:
         try:
             request, fds = receive(channel, MAX_REQUEST_BYTES)
@@ -142,7 +142,7 @@ def _answer(request: dict[str, Any], fds: list[int], operations: Mapping[str, Op
     ident = request.get("id")
     try:
         return encode({"id": ident, "ok": operations[request["op"]](request, fds)}, MAX_REPLY_BYTES)
-    except BaseException as error:  # noqa: BLE001  a Candidate raises whatever it likes; all of it is told to the judge
+    except BaseException as error:  # noqa: BLE001  a Candidate may raise anything, and the judge gets it all
         return encode({"id": ident, "error": describe(error)}, MAX_REPLY_BYTES)
     finally:
         close_all(fds)
@@ -150,14 +150,14 @@ def _answer(request: dict[str, Any], fds: list[int], operations: Mapping[str, Op
 
 
 def flush_output() -> None:
-    """Push out what was printed. The streams are a Candidate's to replace, so anything may be raised here."""
+    """Flush standard output and error. A Candidate may replace these streams, so anything may be raised here."""
     for stream in (sys.stdout, sys.stderr):
         with contextlib.suppress(BaseException):
             stream.flush()
 
 
 def describe(error: BaseException) -> dict[str, str]:
-    """An exception in words, whatever its own methods do short of hanging."""
+    """Describe an exception as text, safe against anything its own methods do except hanging."""
     return {
         "kind": _text(lambda: type(error).__name__),
         "message": _text(lambda: str(error)),
@@ -173,7 +173,7 @@ def _text(make: Callable[[], str]) -> str:
         if len(text) > _TEXT_LIMIT:
             text = text[: _TEXT_LIMIT // 2] + " ... " + text[-_TEXT_LIMIT // 2 :]
         return text.encode("utf-8", "backslashreplace").decode()
-    except BaseException:  # noqa: BLE001  str() and class names are the Candidate's code
+    except BaseException:  # noqa: BLE001  str() and class names run the Candidate's code
         return "<unprintable>"
 
 

@@ -1,4 +1,4 @@
-"""The files of a job, which the judge hands over as one descriptor: their contents one after another."""
+"""Transfer the files of a job as one descriptor that holds their contents one after another."""
 
 from __future__ import annotations
 
@@ -20,6 +20,6 @@ def write(folder: str, files: Sequence[tuple[str, int]], payload: int) -> None:
 
 
 def receive(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-    """Operation "files" of a child that was started before its job was known."""
+    """Receive files: operation "files" of a child that was started before its job was known."""
     write(os.environ.get("WARP_JOB", "/job"), request["files"], fds[0])
     return {}

@@ -1,8 +1,8 @@
-"""Where a tensor lies in memory and how it is laid out, in words that fit JSON. Used by judge and child alike.
+"""Describe as JSON where a tensor lies in memory and how it is laid out, for judge and child.
 
 A *layout* is {"offset": bytes from the block's start, "shape": [...], "stride": [...], "dtype": "bfloat16"}; strides
-count elements. A *tree* writes a value made of lists, tuples, dicts, scalars, dtypes and tensors as JSON, with each
-tensor replaced by its position in a list that travels beside it.
+count elements. A *tree* writes a value made of lists, tuples, dicts, scalars, dtypes and tensors as JSON. Each tensor
+is replaced by its position in a list that is sent along.
 """
 
 from __future__ import annotations
@@ -18,15 +18,15 @@ import torch
 ALIGNMENT = 64
 _MAX_ELEMENTS = 1 << 40
 _MAX_TREE = 10_000
-_SPREAD, _SPREAD_BYTES = 4, 1 << 20
+_SPARSE, _SPARSE_BYTES = 4, 1 << 20
 
 
 class LayoutError(ValueError):
-    """A layout or a tree that describes nothing sensible."""
+    """A layout or a tree that makes no sense."""
 
 
 def dtype_named(name: str) -> torch.dtype:
-    """torch.bfloat16 for "bfloat16". Raises LayoutError for what is no dtype."""
+    """Return torch.bfloat16 for "bfloat16". Raise LayoutError for a name that is no dtype."""
     dtype = getattr(torch, name, None) if isinstance(name, str) else None
     if not isinstance(dtype, torch.dtype):
         raise LayoutError(f"{str(name)[:40]!r} is no dtype")
@@ -39,7 +39,7 @@ def dtype_name(dtype: torch.dtype) -> str:
 
 @dataclass(frozen=True, slots=True)
 class TensorSpec:
-    """Layout of one strided tensor. `offset` is in bytes from the start of its block, `stride` in elements."""
+    """The layout of one strided tensor. `offset` is in bytes from the start of its block, `stride` in elements."""
 
     shape: tuple[int, ...]
     stride: tuple[int, ...]
@@ -56,7 +56,7 @@ class TensorSpec:
 
     @property
     def span_bytes(self) -> int:
-        """Bytes from the first to the last element, both included; 0 for an empty tensor."""
+        """Return the bytes from the first to the last element, both included; 0 for an empty tensor."""
         return _span_bytes(self.shape, self.stride, self.dtype)
 
     @classmethod
@@ -64,26 +64,29 @@ class TensorSpec:
         return cls(tuple(tensor.shape), tuple(tensor.stride()), dtype_name(tensor.dtype), offset)
 
     @property
-    def spread(self) -> bool:
-        """Whether the elements lie so far apart that looking at them costs much more than they are worth."""
-        return self.span_bytes > _SPREAD * self.numel * self.torch_dtype.itemsize + _SPREAD_BYTES
+    def is_sparse(self) -> bool:
+        """Return true if the elements lie so far apart that reading the span costs much more than it is worth."""
+        return self.span_bytes > _SPARSE * self.numel * self.torch_dtype.itemsize + _SPARSE_BYTES
 
     def to_json(self) -> dict[str, Any]:
         return {"offset": self.offset, "shape": list(self.shape), "stride": list(self.stride), "dtype": self.dtype}
 
     @classmethod
     def from_json(cls, data: Mapping[str, Any]) -> TensorSpec:
-        """Read what another process says; raises LayoutError for anything but non-negative ints and a known dtype."""
+        """Read a layout from another process.
+
+        Raise LayoutError for anything but non-negative ints and a known dtype.
+        """
         shape, stride, offset = data.get("shape"), data.get("stride"), data.get("offset", 0)
         if not isinstance(shape, list | tuple) or not isinstance(stride, list | tuple):
             raise LayoutError("a shape is a short list")
         try:
             return _checked(tuple(shape), tuple(stride), data.get("dtype", ""), offset)
-        except TypeError as error:  # what cannot be hashed is no number
+        except TypeError as error:  # an unhashable value is no number
             raise LayoutError(f"sizes {str(shape)[:80]}") from error
 
     def view(self, raw: torch.Tensor) -> torch.Tensor:
-        """This tensor inside `raw` (uint8, one axis, aligned). Raises LayoutError when it does not fit."""
+        """Return this tensor inside `raw` (uint8, one axis, aligned). Raise LayoutError if it does not fit."""
         self._check_fits(raw)
         if self.numel == 0:
             return torch.empty(self.shape, dtype=self.torch_dtype, device=raw.device)
@@ -91,9 +94,11 @@ class TensorSpec:
             raw[self.offset : self.offset + self.span_bytes].view(self.torch_dtype).as_strided(self.shape, self.stride)
         )
 
-    def alone(self, raw: torch.Tensor) -> torch.Tensor:
-        """The same, in a storage that ends where it does, as tensors have it that somebody made; one that does not
-        begin as allocations do is a slice of one that does."""
+    def with_own_storage(self, raw: torch.Tensor) -> torch.Tensor:
+        """Return the same tensor in a storage that ends where it does, like that of a newly made tensor.
+
+        A tensor that does not begin where allocations do is a slice of one that does.
+        """
         self._check_fits(raw)
         if self.numel == 0:
             return self.view(raw)
@@ -117,15 +122,17 @@ def _span_bytes(shape: tuple[int, ...], stride: tuple[int, ...], dtype: str) -> 
 
 @lru_cache(maxsize=4096)
 def _checked(shape: tuple[Any, ...], stride: tuple[Any, ...], dtype: Any, offset: Any) -> TensorSpec:
-    """The layout that these say; kept, because thousands of calls return the same. Of equal keys (1 and 1.0) whichever
-    was there first counts, which holds plain ints in any case."""
+    """Return the layout of these values. It is cached, because thousands of calls return the same.
+
+    Of equal keys (1 and 1.0) the first one counts, which holds plain ints in any case.
+    """
     shape, stride = _sizes(shape), _sizes(stride)
     (offset,) = _sizes([offset])
     if len(shape) != len(stride) or math.prod(shape) > _MAX_ELEMENTS:
         raise LayoutError(f"shape {shape} with stride {stride}")
     spec = TensorSpec(shape, stride, dtype_name(dtype_named(dtype)), offset)
     if spec.span_bytes > _MAX_ELEMENTS:
-        raise LayoutError(f"shape {shape} with stride {stride} spans more memory than there is")
+        raise LayoutError(f"shape {shape} with stride {stride} spans more memory than exists")
     return spec
 
 
@@ -138,11 +145,11 @@ def _sizes(value: Any) -> tuple[int, ...]:
 
 
 def pack(tensors: Sequence[torch.Tensor], alignment: int = ALIGNMENT) -> tuple[list[TensorSpec], int]:
-    """Layouts that put tensors one after the other, strides kept, each aligned; and the bytes that they need."""
+    """Return layouts that put tensors one after the other, strides kept, each aligned; and the bytes that they need."""
     specs, end = [], 0
     for tensor in tensors:
         start = -(-end // alignment) * alignment
-        if not tensor.is_contiguous():  # a slice need not start where an allocation does
+        if not tensor.is_contiguous():  # a slice may start elsewhere than an allocation does
             start += int(tensor.storage_offset()) * tensor.element_size() % alignment
         spec = TensorSpec.of(tensor, start)
         specs.append(spec)
@@ -151,7 +158,10 @@ def pack(tensors: Sequence[torch.Tensor], alignment: int = ALIGNMENT) -> tuple[l
 
 
 def write_tree(value: Any, tensors: list[torch.Tensor]) -> Any:
-    """JSON for `value`; its tensors are appended to `tensors`. Raises LayoutError for what has no JSON form here."""
+    """Return JSON for `value`, and append its tensors to `tensors`.
+
+    Raise LayoutError for a value without a JSON form.
+    """
     if isinstance(value, torch.Tensor):
         tensors.append(value)
         return {"tensor": len(tensors) - 1}
@@ -170,11 +180,11 @@ def write_tree(value: Any, tensors: list[torch.Tensor]) -> Any:
 
 
 def read_tree(data: Any, tensor: Callable[[int], torch.Tensor]) -> Any:
-    """The value that `write_tree` wrote; `tensor(i)` gives tensor i. Raises LayoutError."""
+    """Return the value that `write_tree` wrote; `tensor(i)` gives tensor i. Raise LayoutError."""
     if data is None or isinstance(data, bool | int | str):
         return data
     if not isinstance(data, dict) or len(data) != 1:
-        raise LayoutError("a tree that nobody wrote")
+        raise LayoutError("a malformed tree")
     ((kind, body),) = data.items()
     if kind == "tensor" and type(body) is int:
         return tensor(body)
@@ -187,4 +197,4 @@ def read_tree(data: Any, tensor: Callable[[int], torch.Tensor]) -> Any:
         return items if kind == "list" else tuple(items)
     if kind == "dict" and isinstance(body, dict):
         return {key: read_tree(item, tensor) for key, item in body.items()}
-    raise LayoutError("a tree that nobody wrote")
+    raise LayoutError("a malformed tree")

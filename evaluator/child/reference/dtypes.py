@@ -1,8 +1,8 @@
-"""The dtypes that a reference asks its tensors for, told while it runs in float64 as its own run was told them.
+"""Record the dtypes that a reference reads from its tensors, and replay them while it runs in float64.
 
-Code that says `torch.finfo(h.dtype).min`, or clamps where `h.dtype` is float16, means the dtype that `h` has outside
-`child.lift`. What an intermediate's is there nobody knows but a run at the reference's own precision: that one is noted
-first, by the places in the code that ask, for references that ask at all.
+Code such as `torch.finfo(h.dtype).min`, or a clamp where `h.dtype` is float16, needs the dtype that `h` has at the
+reference's own precision. Only a run at that precision knows the dtypes of intermediates, so that run comes first. It
+records every read by its place in the code, for references that read dtypes.
 """
 
 from __future__ import annotations
@@ -24,32 +24,42 @@ Place: TypeAlias = tuple[CodeType, int]  # an instruction
 Answers: TypeAlias = dict[Place, list[torch.dtype]]
 
 
-def _asking() -> Place:
-    """Who asks, seen from within a mode."""
+def _calling_instruction() -> Place:
+    """Return the instruction that reads a dtype, from within a mode."""
     frame = sys._getframe(2)
     return frame.f_code, frame.f_lasti
 
 
-class _Noted(TorchFunctionMode):
-    """Notes the floating dtypes that anybody asks for inside it, and whether ever that of a tensor that was made
-    there: `outside` are the ids of the others, which keep their dtypes when the rest is lifted."""
+class _Recorder(TorchFunctionMode):
+    """Records the floating dtypes that are read inside it, and whether any belongs to a tensor that was made there.
+
+    `outside` are the ids of the other tensors, which keep their dtypes in float64 mode.
+    """
 
     def __init__(self, outside: frozenset[int]) -> None:
         super().__init__()
-        self.outside, self.answers, self.of_made = outside, defaultdict[Place, list[torch.dtype]](list), False
+        self.outside, self.answers, self.depends_on_intermediates = (
+            outside,
+            defaultdict[Place, list[torch.dtype]](list),
+            False,
+        )
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))
         if isinstance(made, torch.dtype):
-            self.answers[_asking()].append(made)
+            self.answers[_calling_instruction()].append(made)
             asked = (leaf for leaf in tree_leaves([args, kwargs]) if isinstance(leaf, torch.Tensor))
-            self.of_made = self.of_made or (made in WIDE and any(id(tensor) not in self.outside for tensor in asked))
+            self.depends_on_intermediates = self.depends_on_intermediates or (
+                made in WIDE and any(id(tensor) not in self.outside for tensor in asked)
+            )
         return made
 
 
-class _Told(TorchFunctionMode):
-    """Gives the answers that were noted, one after the other at each place and then the last one again; the truth where
-    nobody asked or where the kind of number is another one."""
+class _Replayer(TorchFunctionMode):
+    """Replays the recorded dtypes in order at each place, repeating the last one.
+
+    Unrecorded places, and places with another kind of number, get the true dtype.
+    """
 
     def __init__(self, answers: Answers) -> None:
         super().__init__()
@@ -60,42 +70,44 @@ class _Told(TorchFunctionMode):
         made = func(*args, **(kwargs or {}))
         if not isinstance(made, torch.dtype):
             return made
-        place = _asking()
-        told = next(self._left.get(place, iter(())), self._last.get(place, made))
-        self._last[place] = told
-        return told if WIDE.get(told, told) is made else made
+        place = _calling_instruction()
+        answer = next(self._left.get(place, iter(())), self._last.get(place, made))
+        self._last[place] = answer
+        return answer if WIDE.get(answer, answer) is made else made
 
 
-class Dtypes:
-    """Of one model."""
+class DtypeReplay:
+    """The recorded dtypes of one model."""
 
     def __init__(self) -> None:
-        self._asks = True  # until a run shows that it does not
+        self._depends_on_dtypes = True  # False once a run shows that it does not
 
-    def told(
+    def replay(
         self, model: torch.nn.Module, call: Callable[[Sequence[torch.Tensor]], Any], tensors: Sequence[torch.Tensor]
     ) -> AbstractContextManager[Any]:
-        """Inside, `call` of these inputs is told the dtypes of its own precision, to which it is put first, with inputs
-        and buffers left as they are."""
-        if not self._asks:
+        """Return a context in which `call` reads the dtypes of its own precision.
+
+        It first runs `call` on copies of the inputs, and restores the buffers.
+        """
+        if not self._depends_on_dtypes:
             return nullcontext()
         copies = [tensor.clone() for tensor in tensors]
         named = (*copies, *model.parameters(), *model.buffers())
-        noted = _Noted(frozenset(map(id, named)))
+        recorder = _Recorder(frozenset(map(id, named)))
         answered = False
-        with _buffers_kept(model), suppress(Exception):  # which the run that this one is made for may raise again
-            with noted:
+        with _restoring_buffers(model), suppress(Exception):  # the run in float64 may raise it again
+            with recorder:
                 call(copies)
             answered = True
         if not answered:
             return nullcontext()
-        self._asks = noted.of_made
-        return _Told(noted.answers) if self._asks else nullcontext()
+        self._depends_on_dtypes = recorder.depends_on_intermediates
+        return _Replayer(recorder.answers) if self._depends_on_dtypes else nullcontext()
 
 
 @contextmanager
-def _buffers_kept(model: torch.nn.Module) -> Iterator[None]:
-    """What a call does to buffers inside is undone."""
+def _restoring_buffers(model: torch.nn.Module) -> Iterator[None]:
+    """Undo changes to buffers on exit."""
     before = [
         (module._buffers, name, buffer, buffer.clone())
         for module in model.modules()

@@ -1,7 +1,7 @@
-"""Running a reference in float64: every floating tensor, cast and constant inside it is lifted by a dispatch mode.
+"""Run a reference in float64: a dispatch mode converts every floating tensor, cast and constant inside it.
 
-Inputs are lifted after rounding to their own dtype, so the result is what exact arithmetic makes of the same inputs.
-8-bit floating types are left as they are: a cast to them is a quantisation, which is meant.
+Inputs are converted after rounding to their own dtype, so the result is that of exact arithmetic on the same inputs.
+8-bit floating types stay as they are: a cast to them is an intended quantisation.
 """
 
 from __future__ import annotations
@@ -26,21 +26,21 @@ WIDE = {
 
 
 def widened(tensor: torch.Tensor) -> torch.Tensor:
-    """A float64 (complex128) copy of a floating tensor; others as they are. Not to be called inside the mode."""
+    """Return a float64 (complex128) copy of a floating tensor, others as they are. Not to be called inside the mode."""
     return tensor.detach().to(WIDE[tensor.dtype]) if tensor.dtype in WIDE else tensor
 
 
-PICKING = frozenset({"argmax", "argmin", "topk", "sort", "max", "min", "kthvalue", "median", "nanmedian"})
-"""Operations that return indices of what they pick along an axis (`child.picks`)."""
+SELECTION_OPERATIONS = frozenset({"argmax", "argmin", "topk", "sort", "max", "min", "kthvalue", "median", "nanmedian"})
+"""Operations that return indices of the elements that they select along an axis (`child.reference.ties`)."""
 INDICES = (torch.int32, torch.int64)
-"""The dtypes of outputs that are such indices, or made of them."""
-# What has a float64 counterpart, by its id, so that it stays alive, and that counterpart.
+"""The dtypes of outputs that are such indices, or computed from them."""
+# Tensors with their float64 twins, by id. The tensors are kept, so that their ids stay taken.
 Twins: TypeAlias = dict[int, tuple[torch.Tensor, torch.Tensor]]
-LiftMode = TypeVar("LiftMode", bound="Lift")
+ModeT = TypeVar("ModeT", bound="Float64Mode")
 
 
-def said(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
-    """The arguments of an operation by their names, defaults among them."""
+def arguments_by_name(func: Any, args: Sequence[Any], kwargs: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the arguments of an operation by name, defaults included."""
     arguments = func._schema.arguments
     given = dict(zip([argument.name for argument in arguments], args, strict=False))
     return {argument.name: argument.default_value for argument in arguments} | given | dict(kwargs)
@@ -50,70 +50,73 @@ _LEAVES = frozenset({torch.Tensor, nn.Parameter, torch.dtype})
 _OTHERS = frozenset({int, float, bool, complex, str, type(None), torch.device, torch.layout, torch.memory_format})
 
 
-def _each(change: Callable[[Any], Any], value: Any) -> Any:
-    """What an operation is given or gives, with its leaves changed. As `tree_map`, which takes ten times as long: most
-    of what a small reference takes in float64."""
+def _map_leaves(change: Callable[[Any], Any], value: Any) -> Any:
+    """Change the leaves of an operation's arguments or results.
+
+    Does what `tree_map` does in a tenth of its time, which is most of a small reference's time in float64.
+    """
     kind = type(value)
     if kind in _LEAVES:
         return change(value)
     if kind in _OTHERS:
         return value
     if kind is tuple:
-        return tuple([_each(change, one) for one in value])
+        return tuple([_map_leaves(change, one) for one in value])
     if kind is list:
-        return [_each(change, one) for one in value]
+        return [_map_leaves(change, one) for one in value]
     if kind is dict:
-        return {key: _each(change, one) for key, one in value.items()}
+        return {key: _map_leaves(change, one) for key, one in value.items()}
     return tree_map(change, value)
 
 
-class CannotLift(RuntimeError):
-    """The reference does something that has no float64 counterpart (it reinterprets bits, for example)."""
+class NoFloat64Counterpart(RuntimeError):
+    """Raised for an operation of the reference without a float64 counterpart: reinterpreted bits, for example."""
 
 
-class Lift(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """Inside this mode all floating arithmetic is in float64.
+class Float64Mode(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Computes all floating arithmetic inside this mode in float64.
 
-    A tensor from outside has one float64 twin, so that what is written to the tensor in place is seen later on;
-    `twins` is that relation and outlives a call only for what the caller puts there. Where the tensors that a call is
-    `given` are named, by their ids, what is not computed of any of them has the reference's own precision: it is the
-    same for all inputs, and where numbers become integers (buckets of distances, say) rounding decides which.
+    A tensor from outside has one float64 twin, so that later reads see values written to the tensor in place. `twins`
+    maps ids of tensors to their twins; only the caller keeps it longer than one call. `variable_ids` are the ids of
+    tensors that a call is given. Where they are set, values that depend on none of them keep the reference's own
+    precision: they are the same for all inputs, and where numbers become integers (buckets of distances, for example)
+    rounding decides which.
     """
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
-        """Nothing is compiled under this mode; saying so spares the import of the compiler (two seconds)."""
+        """Return False: nothing is compiled under this mode. The answer saves importing the compiler (two seconds)."""
         return False
 
     def __init__(self, twins: Twins) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
         self._twins = twins
-        self.picks = False  # whether anything has picked
-        self.given: frozenset[int] | None = None
+        self.selects = False  # True once an operation has selected indices
+        self.variable_ids: frozenset[int] | None = None
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.__name__
         if name in ("view.dtype", "view_as_real", "frexp.Tensor"):
-            raise CannotLift(f"aten.{name}")
-        self.picks = self.picks or func.overloadpacket.__name__ in PICKING
-        if self.constant(args, kwargs):
+            raise NoFloat64Counterpart(f"aten.{name}")
+        self.selects = self.selects or func.overloadpacket.__name__ in SELECTION_OPERATIONS
+        if self.is_constant(args, kwargs):
             return func(*args, **(kwargs or {}))
-        args = _each(self.lifted, args)
-        kwargs = _each(self.lifted, kwargs) if kwargs else {}
-        # Some factories get their result from outside float64 (a constant made before the mode); lifting it here
-        # keeps the rule that whatever leaves an operation is float64.
-        return _each(self.lifted, func(*args, **kwargs))
+        args = _map_leaves(self.to_float64, args)
+        kwargs = _map_leaves(self.to_float64, kwargs) if kwargs else {}
+        # Some factories return a constant made before the mode. Its conversion keeps the rule that every operation
+        # returns float64.
+        return _map_leaves(self.to_float64, func(*args, **kwargs))
 
-    def constant(self, *arguments: Any) -> bool:
-        """Whether an operation, told these, is to have the reference's own precision: nothing of what the call is given
-        is among them."""
-        if self.given is None:
+    def is_constant(self, *arguments: Any) -> bool:
+        """Return whether an operation with these arguments keeps the reference's own precision: none depends on the
+        call's inputs."""
+        if self.variable_ids is None:
             return False
         found = (value for value in tree_leaves(arguments) if isinstance(value, torch.Tensor))
-        return not any(id(value) in self.given or value.dtype in WIDE.values() for value in found)
+        return not any(id(value) in self.variable_ids or value.dtype in WIDE.values() for value in found)
 
-    def lifted(self, value: Any) -> Any:
-        """The float64 twin of a floating tensor; a wide dtype for a floating dtype; anything else as it is."""
+    def to_float64(self, value: Any) -> Any:
+        """Return the float64 twin of a floating tensor, a wide dtype for a floating dtype, anything else as it is."""
         if isinstance(value, torch.dtype):
             return WIDE.get(value, value)
         if not isinstance(value, torch.Tensor) or value.dtype not in WIDE:
@@ -126,18 +129,18 @@ class Lift(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 @contextmanager
-def lifting(mode: LiftMode) -> Iterator[LiftMode]:
-    """Lift everything inside the block by this mode; the default dtype, too, unless constants keep their own."""
+def in_float64(mode: ModeT) -> Iterator[ModeT]:
+    """Run the block in this mode. The default dtype is float64, too, unless constants keep their own precision."""
     before = torch.get_default_dtype()
-    if mode.given is None:
+    if mode.variable_ids is None:
         torch.set_default_dtype(torch.float64)
-    # oneDNN's fused layers (LSTM) have no float64: without them torch takes operations that have. RNN modules compare
-    # dtypes in Python, where parameters still have their own.
-    check, nn.RNNBase.check_input = nn.RNNBase.check_input, _unasked  # type: ignore[assignment, method-assign]
+    # oneDNN's fused layers (LSTM) have no float64; without them torch uses operations that have. RNN modules compare
+    # dtypes in Python, where parameters still have their own dtypes.
+    check, nn.RNNBase.check_input = nn.RNNBase.check_input, _skip_check  # type: ignore[assignment, method-assign]
     fused = torch._C._get_mkldnn_enabled()
     torch._C._set_mkldnn_enabled(False)
     try:
-        with _without_fused_attention(), mode, _Compared(mode):
+        with _without_fused_attention(), mode, _MatchedDtypes(mode):
             yield mode
     finally:
         torch._C._set_mkldnn_enabled(fused)
@@ -147,8 +150,8 @@ def lifting(mode: LiftMode) -> Iterator[LiftMode]:
 
 @contextmanager
 def _without_fused_attention() -> Iterator[None]:
-    """A GPU's fused kernels for attention and whole encoder layers, chosen by what dtypes are outside the mode, have no
-    float64 either."""
+    """Disable a GPU's fused kernels for attention and whole encoder layers. They are chosen by the dtypes outside the
+    mode, and have no float64 either."""
     backends: Any = torch.backends.cuda
     if not torch.cuda.is_initialized():  # type: ignore[no-untyped-call]
         yield
@@ -168,7 +171,7 @@ def _without_fused_attention() -> Iterator[None]:
             switch(before)
 
 
-_COMPARING = frozenset(
+_DTYPE_COMPARING = frozenset(
     {
         nn.functional.scaled_dot_product_attention, torch.conv1d, torch.conv2d, torch.conv3d, torch.bilinear,
         torch.prelu, torch.Tensor.prelu, torch.inner, torch.Tensor.inner, torch.tensordot, torch.linalg.multi_dot,
@@ -176,21 +179,23 @@ _COMPARING = frozenset(
 )  # fmt: skip
 
 
-class _Compared(TorchFunctionMode):
-    """Some functions compare the dtypes of what they are given before any operation is dispatched: a call's own tensors
-    and parameters, which are lifted where they are used, beside what was computed of others."""
+class _MatchedDtypes(TorchFunctionMode):
+    """Converts the arguments of functions that compare dtypes before any operation is dispatched.
 
-    def __init__(self, mode: Lift) -> None:
+    A call's own tensors and parameters are converted only where they are used; computed values are in float64 already.
+    """
+
+    def __init__(self, mode: Float64Mode) -> None:
         super().__init__()
         self._mode = mode
 
     def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         kwargs = kwargs or {}
-        if func in _COMPARING:
+        if func in _DTYPE_COMPARING:
             with _disable_current_modes():
-                args, kwargs = _each(self._mode.lifted, args), _each(self._mode.lifted, kwargs)
+                args, kwargs = _map_leaves(self._mode.to_float64, args), _map_leaves(self._mode.to_float64, kwargs)
         return func(*args, **kwargs)
 
 
-def _unasked(*_: Any) -> None:
-    """In place of a check that the module's own run has passed."""
+def _skip_check(*_: Any) -> None:
+    """Replace a check that the module's own run has passed."""

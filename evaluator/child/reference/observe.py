@@ -1,6 +1,6 @@
-"""Which of torch's operations a call runs, as torch's own dispatcher sees them, whatever language called them.
+"""Record torch's operations of a call as its dispatcher sees them, from any language.
 
-A claim like everything that a child says: it names the libraries of whoever does not hide them.
+A claim, like everything that a child reports: it names only libraries that do not hide.
 """
 
 from __future__ import annotations
@@ -46,7 +46,7 @@ class Recorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
 
 def _flops(formulas: dict[Any, Any], func: Any, args: Any, kwargs: Any, out: Any) -> int:
-    """Products by torch's own formulas; else one operation for every element made or summed over."""
+    """Return the operations of products by torch's formulas, else one for every element that is made or summed."""
     formula = formulas.get(func.overloadpacket)
     if formula is not None:
         return int(formula(*args, **kwargs, out_val=out))
@@ -60,7 +60,7 @@ def _flops(formulas: dict[Any, Any], func: Any, args: Any, kwargs: Any, out: Any
 
 
 class Observer:
-    """One call of the session's model, watched."""
+    """Observes single calls of the session's model."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -69,7 +69,8 @@ class Observer:
         return {"observe": self.observe}
 
     def observe(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """{"operations": {name: count}, "flops": int} of one call on the granted inputs; flops where `arithmetic`."""
+        """Return {"operations": {name: count}, "flops": int} of one call on the granted inputs; flops where
+        `arithmetic`."""
         mapped = self._session._open(request, fds)
         recorder = Recorder(arithmetic=bool(request.get("arithmetic")))
         with torch.no_grad(), recorder:

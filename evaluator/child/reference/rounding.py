@@ -1,9 +1,9 @@
-"""What honest reductions may be off by: the float64 oracle with every reduction's result moved by a share of its terms.
+"""Perturb the float64 oracle like the rounding of honest reductions: each result moves by a share of its terms.
 
-A sum in another order rounds otherwise. On terms that differ errors grow with the root of their number; on terms that
-are equal, or nearly so, additions all round the same way, and errors grow with the number itself: a kernel that adds a
-constant row with sixteen accumulators is off by fifty units in the last place, and is right. How far outputs move here
-says how much of that an honest kernel shows.
+A sum in another order rounds differently. On terms that differ, errors grow with the root of their number. On terms
+that are equal, or nearly so, all additions round the same way, and errors grow with the number itself: a kernel that
+adds a constant row with sixteen accumulators is off by fifty units in the last place, and is right. The effect on the
+outputs is the error that an honest kernel may have.
 """
 
 from __future__ import annotations
@@ -14,26 +14,28 @@ from typing import Any
 
 import torch
 
-from evaluator.child.reference.float64 import Lift, said
+from evaluator.child.reference.float64 import Float64Mode, arguments_by_name
 
-# Of a unit in the last place: as serial additions make, a quarter of the limit that is made of it. A sum of more terms
-# than the most is made of partial sums by everybody: where terms are alike, and where they differ.
+# In units in the last place: the error of serial additions, a quarter of the limit that follows from it. Every
+# implementation splits longer sums into partial sums: sums of equal terms (_MOST_ALIKE), and of others (_MOST_TERMS).
 _PER_TERM, _PER_ROOT, _MOST_ALIKE, _MOST_TERMS = 1 / 16, 1 / 16, 8192, 131072
-_ROUNDINGS = 16  # terms more, since each is rounded itself: that shows where there are few
-_PER_ROOT_ONE_SIDED = 1 / 10  # where terms are mostly of one sign, so that partial sums grow and each rounds more
-_PER_PRODUCT = 1 / 24  # of the root of a product's terms, whose signs differ
-_ALIKE = 4.0  # times the spacing of numbers as large as the sum: terms that differ by less round alike
-_MOSTLY = 0.5  # of the terms are alike
-_ABOVE_ONE = 1.01  # what a weight of one is after it was shaken
+_ROUNDINGS = 16  # more terms, since each is rounded itself; relevant where there are few
+_PER_ROOT_ONE_SIDED = 1 / 10  # where most terms have one sign: partial sums grow, and each rounds more
+_PER_PRODUCT = 1 / 24  # of the root of a product's terms, which differ in sign
+_EQUAL_SPACINGS = 4.0  # of numbers as large as the sum: terms that differ by less round alike
+_MAJORITY = 0.5  # of the terms are alike
+_ABOVE_ONE = 1.01  # a perturbed weight of one is below
 
 Tensor = torch.Tensor
 
 
-class Shaken(Lift):  # type: ignore[no-untyped-call]
-    """`Lift` whose reductions are off by `eps` times what their number of terms makes of it. Every other one is too
-    large, the others are too small. `everywhere`, what any arithmetic gives is off by `eps` besides. Weights between 0
-    and 1, as softmax makes them, are rounded to `weights`, the name of a dtype, where a product takes them: fused
-    attention does so in half precisions."""
+class PerturbedMode(Float64Mode):  # type: ignore[no-untyped-call]
+    """`Float64Mode` with errors in reductions: `eps` times a factor of their number of terms, alternately up and down.
+
+    With `everywhere` the results of all other arithmetic are off by `eps`, too. `weights` names a dtype: weights
+    between 0 and 1, as of a softmax, are rounded to it where a product takes them, like fused attention does in half
+    precisions.
+    """
 
     def __init__(
         self, twins: dict[int, tuple[Tensor, Tensor]], eps: float, *, everywhere: bool = False, weights: str = ""
@@ -44,64 +46,64 @@ class Shaken(Lift):  # type: ignore[no-untyped-call]
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         name = func.overloadpacket.__name__
-        if self.constant(args, kwargs):
+        if self.is_constant(args, kwargs):
             return super().__torch_dispatch__(func, types, args, kwargs)
         if self._weights is not None and name in _PRODUCTS:
-            args = [_narrowed(self.lifted(value), self._weights) for value in args]
+            args = [_rounded_weights(self.to_float64(value), self._weights) for value in args]
         made = super().__torch_dispatch__(func, types, args, kwargs)
         change = _CHANGES.get(name)
         if change is None and self._everywhere and name.removesuffix("_") in _ARITHMETIC:
-            change = _off_in_place if name.endswith("_") else _off
+            change = _perturbed_in_place if name.endswith("_") else _perturbed
         if change is None:
             return made
-        lifted = [self.lifted(value) for value in args]
-        if not _is_wide(lifted):
+        lifted = [self.to_float64(value) for value in args]
+        if not _starts_in_float64(lifted):
             return made
         self._sign = -self._sign
         made = change(self, func, lifted, made)
-        return _off(self, func, args, made) if self._everywhere and isinstance(made, Tensor) else made
+        return _perturbed(self, func, args, made) if self._everywhere and isinstance(made, Tensor) else made
 
     def product_share(self, terms: int) -> float:
-        """By what share of the root of its terms' squares a sum of products is off."""
+        """Return the error of a sum of products, as a share of the root of its terms' squares."""
         return self._sign * self.eps * _PER_PRODUCT * math.sqrt(max(1, terms))
 
     def half_unit(self) -> float:
-        """By what share a rounded value is off."""
+        """Return the relative error of a rounded value."""
         return self._sign * self.eps / 2
 
     def share(self, x: Tensor, axes: Sequence[int]) -> Tensor:
-        """By what share of its terms' sizes a sum of `x` along some axes, which are kept, is off: systematic where most
-        terms are like one of them."""
+        """Return the error of a sum of `x` along some axes, which are kept, as a share of its terms' sizes. It is
+        systematic where most terms are like one of them."""
         kept = x.amax(list(axes), keepdim=True)
         every = x.numel() // max(1, kept.numel())
         terms = min(every, _MOST_ALIKE)
         one = x
         for axis in axes:
             one = one.narrow(axis, x.shape[axis] // 3, 1)
-        alike = (x - one).abs() <= _ALIKE * terms * self.eps * one.abs()
-        mostly = alike.to(x.dtype).mean(list(axes), keepdim=True) > _MOSTLY
-        one_sided = x.sum(list(axes), keepdim=True).abs() > _MOSTLY * x.abs().sum(list(axes), keepdim=True)
+        alike = (x - one).abs() <= _EQUAL_SPACINGS * terms * self.eps * one.abs()
+        mostly = alike.to(x.dtype).mean(list(axes), keepdim=True) > _MAJORITY
+        one_sided = x.sum(list(axes), keepdim=True).abs() > _MAJORITY * x.abs().sum(list(axes), keepdim=True)
         root = math.sqrt(min(every, _MOST_TERMS) + _ROUNDINGS)
         usual = torch.where(one_sided, _PER_ROOT_ONE_SIDED, _PER_ROOT) * root
         return self._sign * self.eps * torch.where(mostly, _PER_TERM * terms, usual)
 
-    def plain_share(self, terms: int) -> float:
-        """The same for terms that are known to differ."""
+    def independent_share(self, terms: int) -> float:
+        """Return the error of a sum of terms that are known to differ, as a share of their sizes."""
         return self._sign * self.eps * _PER_ROOT * math.sqrt(min(max(terms, 1), _MOST_TERMS))
 
 
-def _narrowed(value: Any, dtype: torch.dtype) -> Any:
-    """A tensor of weights between 0 and 1 as another dtype holds them; anything else as it is."""
+def _rounded_weights(value: Any, dtype: torch.dtype) -> Any:
+    """Round a tensor of weights between 0 and 1 to another dtype; return anything else as it is."""
     if not isinstance(value, Tensor) or value.dtype is not torch.float64 or not value.numel():
         return value
     low, high = value.aminmax()
     return value.to(dtype).to(value.dtype) if 0.0 <= float(low) <= float(high) < _ABOVE_ONE else value
 
 
-Change = Callable[[Shaken, Any, Sequence[Any], Any], Any]
+Change = Callable[[PerturbedMode, Any, Sequence[Any], Any], Any]
 
 
-def _is_wide(args: Sequence[Any]) -> bool:
+def _starts_in_float64(args: Sequence[Any]) -> bool:
     first = args[0] if args else None
     return isinstance(first, Tensor) and first.dtype is torch.float64 and first.numel() > 0
 
@@ -114,15 +116,15 @@ def _finite(tensor: Tensor) -> Tensor:
     return torch.nan_to_num(tensor, nan=0.0, posinf=0.0, neginf=0.0)
 
 
-def _axes(x: Tensor, said: Any) -> list[int]:
-    """The axes that an operation's argument names; all where it names none."""
-    if said is None or (isinstance(said, list | tuple) and not said):
+def _axes(x: Tensor, named: Any) -> list[int]:
+    """Return the axes that an operation's argument names; all where it names none."""
+    if named is None or (isinstance(named, list | tuple) and not named):
         return list(range(x.ndim))
-    return [axis % max(1, x.ndim) for axis in (said if isinstance(said, list | tuple) else [said])]
+    return [axis % max(1, x.ndim) for axis in (named if isinstance(named, list | tuple) else [named])]
 
 
-def _sum(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
-    """A sum or a mean: off by a share of what its terms' sizes add up to."""
+def _sum(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+    """Move a sum or a mean by a share of the sum of its terms' sizes."""
     x, rest = args[0], args[1:]
     if x.ndim == 0:
         return made
@@ -130,21 +132,22 @@ def _sum(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     return made + share * _finite(func(x.abs(), *rest))
 
 
-def _scan(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+def _scan(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     x = args[0]
     if x.ndim == 0:
         return made
     return made + mode.share(x, _axes(x, args[1])) * _finite(func(x.abs(), args[1]))
 
 
-def _spread(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
-    return made * (1 + mode.plain_share(_terms(args, made)))
+def _spread(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+    return made * (1 + mode.independent_share(_terms(args, made)))
 
 
-def _loss(mode: Shaken, func: Any, args: Sequence[Any], made: Any) -> Any:
-    """A sum or a mean of what is never negative, which is looked at by itself; a pair with another number, or alone."""
+def _loss(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Any) -> Any:
+    """Move a sum or a mean of loss terms, which are never negative. Operations return the loss, alone or with another
+    number."""
     loss = made if isinstance(made, Tensor) else made[0]
-    by_name = said(func, args, {})
+    by_name = arguments_by_name(func, args, {})
     if not by_name["reduction"]:
         return made
     terms = func(**{**by_name, "reduction": 0})
@@ -153,106 +156,109 @@ def _loss(mode: Shaken, func: Any, args: Sequence[Any], made: Any) -> Any:
     return off if isinstance(made, Tensor) else (off, *made[1:])
 
 
-def _norm(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+def _norm(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     x = args[0]
     if x.ndim == 0:
         return made
     return made * (1 + mode.share(x.abs(), _axes(x, args[2] if len(args) > 2 else None)).reshape(made.shape))
 
 
-def _powers(mode: Shaken, x: Tensor, said: Any) -> Tensor:
-    """The share that a sum of exponentials along some axes is off by, with those axes kept."""
-    axes = _axes(x, said)
+def _exponentials_share(mode: PerturbedMode, x: Tensor, named: Any) -> Tensor:
+    """Return the share by which a sum of exponentials along some axes is off, with those axes kept."""
+    axes = _axes(x, named)
     return mode.share(torch.exp(x - x.amax(axes, keepdim=True)), axes)
 
 
-def _softmax(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
-    return made * (1 + _powers(mode, args[0], args[1])) if args[0].ndim else made
+def _softmax(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+    return made * (1 + _exponentials_share(mode, args[0], args[1])) if args[0].ndim else made
 
 
-def _log_softmax(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
-    return made + _powers(mode, args[0], args[1]) if args[0].ndim else made
+def _log_softmax(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+    return made + _exponentials_share(mode, args[0], args[1]) if args[0].ndim else made
 
 
-def _logsumexp(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
-    return made + _powers(mode, args[0], args[1]).reshape(made.shape) if args[0].ndim else made
+def _logsumexp(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+    return made + _exponentials_share(mode, args[0], args[1]).reshape(made.shape) if args[0].ndim else made
 
 
-def _var_mean(mode: Shaken, func: Any, args: Sequence[Any], made: Any) -> Any:
+def _var_mean(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Any) -> Any:
     var, mean = made
     share = mode.share(args[0], _axes(args[0], args[1] if len(args) > 1 else None)).reshape(mean.shape)
-    return var * (1 + mode.plain_share(_terms(args, var))), mean * (1 + share)
+    return var * (1 + mode.independent_share(_terms(args, var))), mean * (1 + share)
 
 
-def _normalised(mode: Shaken, x: Tensor, axes: Sequence[int], mean: Tensor, scale: Tensor) -> tuple[Tensor, float]:
-    """By how much the normalised values are shifted, and by what share scaled."""
+def _normalisation_error(
+    mode: PerturbedMode, x: Tensor, axes: Sequence[int], mean: Tensor, scale: Tensor
+) -> tuple[Tensor, float]:
+    """Return the shift of the normalised values, and the share by which they are scaled."""
     shift = mean * mode.share(x, axes).reshape(mean.shape) * scale
-    return shift, mode.plain_share(int(x.numel() // max(1, mean.numel())))
+    return shift, mode.independent_share(int(x.numel() // max(1, mean.numel())))
 
 
-def _layer_norm(mode: Shaken, func: Any, args: Sequence[Any], made: Any) -> Any:
+def _layer_norm(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Any) -> Any:
     out, mean, scale = made
     axes = range(args[0].ndim - len(args[1]), args[0].ndim)
-    moved, share = _normalised(mode, args[0], list(axes), mean, scale)
+    moved, share = _normalisation_error(mode, args[0], list(axes), mean, scale)
     weight = args[2] if args[2] is not None else 1.0
     return out * (1 + share) - moved * weight, mean, scale
 
 
-def _group_norm(mode: Shaken, func: Any, args: Sequence[Any], made: Any) -> Any:
+def _group_norm(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Any) -> Any:
     out, mean, scale = made
     batch, channels, groups = args[3], args[4], args[6]
-    moved, share = _normalised(mode, args[0].reshape(batch, groups, -1), [2], mean, scale)
+    moved, share = _normalisation_error(mode, args[0].reshape(batch, groups, -1), [2], mean, scale)
     moved = moved.reshape(batch, groups, 1).expand(batch, groups, channels // groups).reshape(batch, channels)
     if args[1] is not None:
         moved = moved * args[1]
     return out * (1 + share) - moved.reshape(batch, channels, *[1] * (out.ndim - 2)), mean, scale
 
 
-def _batch_norm(mode: Shaken, func: Any, args: Sequence[Any], made: Any) -> Any:
+def _batch_norm(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Any) -> Any:
     out, mean, scale, *rest = made
     if mean.numel() == 0:  # not in training: nothing is reduced
         return made
     axes = [axis for axis in range(out.ndim) if axis != 1]
-    moved, share = _normalised(mode, args[0], axes, mean, scale)
+    moved, share = _normalisation_error(mode, args[0], axes, mean, scale)
     moved = moved * (args[1] if args[1] is not None else 1.0)
     return out * (1 + share) - moved.reshape(1, -1, *[1] * (out.ndim - 2)), mean, scale, *rest
 
 
-def _product(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+def _product(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     a, b = args[:2]
     return made + mode.product_share(a.shape[-1]) * _finite(func(a * a, b * b)).sqrt()
 
 
-def _added_product(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+def _added_product(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     a, b = args[1:3]
     return made + mode.product_share(a.shape[-1]) * _finite(torch.matmul(a * a, b * b)).sqrt()
 
 
-def _convolution(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+def _convolution(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
     x, weight, _, *rest = args
     sizes = func(x * x, weight * weight, None, *rest)
     return made + mode.product_share(weight[0].numel()) * _finite(sizes).sqrt()
 
 
-def _trace(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
-    return made + mode.plain_share(min(args[0].shape)) * _finite(args[0].diagonal().abs().sum())
+def _trace(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+    return made + mode.independent_share(min(args[0].shape)) * _finite(args[0].diagonal().abs().sum())
 
 
-def _rounded(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
-    """What follows may cancel: exp(x) - 1 is rounding alone where x is tiny."""
+def _rounded(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+    """Round the result by half a unit, since a later operation may cancel: exp(x) - 1 is rounding alone where x is
+    tiny."""
     return made * (1 + mode.half_unit())
 
 
-def _off(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
-    """What is a short number rounds for nobody."""
-    return torch.where(_is_short(made), made, made * (1 + 2 * mode.half_unit()))
+def _perturbed(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+    """Move results by one unit, except short numbers, which no implementation rounds."""
+    return torch.where(_fits_float32(made), made, made * (1 + 2 * mode.half_unit()))
 
 
-def _off_in_place(mode: Shaken, func: Any, args: Sequence[Any], made: Tensor) -> Any:
-    return made.copy_(_off(mode, func, args, made))
+def _perturbed_in_place(mode: PerturbedMode, func: Any, args: Sequence[Any], made: Tensor) -> Any:
+    return made.copy_(_perturbed(mode, func, args, made))
 
 
-def _is_short(made: Tensor) -> Tensor:
+def _fits_float32(made: Tensor) -> Tensor:
     return made.to(torch.float32).to(made.dtype) == made
 
 

@@ -1,9 +1,9 @@
-"""What a reference returns if it picks as a Candidate does, wherever rounding alone decides between values.
+"""Run a reference with the selections of a Candidate, where rounding alone decides between values.
 
-argmax, topk, sort and their like turn a difference in the last place into another index, and into other values where
-that index leads. A kernel that computes the same scores in another order is right about another one of two nearly equal
-scores. Here the reference runs at its own precision, in float64, and in float64 with its sums off by what they may be:
-how far its scores are apart says how near two of them must be for either to be right.
+argmax, topk, sort and the like turn a difference in the last place into another index, and into other values that
+follow from it. A kernel that computes the same scores in another order may select the other one of two nearly equal
+scores, and is right. Here the reference runs at its own precision, in float64, and in float64 with perturbed sums. The
+differences between its scores tell how near two of them must be for either selection to be right.
 """
 
 from __future__ import annotations
@@ -17,26 +17,26 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 from evaluator.child.protocol.framing import Operation
 from evaluator.child.protocol.layout import read_tree
-from evaluator.child.reference.float64 import INDICES, PICKING, Lift, Twins, said
-from evaluator.child.reference.rounding import Shaken
+from evaluator.child.reference.float64 import INDICES, SELECTION_OPERATIONS, Float64Mode, Twins, arguments_by_name
+from evaluator.child.reference.rounding import PerturbedMode
 from evaluator.child.results import tensor_leaves
 from evaluator.child.session import Session
 
-_FACTOR, _FACTOR_HALF = 4.0, 2.0  # times the error that is seen, as limits of outputs have it; of half precisions
+_FACTOR, _FACTOR_HALF = 4.0, 2.0  # of the observed error, as in limits of outputs; of half precisions
 _PAIRS = ("even", "odd")
-_WHOLE = 2.0**53  # up to which float64 has every integer
-_SMALLEST = {torch.float16: 2.4e-7}  # of which less may become zero; of others what is smaller than normal numbers
+_WHOLE = 2.0**53  # float64 has every integer up to this
+_SMALLEST = {torch.float16: 2.4e-7}  # smaller numbers may become zero; for other dtypes, denormal ones
 
 Tensor = torch.Tensor
 
 
-class PicksNothing(RuntimeError):
-    """No operation of the reference's picks indices, or not the same ones in every precision."""
+class NoSelections(RuntimeError):
+    """No operation of the reference selects indices, or it selects others in another precision."""
 
 
 @dataclass(frozen=True, slots=True)
-class Pick:
-    """One operation's indices, with the axis along which it picks them out of `scores`."""
+class Selection:
+    """One operation's indices, and the axis along which it selects them from `scores`."""
 
     scores: Tensor
     axis: int
@@ -45,13 +45,15 @@ class Pick:
     stable: bool = False  # equal scores keep their order
 
 
-def pick_of(func: Any, args: Sequence[Any], kwargs: dict[str, Any], made: Any) -> Pick | None:
-    """What an operation picks; None where it does not. Scores are floating; integers, which rounding has no say in, tie
-    where they are equal."""
-    if func.overloadpacket.__name__ not in PICKING:
+def selection_of(func: Any, args: Sequence[Any], kwargs: dict[str, Any], made: Any) -> Selection | None:
+    """Return an operation's selection; None where it selects nothing.
+
+    Scores are floating numbers. Integers are not rounded, so they tie only where they are equal.
+    """
+    if func.overloadpacket.__name__ not in SELECTION_OPERATIONS:
         return None
     indices = made if isinstance(made, Tensor) else made[-1]
-    by_name = said(func, args, kwargs)
+    by_name = arguments_by_name(func, args, kwargs)
     scores = by_name["self"]
     if indices.dtype is not torch.int64 or "dim" not in by_name or scores.ndim == 0 or scores.numel() == 0:
         return None  # the largest of two tensors, or of all elements
@@ -61,9 +63,9 @@ def pick_of(func: Any, args: Sequence[Any], kwargs: dict[str, Any], made: Any) -
             return None
     axis = by_name.get("dim")
     if axis is None:
-        return Pick(scores.reshape(-1), 0, indices.reshape(1), ordered=True)
+        return Selection(scores.reshape(-1), 0, indices.reshape(1), ordered=True)
     axis %= scores.ndim
-    return Pick(
+    return Selection(
         scores,
         axis,
         indices if indices.ndim == scores.ndim else indices.unsqueeze(axis),
@@ -72,8 +74,8 @@ def pick_of(func: Any, args: Sequence[Any], kwargs: dict[str, Any], made: Any) -
     )
 
 
-class _Watched(TorchDispatchMode):  # type: ignore[no-untyped-call]
-    """What is picked inside it, at the reference's own precision."""
+class _SelectionRecorder(TorchDispatchMode):  # type: ignore[no-untyped-call]
+    """Records the selections inside it at the reference's own precision."""
 
     @classmethod
     def _should_skip_dynamo(cls) -> bool:
@@ -81,175 +83,193 @@ class _Watched(TorchDispatchMode):  # type: ignore[no-untyped-call]
 
     def __init__(self) -> None:
         super().__init__()  # type: ignore[no-untyped-call]
-        self.seen: list[Pick] = []
+        self.selections: list[Selection] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = func(*args, **(kwargs or {}))
-        pick = pick_of(func, args, kwargs or {}, made)
-        self.seen += [pick] if pick else []
+        selection = selection_of(func, args, kwargs or {}, made)
+        self.selections += [selection] if selection else []
         return made
 
 
-class _Watching(Lift):  # type: ignore[no-untyped-call]
-    """The same in float64, or in what stands before `Lift` among the bases."""
+class _Float64Recorder(Float64Mode):  # type: ignore[no-untyped-call]
+    """Records selections in float64, or in the mode that precedes `Float64Mode` among the bases."""
 
     def __init__(self, *args: Any) -> None:
         super().__init__(*args)
-        self.seen: list[Pick] = []
+        self.selections: list[Selection] = []
 
     def __torch_dispatch__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
         made = super().__torch_dispatch__(func, types, args, kwargs)
-        pick = pick_of(func, [self.lifted(value) for value in args], kwargs or {}, made)
-        if pick is None:
+        selection = selection_of(func, [self.to_float64(value) for value in args], kwargs or {}, made)
+        if selection is None:
             return made
-        self.seen.append(pick)
-        return self.instead(pick, made)
+        self.selections.append(selection)
+        return self.replacement(selection, made)
 
-    def instead(self, pick: Pick, made: Any) -> Any:
-        """What the operation returns."""
+    def replacement(self, selection: Selection, made: Any) -> Any:
+        """Return the operation's result."""
         return made
 
 
-class _Shaking(_Watching, Shaken):  # type: ignore[no-untyped-call]
-    """The same with sums off."""
+class _PerturbedRecorder(_Float64Recorder, PerturbedMode):  # type: ignore[no-untyped-call]
+    """Records selections in float64 with perturbed sums."""
 
 
-class _Chosen(_Watching):  # type: ignore[no-untyped-call]
-    """Picks as `given` does where that is as good, else as the reference does; where nothing is given, by the `way`:
-    "own", "runner-up" of two that are equally good, the two of each "even" or "odd" place and the next exchanged where
-    they are, or how many steps behind the first of all it begins, forwards or (negative) backwards, among any number of
-    these."""
+class _TieBreaker(_Float64Recorder):  # type: ignore[no-untyped-call]
+    """Selects as `given` does where that is as good, else as the reference does. Without `given` it breaks ties by
+    `order`.
 
-    def __init__(self, twins: Twins, near: Sequence[Near], given: Sequence[Tensor], way: str | int) -> None:
+    - "own": as the reference does
+    - "runner-up": the other one of two that are equally good
+    - "even", "odd": swap each tied pair of neighbours that begins at an even or odd place
+    - a number: begin that many places behind the first of all tied values, forwards or (negative) backwards
+    """
+
+    def __init__(
+        self, twins: Twins, tolerances: Sequence[TieTolerance], given: Sequence[Tensor], order: str | int
+    ) -> None:
         super().__init__(twins)
-        self._near, self._given, self._way = near, list(given), way
-        self.chosen: list[Tensor] = []
+        self._tolerances, self._given, self._order = tolerances, list(given), order
+        self.selected: list[Tensor] = []
 
-    def instead(self, pick: Pick, made: Any) -> Any:
-        indices = self._indices(pick)
-        self.chosen.append(indices)
-        if indices is pick.indices:
+    def replacement(self, selection: Selection, made: Any) -> Any:
+        indices = self._indices(selection)
+        self.selected.append(indices)
+        if indices is selection.indices:
             return made
         if isinstance(made, Tensor):
             return indices.reshape(made.shape)
-        values = pick.scores.gather(pick.axis, indices).reshape(made[0].shape).to(made[0].dtype)
+        values = selection.scores.gather(selection.axis, indices).reshape(made[0].shape).to(made[0].dtype)
         return values, indices.reshape(made[1].shape)
 
-    def _indices(self, pick: Pick) -> Tensor:
-        place = len(self.seen) - 1
-        if place >= len(self._near) or self._near[place].slack.shape != pick.scores.shape:
-            raise PicksNothing("it picks otherwise when it is told to pick otherwise")
-        near = self._near[place]
-        given = next((one for one in self._given if one.numel() == pick.indices.numel()), None)
+    def _indices(self, selection: Selection) -> Tensor:
+        place = len(self.selections) - 1
+        if place >= len(self._tolerances) or self._tolerances[place].slack.shape != selection.scores.shape:
+            raise NoSelections("its selections change with other selections")
+        tolerance = self._tolerances[place]
+        given = next((one for one in self._given if one.numel() == selection.indices.numel()), None)
         if given is not None:
             self._given = [one for one in self._given if one is not given]
-            return near.allowed(pick, given.reshape(pick.indices.shape).to(torch.int64))
-        if self._way == "own":
-            return pick.indices
-        if self._way == "runner-up":
-            return near.runner_up(pick)
-        if self._way in _PAIRS:
-            return near.exchanged(pick, _PAIRS.index(self._way))
-        return near.in_turn(pick, int(self._way))
+            return tolerance.accept_given(selection, given.reshape(selection.indices.shape).to(torch.int64))
+        if self._order == "own":
+            return selection.indices
+        if self._order == "runner-up":
+            return tolerance.with_runner_up(selection)
+        if self._order in _PAIRS:
+            return tolerance.with_swapped_pairs(selection, _PAIRS.index(self._order))
+        return tolerance.first_tied_from(selection, int(self._order))
 
 
 @dataclass(frozen=True, slots=True)
-class Near:
-    """By how much each score may be off, and the rows of which nothing is known: the reference overflows there, or
-    infinities among its inputs leave NaN. Of a stable order, also the scores as the reference computes them: where
-    these are equal, too, there is nothing for rounding to decide."""
+class TieTolerance:
+    """The possible error of each score, and the rows without known scores: the reference overflows there, or infinities
+    among its inputs leave NaN.
+
+    A stable order also has the scores as the reference computes them: where these are equal, too, rounding decides
+    nothing.
+    """
 
     slack: Tensor
     unknown: Tensor
-    kept: Tensor | None = None
+    own_scores: Tensor | None = None
 
-    def allowed(self, pick: Pick, given: Tensor) -> Tensor:
-        """The given indices in those rows in which they are as good as the pick's."""
-        size, axis = pick.scores.shape[pick.axis], pick.axis
+    def accept_given(self, selection: Selection, given: Tensor) -> Tensor:
+        """Return the given indices in rows where they are as good as the selection's, else the selection's."""
+        size, axis = selection.scores.shape[selection.axis], selection.axis
         inside = (given >= 0) & (given < size)
-        mine, theirs = pick.indices, torch.where(inside, given, pick.indices)
-        if not pick.ordered:
-            mine, theirs = (i.gather(axis, pick.scores.gather(axis, i).argsort(axis)) for i in (mine, theirs))
-        close = self._close(pick, mine, theirs) | self.unknown
+        mine, theirs = selection.indices, torch.where(inside, given, selection.indices)
+        if not selection.ordered:
+            mine, theirs = (i.gather(axis, selection.scores.gather(axis, i).argsort(axis)) for i in (mine, theirs))
+        close = self._tied(selection, mine, theirs) | self.unknown
         apart = theirs.sort(axis).values.diff(dim=axis).ne(0).all(axis, keepdim=True)
         rows = (inside & close).all(axis, keepdim=True) & apart
-        return torch.where(rows, given, pick.indices)
+        return torch.where(rows, given, selection.indices)
 
-    def runner_up(self, pick: Pick) -> Tensor:
-        """The last index of each row exchanged for the best one that is left, where that is as good; where nothing is
-        known the first of all, which who finds nothing better returns."""
-        axis, count = pick.axis, pick.indices.shape[pick.axis]
-        if count >= pick.scores.shape[axis]:
-            return pick.indices
-        last = pick.indices.narrow(axis, count - 1, 1)
-        off = (pick.scores - pick.scores.gather(axis, last)).abs().nan_to_num(nan=torch.inf)
-        following = off.scatter(axis, pick.indices, torch.inf).argmin(axis, keepdim=True)
-        chosen = torch.where(self._close(pick, last, following), following, last)
-        found = torch.cat([pick.indices.narrow(axis, 0, count - 1), chosen], axis)
+    def with_runner_up(self, selection: Selection) -> Tensor:
+        """Replace the last index of each row by the best one that is left, where that is as good. Rows without known
+        scores get the first indices, as from a kernel that finds nothing better."""
+        axis, count = selection.axis, selection.indices.shape[selection.axis]
+        if count >= selection.scores.shape[axis]:
+            return selection.indices
+        last = selection.indices.narrow(axis, count - 1, 1)
+        off = (selection.scores - selection.scores.gather(axis, last)).abs().nan_to_num(nan=torch.inf)
+        following = off.scatter(axis, selection.indices, torch.inf).argmin(axis, keepdim=True)
+        chosen = torch.where(self._tied(selection, last, following), following, last)
+        found = torch.cat([selection.indices.narrow(axis, 0, count - 1), chosen], axis)
         return torch.where(self.unknown, torch.arange(count, device=found.device).reshape(_along(axis, found)), found)
 
-    def exchanged(self, pick: Pick, first: int) -> Tensor:
-        """Of the pairs of neighbours that begin at place `first`, those that are as good as each other exchanged."""
-        place = torch.arange(pick.indices.shape[pick.axis], device=pick.indices.device)
+    def with_swapped_pairs(self, selection: Selection, first: int) -> Tensor:
+        """Swap pairs of neighbours, beginning at place `first`, where both are equally good."""
+        place = torch.arange(selection.indices.shape[selection.axis], device=selection.indices.device)
         partner = torch.where((place - first) % 2 == 0, place + 1, place - 1)
         partner = torch.where((partner < first) | (partner >= len(place)), place, partner)
-        theirs = pick.indices.index_select(pick.axis, partner)
-        return torch.where(self._close(pick, pick.indices, theirs), theirs, pick.indices)
+        theirs = selection.indices.index_select(selection.axis, partner)
+        return torch.where(self._tied(selection, selection.indices, theirs), theirs, selection.indices)
 
-    def in_turn(self, pick: Pick, begin: int) -> Tensor:
-        """In place of those picks that are no better than the last one, the first of all that are as good as that, by
-        their place: from place `begin` on and round, or backwards from the last place but `-begin - 1` on."""
-        axis, count, size = pick.axis, pick.indices.shape[pick.axis], pick.scores.shape[pick.axis]
+    def first_tied_from(self, selection: Selection, begin: int) -> Tensor:
+        """Replace the selections that are no better than the last one by the first tied ones in order of their place.
+
+        The order starts at place `begin` and wraps around, or runs backwards from `-begin - 1` places before the end.
+        """
+        axis, count, size = (
+            selection.axis,
+            selection.indices.shape[selection.axis],
+            selection.scores.shape[selection.axis],
+        )
         if count >= size:
-            return pick.indices
-        places = torch.arange(size, device=pick.scores.device)
+            return selection.indices
+        places = torch.arange(size, device=selection.scores.device)
         turn = (places - begin if begin >= 0 else -1 - places + begin + 1) % size
-        last = pick.indices.narrow(axis, count - 1, 1)
-        every = places.reshape(_along(axis, pick.scores)).expand_as(pick.scores)
-        tied = self._close(pick, last.expand_as(pick.scores), every) | (every == last)
-        # What is better than the last pick keeps its place, before all that tie.
-        key = torch.where(tied, turn.reshape(_along(axis, pick.scores)).to(torch.float64) + 1, torch.inf)
+        last = selection.indices.narrow(axis, count - 1, 1)
+        every = places.reshape(_along(axis, selection.scores)).expand_as(selection.scores)
+        tied = self._tied(selection, last.expand_as(selection.scores), every) | (every == last)
+        # Better selections than the last one keep their places, before all tied ones.
+        key = torch.where(tied, turn.reshape(_along(axis, selection.scores)).to(torch.float64) + 1, torch.inf)
         rank = torch.linspace(0, 0.5, count, dtype=torch.float64, device=key.device).reshape(_along(axis, key))
         better = torch.where(
-            tied.gather(axis, pick.indices), key.gather(axis, pick.indices), rank.expand_as(pick.indices)
+            tied.gather(axis, selection.indices), key.gather(axis, selection.indices), rank.expand_as(selection.indices)
         )
-        return key.scatter(axis, pick.indices, better).argsort(axis).narrow(axis, 0, count)
+        return key.scatter(axis, selection.indices, better).argsort(axis).narrow(axis, 0, count)
 
-    def _close(self, pick: Pick, mine: Tensor, theirs: Tensor) -> Tensor:
-        one, other = (pick.scores.gather(pick.axis, indices) for indices in (mine, theirs))
-        slack = self.slack.gather(pick.axis, mine) + self.slack.gather(pick.axis, theirs)
+    def _tied(self, selection: Selection, mine: Tensor, theirs: Tensor) -> Tensor:
+        one, other = (selection.scores.gather(selection.axis, indices) for indices in (mine, theirs))
+        slack = self.slack.gather(selection.axis, mine) + self.slack.gather(selection.axis, theirs)
         equal = _equal(one, other)
         close = equal | ((one - other).abs() <= slack)
-        if self.kept is None:
+        if self.own_scores is None:
             return close
-        own = (self.kept.gather(pick.axis, indices) for indices in (mine, theirs))
+        own = (self.own_scores.gather(selection.axis, indices) for indices in (mine, theirs))
         return (mine == theirs) | (close & ~(equal & _equal(*own)))
 
 
-def near(own: Pick, wide: Pick, shaken: Pick, *, nan_is_new: bool) -> Near:
-    """From one operation's scores at the reference's precision, in float64, and with sums off. With `nan_is_new` no
-    input is NaN."""
+def tie_tolerance(own: Selection, wide: Selection, perturbed: Selection, *, nan_is_new: bool) -> TieTolerance:
+    """Derive the tolerance from one operation's scores at the reference's precision, in float64, and with perturbed
+    sums.
+
+    `nan_is_new` tells that no input is NaN.
+    """
     axis, exact = wide.axis, wide.scores
     lost = (exact.isfinite() & ~own.scores.isfinite()).any(axis, keepdim=True)
     unknown = lost | (exact.isnan().any(axis, keepdim=True) & nan_is_new)
-    off = torch.maximum((own.scores.double() - exact).abs(), (shaken.scores - exact).abs())
+    off = torch.maximum((own.scores.double() - exact).abs(), (perturbed.scores - exact).abs())
     off = off.nan_to_num(nan=0.0, posinf=0.0)
-    kept = own.scores if wide.stable else None
-    if not bool(off.any()):  # these are inputs: there is nothing to be off by
-        return Near(off, unknown, kept)
+    own_scores = own.scores if wide.stable else None
+    if not bool(off.any()):  # the scores are inputs, which have no error
+        return TieTolerance(off, unknown, own_scores)
     size = exact.abs().nan_to_num(nan=0.0, posinf=0.0)
     least = _SMALLEST.get(own.scores.dtype, torch.finfo(own.scores.dtype).tiny)
     share = torch.where(size >= least, off / size.clamp_min(least), 0.0)
     largest = size.amax(axis, keepdim=True)
-    # Errors as large as a row's largest, or as large as usual: a row of few may have been lucky.
+    # The larger of a row's largest error and the usual one: a row of few scores may have been lucky.
     of_row = torch.maximum(off.amax(axis, keepdim=True), largest * _mean_square(off / largest.clamp_min(least)))
     of_each = torch.maximum(share.amax(axis, keepdim=True), _mean_square(share)) * size
     factor = _FACTOR if own.scores.dtype in (torch.float32, torch.float64) else _FACTOR_HALF
-    return Near((factor * torch.minimum(of_row, of_each)).clamp_min(least), unknown, kept)
+    return TieTolerance((factor * torch.minimum(of_row, of_each)).clamp_min(least), unknown, own_scores)
 
 
 def _along(axis: int, like: Tensor) -> list[int]:
-    """The shape of a vector that lies along one axis of a tensor."""
+    """Return the shape of a vector along one axis of a tensor."""
     return [-1 if place == axis else 1 for place in range(like.ndim)]
 
 
@@ -261,8 +281,8 @@ def _mean_square(share: Tensor) -> Tensor:
     return share.clamp_max(1.0).square().mean().sqrt()
 
 
-class Picker:
-    """Calls of the session's model that pick as they are told."""
+class TieRunner:
+    """Runs the session's model with other selections."""
 
     def __init__(self, session: Session) -> None:
         self._session = session
@@ -271,55 +291,76 @@ class Picker:
         return {"picks": self.picks}
 
     def picks(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """As `run` with `lift` of the first "inputs" granted tensors: an output for each of the "ways" to pick (see
-        `_Chosen`) where the tensors after those do not say. They are what a Candidate returned for each integer output.
-        One that is made of indices, an integer of each (a token and its beam), does not say what was picked: the reply
-        lists as "made" whether each is that. Raises PicksNothing."""
+        """Return an output for each tie-breaking order in "ways" (see `_TieBreaker`), or by the given integers where
+        they select.
+
+        The first "inputs" granted tensors are inputs, as for `run` with `lift`; the rest are the integers that a
+        Candidate returned. Integers that are computed from indices (a token and its beam) do not show what was
+        selected: "made" in the reply tells which outputs are such. Raise NoSelections.
+        """
         session, tree = self._session, request["tree"]
         mapped = session._open(request, fds)
         tensors, given = mapped.calls[0][: request["inputs"]], mapped.calls[0][request["inputs"] :]
         with torch.no_grad():
-            slack = self._near(tree, tensors)
-            free = [self._chosen(tree, tensors, slack, (), way) for way in request["ways"]]
+            slack = self._tolerances(tree, tensors)
+            free = [self._run_with(tree, tensors, slack, (), order) for order in request["ways"]]
             outputs = [output for output, _ in free]
             is_pick = [all(_is_pick(place, *two) for two in free) for place in range(len(given))]
             picks = [one for one, it_is in zip(given, is_pick, strict=True) if it_is]
             if picks:
-                outputs = [self._chosen(tree, tensors, slack, picks, way)[0] for way in request["ways"]]
+                outputs = [self._run_with(tree, tensors, slack, picks, order)[0] for order in request["ways"]]
         session._device().finish()
         session.kept[request["slot"]] = [mapped, outputs]
         sizes = {indices.numel() for indices in free[0][1]}
         made = [one.numel() in sizes and not it_is for one, it_is in zip(given, is_pick, strict=True)]
         return {**session._told(outputs, [[] for _ in outputs], {}), "made": made}
 
-    def _near(self, tree: Any, tensors: Sequence[Tensor]) -> list[Near]:
-        with _Watched() as own:
+    def _tolerances(self, tree: Any, tensors: Sequence[Tensor]) -> list[TieTolerance]:
+        with _SelectionRecorder() as own:
             self._session.call(*read_tree(tree, tensors.__getitem__))
-        if not own.seen:
-            raise PicksNothing("it picks nothing")
+        if not own.selections:
+            raise NoSelections("it selects nothing")
         eps = torch.finfo(torch.float64 if any(t.dtype is torch.float64 for t in tensors) else torch.float32).eps
-        wide, shaken = self._watched(tree, tensors, _Watching), self._watched(tree, tensors, lambda t: _Shaking(t, eps))
-        shapes = [[(pick.scores.shape, pick.axis) for pick in seen] for seen in (own.seen, wide, shaken)]
+        wide, perturbed = (
+            self._recorded(tree, tensors, _Float64Recorder),
+            self._recorded(tree, tensors, lambda twins: _PerturbedRecorder(twins, eps)),
+        )
+        shapes = [
+            [(selection.scores.shape, selection.axis) for selection in seen]
+            for seen in (own.selections, wide, perturbed)
+        ]
         if shapes[0] != shapes[1] or shapes[0] != shapes[2]:
-            raise PicksNothing("it picks otherwise in float64")
+            raise NoSelections("it selects other elements in float64")
         nan_is_new = not any(bool(t.isnan().any()) for t in tensors if t.is_floating_point())
-        return [near(*picks, nan_is_new=nan_is_new) for picks in zip(own.seen, wide, shaken, strict=True)]
+        return [
+            tie_tolerance(*selections, nan_is_new=nan_is_new)
+            for selections in zip(own.selections, wide, perturbed, strict=True)
+        ]
 
-    def _watched(self, tree: Any, tensors: Sequence[Tensor], mode: Callable[[Twins], _Watching]) -> list[Pick]:
+    def _recorded(
+        self, tree: Any, tensors: Sequence[Tensor], mode: Callable[[Twins], _Float64Recorder]
+    ) -> list[Selection]:
         self._session.renew_buffer_twins()
-        return self._session.lifted_call(tree, tensors, mode)[2].seen
+        return self._session.lifted_call(tree, tensors, mode)[2].selections
 
-    def _chosen(
-        self, tree: Any, tensors: Sequence[Tensor], slack: Sequence[Near], given: Sequence[Tensor], way: str | int
+    def _run_with(
+        self,
+        tree: Any,
+        tensors: Sequence[Tensor],
+        slack: Sequence[TieTolerance],
+        given: Sequence[Tensor],
+        order: str | int,
     ) -> tuple[Any, list[Tensor]]:
-        """What the model returns, and what it picked."""
+        """Return the model's output, and its selections."""
         self._session.renew_buffer_twins()
-        output, _, mode = self._session.lifted_call(tree, tensors, lambda twins: _Chosen(twins, slack, given, way))
-        return output, mode.chosen
+        output, _, mode = self._session.lifted_call(
+            tree, tensors, lambda twins: _TieBreaker(twins, slack, given, order)
+        )
+        return output, mode.selected
 
 
 def _is_pick(place: int, output: Any, chosen: Sequence[Tensor]) -> bool:
-    """Whether the integer output at this place is one operation's indices."""
+    """Return whether the integer output at this place is one operation's indices."""
     integers = [tensor for tensor in tensor_leaves(output) if tensor.dtype in INDICES]
     one = integers[place].flatten().long()
     return any(torch.equal(one, indices.flatten()) for indices in chosen)

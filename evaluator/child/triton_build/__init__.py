@@ -1,1 +1,1 @@
-"""Triton inside the cage: caches, offline compilation, warm-up."""
+"""Use Triton inside the cage: caches, offline compilation, warm-up."""

@@ -1,8 +1,8 @@
-"""Compile a Triton Candidate without a GPU: its `forward` runs on meta tensors and every launch becomes a compilation.
+"""Compile a Triton Candidate without a GPU: its `forward` runs on meta tensors, and every launch becomes a compilation.
 
-Runs in the caged child. A stand-in driver names the target; `JITFunction.run` compiles and records, and never launches,
-so nothing is computed and control flow that reads tensor values fails (then the real device must tell).
-Source of method: Triton's own warm-up path (`JITFunction.warmup`), which needs no device when the driver is replaced.
+It runs in the caged child. A stand-in driver names the target. `JITFunction.run` compiles and records, and never
+launches, so nothing is computed. Control flow that reads tensor values fails, and the real device must decide. Source
+of method: Triton's own warm-up path (`JITFunction.warmup`), which needs no device when the driver is replaced.
 """
 
 from __future__ import annotations
@@ -17,13 +17,13 @@ from unittest import mock
 
 import torch
 
+from evaluator.child import compiler_caches
 from evaluator.child.protocol.framing import Operation
 from evaluator.child.protocol.layout import TensorSpec, read_tree
-from evaluator.child.triton_build import cache
 
-_AUTOTUNE_CONFIGS = 8  # of each autotuned kernel; the rest would only cost time
+_AUTOTUNE_CONFIGS = 8  # per autotuned kernel; more would only cost time
 
-# What a Hopper part answers; used by launch heuristics (persistent grids ask for the number of SMs).
+# Properties of a Hopper GPU, for launch heuristics (persistent grids ask for the number of SMs).
 _PROPERTIES = {
     "max_shared_mem": 232448,
     "max_num_regs": 65536,
@@ -49,7 +49,7 @@ class Launch:
 
 
 class _OfflineDriver:
-    """Answers what Triton and candidates ask of the active driver; compiles for `target`, launches nothing."""
+    """Stand in for the active driver of Triton and candidates: compile for `target`, launch nothing."""
 
     def __init__(self, target: Any) -> None:
         self._target = target
@@ -77,7 +77,7 @@ class _OfflineDriver:
 
 @contextmanager
 def recording(capability: int = 90) -> Iterator[list[Launch]]:
-    """Within it, Triton launches are compiled for compute capability `capability` and appended to the list.
+    """Compile Triton launches for compute capability `capability` while entered, and append them to the list.
 
     Compilation errors pass through unchanged (triton.compiler.errors.CompilationError and friends). The stand-in driver
     stays for the life of the process: such a child never launches anything.
@@ -126,16 +126,17 @@ def _launch(function: Any, kernel: Any, grid: Any, args: tuple[Any, ...], option
 
 
 def _compile_launcher(kernel: Any) -> None:
-    """Up to 3.6 Triton compiles a C module for every signature, when a kernel is first launched; from 3.7 on none."""
+    """Compile the launcher ahead: up to 3.6 Triton compiles a C module per signature at the first launch, from 3.7 on
+    none."""
     from triton.backends.nvidia import driver  # noqa: PLC0415
 
     if hasattr(driver, "make_launcher"):
-        with suppress(Exception):  # no C compiler or no libcuda here: it is compiled where it is launched
+        with suppress(Exception):  # without a C compiler or libcuda it is compiled at its launch
             driver.CudaLauncher(kernel.src, kernel.metadata)
 
 
 def triton_runtime(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-    """Have Triton compile what it needs on an NVIDIA GPU whatever is launched; it lies in its cache then."""
+    """Compile what Triton needs on an NVIDIA GPU for any launch, into its cache."""
     del request, fds
     from triton.backends.nvidia.driver import CudaUtils  # noqa: PLC0415
 
@@ -144,10 +145,13 @@ def triton_runtime(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
 
 
 def compile_ahead(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-    """Compile what the imported Candidate launches for each of "shapes" (see `Session.shapes`), for compute capability
-    "capability", into Triton's cache. Gives {"compiled": kernels, "failed": why it stopped for some shapes}."""
+    """Compile the kernels that the imported Candidate launches for each of "shapes" (see `Recipes.shapes`).
+
+    They are compiled for compute capability "capability", into Triton's cache. Return {"compiled": kernels, "failed":
+    why it stopped for some shapes}.
+    """
     del fds
-    cache.hand_down()
+    compiler_caches.restore()
     module, failed = sys.modules["candidate"], ""
     with recording(request["capability"]) as launches:
         for shapes in request["shapes"]:
@@ -155,7 +159,7 @@ def compile_ahead(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
                 with torch.no_grad(), torch.device("meta"):
                     model = module.ModelNew(*_made(shapes["init"])).to("meta").eval()
                     model(*_made(shapes["inputs"]))
-            except Exception as error:  # noqa: BLE001  code that needs values, or is wrong: the device will tell
+            except Exception as error:  # noqa: BLE001  code that needs values, or is wrong: the device will decide
                 failed = f"{type(error).__name__}: {error}"[:500]
     return {"compiled": len(launches), "failed": failed}
 

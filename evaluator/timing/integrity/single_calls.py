@@ -2,7 +2,7 @@
 
 A file that reaches the harness could compute all calls of a round in one operation where elements do not depend on each
 other, and mend the few that the chain changes: what calling costs would then be paid once a round. So on a CPU a
-Candidate whose file is not plain (`screening.plain`), and which seems faster than the fastest comparator, makes some
+Candidate whose file is not plain (`is_restricted`), and which seems faster than the fastest comparator, makes some
 more calls whose inputs are not there before the call ahead of them has returned. Nothing is saved there by doing
 several at once; all else is as in a round. The share of the comparator's time that a Candidate saves may be larger in
 rounds than it is there by noise and a margin; what is beyond is added to its times, and nobody is refused for it.

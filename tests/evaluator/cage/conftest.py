@@ -1,4 +1,4 @@
-"""A child that runs whatever Python a test gives it, with the rights that a Candidate has."""
+"""Run a test's Python code in a child, with the rights of a Candidate."""
 
 from __future__ import annotations
 
@@ -36,7 +36,7 @@ class Probe:
     process: ChildProcess
 
     def run(self, code: str, *, timeout_s: float = 20.0) -> dict[str, Any]:
-        """Execute `code` inside; what it assigns to `result` comes back."""
+        """Execute `code` inside, and return the value that it assigns to `result`."""
         return self.process.request("python", code=code, timeout_s=timeout_s)
 
 
@@ -45,8 +45,8 @@ StartProbe = Callable[..., AbstractContextManager[Probe]]
 
 @pytest.fixture
 def pool(judge: Judge) -> ChildPool:
-    """The one that Candidates come from."""
-    return judge.room.pool()
+    """Return the pool that Candidates come from."""
+    return judge.session.pools.plain()
 
 
 @pytest.fixture

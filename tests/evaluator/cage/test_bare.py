@@ -1,4 +1,4 @@
-"""Where bubblewrap cannot run, what is left still holds, and what does not is said."""
+"""Without bubblewrap the remaining protections hold, and the missing ones are reported."""
 
 from __future__ import annotations
 
@@ -33,14 +33,14 @@ def child(bare_pool: ChildPool) -> Iterator[Probe]:
     assert not Path(f"/proc/{process.pid}").exists()
 
 
-def test_what_is_missing_is_said_loudly(bare_pool: ChildPool, child: Probe) -> None:
+def test_missing_isolation_is_reported(bare_pool: ChildPool, child: Probe) -> None:
     assert bare_pool.level == "bare"
     assert any("namespaces" in item for item in bare_pool.isolation)
     assert any("bubblewrap is missing" in item for item in bare_pool.isolation)
     assert child.process.isolation == bare_pool.isolation
 
 
-def test_it_works_at_all(child: Probe) -> None:
+def test_a_child_starts_without_bubblewrap(child: Probe) -> None:
     code = "import os, torch, tempfile\nd = tempfile.mkdtemp(); open(d + '/f', 'w').write('x')\n"
     code += "result = {'x': open(os.environ['WARP_JOB'] + '/x.txt').read(), 'n': len(torch.ones(3) @ torch.ones(3, 2))}"
     assert child.run(code) == {"x": "x", "n": 2}
@@ -87,7 +87,7 @@ def test_other_processes_cannot_be_ended(child: Probe) -> None:
         child.run(f"import os; os.kill({os.getpid()}, 9)")
 
 
-def test_a_crash_is_told(child: Probe) -> None:
+def test_a_crash_is_reported(child: Probe) -> None:
     with pytest.raises(ChildCrashed) as caught:
         child.run("import os; os.abort()")
     assert caught.value.signal == 6

@@ -1,4 +1,4 @@
-"""A checkout, a virtual environment and an interpreter that lie below /tmp, where a cage has a mount of its own."""
+"""A checkout, a virtual environment and an interpreter below /tmp, where a cage has a mount of its own."""
 
 from __future__ import annotations
 
@@ -13,12 +13,13 @@ from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
+from urllib.parse import quote
 
 import pytest
 
 from evaluator.cage import bwrap
 from evaluator.cage.policy import StartMode
-from evaluator.pool import ChildPool
+from evaluator.sandbox.pool import ChildPool
 from evaluator.types import DeviceKind
 from tests.evaluator.cage.conftest import LIGHT
 
@@ -31,12 +32,12 @@ JUDGE = """
 import json, sys
 from evaluator.cage import bwrap
 from evaluator.cage.policy import CagePolicy, StartMode
-from evaluator.pool import ChildPool
+from evaluator.sandbox.pool import ChildPool
 from evaluator.types import DeviceKind
 asked = json.loads(sys.argv[1])
 bwrap.find_bwrap = lambda: asked["bwrap"]
 policy = CagePolicy(
-    preload=("evaluator.child.wire",), environment=asked["environment"], start=StartMode(asked["start"])
+    preload=("evaluator.child.protocol.framing",), environment=asked["environment"], start=StartMode(asked["start"])
 )
 with ChildPool(DeviceKind.CPU, policy=policy) as pool, pool.start(
     name="probe", files={"probe.py": asked["probe"].encode()}, operations="probe"
@@ -95,11 +96,11 @@ class Place:
 
     @property
     def environment(self) -> dict[str, str]:
-        """Where a shared libpython is found: the original's path may be written into the program."""
+        """Return the path of a shared libpython: the program may contain the original's path."""
         return {"LD_LIBRARY_PATH": str(self.base / "lib")}
 
     def run(self, *arguments: str) -> str:
-        """The virtual environment's Python, in the checkout reached by a symbolic link."""
+        """Run the virtual environment's Python, in the checkout behind a symbolic link."""
         environment = {**os.environ, **self.environment, "PYTHONPATH": str(self.top / "link")}
         command = [str(self.venv / "bin" / "python"), *arguments]
         return subprocess.run(command, check=True, capture_output=True, text=True, env=environment).stdout
@@ -162,12 +163,13 @@ def test_a_cage_shows_libraries_below_tmp_and_nothing_else_of_it(place: Place, s
     found = place.look(*secrets, Path("/tmp"), place.top, program=bwrap.find_bwrap(), start=start)
     assert found["level"] == level
     assert {found["read"][str(path)] for path in secrets} == {"FileNotFoundError"}
-    assert found["torch"] == str(place.packages / "torch" / "__init__.py")
+    seen_at = f"/warp/outside{quote(str(place.packages / 'torch'))}"
+    assert found["torch"] == f"{seen_at}/__init__.py"
+    assert bwrap.outside(seen_at) == str(place.packages / "torch")
     assert found["prefix"] == str(place.base)
     assert sorted(found["read"][str(place.top)]) == ["py thon", "with a space"]
     assert {"home", place.top.name} >= set(found["read"]["/tmp"])
-    written = {"/tmp": "written", "/tmp/home": "written", str(place.packages / "torch"): "OSError"}
-    assert found["written"] == written
+    assert found["written"] == {"/tmp": "written", "/tmp/home": "written", seen_at: "OSError"}
 
 
 def test_a_child_without_mounts_of_its_own_reads_libraries_below_tmp_alone(place: Place) -> None:

@@ -1,4 +1,4 @@
-"""The doctor finds what is there, and says what to do about what is not."""
+"""The doctor reports what works, and advises on what is missing."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ print(json.dumps({"report": schema.to_json(report), "torch": "torch" in sys.modu
 
 @pytest.fixture(scope="module")
 def examined() -> dict[str, Any]:
-    """What a process of its own finds, and whether it has loaded torch."""
+    """Return the findings of a separate process, and if it has loaded torch."""
     done = subprocess.run([sys.executable, "-c", EXAMINED], capture_output=True, text=True, timeout=60, check=True)
     found: dict[str, Any] = json.loads(done.stdout)
     return found
@@ -41,7 +41,7 @@ def test_this_machine_can_judge(report: doctor.Report) -> None:
         report.finding("moon")
 
 
-def test_whatever_is_missing_comes_with_advice(report: doctor.Report) -> None:
+def test_missing_parts_come_with_advice(report: doctor.Report) -> None:
     for finding in report.findings:
         assert finding.found
         assert finding.ok or finding.advice

@@ -1,4 +1,4 @@
-"""Control groups, where this machine lets us make them; the least isolation that is asked for."""
+"""Control groups, where this machine allows them, and the least requested isolation."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def grow(request, fds):
     return {}
 OPS = {"grow": grow}
 """
-needs_groups = pytest.mark.skipif(cgroup.place() is None, reason="no control group can be made here")
+needs_groups = pytest.mark.skipif(cgroup.find_hierarchy() is None, reason="no control group can be made here")
 
 
 @pytest.fixture
@@ -37,16 +37,16 @@ def pool() -> Iterator[ChildPool]:
 
 
 def groups() -> list[Path]:
-    place = cgroup.place()
+    place = cgroup.find_hierarchy()
     assert place is not None
     return [path for folder in set(place.folders.values()) for path in folder.glob(f"warpwright-{os.getpid()}-*")]
 
 
 @needs_groups
-def test_the_kernel_ends_a_child_for_memory_and_that_is_what_is_said(pool: ChildPool, tmp_path: Path) -> None:
+def test_a_child_killed_for_memory_is_reported_as_such(pool: ChildPool, tmp_path: Path) -> None:
     limits = Limits(address_space_bytes=None, resident_bytes=100 * MIB, tmp_bytes=MIB)
     before = groups()
-    with pool._warden.quiet():  # the watchdog looks away, so it is the kernel
+    with pool._monitor.paused():  # the watchdog looks away, so it is the kernel
         child = pool.start(name="ramp", files={"ramp.py": RAMP.encode()}, limits=limits, operations="ramp")
         with child, pytest.raises(ChildCrashed) as found:
             child.request("grow", timeout_s=30.0)
@@ -62,7 +62,7 @@ def test_a_group_holds_the_job_and_its_supervisor(pool: ChildPool) -> None:
 
 
 @pytest.mark.parametrize("kind", DeviceKind)
-def test_the_least_isolation_rules_levels_out(kind: DeviceKind) -> None:
+def test_the_minimum_isolation_excludes_levels(kind: DeviceKind) -> None:
     every = levels(StartMode.FORK, kind)
     bare = next(level for level in every if not level.caged)
     caged = next(level for level in every if level.caged)
@@ -72,10 +72,10 @@ def test_the_least_isolation_rules_levels_out(kind: DeviceKind) -> None:
     assert "namespaces" in _below(Minimum.WHOLE, bare)
 
 
-def test_a_pool_below_what_is_asked_for_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_a_pool_below_the_minimum_is_refused_with_the_reason(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv(MINIMUM_VARIABLE, "caged")
     monkeypatch.setattr("evaluator.cage.host._bubblewrap", _missing)
-    with pytest.raises(CageError, match="isolation that is asked for") as found:
+    with pytest.raises(CageError, match="requested isolation") as found:
         ChildPool(DeviceKind.CPU, policy=replace(LIGHT, minimum=minimum_asked_for()))
     assert "install bubblewrap" in str(found.value)
 
@@ -84,7 +84,7 @@ def _missing() -> str:
     raise CageError("bubblewrap is missing")
 
 
-def test_only_the_three_words_are_known(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_unknown_minimum_words_are_refused(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.delenv(MINIMUM_VARIABLE, raising=False)
     assert minimum_asked_for() is Minimum.ANY
     monkeypatch.setenv(MINIMUM_VARIABLE, "much")
@@ -93,8 +93,8 @@ def test_only_the_three_words_are_known(monkeypatch: pytest.MonkeyPatch) -> None
 
 
 @needs_groups
-def test_groups_of_judges_that_are_gone_are_swept_up() -> None:
-    place = cgroup.place()
+def test_groups_of_ended_judges_are_removed() -> None:
+    place = cgroup.find_hierarchy()
     assert place is not None
     folder = place.folders["memory"]
     gone, mine = folder / "warpwright-4194304999-0", folder / f"warpwright-{os.getpid()}-sweep"
@@ -108,9 +108,9 @@ def test_groups_of_judges_that_are_gone_are_swept_up() -> None:
         mine.rmdir()
 
 
-def test_time_that_a_child_waits_for_its_core_is_not_its_own(pool: ChildPool, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_run_queue_time_does_not_count_against_a_child(pool: ChildPool, monkeypatch: pytest.MonkeyPatch) -> None:
     waited_ns = [0]
-    monkeypatch.setattr("evaluator.cage.freezer.all_waited_ns", lambda root: waited_ns[0])
+    monkeypatch.setattr("evaluator.cage.freezer.total_queue_ns", lambda root: waited_ns[0])
     slow = "import time\ndef nap(request, fds):\n    time.sleep(request['s'])\n    return {}\nOPS = {'nap': nap}\n"
     with pool.start(name="slow", files={"slow.py": slow.encode()}, operations="slow") as child:
         waited_ns[0] = int(5e9)
@@ -122,7 +122,7 @@ def test_time_that_a_child_waits_for_its_core_is_not_its_own(pool: ChildPool, mo
 def test_a_limit_is_extended_four_times_at_most(pool: ChildPool, monkeypatch: pytest.MonkeyPatch) -> None:
     spins = "def spin(request, fds):\n    while True:\n        pass\nOPS = {'spin': spin}\n"
     clock = iter(range(1, 1000))
-    monkeypatch.setattr("evaluator.cage.freezer.all_waited_ns", lambda root: int(1e9) * next(clock))
+    monkeypatch.setattr("evaluator.cage.freezer.total_queue_ns", lambda root: int(1e9) * next(clock))
     with pool.start(name="spins", files={"spins.py": spins.encode()}, operations="spins") as child:
         start = time.monotonic()
         with pytest.raises(ChildTimeout):

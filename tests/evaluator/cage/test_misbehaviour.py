@@ -1,4 +1,4 @@
-"""Whatever a child does, the judge gets the right error in time, and nothing stays behind."""
+"""For any misbehaviour of a child, the judge gets the right error in time, and nothing stays behind."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ CHANNEL = 3
 
 
 def _processes_in_nested_namespaces() -> set[int]:
-    """Every process of ours that lives two pid namespaces below this one: children's."""
+    """Return every process of ours two pid namespaces below this one: those of children."""
     found = set()
     for pid in freezer.descendants(os.getpid()):
         with contextlib.suppress(OSError):
@@ -53,7 +53,7 @@ def nothing_left_behind() -> Iterator[None]:
         ("result = {}\nx = result\nfor _ in range(100000):\n  x['x'] = {}\n  x = x['x']", "WireError"),
     ],
 )
-def test_what_is_raised_is_told_and_the_child_lives_on(probe: StartProbe, code: str, kind: str) -> None:
+def test_an_exception_is_reported_and_the_child_lives_on(probe: StartProbe, code: str, kind: str) -> None:
     with probe() as child:
         with pytest.raises(ChildError) as caught:
             child.run(code)
@@ -61,7 +61,7 @@ def test_what_is_raised_is_told_and_the_child_lives_on(probe: StartProbe, code: 
         assert child.run("result = {'alive': True}") == {"alive": True}
 
 
-def test_running_out_of_memory_is_told_as_such(probe: StartProbe) -> None:
+def test_running_out_of_memory_is_reported(probe: StartProbe) -> None:
     with probe() as child:
         with pytest.raises(ChildError) as caught:
             child.run("import torch\ntorch.empty(1 << 38)")
@@ -119,7 +119,7 @@ def test_death_by_signal(probe: StartProbe, code: str, number: int) -> None:
             child.run("result = {}")
 
 
-def test_where_it_was_when_time_ran_out(probe: StartProbe) -> None:
+def test_a_timeout_reports_the_current_line(probe: StartProbe) -> None:
     with probe() as child:
         with pytest.raises(ChildTimeout) as caught:
             child.run("def dawdle():\n  while True: pass\nprint('first')\ndawdle()", timeout_s=0.3)

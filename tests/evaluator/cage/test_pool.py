@@ -1,4 +1,4 @@
-"""Children start, answer, freeze, share nothing, and leave nothing behind."""
+"""Children start, reply, freeze, share nothing, and leave nothing behind."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ def test_a_child_answers_and_is_gone_after_close(pool: ChildPool) -> None:
         child.request("ping", timeout_s=10)
 
 
-def test_descriptors_travel_beside_a_request(pool: ChildPool) -> None:
+def test_descriptors_travel_with_a_request(pool: ChildPool) -> None:
     with pool.start(name="fds") as child:
         null = os.open("/dev/null", os.O_RDONLY)
         try:
@@ -94,7 +94,7 @@ def test_memory_of_a_child_can_be_read(probe: StartProbe) -> None:
         assert into == b"x" * 100_000 + b"end"
         with pytest.raises(OSError, match=r".+"):
             child.process.read_memory(4096, memoryview(into))
-        with pytest.raises(OSError, match="no address"):
+        with pytest.raises(OSError, match="not an address"):
             child.process.read_memory(-5, memoryview(into))
 
 
@@ -109,7 +109,7 @@ def test_files_are_there_and_cannot_be_changed(probe: StartProbe) -> None:
 
 @pytest.mark.parametrize("name", ["/etc/passwd", "../x", "", "a/../../b"])
 def test_file_names_that_leave_the_folder_are_refused(pool: ChildPool, name: str) -> None:
-    with pytest.raises(ValueError, match="no relative path"):
+    with pytest.raises(ValueError, match="not a relative path"):
         pool.start(name="names", files={name: b""})
 
 
@@ -188,9 +188,9 @@ def test_a_buffer_type_that_is_not_bytes_is_filled(probe: StartProbe) -> None:
         assert list(into) == [1, 2, 3, 4]
 
 
-@pytest.mark.parametrize("keep_spare", [False, pytest.param(True, marks=pytest.mark.soak)])
-def test_one_cage_per_child_behaves_the_same(keep_spare: bool) -> None:
-    policy = replace(LIGHT, start=StartMode.SPAWN, keep_spare=keep_spare)
+@pytest.mark.parametrize("keep_standby", [False, pytest.param(True, marks=pytest.mark.soak)])
+def test_one_cage_per_child_behaves_the_same(keep_standby: bool) -> None:
+    policy = replace(LIGHT, start=StartMode.SPAWN, keep_standby=keep_standby)
     with ChildPool(DeviceKind.CPU, policy=policy) as pool:
         for _ in range(2):
             with start(pool, "one") as process:
@@ -267,16 +267,16 @@ def test_no_descriptor_is_left_open(pool: ChildPool) -> None:
     assert count() == before
 
 
-def test_an_architecture_without_a_filter_is_said_loudly(monkeypatch: pytest.MonkeyPatch) -> None:
+def test_an_architecture_without_a_filter_is_reported(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr("platform.machine", lambda: "aarch64")
     with ChildPool(DeviceKind.CPU, policy=LIGHT) as pool:
-        assert any("no filter is written for aarch64" in item for item in pool.isolation)
+        assert any("there is no filter for aarch64" in item for item in pool.isolation)
         with start(pool, "unfiltered") as child:
             assert child.isolation == pool.isolation
             assert child.request("ping", timeout_s=10)
 
 
-def test_processes_below_one_are_found_whichever_thread_started_them() -> None:
+def test_descendants_of_every_thread_are_found() -> None:
     with ThreadPoolExecutor(1) as other:
         started = other.submit(subprocess.Popen, ["sh", "-c", "cat; true"], stdin=subprocess.PIPE).result()
         try:

@@ -1,4 +1,4 @@
-"""The system call filter, run by a small interpreter of classic BPF."""
+"""Run the system call filter in a small interpreter of classic BPF."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ SOCKETS = set(seccomp.FORBIDDEN["sockets"].values())
 
 
 def verdict(program: bytes, number: int, first: int = 0, architecture: int = X86_64, second: int = 0) -> int:
-    """What the kernel would do with call `number`."""
+    """Return the kernel's action for call `number`."""
     data = struct.pack("<IIQQQ", number & 0xFFFFFFFF, architecture, 0, first, second)
     code = [struct.unpack_from("<HBBI", program, offset) for offset in range(0, len(program), 8)]
     accumulator = at = 0
@@ -70,7 +70,7 @@ def test_threads_and_processes_can_be_made() -> None:
     assert [verdict(filter_for(cuda=False), CLONE, flags) for flags in (thread, fork, vfork)] == [ALLOW] * 3
 
 
-def test_what_depends_on_the_first_argument() -> None:
+def test_calls_decided_by_their_first_argument() -> None:
     cpu, cuda = filter_for(cuda=False), filter_for(cuda=True)
     assert verdict(cpu, PRCTL, 4) == EPERM  # PR_SET_DUMPABLE would hide results from the judge
     assert verdict(cpu, PRCTL, 15) == ALLOW
@@ -94,7 +94,7 @@ def test_no_filter_for_an_unknown_architecture() -> None:
 
 @given(st.integers(0, 2**31 - 1), st.integers(0, 1100), st.booleans())
 def test_no_descriptor_gets_a_signal_of_its_own(fd: int, command: int, cuda: bool) -> None:
-    """A stopped process could be continued by it."""
+    """Such a signal could continue a stopped process."""
     assert verdict(filter_for(cuda=cuda), FCNTL, fd, second=command) == (EPERM if command == 10 else ALLOW)
 
 

@@ -1,4 +1,4 @@
-"""Reading cuobjdump's report."""
+"""Parse cuobjdump's report."""
 
 from evaluator.child.gpu.cubin import parse_usage
 

@@ -1,4 +1,4 @@
-"""ctypes layouts of the driver binding; what needs a GPU is in tests/gpu."""
+"""ctypes layouts of the driver binding; tests that need a GPU are in tests/gpu."""
 
 import ctypes
 
@@ -33,6 +33,6 @@ def test_device_bytes_speak_the_array_interface():
     assert interface["shape"] == (4096,)
 
 
-def test_without_a_driver_it_says_so_in_words():
+def test_a_missing_driver_is_reported():
     why = cuda_driver.available()
     assert why is None or "NVIDIA driver" in why

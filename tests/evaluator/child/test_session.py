@@ -1,4 +1,4 @@
-"""What a child answers it has finished: the judge reads its memory, and writes to what it granted, at once."""
+"""A child replies only after its device has finished: the judge then reads its memory, and writes to granted memory."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ import pytest
 import torch
 
 from evaluator.child.cpu_device import CpuDevice
+from evaluator.child.recipes import Recipes
 from evaluator.child.session import Session
 
 SOURCE = """
@@ -34,7 +35,7 @@ def get_init_inputs():
 
 
 class Slow(CpuDevice):
-    """Has `pending` work from the moment that anything is asked until it is waited for."""
+    """A device with `pending` work from each request until it is synchronised."""
 
     def __init__(self) -> None:
         self.pending = False
@@ -62,16 +63,17 @@ def session() -> Session:
 
 
 def ask(session: Session, op: str, **fields: Any) -> int:
-    """Make a request; how many tensors its answer claims. What it had the device do is done then."""
+    """Make a request, and return the number of claimed tensors. The device must be idle at the reply."""
     device = session.device
     assert isinstance(device, Slow)
     device.pending, device.claimed = True, 0
-    getattr(session, op)(fields, [])
+    operation = Recipes(session).operations().get(op) or getattr(session, op)
+    operation(fields, [])
     assert not device.pending, f"{op} answers before the device is done"
     return device.claimed
 
 
-def test_recipes_state_and_descriptions_are_there_when_they_are_told(session: Session) -> None:
+def test_the_device_is_idle_at_every_reply(session: Session) -> None:
     construct = {"class": "Model", "tree": {"list": [3]}, "train": False, "seed": 1, "beside": False, "grant": []}
     assert ask(session, "recipe", function="get_inputs", sizes={}, seed=1) == 1
     assert ask(session, "draws", sizes={"rows": 4}, seeds=[1, 2], positions=[0]) == 2
@@ -81,6 +83,6 @@ def test_recipes_state_and_descriptions_are_there_when_they_are_told(session: Se
     assert ask(session, "describe") == 1
 
 
-def test_a_null_child_has_made_its_outputs(session: Session) -> None:
+def test_the_device_is_idle_when_null_outputs_are_made(session: Session) -> None:
     claim = CpuDevice().claim(torch.zeros(2))
     assert ask(session, "null", outputs={"tensor": claim}) == 0

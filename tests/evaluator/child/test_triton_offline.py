@@ -1,4 +1,4 @@
-"""Triton compiles for a GPU that is not there, launch by launch."""
+"""Triton compiles for an absent GPU, launch by launch."""
 
 import importlib.util
 import sys
@@ -11,6 +11,7 @@ triton = pytest.importorskip("triton", reason="Triton is not installed")
 import triton.language as tl  # noqa: E402
 
 from evaluator.child.gpu.cubin import resource_usage  # noqa: E402
+from evaluator.child.recipes import Recipes  # noqa: E402
 from evaluator.child.session import Session  # noqa: E402
 from evaluator.child.triton_build.offline import compile_ahead, recording  # noqa: E402
 
@@ -64,12 +65,12 @@ def _load(monkeypatch, name, path):
     return module
 
 
-def test_a_candidate_is_compiled_for_the_shapes_that_the_recipes_give(monkeypatch, tmp_path):
+def test_a_candidate_is_compiled_for_the_recipes_shapes(monkeypatch, tmp_path):
     session = Session()
     session.module = _load(monkeypatch, "reference", ROOT / "examples" / "problems" / "rmsnorm_residual.py")
     _load(monkeypatch, "candidate", ROOT / "tests" / "gpu" / "candidates" / "honest_triton.py")
     sizes = [{"rows": rows, "hidden": 1024, "dtype": "bfloat16", "device": "cuda"} for rows in (8, 1)]
-    shapes = [session.shapes({"sizes": one}, []) for one in sizes]
+    shapes = [Recipes(session).shapes({"sizes": one}, []) for one in sizes]
     assert [layout["shape"] for layout in shapes[0]["inputs"]["layouts"]] == [[8, 1024], [8, 1024]]
     assert compile_ahead({"shapes": shapes, "capability": 90}, []) == {"compiled": 2, "failed": ""}
     assert list(tmp_path.glob("*/*.cubin"))

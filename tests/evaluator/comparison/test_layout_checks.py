@@ -1,4 +1,4 @@
-"""Which layouts put two elements at the same place."""
+"""Layouts that put two elements in the same place."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Places of wrong elements in words: planted slips of kernels are named as what they are."""
+"""Places of wrong elements in words: planted errors of kernels are described as such."""
 
 from __future__ import annotations
 
@@ -121,14 +121,14 @@ def test_higher_axes_and_all_but() -> None:
 
 
 @given(st.integers(0, 2**32 - 1))
-def test_what_follows_no_rule_is_called_scattered(seed: int) -> None:
+def test_places_without_a_rule_are_called_scattered(seed: int) -> None:
     wrong = torch.rand(40, 40, generator=torch.Generator().manual_seed(seed)) < 0.3
     assert describe(wrong) == f"scattered: {int(wrong.sum())} of 1600 elements"
 
 
 @pytest.mark.parametrize("shape", [(), (1,), (7,), (3, 4), (2, 3, 4, 5)])
 @given(bits=st.integers(0, 2**64 - 1))
-def test_whatever_is_wrong_there_are_words_for_it(shape: tuple[int, ...], bits: int) -> None:
+def test_every_set_of_places_has_a_description(shape: tuple[int, ...], bits: int) -> None:
     count = max(1, int(torch.tensor(shape).prod())) if shape else 1
     wrong = torch.tensor([bits >> (index % 64) & 1 for index in range(count)], dtype=torch.bool).reshape(shape)
     said = describe(wrong)

@@ -16,7 +16,7 @@ from evaluator.types import Precision
 
 def make(oracle: torch.Tensor, reference: torch.Tensor) -> tuple[Target, Limit]:
     target = Target(oracle, reference)
-    norm, element = target.own_error()
+    norm, element = target.reference_error()
     return target, target.limit(norm, element, reference.dtype, Precision.EXACT, None)
 
 
@@ -32,7 +32,7 @@ def test_another_order_of_summation_passes_at_any_scale(seed: int, scale: float)
     a = a * scale
     target, limit = make(a.double() @ b.double(), a @ b)
     halves = a[:, :32] @ b[:32] + a[:, 32:] @ b[32:]
-    assert target.judge(halves, limit) is None
+    assert target.compare(halves, limit) is None
 
 
 @given(seed=st.integers(0, 2**31))
@@ -40,7 +40,7 @@ def test_another_order_of_summation_passes_at_any_scale(seed: int, scale: float)
 def test_bfloat16_inside_is_refused(seed: int) -> None:
     a, b = product(seed)
     target, limit = make(a.double() @ b.double(), a @ b)
-    assert target.judge((a.bfloat16() @ b.bfloat16()).float(), limit) is not None
+    assert target.compare((a.bfloat16() @ b.bfloat16()).float(), limit) is not None
 
 
 @given(seed=st.integers(0, 2**31), row=st.integers(0, 15), column=st.integers(0, 23))
@@ -50,7 +50,7 @@ def test_one_wrong_element_is_found_and_named(seed: int, row: int, column: int) 
     target, limit = make(a.double() @ b.double(), a @ b)
     wrong = a @ b
     wrong[row, column] += 1e-3 * wrong.abs().max()
-    found = target.judge(wrong, limit)
+    found = target.compare(wrong, limit)
     assert found is not None
     assert found.detail["index"] == [row, column]
 
@@ -80,7 +80,7 @@ def test_the_verdict_is_that_of_the_exact_errors(
     element = float((difference / torch.maximum(values.abs(), rows)).max())
     norm = float(difference.norm() / values.norm())
     if abs(norm / limit.norm - 1) > 1e-9 and abs(element / limit.element - 1) > 1e-9:
-        assert (target.judge(actual, limit) is None) == (norm <= limit.norm and element <= limit.element)
+        assert (target.compare(actual, limit) is None) == (norm <= limit.norm and element <= limit.element)
 
 
 def test_a_wrong_row_of_small_values_is_not_hidden_by_large_rows() -> None:
@@ -89,7 +89,7 @@ def test_a_wrong_row_of_small_values_is_not_hidden_by_large_rows() -> None:
     target, limit = make(oracle, oracle.float())
     wrong = oracle.float()
     wrong[3] *= 1.01
-    assert target.judge(wrong, limit) is not None
+    assert target.compare(wrong, limit) is not None
 
 
 @pytest.mark.parametrize("value", [math.nan, math.inf, -math.inf])
@@ -98,8 +98,8 @@ def test_a_value_that_is_not_finite_fails_where_a_finite_one_is_right(value: flo
     target, limit = make(oracle, oracle.float())
     wrong = oracle.float()
     wrong[1, 2] = value
-    assert target.judge(wrong, limit) is not None
-    assert target.judge(torch.full_like(wrong, value), limit) is not None
+    assert target.compare(wrong, limit) is not None
+    assert target.compare(torch.full_like(wrong, value), limit) is not None
 
 
 def test_nan_and_infinity_must_be_where_the_reference_has_them() -> None:
@@ -108,25 +108,25 @@ def test_nan_and_infinity_must_be_where_the_reference_has_them() -> None:
     oracle[1, 3] = math.inf
     target, limit = make(oracle, oracle.float())
     good = oracle.float()
-    assert target.judge(good, limit) is None
+    assert target.compare(good, limit) is None
     for index, value in (((0, 0), 0.0), ((1, 3), -math.inf), ((1, 3), math.nan), ((2, 2), math.nan)):
         wrong = good.clone()
         wrong[index] = value
-        assert target.judge(wrong, limit) is not None
+        assert target.compare(wrong, limit) is not None
 
 
 def test_where_the_reference_overflows_the_oracle_passes_too() -> None:
     oracle = torch.tensor([[1e300, 2.0]], dtype=torch.float64)
     target, limit = make(oracle, oracle.float())
-    assert target.judge(torch.tensor([[math.inf, 2.0]]), limit) is None
-    assert target.judge(torch.tensor([[0.0, 2.0]]), limit) is not None
+    assert target.compare(torch.tensor([[math.inf, 2.0]]), limit) is None
+    assert target.compare(torch.tensor([[0.0, 2.0]]), limit) is not None
 
 
 def test_where_the_reference_overflows_what_is_right_may_be_rounded() -> None:
     right = torch.tensor(299.345839, dtype=torch.float64)
     target, limit = make(right, torch.tensor(math.inf, dtype=torch.float16))
-    assert target.judge(right.half(), limit) is None
-    assert target.judge(torch.tensor(300.0).half(), limit) is not None
+    assert target.compare(right.half(), limit) is None
+    assert target.compare(torch.tensor(300.0).half(), limit) is not None
 
 
 def test_where_the_reference_has_nan_the_oracles_size_is_near_enough() -> None:
@@ -135,22 +135,22 @@ def test_where_the_reference_has_nan_the_oracles_size_is_near_enough() -> None:
     for first, second, right in (
         (0.0, 2.0, True), (math.nan, 2.0, True), (3.0, 2.1, False), (1e3, 2.0, False), (math.inf, 2.0, False)
     ):  # fmt: skip
-        assert (target.judge(torch.tensor([[first, second, 4.0, 1.0]]), limit) is None) == right, (first, second)
+        assert (target.compare(torch.tensor([[first, second, 4.0, 1.0]]), limit) is None) == right, (first, second)
 
 
 def test_statistics_side_by_side_are_measured_each_by_its_own_kind() -> None:
     sums, means = torch.full((16,), 5e4, dtype=torch.float64), torch.linspace(-1, 1, 16, dtype=torch.float64)
     oracle = torch.stack([sums, means], -1)
     target, limit = make(oracle, oracle.float())
-    assert target.judge(oracle.float() * (1 + 1e-7), limit) is None
+    assert target.compare(oracle.float() * (1 + 1e-7), limit) is None
     rough = torch.stack([sums, means + 0.01], -1).float()
-    assert target.judge(rough, limit) is not None
+    assert target.compare(rough, limit) is not None
     few, limit = make(oracle[:4], oracle[:4].float())  # of so few an element may be small by chance
-    assert few.judge(rough[:4], limit) is None
+    assert few.compare(rough[:4], limit) is None
 
 
 def test_a_row_of_nan_but_for_one_number_is_no_row_of_small_numbers() -> None:
-    """A convolution's ReLU where every row of its input holds a NaN: what rounds to either side of zero is right."""
+    """In a convolution's ReLU with a NaN in every input row, rounding to either side of zero is right."""
     generator = torch.Generator().manual_seed(3)
     oracle = torch.randn(64, 32, generator=generator, dtype=torch.float64)
     oracle[8:] = torch.nan
@@ -159,16 +159,16 @@ def test_a_row_of_nan_but_for_one_number_is_no_row_of_small_numbers() -> None:
     target, limit = make(oracle, reference)
     other = reference.clone()
     other[20, 5] = 1e-6
-    assert target.judge(other, limit) is None
+    assert target.compare(other, limit) is None
     for place in ((20, 5), (3, 7)):
         wrong = reference.clone()
         wrong[place] += 1e-3
-        found = target.judge(wrong, limit)
+        found = target.compare(wrong, limit)
         assert found is not None
         assert found.detail["index"] == list(place)
 
 
-def test_nan_in_a_row_do_not_make_what_else_is_wrong_there_right() -> None:
+def test_nan_in_a_row_does_not_excuse_other_errors_there() -> None:
     a, b = product(5)
     small = torch.full((16, 1), 1e-2)
     oracle, reference = (small * a).double() @ b.double(), (small * a) @ b
@@ -177,90 +177,90 @@ def test_nan_in_a_row_do_not_make_what_else_is_wrong_there_right() -> None:
     target, limit = make(oracle, reference)
     wrong = reference.clone()
     wrong[7, 9] += 1e-5
-    assert target.judge(reference, limit) is None
-    assert target.judge(wrong, limit) is not None
+    assert target.compare(reference, limit) is None
+    assert target.compare(wrong, limit) is not None
 
 
 def test_integers_must_be_equal() -> None:
     right = torch.arange(6).reshape(2, 3)
     target = Target(right, right.clone())
-    assert target.judge(right.clone(), Limit(0, 0)) is None
-    found = target.judge(right + (right == 4), Limit(0, 0))
+    assert target.compare(right.clone(), Limit(0, 0)) is None
+    found = target.compare(right + (right == 4), Limit(0, 0))
     assert found is not None
     assert found.detail["index"] == [1, 1]
 
 
 @pytest.mark.parametrize("dtype", [torch.int8, torch.uint8])
-def test_what_is_quantised_may_round_a_tie_to_the_other_side(dtype: torch.dtype) -> None:
+def test_quantised_values_may_round_a_tie_to_the_other_side(dtype: torch.dtype) -> None:
     right = (torch.arange(5000) % 100).to(dtype)
     target = Target(right, right.clone())
     step = (torch.arange(5000) % 1000 == 7).to(dtype)
-    assert target.judge(right + step, Limit(0, 0)) is None
-    assert target.judge(right + 2 * step, Limit(0, 0)) is not None  # two steps
-    assert target.judge(right + (torch.arange(5000) % 500 == 7).to(dtype), Limit(0, 0)) is not None  # too many
+    assert target.compare(right + step, Limit(0, 0)) is None
+    assert target.compare(right + 2 * step, Limit(0, 0)) is not None  # two steps
+    assert target.compare(right + (torch.arange(5000) % 500 == 7).to(dtype), Limit(0, 0)) is not None  # too many
     flags = Target(right % 2, right % 2)
-    assert flags.judge((right + step) % 2, Limit(0, 0)) is not None
+    assert flags.compare((right + step) % 2, Limit(0, 0)) is not None
     wide = Target(right.int(), right.int())
-    assert wide.judge((right + step).int(), Limit(0, 0)) is not None
+    assert wide.compare((right + step).int(), Limit(0, 0)) is not None
 
 
 def test_an_explicit_budget_and_tf32_widen_the_limit() -> None:
     a, b = product(1)
     target = Target(a.double() @ b.double(), a @ b)
-    norm, element = target.own_error()
+    norm, element = target.reference_error()
     strict = target.limit(norm, element, torch.float32, Precision.EXACT, None)
     tf32 = target.limit(norm, element, torch.float32, Precision.TF32, None)
     budget = target.limit(norm, element, torch.float32, Precision.BUDGET, 1e-2)
     assert strict.norm < tf32.norm < budget.norm
-    assert target.judge((a.bfloat16() @ b.bfloat16()).float(), budget) is None
+    assert target.compare((a.bfloat16() @ b.bfloat16()).float(), budget) is None
 
 
 def test_a_product_may_overflow_where_others_do_and_it_nearly_does() -> None:
     near, limit = 2e38, Limit(1e-6, 1e-5)
     right = torch.tensor([math.inf, near, 1.0])
     target = Target(right.double(), right)
-    assert target.judge(torch.tensor([math.inf, math.inf, 1.0]), limit) is None
-    assert target.judge(torch.tensor([math.inf, -math.inf, 1.0]), limit) is not None
-    assert target.judge(torch.tensor([math.inf, near, math.inf]), limit) is not None
+    assert target.compare(torch.tensor([math.inf, math.inf, 1.0]), limit) is None
+    assert target.compare(torch.tensor([math.inf, -math.inf, 1.0]), limit) is not None
+    assert target.compare(torch.tensor([math.inf, near, math.inf]), limit) is not None
     alone = torch.tensor([1.0, near])
-    assert Target(alone.double(), alone).judge(torch.tensor([1.0, math.inf]), limit) is not None
+    assert Target(alone.double(), alone).compare(torch.tensor([1.0, math.inf]), limit) is not None
 
 
 @pytest.mark.parametrize("fill", [torch.finfo(torch.float32).min, -1e9])
-def test_what_a_mask_fills_with_is_no_measure_of_the_rest(fill: float) -> None:
+def test_a_mask_fill_is_left_out_of_the_scale(fill: float) -> None:
     a, b = product(3, rows=40, columns=40)
     mask = torch.ones(40, 40, dtype=torch.bool).triu(1)
     target, limit = make((a.double() @ b.double()).masked_fill(mask, fill), (a @ b).masked_fill(mask, fill))
     halves = (a[:, :32] @ b[:32] + a[:, 32:] @ b[32:]).masked_fill(mask, fill)
-    assert target.judge(halves, limit) is None
+    assert target.compare(halves, limit) is None
     narrow = (a.bfloat16() @ b.bfloat16()).float().masked_fill(mask, fill)
-    assert target.judge(narrow, limit) is not None
+    assert target.compare(narrow, limit) is not None
     for wrong in (-math.inf, math.nan, fill / 2, 0.0):
-        assert target.judge(halves.masked_fill(mask, wrong), limit) is not None
+        assert target.compare(halves.masked_fill(mask, wrong), limit) is not None
 
 
-def test_where_only_the_oracle_is_too_large_for_the_type_the_references_value_is_right() -> None:
+def test_the_references_value_is_right_where_only_the_oracle_overflows_the_type() -> None:
     oracle = torch.linspace(-7e4, 7e4, 64, dtype=torch.float64).reshape(4, 16)
     reference = oracle.clamp(-6e4, 6e4).half()
     oracle = torch.where(oracle.abs() > 65520, oracle, reference.double())
     target, limit = make(oracle, reference)
     assert target.errors_in_float64(oracle * (1 + 1e-7))[1] < 1e-6
-    assert target.judge(reference, limit) is None
-    assert target.judge(oracle.half(), limit) is not None  # infinite there
+    assert target.compare(reference, limit) is None
+    assert target.compare(oracle.half(), limit) is not None  # infinite there
     also = reference.clone()
     also[1, 3] = math.nan
-    assert make(oracle, also)[0].judge(torch.where(also.isnan(), also, oracle.half()), limit) is not None
+    assert make(oracle, also)[0].compare(torch.where(also.isnan(), also, oracle.half()), limit) is not None
 
 
 def test_an_overflow_by_rounding_is_no_clamp() -> None:
     oracle = torch.full((2, 8), 65521.0, dtype=torch.float64)
     target, limit = make(oracle, torch.full((2, 8), 65504.0).half())
-    assert target.judge(oracle.half(), limit) is None
-    assert target.judge(torch.full((2, 8), 65504.0).half(), limit) is None
-    assert target.judge(torch.full((2, 8), -math.inf).half(), limit) is not None
+    assert target.compare(oracle.half(), limit) is None
+    assert target.compare(torch.full((2, 8), 65504.0).half(), limit) is None
+    assert target.compare(torch.full((2, 8), -math.inf).half(), limit) is not None
 
 
-def test_a_complex_number_that_is_none_need_be_none_in_either_part() -> None:
+def test_a_complex_number_that_is_not_finite_need_not_be_so_in_either_part() -> None:
     x = torch.randn(3, 32)
     x[1, 4] = math.inf
     right = torch.fft.rfft(x.double())
@@ -268,15 +268,15 @@ def test_a_complex_number_that_is_none_need_be_none_in_either_part() -> None:
     limit = target.limit(1e-7, 1e-6, torch.complex64, Precision.EXACT, None)
     other = torch.fft.rfft(x)
     other[1] = complex(math.inf, math.nan)
-    assert target.judge(other, limit) is None
+    assert target.compare(other, limit) is None
     other[1, 3] = complex(0.0, 1.0)
-    assert target.judge(other, limit) is not None
+    assert target.compare(other, limit) is not None
     other = torch.fft.rfft(x)
     other[2, 3] = complex(math.inf, 0.0)
-    assert target.judge(other, limit) is not None
+    assert target.compare(other, limit) is not None
 
 
-def test_what_a_sum_makes_of_an_infinity_is_a_matter_of_its_order_but_nan_stay_nan() -> None:
+def test_the_order_of_a_sum_decides_on_infinities_but_nan_stays_nan() -> None:
     right = torch.full((2, 8), math.nan)
     right[1] = 1.0
     infinite = torch.where(right.isnan(), math.inf, right)
@@ -284,18 +284,18 @@ def test_what_a_sum_makes_of_an_infinity_is_a_matter_of_its_order_but_nan_stay_n
         x = torch.ones(2, 8)
         x[0, 0] = bad
         target = Target(right.double(), right, [x])
-        found = target.judge(infinite, Limit(1e-6, 1e-6))
+        found = target.compare(infinite, Limit(1e-6, 1e-6))
         assert (found is None) is passes
     assert found is not None
     assert found.detail["origin"] == "input 0 holds NaN or infinities, which become something else in the reference"
 
 
-def test_numbers_are_told_in_as_many_digits_as_their_type_has() -> None:
+def test_numbers_are_printed_in_as_many_digits_as_their_type_has() -> None:
     right = torch.full((4,), 1 / 3, dtype=torch.float64)
     wrong = right.clone()
     wrong[2] += 1e-12
     target = Target(right, right.clone())
-    found = target.judge(wrong, Limit(3e-15, 3e-14))
+    found = target.compare(wrong, Limit(3e-15, 3e-14))
     assert found is not None
     assert found.detail["expected"] == "0.33333333333333331"
     assert found.detail["actual"] == "0.33333333333433329"
@@ -305,7 +305,7 @@ def test_complex_numbers_lose_and_gain_nan_by_their_parts() -> None:
     right = torch.tensor([1 + 2j, complex(math.nan, 1.0)])
     target = Target(right.to(torch.complex128), right)
     actual = torch.tensor([complex(1.0, math.nan), complex(5.0, 1.0)])
-    mended = target.nan_as_reference(target.where_nan(actual))
+    mended = target.copy_reference_nan(target.fill_nan(actual))
     assert mended.dtype is torch.complex64
     assert mended[0] == 1 + 2j
     assert math.isnan(mended[1].real)
@@ -321,12 +321,12 @@ def test_nan_may_fill_what_is_left_of_a_line_that_nearly_all_are_in() -> None:
     target = Target(right.double(), right, [x])
     everywhere = right.clone()
     everywhere[0] = math.nan
-    assert target.judge(everywhere, Limit(1e-6, 1e-6)) is None
+    assert target.compare(everywhere, Limit(1e-6, 1e-6)) is None
     everywhere[1, 2] = math.nan
-    assert target.judge(everywhere, Limit(1e-6, 1e-6)) is not None
+    assert target.compare(everywhere, Limit(1e-6, 1e-6)) is not None
 
 
-def test_a_few_numbers_are_no_line_and_an_infinity_has_its_sign_where_there_are_others() -> None:
+def test_short_lines_do_not_count_and_infinities_keep_their_sign_beside_numbers() -> None:
     x = torch.ones(1, 8)
     x[0, 0] = math.inf
     for right, passes in (
@@ -336,7 +336,7 @@ def test_a_few_numbers_are_no_line_and_an_infinity_has_its_sign_where_there_are_
     ):
         target = Target(right.double(), right, [x])
         for other in (-math.inf, math.nan):
-            assert (target.judge(torch.where(right.isinf(), other, right), Limit(1e-6, 1e-6)) is None) is passes
+            assert (target.compare(torch.where(right.isinf(), other, right), Limit(1e-6, 1e-6)) is None) is passes
 
 
 def test_an_infinity_may_be_nan_where_infinities_of_several_inputs_do_not_meet() -> None:
@@ -352,4 +352,4 @@ def test_an_infinity_may_be_nan_where_infinities_of_several_inputs_do_not_meet()
         ([a, elsewhere], False),
         ([a, met, met], False),  # who knows where
     ):
-        assert (Target(right.double(), right, inputs).judge(lost, Limit(1e-6, 1e-6)) is None) is passes
+        assert (Target(right.double(), right, inputs).compare(lost, Limit(1e-6, 1e-6)) is None) is passes

@@ -7,7 +7,7 @@ from dataclasses import replace
 import pytest
 import torch
 
-from evaluator.correctness.cases import KeptCases, Prepared, prepared
+from evaluator.correctness.cases import CaseCache, PreparedCases, prepare_cases
 from evaluator.errors import ChildCrashed, Rejection
 from evaluator.inputs import values
 from evaluator.inputs.sizes import Sizes
@@ -30,7 +30,7 @@ def asked(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> list[int]:
         return usual(oracle, tree, calls, rounding)
 
     monkeypatch.setattr(Oracle, "expect", expect)
-    monkeypatch.setattr(judge, "kept_cases", KeptCases(256 << 20))
+    monkeypatch.setattr(judge.check_stage, "cases", CaseCache(256 << 20))
     return found
 
 
@@ -50,20 +50,20 @@ def shown(task: Problem) -> Sizes:
     return Sizes(task.workloads[0].name, task.workloads[0].sizes)
 
 
-def make(task: Problem, reference: Subject, generator: torch.Generator) -> Prepared:
-    found = prepared(task, reference, shown(task), generator, first=True)
+def make(task: Problem, reference: Subject, generator: torch.Generator) -> PreparedCases:
+    found = prepare_cases(task, reference, shown(task), generator, first=True)
     assert found is not None
     return found
 
 
 def test_what_is_kept_comes_with_its_parameters_in_a_new_order(judge: Judge) -> None:
-    task, kept = problem(), KeptCases(256 << 20)
+    task, kept = problem(), CaseCache(256 << 20)
     generator = torch.Generator().manual_seed(3)
-    with judge.room.kept_reference(task) as reference:
+    with judge.session.references.lend(task) as reference:
         first = make(task, reference, generator)
         kept.put(task, candidate("A"), shown(task), first)
         before = dict(first.oracle.parameters)
-        first.oracle.reload()
+        first.oracle.randomise_state()
         assert kept.take(task, candidate("A"), shown(task), reference, generator) is None
         again = kept.take(task, candidate("B"), shown(task), reference, generator)
         assert again is not None
@@ -76,9 +76,9 @@ def test_what_is_kept_comes_with_its_parameters_in_a_new_order(judge: Judge) -> 
 
 
 def test_sixteen_candidates_at_the_most_share_cases(judge: Judge) -> None:
-    task, kept = problem(), KeptCases(256 << 20)
+    task, kept = problem(), CaseCache(256 << 20)
     generator = torch.Generator().manual_seed(3)
-    with judge.room.kept_reference(task) as reference:
+    with judge.session.references.lend(task) as reference:
         kept.put(task, candidate("0"), shown(task), make(task, reference, generator))
         taken = [kept.take(task, candidate(str(n)), shown(task), reference, generator) for n in range(1, 18)]
     assert [one is not None for one in taken] == [True] * 15 + [False] * 2
@@ -87,17 +87,17 @@ def test_sixteen_candidates_at_the_most_share_cases(judge: Judge) -> None:
 def test_memory_bounds_what_is_kept_and_hidden_sizes_never_are(judge: Judge) -> None:
     task = problem()
     generator = torch.Generator().manual_seed(3)
-    with judge.room.kept_reference(task) as reference:
+    with judge.session.references.lend(task) as reference:
         one = make(task, reference, generator)
         assert one.bytes_held() > sum(t.nbytes for case in one.cases[:-2] for t in case.tensors)
         for most_bytes, sizes in (
             (one.bytes_held() - 1, shown(task)),
             (256 << 20, replace(shown(task), hidden=True)),
         ):
-            kept = KeptCases(most_bytes)
+            kept = CaseCache(most_bytes)
             kept.put(task, candidate("A"), sizes, one)
             assert kept.take(task, candidate("B"), sizes, reference, generator) is None
-        kept = KeptCases(one.bytes_held() + 1)
+        kept = CaseCache(one.bytes_held() + 1)
         other = replace(shown(task), label="another")
         kept.put(task, candidate("A"), shown(task), one)
         kept.put(task, candidate("A"), other, one)
@@ -108,13 +108,13 @@ def test_memory_bounds_what_is_kept_and_hidden_sizes_never_are(judge: Judge) -> 
 
 
 def test_a_reference_that_is_gone_is_told_so(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    task, kept = problem(), KeptCases(256 << 20)
+    task, kept = problem(), CaseCache(256 << 20)
     generator = torch.Generator().manual_seed(3)
 
     def gone(*_: object) -> None:
         raise ChildCrashed(signal=9)
 
-    with judge.room.kept_reference(task) as reference:
+    with judge.session.references.lend(task) as reference:
         kept.put(task, candidate("A"), shown(task), make(task, reference, generator))
         monkeypatch.setattr(Oracle, "construct_again", gone)
         with pytest.raises(Rejection) as found:

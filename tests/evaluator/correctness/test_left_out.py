@@ -45,7 +45,7 @@ def test_a_reference_that_loses_its_device(judge: Judge, monkeypatch: pytest.Mon
     found = judge.judge(problem, right, eager_only(judge, problem))
     assert found.verdict is Verdict.PASSED, found.reason
     assert "rows=1" in found.evidence["correctness"]["skipped"]
-    assert judge.left_out.of(problem) == {"rows=1"}
+    assert judge.session.references.exclusions.of(problem) == {"rows=1"}
     assert judge.judge(problem, wrong, eager_only(judge, problem)).verdict is Verdict.INCORRECT_VALUES
     assert confirm(judge, problem, right, None, eager_only(judge, problem)).verdict is Verdict.PASSED
 
@@ -62,7 +62,7 @@ def test_a_reference_that_loses_its_device_by_values(judge: Judge, lost: str, la
     found = judge.judge(problem, right, eager_only(judge, problem))
     assert found.verdict is Verdict.PASSED, found.reason
     assert any(one.endswith(label) for one in found.evidence["correctness"]["skipped"])
-    assert label in judge.left_out.of(problem)
+    assert label in judge.session.references.exclusions.of(problem)
     assert judge.judge(problem, wrong, eager_only(judge, problem)).verdict is Verdict.INCORRECT_VALUES
 
 

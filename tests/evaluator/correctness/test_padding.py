@@ -24,10 +24,10 @@ def padded(judge: Judge, forward: str, mask: str) -> torch.Tensor | None:
         f"def get_inputs():\n    return [torch.randn(16, 32), {mask}]\n"
     )
     problem = read_problem(source, "padding")
-    with judge.room.reference(problem) as reference:
+    with judge.session.references.start(problem) as reference:
         oracle = Oracle(problem, reference, {}, draw())
         made = [oracle.inputs() for _ in range(2)]
-        found = padding.padded(oracle, made[0].tree, [one.tensors for one in made])
+        found = padding.with_padding(oracle, made[0].tree, [one.tensors for one in made])
         assert reference.child.alive
     if found is None:
         return None

@@ -10,7 +10,7 @@ from evaluator.inputs.structure import Structure
 
 def _made(*tensors: torch.Tensor) -> dict[str, tuple[torch.Tensor, ...]]:
     plain = [Structure() for _ in tensors]
-    return dict(single_inputs.of(tensors, plain, torch.Generator().manual_seed(3)))
+    return dict(single_inputs.single_input_changes(tensors, plain, torch.Generator().manual_seed(3)))
 
 
 def test_each_input_alone_has_a_nan() -> None:
@@ -37,7 +37,7 @@ def test_of_a_single_input_nothing_is_singled_out_and_numbers_in_order_stay_fini
     assert _made(torch.randn(4, 8), torch.arange(4)) == {}
     two = torch.randn(4, 8).sort(-1).values, torch.randn(4, 8)
     ordered = [Structure(in_order=True), Structure()]
-    made = dict(single_inputs.of(two, ordered, torch.Generator().manual_seed(3)))
+    made = dict(single_inputs.single_input_changes(two, ordered, torch.Generator().manual_seed(3)))
     assert "infinities that meet" not in made
     assert list(made) == ["NaN in input 2 alone"]
 
@@ -47,7 +47,7 @@ def test_a_nan_stays_within_what_all_draws_have_in_common() -> None:
     zeros = torch.ones(40, 40).triu(1).bool()
     two = (square + square.T) / 2, square.masked_fill(zeros, 0)
     kept = [Structure(symmetric=True), Structure(zeros=zeros)]
-    made = dict(single_inputs.of(two, kept, torch.Generator().manual_seed(3)))
+    made = dict(single_inputs.single_input_changes(two, kept, torch.Generator().manual_seed(3)))
     symmetric = made["NaN in input 1 alone"][0].isnan()
     assert bool(symmetric.any())
     assert torch.equal(symmetric, symmetric.T)

@@ -47,4 +47,4 @@ def test_memory_that_nobody_had_written_is_told_as_such(judge: Judge) -> None:
     task = problem()
     found = judge.judge(task, WRITTEN_LATER, eager_only(judge, task))
     assert found.verdict is Verdict.INCORRECT_VALUES
-    assert "nobody had written there" in found.reason
+    assert "not written when the call returned" in found.reason

@@ -256,7 +256,7 @@ def test_what_lasts_is_opened_once_and_closed_with_its_child(backend, driver, ow
     child = FakeChild(driver)
     for turn in range(3):
         tensors = [torch.full((3, 50), float(turn)), torch.arange(8).reshape(2, 4).t(), torch.zeros(0, 4)]
-        claims = own.settled(tensors)
+        claims = own.lasting_copies(tensors)
         assert set(claims) == {id(tensors[0]), id(tensors[1])}  # an empty one lies nowhere
         found = backend.fetch(child, [claims[id(tensor)] for tensor in tensors[:2]], ours=True)
         torch.testing.assert_close(found, tensors[:2])
@@ -265,7 +265,7 @@ def test_what_lasts_is_opened_once_and_closed_with_its_child(backend, driver, ow
     assert len(driver.blocks) == 1
     backend.fetch(child, [claims[id(tensors[0])]])  # of a child that is not believed it is closed at once
     assert driver.still_open() == 1
-    grown = own.settled([torch.ones(3 * BLOCK_BYTES, dtype=torch.uint8)])
+    grown = own.lasting_copies([torch.ones(3 * BLOCK_BYTES, dtype=torch.uint8)])
     assert len(driver.blocks) == 2  # the judge may look at the old one still
     (copy,) = backend.fetch(child, list(grown.values()), ours=True)
     assert bool(copy.all())
@@ -275,16 +275,16 @@ def test_what_lasts_is_opened_once_and_closed_with_its_child(backend, driver, ow
 
 
 def test_what_does_not_fit_or_cannot_be_copied_stays_where_it_is(driver, own):
-    assert own.settled([torch.zeros(17 << 20, dtype=torch.uint8)]) == {}  # a 64th of the device is 16 MiB
-    assert own.settled([torch.zeros(1).expand(5)]) == {}
+    assert own.lasting_copies([torch.zeros(17 << 20, dtype=torch.uint8)]) == {}  # a 64th of the device is 16 MiB
+    assert own.lasting_copies([torch.zeros(1).expand(5)]) == {}
     assert not driver.blocks
     driver.limit = 1
-    assert own.settled([torch.zeros(1)]) == {}
+    assert own.lasting_copies([torch.zeros(1)]) == {}
 
 
 def test_a_block_grows_to_what_it_may_be_and_is_shown_before_it_is_used(driver, own, monkeypatch):
-    assert own.settled([torch.zeros(10 << 20, dtype=torch.uint8)])
-    assert own.settled([torch.zeros(14 << 20, dtype=torch.uint8)])  # twice as large would be too large
+    assert own.lasting_copies([torch.zeros(10 << 20, dtype=torch.uint8)])
+    assert own.lasting_copies([torch.zeros(14 << 20, dtype=torch.uint8)])  # twice as large would be too large
     before = own._handle
     own._lasting = own._lasting[: 1 << 20]  # too small again
 
@@ -292,14 +292,14 @@ def test_a_block_grows_to_what_it_may_be_and_is_shown_before_it_is_used(driver, 
         raise DriverError("cuIpcGetMemHandle", 1, "CUDA_ERROR_INVALID_VALUE")
 
     monkeypatch.setattr(driver, "export", refuse)
-    assert own.settled([torch.zeros(2 << 20, dtype=torch.uint8)]) == {}
+    assert own.lasting_copies([torch.zeros(2 << 20, dtype=torch.uint8)]) == {}
     assert own._handle == before
 
 
 class Settling(CpuDevice):
     """Keeps copies as a GPU's child does."""
 
-    def settled(self, tensors):
+    def lasting_copies(self, tensors):
         self.copies = [tensor.clone() for tensor in tensors]
         return {id(t): {**self.claim(copy), "lasting": True} for t, copy in zip(tensors, self.copies, strict=True)}
 
@@ -414,7 +414,7 @@ def test_an_input_that_is_returned_is_read_where_it_lies(backend, driver, own):
     child, given = FakeChild(driver), calls(2)
     grant = backend.grant_calls(given)
     (second,) = own.open(grant.fields, []).calls[1]
-    (elsewhere,) = own.settled([torch.zeros(3, 50)]).values()
+    (elsewhere,) = own.lasting_copies([torch.zeros(3, 50)]).values()
     claims = [own.claim(second[1:]), own.claim(torch.zeros(0)), elsewhere]
     grant.mark_aliases(child, claims)
     assert [claim["alias"] for claim in claims] == [True, False, False]

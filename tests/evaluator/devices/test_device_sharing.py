@@ -165,12 +165,12 @@ def test_without_a_hold_there_is_nothing_to_give() -> None:
 
 def test_nothing_of_a_judges_runs_while_others_have_the_device(judge: Judge) -> None:
     """A Candidate's child stands still while its judge waits, and goes on afterwards."""
-    room = judge.room
-    ours, other = Turns(Device(), room._still), turns()[0]  # type: ignore[arg-type]
+    room = judge.session
+    ours, other = Turns(Device(), room._candidates_frozen), turns()[0]  # type: ignore[arg-type]
     begun = threading.Event()
     seen: list[bool] = []
-    with room.start(room.candidate_pool(None), "class ModelNew: pass", "candidate") as subject:
-        room.keep_still(subject)
+    with room.children.start(room.pools.for_candidate(None), "class ModelNew: pass", "candidate") as subject:
+        room.freeze_while_waiting(subject)
 
         def time_something() -> None:
             begun.set()

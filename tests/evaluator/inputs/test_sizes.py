@@ -1,4 +1,4 @@
-"""Which sizes a Candidate is checked on, and which one module is called with one after the other."""
+"""The sizes that a Candidate is checked on, and those that one module is called with in turn."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ import math
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evaluator.inputs.sizes import Sizes, in_turn, varied_sizes
+from evaluator.inputs.sizes import Sizes, sizes_for_one_module, varied_sizes
 from evaluator.problem import read_problem
 from evaluator.types import Problem
 
@@ -70,7 +70,7 @@ def test_sizes_that_are_one_number_in_all_workloads_stay() -> None:
 
 
 def test_every_dtype_meets_odd_sizes() -> None:
-    """A kernel may have a way of its own for each, and for large sizes."""
+    """A kernel may branch on each dtype, and on large sizes."""
     problem = _problem(SOURCE.replace('"width": 512}', '"width": 512, "dtype": "bfloat16"}'))
     found = [dict(one.sizes) for one in varied_sizes(problem, problem.workloads)]
     assert {"rows": 63, "width": 511, "dtype": "bfloat16"} in found
@@ -84,27 +84,27 @@ def test_a_general_domain_meets_more_than_the_largest() -> None:
 def test_one_module_meets_larger_sizes_smaller_ones_and_those_that_share_all_but_one() -> None:
     problem = _problem()
     small = Sizes("small", {"rows": 16, "width": 256})
-    found = in_turn(problem, problem.workloads, small, (), lambda one: True)
+    found = sizes_for_one_module(problem, problem.workloads, small, (), lambda one: True)
     assert _labels(found) == [
         "rows=3, width=5", "large", "small", "rows=17", "width=257", "small", "rows=256, width=16", "rows=3, width=5",
     ]  # fmt: skip
-    of_one_width = in_turn(problem, problem.workloads, small, (), lambda one: one.sizes["width"] == 256)
+    of_one_width = sizes_for_one_module(problem, problem.workloads, small, (), lambda one: one.sizes["width"] == 256)
     assert _labels(of_one_width) == ["rows=1", "rows=17", "small", "rows=17", "small", "rows=1"]
-    assert in_turn(problem, problem.workloads, small, (), lambda one: one.label == "small") == []
+    assert sizes_for_one_module(problem, problem.workloads, small, (), lambda one: one.label == "small") == []
 
 
 def test_one_module_meets_equal_sizes_of_every_dtype() -> None:
-    """Whichever comes first decides in what dtype a table is kept by length."""
+    """The first dtype may decide that of a table cached by length."""
     source = SOURCE.replace('"width": 256}', '"width": 256, "dtype": "float32"}')
     problem = _problem(source.replace('"width": 512}', '"width": 512, "dtype": "bfloat16"}'))
-    found = _labels(in_turn(problem, problem.workloads, Sizes("small", {}), (), lambda one: True))
+    found = _labels(sizes_for_one_module(problem, problem.workloads, Sizes("small", {}), (), lambda one: True))
     assert found[1:5] == ["large", "rows=64, width=512, dtype=float32", "small", "rows=16, width=256, dtype=bfloat16"]
 
 
-def test_what_is_held_out_comes_before_and_after_the_largest_that_is_shown() -> None:
+def test_held_out_sizes_come_before_and_after_the_largest_shown_ones() -> None:
     problem = _problem()
     secret = Sizes("secret", {"rows": 24, "width": 384}, hidden=True)
-    assert _labels(in_turn(problem, problem.workloads, secret, {"large"}, lambda one: True)) == [
+    assert _labels(sizes_for_one_module(problem, problem.workloads, secret, {"large"}, lambda one: True)) == [
         "secret", "large", "secret",
     ]  # fmt: skip
 

@@ -1,4 +1,4 @@
-"""What draws of a recipe have in common, and keep."""
+"""Structure that draws of a recipe share and derived inputs keep."""
 
 from __future__ import annotations
 
@@ -23,8 +23,8 @@ def symmetric(n: int, generator: torch.Generator) -> torch.Tensor:
 def test_a_triangle_stays_one(n: int, seed: int, kind: values.ValueSet) -> None:
     generator = draw(seed)
     draws = [(torch.randn(n, n, generator=generator).triu(), torch.randn(n, generator=generator)) for _ in range(3)]
-    kept = structure.of(draws)
-    triangle, free = structure.changed(draws[0], kind, kept, generator)
+    kept = structure.find_structures(draws)
+    triangle, free = structure.apply_values(draws[0], kind, kept, generator)
     assert not bool(triangle.tril(-1).any())
     assert not kept[1]
     assert free.shape == (n,)
@@ -33,7 +33,7 @@ def test_a_triangle_stays_one(n: int, seed: int, kind: values.ValueSet) -> None:
 def test_a_triangle_in_which_a_draw_has_a_zero_by_chance_stays_one() -> None:
     draws = [(torch.randn(40, 40, generator=draw(seed)).triu(),) for seed in range(3)]
     draws[1][0][3, 30] = 0.0
-    (made,) = structure.restored((torch.ones(40, 40),), structure.of(draws))
+    (made,) = structure.restored((torch.ones(40, 40),), structure.find_structures(draws))
     assert torch.equal(made, torch.ones(40, 40).triu())
 
 
@@ -41,15 +41,15 @@ def test_a_triangle_in_which_a_draw_has_a_zero_by_chance_stays_one() -> None:
 def test_a_symmetric_matrix_stays_one(n: int, seed: int, kind: values.ValueSet) -> None:
     generator = draw(seed)
     draws = [(symmetric(n, generator),) for _ in range(3)]
-    (made,) = structure.changed(draws[0], kind, structure.of(draws), generator)
+    (made,) = structure.apply_values(draws[0], kind, structure.find_structures(draws), generator)
     assert values.same_bits(made, made.T)
 
 
 @given(st.integers(3, 9), st.integers(0, 2**20), st.sampled_from(values.ADVERSARIAL))
-def test_what_stands_in_order_stays_so(n: int, seed: int, kind: values.ValueSet) -> None:
+def test_sorted_values_stay_sorted(n: int, seed: int, kind: values.ValueSet) -> None:
     generator = draw(seed)
     draws = [(torch.randn(2, n, generator=generator).sort(-1).values,) for _ in range(3)]
-    (made,) = structure.changed(draws[0], kind, structure.of(draws), generator)
+    (made,) = structure.apply_values(draws[0], kind, structure.find_structures(draws), generator)
     assert bool((made[:, 1:] >= made[:, :-1]).all())
 
 
@@ -66,23 +66,27 @@ def test_what_stands_in_order_stays_so(n: int, seed: int, kind: values.ValueSet)
 )
 def test_other_draws_have_none(make) -> None:
     generator = draw()
-    assert not any(structure.of([(make(generator),) for _ in range(3)]))
-    assert not any(structure.of([(torch.randn(4, 4, generator=generator).triu(),)]))  # of one draw nobody can tell
+    assert not any(structure.find_structures([(make(generator),) for _ in range(3)]))
+    assert not any(
+        structure.find_structures([(torch.randn(4, 4, generator=generator).triu(),)])
+    )  # of one draw nobody can tell
 
 
 def test_layouts_and_dtypes_stay() -> None:
     generator = draw()
     draws = [(symmetric(5, generator).to(torch.bfloat16).T,) for _ in range(3)]
-    (made,) = structure.restored((torch.randn(5, 5, generator=generator).to(torch.bfloat16).T,), structure.of(draws))
+    (made,) = structure.restored(
+        (torch.randn(5, 5, generator=generator).to(torch.bfloat16).T,), structure.find_structures(draws)
+    )
     assert (made.dtype, made.stride()) == (torch.bfloat16, (1, 5))
     assert torch.equal(made, made.T)
 
 
 @pytest.mark.parametrize(("row", "column"), [(1, 4), (4, 1), (2, 2)])
-def test_what_is_not_finite_stays_in_a_symmetric_matrix(row: int, column: int) -> None:
+def test_nan_and_infinities_stay_in_a_symmetric_matrix(row: int, column: int) -> None:
     halves = [torch.randn(6, 6, generator=torch.Generator().manual_seed(seed)) for seed in range(3)]
     draws = [(half + half.mT,) for half in halves]
     changed = draws[0][0].clone()
     changed[row, column] = torch.nan
-    (made,) = structure.restored((changed,), structure.of(draws))
+    (made,) = structure.restored((changed,), structure.find_structures(draws))
     assert sorted(map(tuple, made.isnan().nonzero().tolist())) == sorted({(row, column), (column, row)})

@@ -1,4 +1,4 @@
-"""Inputs of timed calls: no value comes twice where it need not, and what lies behind a tensor is no zeros."""
+"""Inputs of timed calls: no value comes twice without need, and no zeros follow a tensor in memory."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import torch
 
 from evaluator.child.cpu_device import FRESH_BYTE
 from evaluator.devices.cpu_memory import CpuGrant, Staged
-from evaluator.inputs import layouts, mixtures, values
+from evaluator.inputs import layouts, mixtures, perturbations, values
 
 
 def generator() -> torch.Generator:
@@ -16,14 +16,14 @@ def generator() -> torch.Generator:
 def test_no_value_of_a_continuum_comes_twice() -> None:
     draw = generator()
     made = [(torch.rand(3000, generator=draw) * 4 + 3,) for _ in range(3)]
-    bits, between = mixtures.coins(made[0], [True], draw), mixtures.continuous(made[0])
-    calls = [mixtures.mixed(made, bits, between, [True], draw)[0] for _ in range(6)]
+    bits, between = mixtures.random_masks(made[0], [True], draw), mixtures.are_continuous(made[0])
+    calls = [mixtures.mix(made, bits, between, [True], draw)[0] for _ in range(6)]
     every = torch.cat([*calls, *(base for (base,) in made)])
     assert len(torch.unique(every)) > 0.99 * len(every)
     assert 3 <= float(every.min()) <= float(every.max()) <= 7  # between others of the recipe, so in its domain
 
 
-def test_values_that_mean_something_are_kept() -> None:
+def test_masks_labels_and_sparse_values_are_kept() -> None:
     draw = generator()
     normal = torch.randn(40, 40, generator=draw)
     kept = [
@@ -35,37 +35,37 @@ def test_values_that_mean_something_are_kept() -> None:
         normal.bfloat16(),
         normal > 0,
     ]
-    assert mixtures.continuous((normal, normal.double(), *kept)) == [True, True, *[False] * len(kept)]
+    assert mixtures.are_continuous((normal, normal.double(), *kept)) == [True, True, *[False] * len(kept)]
     large = torch.rand(1 << 20) + 0.25
     large[7] = 0.0  # by chance, as one of 16 million is
-    assert mixtures.continuous((large, large[:1000])) == [True, False]
+    assert mixtures.are_continuous((large, large[:1000])) == [True, False]
     labels = torch.randint(5, (400,), generator=draw).float()
     made = [(labels,), (labels.flip(0),), (labels.roll(7),)]
-    bits = mixtures.coins(made[0], [True], draw)
-    (mixed,) = mixtures.mixed(made, bits, mixtures.continuous(made[0]), [True], draw)
+    bits = mixtures.random_masks(made[0], [True], draw)
+    (mixed,) = mixtures.mix(made, bits, mixtures.are_continuous(made[0]), [True], draw)
     assert set(mixed.tolist()) <= set(labels.tolist())
 
 
-def test_a_twin_may_differ_by_less_than_a_hundredth() -> None:
+def test_a_near_duplicate_may_differ_by_less_than_a_hundredth() -> None:
     draw = generator()
     x = torch.randn(8, 8, generator=draw)
-    (near,) = values.twin([x], [True], draw, slightly=True)
+    (near,) = perturbations.near_duplicate([x], [True], draw, slightly=True)
     changed = near != x
     assert int(changed.sum()) == 1
     assert 0 < float((near / x - 1)[changed].abs()) < 0.01
-    (far,) = values.twin([x], [True], draw)
+    (far,) = perturbations.near_duplicate([x], [True], draw)
     assert int((far != x).sum()) == 1
 
 
 def test_one_element_of_another() -> None:
     x, y = torch.zeros(5, 3).t(), torch.ones(3, 5)
-    found = values.with_element_of(x, y, generator())
+    found = perturbations.with_element_of(x, y, generator())
     assert float(found.sum()) == 1
     assert found.stride() == x.stride()
     assert float(x.sum()) == 0
 
 
-def test_no_zeros_lie_behind_a_tensor() -> None:
+def test_no_zeros_follow_a_tensor_in_memory() -> None:
     call = (torch.zeros(5), torch.zeros(3, dtype=torch.int64))
     for made in (CpuGrant([call, call]), Staged([call, call], None)):
         fd = made.fds[0] if isinstance(made, CpuGrant) else made.fd
@@ -97,21 +97,21 @@ def test_rows_unlike_each_other_are_all_changed_or_a_few() -> None:
         assert changed == 64 or kind is values.FEW_UNLIKE
 
 
-def test_only_data_of_few_bits_is_taken_to_its_extremes() -> None:
+def test_only_data_of_few_bits_gets_its_extremes() -> None:
     pixels = [(torch.randint(0, 256, (8, 16), dtype=torch.uint8),) for _ in range(2)]
-    (made,) = values.extremes(pixels) or (torch.zeros(1),)
+    (made,) = perturbations.extremes(pixels) or (torch.zeros(1),)
     low, high = (int(getattr(torch.stack([p for (p,) in pixels]), name)()) for name in ("min", "max"))
     assert bool((made[0] == high).all())
     assert bool((made[1] == low).all())
     flags = [(torch.randint(0, 3, (8, 16), dtype=torch.uint8),)] * 2
     labels = [(torch.randint(0, 1 << 30, (8, 16)),)] * 2
-    assert values.extremes(flags) is None
-    assert values.extremes(labels) is None
+    assert perturbations.extremes(flags) is None
+    assert perturbations.extremes(labels) is None
 
 
-def test_what_lies_on_a_grid_is_not_moved() -> None:
+def test_values_on_a_grid_are_not_moved() -> None:
     tensor = torch.tensor([0.5, -1.25, 0.3, 7.1])
-    (moved,) = values.nudged([tensor], generator(), values.Rounding(ulps=3, on_grid=True))
+    (moved,) = perturbations.perturb_last_places([tensor], generator(), values.Rounding(ulps=3, on_grid=True))
     assert (moved == tensor).tolist()[:2] == [True, True]
     assert values.on_grid([torch.randint(-9, 9, (50,)) / 4])
     assert not values.on_grid([torch.rand(5000) + 0.001])
@@ -126,11 +126,11 @@ def test_complex_numbers_have_their_values_too_but_no_infinities() -> None:
     assert torch.equal(values.apply(values.WITH_INF, [tensor], generator())[0], tensor)
 
 
-def test_fresh_memory_is_known_where_an_element_has_several_bytes() -> None:
+def test_uninitialised_memory_is_found_where_an_element_has_several_bytes() -> None:
     fresh = torch.full((8,), FRESH_BYTE, dtype=torch.uint8)
-    assert values.holds_fresh_memory(fresh.view(torch.float32))
-    assert not values.holds_fresh_memory(fresh)
-    assert not values.holds_fresh_memory(torch.randn(4))
+    assert values.holds_uninitialised_memory(fresh.view(torch.float32))
+    assert not values.holds_uninitialised_memory(fresh)
+    assert not values.holds_uninitialised_memory(torch.randn(4))
 
 
 def test_other_layouts_hold_the_same_values() -> None:
@@ -147,11 +147,11 @@ def test_other_layouts_hold_the_same_values() -> None:
     assert layouts.laid_out(tensors, "") == tensors
 
 
-def test_many_elements_change_places() -> None:
+def test_every_sixteenth_element_is_swapped() -> None:
     for x in (torch.randn(40, 50).t(), torch.randn(40, 50)[:, ::2], torch.randn(2), torch.tensor(1.5), torch.randn(1)):
-        found = values.with_some_exchanged(x, generator())
+        found = perturbations.with_some_swapped(x, generator())
         assert found.stride() == x.stride()
         assert torch.equal(found.flatten().sort().values, x.flatten().sort().values)
         if x.numel() > 99:
             assert 0.03 < float((found != x).float().mean()) < 0.07
-    assert values.with_some_exchanged(torch.randn(3, 4, dtype=torch.complex64), generator()).is_complex()
+    assert perturbations.with_some_swapped(torch.randn(3, 4, dtype=torch.complex64), generator()).is_complex()

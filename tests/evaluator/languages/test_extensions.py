@@ -47,9 +47,11 @@ def test_load_inline_builds_in_a_cage_and_later_children_load_what_it_built(judg
     one = candidate('import tempfile\nFOLDER = tempfile.mkdtemp(prefix="rms-")\n' + INLINE)
     found = judge.judge(task, one, eager_only(judge, task))
     assert found.verdict is Verdict.PASSED, found.reason
-    (name,) = judge.built.get(one) or {}
+    (name,) = judge.children.built.get(one) or {}
     assert name.startswith("native/")
-    judge.built.put(one, {name: b"no library"})  # so whoever builds it again notices nothing, and whoever loads it does
+    judge.children.built.put(
+        one, {name: b"no library"}
+    )  # so whoever builds it again notices nothing, and whoever loads it does
     again = judge.judge(task, one, eager_only(judge, task))
     assert again.verdict is not Verdict.PASSED
     assert "rms.so" in again.reason
@@ -71,8 +73,8 @@ def built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Built:
     stand_in = Built()
     monkeypatch.setattr(builder, "_write_ninja_file_and_build_library", stand_in)
     monkeypatch.setenv("WARPWRIGHT_NATIVE_CACHE", str(tmp_path / "kept"))
-    extensions.keep_what_is_built()
-    extensions.keep_what_is_built()
+    extensions.cache_builds()
+    extensions.cache_builds()
     return stand_in
 
 

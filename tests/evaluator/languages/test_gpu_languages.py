@@ -6,10 +6,10 @@ import pytest
 
 from evaluator.child.build_ops import build_imports, kernels
 from evaluator.errors import ChildError
-from evaluator.languages import detect
-from evaluator.languages.base import Ahead, build_by_importing
+from evaluator.languages import detect, gpu_kernels
+from evaluator.languages.base import BuildTarget, build_by_importing
 from evaluator.languages.cuda import CudaAdapter
-from evaluator.languages.triton import TritonAdapter, kernel_names
+from evaluator.languages.triton import TritonAdapter
 from evaluator.types import DeviceKind, Language
 from tests.evaluator.languages.test_load_cuda import needs_nvrtc
 
@@ -35,10 +35,10 @@ def test_triton_is_interpreted_on_a_cpu_untimed_and_never_with_bf16():
 
 
 def test_kernels_are_seen_under_decorators():
-    assert kernel_names((CANDIDATES / "honest_triton.py").read_text())
-    assert kernel_names("@triton.autotune(configs=[], key=[])\n@triton.jit(do_not_specialize=[0])\ndef k(x): pass")
-    assert not kernel_names("import triton\ndef k(x): pass")
-    assert not kernel_names("def (")
+    assert gpu_kernels((CANDIDATES / "honest_triton.py").read_text())
+    assert gpu_kernels("@triton.autotune(configs=[], key=[])\n@triton.jit(do_not_specialize=[0])\ndef k(x): pass")
+    assert not gpu_kernels("import triton\ndef k(x): pass")
+    assert not gpu_kernels("def (")
 
 
 @needs_nvrtc
@@ -89,8 +89,8 @@ def test_triton_is_compiled_ahead_where_the_gpu_is_known():
         (DeviceKind.CPU, 0, False),
     ):
         child = Failing()
-        TritonAdapter().build(child, kind, Ahead([], capability))
+        TritonAdapter().build(child, kind, BuildTarget([], capability))
         assert ("triton_ahead" in child.asked) is ahead
     child = Failing("RuntimeError")  # it does not even import: nothing to compile
-    assert TritonAdapter().build(child, DeviceKind.CPU, Ahead()).error is not None
+    assert TritonAdapter().build(child, DeviceKind.CPU, BuildTarget()).error is not None
     assert child.asked == ["build_imports"]

@@ -1,4 +1,4 @@
-"""Masks and indices that a recipe always makes alike, and what may be done to them."""
+"""Variants of the masks and indices that a recipe always makes alike."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ def draw() -> torch.Generator:
 def test_a_line_of_a_mask_that_was_mixed_stays_so(shape: list[int], seed: int, times: int) -> None:
     generator = torch.Generator().manual_seed(seed)
     mask = torch.rand(shape, generator=generator) < 0.6
-    changed = constants.disturbed(mask, generator, times)
+    changed = constants.perturbed(mask, generator, times)
     if changed is None:
         return
     assert changed.dtype is torch.bool
@@ -34,9 +34,9 @@ def test_a_line_of_a_mask_that_was_mixed_stays_so(shape: list[int], seed: int, t
 
 
 @given(st.lists(st.integers(-5, 5), min_size=2, max_size=30), st.integers(0, 2**20))
-def test_integers_are_exchanged_unless_they_stand_in_order(numbers: list[int], seed: int) -> None:
+def test_integers_are_swapped_unless_they_are_sorted(numbers: list[int], seed: int) -> None:
     tensor = torch.tensor(numbers, dtype=torch.int32)
-    changed = constants.disturbed(tensor, torch.Generator().manual_seed(seed), 4)
+    changed = constants.perturbed(tensor, torch.Generator().manual_seed(seed), 4)
     in_order = numbers in (sorted(numbers), sorted(numbers, reverse=True))
     alike = len(set(numbers)) == 1
     if in_order and numbers != list(range(len(numbers))) and not (alike and numbers[0] > 0):
@@ -50,10 +50,10 @@ def test_integers_are_exchanged_unless_they_stand_in_order(numbers: list[int], s
 
 def test_one_change_is_one_element_or_one_pair() -> None:
     mask = torch.ones(20, 20, dtype=torch.bool).tril()
-    one = constants.disturbed(mask, draw(), 1)
+    one = constants.perturbed(mask, draw(), 1)
     assert one is not None
     assert int((one != mask).sum()) == 1
-    positions = constants.disturbed(torch.arange(20), draw(), 1)
+    positions = constants.perturbed(torch.arange(20), draw(), 1)
     assert positions is not None
     assert int((positions != torch.arange(20)).sum()) == 2
 
@@ -69,15 +69,15 @@ def test_one_change_is_one_element_or_one_pair() -> None:
         torch.empty(0, dtype=torch.int64),
     ],
 )
-def test_other_things_are_left_alone(tensor: torch.Tensor) -> None:
-    assert constants.disturbed(tensor, draw(), 4) is None
+def test_other_tensors_stay_unchanged(tensor: torch.Tensor) -> None:
+    assert constants.perturbed(tensor, draw(), 4) is None
 
 
-def test_what_has_one_element_is_varied_too() -> None:
+def test_a_single_element_is_varied_too() -> None:
     for flag in (torch.ones(1, dtype=torch.bool), torch.tensor(False)):
-        assert torch.equal(constants.disturbed(flag, draw(), 4), ~flag)
-    assert constants.disturbed(torch.tensor([48]), draw(), 1) == 47
-    assert constants.disturbed(torch.tensor(0), draw(), 4) is None
+        assert torch.equal(constants.perturbed(flag, draw(), 4), ~flag)
+    assert constants.perturbed(torch.tensor([48]), draw(), 1) == 47
+    assert constants.perturbed(torch.tensor(0), draw(), 4) is None
 
 
 def task(forward: str, inputs: str) -> Problem:
@@ -105,18 +105,18 @@ RANDOM = "torch.randn(6, 6), torch.rand(6, 6) > 0.5"
         ("x * what", "torch.randn(6, 6), torch.ones(6, 6)", False),  # floats are varied elsewhere
     ],
 )
-def test_the_reference_has_to_take_it(judge: Judge, forward: str, inputs: str, found: bool) -> None:
+def test_the_reference_must_accept_the_change(judge: Judge, forward: str, inputs: str, found: bool) -> None:
     problem = task(forward, inputs)
-    with judge.room.reference(problem) as reference:
+    with judge.session.references.start(problem) as reference:
         oracle = Oracle(problem, reference, {}, draw())
         made = [oracle.inputs() for _ in range(3)]
-        others = constants.of(oracle, made[0].tree, [one.tensors for one in made])
+        others = constants.find_constants(oracle, made[0].tree, [one.tensors for one in made])
         assert bool(others) is found
         assert reference.child.alive
-        assert not constants.of(oracle, made[0].tree, [made[0].tensors])  # of one alone nobody can tell
+        assert not constants.find_constants(oracle, made[0].tree, [made[0].tensors])  # of one alone nobody can tell
     if found:
         tensors = made[0].tensors
-        changed, nearly = others.changed(tensors), others.nearly(tensors, draw())
+        changed, nearly = others.changed(tensors), others.slightly_changed(tensors, draw())
         assert changed[0] is nearly[0] is tensors[0]
         assert 0 < int((nearly[1] != tensors[1]).sum()) <= int((changed[1] != tensors[1]).sum())
 
@@ -134,13 +134,13 @@ def test_the_reference_has_to_take_it(judge: Judge, forward: str, inputs: str, f
         ("torch.tensor([what - 2]).sqrt() + x", "torch.randn(6), 2.0", None),
     ],
 )
-def test_numbers_become_smaller_where_the_reference_takes_it(
+def test_floats_become_smaller_where_the_reference_accepts_it(
     judge: Judge, forward: str, inputs: str, found: object
 ) -> None:
     problem = task(forward, inputs)
-    with judge.room.reference(problem) as reference:
+    with judge.session.references.start(problem) as reference:
         oracle = Oracle(problem, reference, {}, draw())
         made = oracle.inputs()
-        other = constants.with_other_numbers(oracle, made.tree, made.tensors)
+        other = constants.with_smaller_floats(oracle, made.tree, made.tensors)
         assert reference.child.alive
     assert (None if other is None else read_tree(other, lambda index: index)[1]) == found

@@ -1,4 +1,4 @@
-"""Children started before anybody needs them: taken, replaced, and never left behind. On a CPU, where none are kept."""
+"""Prestarted children are taken, replaced, and never left behind. The tests use a CPU, where a judge keeps none."""
 
 from __future__ import annotations
 
@@ -15,11 +15,12 @@ import pytest
 from evaluator.cage.policy import CagePolicy, StartMode
 from evaluator.devices.device_lock import Hold, device_lock
 from evaluator.sandbox.pool import ChildPool
-from evaluator.sandbox.prestart import Held, Spares, _provide
-from evaluator.sandbox.process import Asked, ChildProcess
+from evaluator.sandbox.prestart import HoldDevice, PrestartPool, _provide
+from evaluator.sandbox.process import ChildProcess, PendingRequest
+from evaluator.sandbox.setup import send_setup
 from evaluator.serve import make_backend
 from evaluator.stages.judge import Judge
-from evaluator.subject import Subject, ask_to_set_up
+from evaluator.subject import Subject
 from evaluator.types import DeviceKind, Verdict
 from tests.evaluator.rooms import CPP, candidate, eager_only, problem
 
@@ -33,31 +34,33 @@ while not os.path.exists("/job/go"):
 
 @pytest.fixture
 def pool(judge: Judge) -> ChildPool:
-    one = judge.room.pool()
+    one = judge.session.pools.plain()
     if not one._level.nested:
-        pytest.skip("children cannot be started ahead on this machine")
+        pytest.skip("this machine cannot start children before their files are known")
     return one
 
 
 @pytest.fixture
-def spares(pool: ChildPool) -> Iterator[Spares]:
-    one = Spares(lambda: pool, lambda child: ask_to_set_up(child, "cpu"), 2)
+def spares(pool: ChildPool) -> Iterator[PrestartPool]:
+    one = PrestartPool(lambda: pool, lambda child: send_setup(child, "cpu"), 2)
     yield one
     one.close()
 
 
-def pids(spares: Spares) -> list[int]:
+def pids(spares: PrestartPool) -> list[int]:
     return [child.pid for child in spares._children]
 
 
-def test_a_spare_serves_as_a_fresh_child_does(pool: ChildPool, spares: Spares) -> None:
+def test_a_prestarted_child_serves_like_a_new_one(pool: ChildPool, spares: PrestartPool) -> None:
     assert spares.take("nobody", {}) is None
     spares.fill()
     waiting = pids(spares)
     assert len(waiting) == 2
     backend = make_backend("cpu")
     source = "import torch\nclass ModelNew(torch.nn.Module):\n    pass\n"
-    with Subject.start(pool, backend, source, "candidate", files={"native/x.so": b"x" * 70000}, spares=spares) as one:
+    with Subject.start(
+        pool, backend, source, "candidate", files={"native/x.so": b"x" * 70000}, prestarted=spares
+    ) as one:
         assert one.child.pid in waiting
         assert one.child.name == "candidate"
         assert pids(spares) == [pid for pid in waiting if pid != one.child.pid]
@@ -68,11 +71,11 @@ def test_a_spare_serves_as_a_fresh_child_does(pool: ChildPool, spares: Spares) -
         assert list(other.iterdir()) == []  # nobody else sees them
     spares.fill()
     assert len(pids(spares)) == 2
-    with pytest.raises(ValueError, match="no relative path"):
+    with pytest.raises(ValueError, match="not a relative path"):
         spares.take("candidate", {"../x": b""})
 
 
-def test_a_spare_that_died_is_passed_over(spares: Spares) -> None:
+def test_a_dead_prestarted_child_is_skipped(spares: PrestartPool) -> None:
     spares.fill()
     first, second = pids(spares)
     os.kill(second, signal.SIGKILL)  # the one that would be taken first
@@ -83,7 +86,7 @@ def test_a_spare_that_died_is_passed_over(spares: Spares) -> None:
     assert spares.take("candidate", {}) is None
 
 
-def test_those_that_wait_end_with_the_pool_of_spares(spares: Spares) -> None:
+def test_waiting_children_end_with_their_pool(spares: PrestartPool) -> None:
     spares.fill()
     waiting = pids(spares)
     spares.close()
@@ -92,34 +95,34 @@ def test_those_that_wait_end_with_the_pool_of_spares(spares: Spares) -> None:
     assert pids(spares) == []
 
 
-def test_where_every_child_has_a_cage_of_its_own_there_are_none() -> None:
+def test_single_cages_have_no_prestarted_children() -> None:
     policy = CagePolicy(preload=("evaluator.child.protocol.framing",), start=StartMode.SPAWN)
     with ChildPool(DeviceKind.CPU, policy=policy) as pool:
-        spares = Spares(lambda: pool, lambda child: ask_to_set_up(child, "cpu"), 2)
+        spares = PrestartPool(lambda: pool, lambda child: send_setup(child, "cpu"), 2)
         spares.fill()
         assert spares.take("candidate", {}) is None
         spares.close()
 
 
 class Slow:
-    """Spares whose children are not ready before their file says so. `asked` has those that are being started."""
+    """A pool whose children are ready once their file says so. `asked` holds those that are being started."""
 
     def __init__(
         self,
         pool: ChildPool,
         *,
         wanted: int = 1,
-        held: Sequence[Held] = (),
+        held: Sequence[HoldDevice] = (),
         timeout_s: float = 60.0,
         source: str = WAITS,
     ) -> None:
         self.asked: queue.SimpleQueue[ChildProcess] = queue.SimpleQueue()
         self.source, self.timeout_s = source.encode(), timeout_s
-        self.spares = Spares(lambda: pool, self._set_up, wanted, *held)
+        self.spares = PrestartPool(lambda: pool, self._set_up, wanted, *held)
 
-    def _set_up(self, child: ChildProcess) -> Asked:
+    def _set_up(self, child: ChildProcess) -> PendingRequest:
         _provide(child, {"slow.py": self.source})
-        asked = child.ask("load", timeout_s=self.timeout_s, path="slow.py", name="slow", needs=[])
+        asked = child.send_request("load", timeout_s=self.timeout_s, path="slow.py", name="slow", needs=[])
         self.asked.put(child)
         return asked
 
@@ -128,7 +131,7 @@ def let_go(child: ChildProcess) -> None:
     Path(f"/proc/{child.pid}/root/job/go").touch()
 
 
-def test_whoever_is_not_ready_stops_while_others_are_timed_and_goes_on(pool: ChildPool) -> None:
+def test_an_unready_child_pauses_during_timing_and_continues(pool: ChildPool) -> None:
     slow = Slow(pool)
     spares = slow.spares
     try:
@@ -139,7 +142,7 @@ def test_whoever_is_not_ready_stops_while_others_are_timed_and_goes_on(pool: Chi
         assert frozen is not None
         let_go(child)
         assert spares.take("candidate", {}) is None
-        assert not frozen.moved(child._root)
+        assert not frozen.has_run(child._root)
         assert spares._children == []
         spares.begin()
         taken = spares.take("candidate", {})  # which waits for it
@@ -151,7 +154,7 @@ def test_whoever_is_not_ready_stops_while_others_are_timed_and_goes_on(pool: Chi
         spares.close()
 
 
-def test_those_that_are_being_started_end_with_the_others(pool: ChildPool) -> None:
+def test_starting_children_end_with_the_ready_ones(pool: ChildPool) -> None:
     slow = Slow(pool, wanted=2)
     slow.spares.begin()
     children = [slow.asked.get(timeout=20), slow.asked.get(timeout=20)]
@@ -163,7 +166,7 @@ def test_those_that_are_being_started_end_with_the_others(pool: ChildPool) -> No
 
 
 @pytest.mark.parametrize("source", [WAITS, "import os\nos._exit(3)\n", "raise ValueError\n"])
-def test_one_that_does_not_get_ready_is_ended_and_not_tried_again_and_again(pool: ChildPool, source: str) -> None:
+def test_a_child_that_never_gets_ready_is_ended_and_not_retried(pool: ChildPool, source: str) -> None:
     slow = Slow(pool, timeout_s=0.3, source=source)
     try:
         slow.spares.fill()
@@ -174,7 +177,7 @@ def test_one_that_does_not_get_ready_is_ended_and_not_tried_again_and_again(pool
         slow.spares.close()
 
 
-def test_nobody_waits_for_one_that_waits_for_the_device(pool: ChildPool) -> None:
+def test_take_does_not_wait_for_the_device_lock(pool: ChildPool) -> None:
     free = threading.Event()
 
     @contextmanager
@@ -193,7 +196,7 @@ def test_nobody_waits_for_one_that_waits_for_the_device(pool: ChildPool) -> None
         slow.spares.close()
 
 
-def test_children_that_are_being_started_stop_while_another_judge_has_the_device_and_go_on(
+def test_starting_children_pause_while_another_judge_has_the_device(
     pool: ChildPool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("WARPWRIGHT_LOCK_DIR", str(tmp_path))
@@ -206,7 +209,7 @@ def test_children_that_are_being_started_stop_while_another_judge_has_the_device
             assert frozen is not None
             let_go(child)
             assert slow.spares.take("candidate", {}) is None
-            assert not frozen.moved(child._root)
+            assert not frozen.has_run(child._root)
         slow.spares._work.result(20)
         taken = slow.spares.take("candidate", {})
         assert taken is child
@@ -216,13 +219,13 @@ def test_children_that_are_being_started_stop_while_another_judge_has_the_device
         slow.spares.close()
 
 
-def test_a_judge_with_spares_judges_as_without_and_makes_new_ones_beside_the_next_builds_and_checks(
+def test_a_judge_with_prestarted_children_judges_the_same_and_refills(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    room, task = judge.room, problem()
-    spares = Spares(room.pool, lambda child: ask_to_set_up(child, "cpu"), 2)
+    room, task = judge.session, problem()
+    spares = PrestartPool(room.pools.plain, lambda child: send_setup(child, "cpu"), 2)
     try:
-        monkeypatch.setattr(room, "_spares", spares)
+        monkeypatch.setattr(room.children, "prestarted", spares)
         room.warm()
         waiting = set(pids(spares))
         assert len(waiting) == 2

@@ -1,4 +1,4 @@
-"""Memory files that nobody may write into any more: sealed once nobody holds their pages."""
+"""Memory files become read-only: they are sealed once no process holds their pages."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evaluator.devices.cpu_memory import CpuGrant, memory_file
 from evaluator.errors import CageError
 
 
-def test_a_file_whose_pages_are_held_for_a_moment_is_sealed_when_they_are_let_go(monkeypatch):
+def test_a_file_with_held_pages_is_sealed_once_they_are_released(monkeypatch):
     fd = memory_file("held", 4096)
     held = mmap.mmap(fd, 4096)  # which the kernel answers as it does while it moves a page itself
     seal, asked = fcntl.fcntl, []
@@ -35,7 +35,7 @@ def test_a_file_whose_pages_are_held_for_a_moment_is_sealed_when_they_are_let_go
     os.close(fd)
 
 
-def test_one_whose_pages_stay_held_is_an_error_of_the_machine_and_leaves_no_file(monkeypatch):
+def test_pages_that_stay_held_are_a_machine_error_and_leave_no_file(monkeypatch):
     made: list[mmap.mmap] = []
 
     def held(name: str, size: int) -> int:

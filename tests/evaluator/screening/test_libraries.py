@@ -1,4 +1,4 @@
-"""What really ran is named, whatever the text says, and the library policy holds for that."""
+"""The libraries that really ran are named, and the library policy holds for them, independently of the text."""
 
 from __future__ import annotations
 
@@ -41,21 +41,23 @@ def test_an_address_is_found_in_its_function() -> None:
     libc = ctypes.CDLL(None)
     address = ctypes.cast(libc.qsort, ctypes.c_void_p).value
     assert address is not None
-    (place,) = symbols.places(os.getpid(), [(os.getpid(), address)])
+    (place,) = symbols.count_places(os.getpid(), [(os.getpid(), address)])
     assert place.startswith("libc")
     assert "qsort" in place
-    assert symbols.places(os.getpid(), [(os.getpid(), 1)]) == {"unknown": 1}
+    assert symbols.count_places(os.getpid(), [(os.getpid(), 1)]) == {"unknown": 1}
 
 
 def test_vendor_libraries_are_told_from_the_rest() -> None:
     seen = {"libtorch_cpu.so: mkl_blas_avx2_sgemm_kernel": 5, "libtorch_cpu.so: _ZN2at6native3add": 95}
-    assert libraries.seen(seen) == ["libtorch_cpu.so: mkl_blas_avx2_sgemm_kernel"]
-    assert libraries.seen({"libscipy_openblas64_.so: gotoblas": 1, "the candidate's own library": 99}) == []
-    assert libraries.named(["aten.mm", "aten.add", "aten._softmax"]) == ["aten::_softmax", "aten::mm"]
+    assert libraries.sampled_libraries(seen) == ["libtorch_cpu.so: mkl_blas_avx2_sgemm_kernel"]
+    assert (
+        libraries.sampled_libraries({"libscipy_openblas64_.so: gotoblas": 1, "the candidate's own library": 99}) == []
+    )
+    assert libraries.library_operations(["aten.mm", "aten.add", "aten._softmax"]) == ["aten::_softmax", "aten::mm"]
     strict = read_problem(PROBLEM + "\nALLOW_LIBRARY = False\n", "strict")
     with pytest.raises(Rejection):
-        libraries.check(strict, ["aten::mm"], Stage.INTEGRITY)
-    libraries.check(read_problem(PROBLEM, "free"), ["aten::mm"], Stage.INTEGRITY)
+        libraries.check_policy(strict, ["aten::mm"], Stage.INTEGRITY)
+    libraries.check_policy(read_problem(PROBLEM, "free"), ["aten::mm"], Stage.INTEGRITY)
 
 
 OWN = candidate("""
@@ -87,7 +89,7 @@ class ModelNew(Base):
     ],
 )
 def test_kernels_of_vendor_libraries_are_told_by_name(name: str) -> None:
-    assert libraries.kernels([name, "rows"], OWN.source) == [name]
+    assert libraries.library_kernels([name, "rows"], OWN.source) == [name]
 
 
 def test_own_kernels_may_be_called_anything() -> None:
@@ -105,11 +107,11 @@ def test_own_kernels_may_be_called_anything() -> None:
         "void at::native::vectorized_elementwise_kernel<4, at::native::FillFunctor<float> >(int)",
         "Memset (Device)",
     ]
-    assert libraries.kernels([*names, *torchs], OWN.source) == []
+    assert libraries.library_kernels([*names, *torchs], OWN.source) == []
 
 
 class Launches:
-    """A child on a GPU that says which kernels ran, or fails."""
+    """A child on a GPU that reports the kernels that ran, or fails."""
 
     def __init__(self, *names: str, fault: Exception | None = None) -> None:
         self.backend = SimpleNamespace(kind=DeviceKind.CUDA)
@@ -129,12 +131,12 @@ class Launches:
 def test_on_a_gpu_kernels_are_looked_at_where_libraries_are_forbidden() -> None:
     strict, free = read_problem(PROBLEM + "\nALLOW_LIBRARY = False\n", "strict"), read_problem(PROBLEM, "free")
     gemm = Launches("ampere_sgemm_128x64_nn", "mine")
-    assert launched_kernels.of_libraries(strict, OWN, gemm, gemm) == ["ampere_sgemm_128x64_nn"]  # type: ignore[arg-type]
-    assert launched_kernels.of_libraries(free, OWN, gemm, gemm) == []  # type: ignore[arg-type]
+    assert launched_kernels.library_kernels(strict, OWN, gemm, gemm) == ["ampere_sgemm_128x64_nn"]  # type: ignore[arg-type]
+    assert launched_kernels.library_kernels(free, OWN, gemm, gemm) == []  # type: ignore[arg-type]
     assert gemm.asked == 1
     silent = Launches(fault=ChildError("RuntimeError", "no CUPTI", "", output=""))
-    assert launched_kernels.of_libraries(strict, OWN, silent, silent) == []  # type: ignore[arg-type]
+    assert launched_kernels.library_kernels(strict, OWN, silent, silent) == []  # type: ignore[arg-type]
     gone = Launches(fault=ChildTimeout("profile", 30.0, output=""))
     with pytest.raises(Rejection) as found:
-        launched_kernels.of_libraries(strict, OWN, gone, gone)  # type: ignore[arg-type]
+        launched_kernels.library_kernels(strict, OWN, gone, gone)  # type: ignore[arg-type]
     assert found.value.verdict is Verdict.TIMEOUT

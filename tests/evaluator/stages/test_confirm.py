@@ -29,9 +29,9 @@ def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.M
         yield
         order.append("alone")
 
-    started = judge.start_candidate
-    monkeypatch.setattr(judge.room.turns, "beside", beside)
-    monkeypatch.setattr(judge, "start_candidate", lambda *how: [started(*how), order.append("start")][0])
+    started = judge.children.start
+    monkeypatch.setattr(judge.session.turns, "beside", beside)
+    monkeypatch.setattr(judge.children, "start", lambda *how: [started(*how), order.append("start")][0])
     task = problem()
     champion = candidate(CPP, head="")
     again = candidate("# the same once more\n" + CPP, head="")

@@ -45,7 +45,7 @@ def test_an_honest_cpp_candidate_passes_with_times_and_ratios(judge: Judge) -> N
 def test_what_hangs_or_dies_is_told_where(
     judge: Judge, monkeypatch: pytest.MonkeyPatch, ending: str, words: str
 ) -> None:
-    monkeypatch.setattr("evaluator.stages.judge.first_call_limit_s", lambda _: 0.5)
+    monkeypatch.setattr("evaluator.stages.trial.first_call_limit_s", lambda _: 0.5)
     one = forward("import os", ending, "return x")
     line = next(number for number, text in enumerate(one.source.splitlines(), 1) if text.strip() == ending)
     found = verdict(judge, one)
@@ -182,7 +182,7 @@ def test_build_tells_duplicates_apart_from_layout(judge: Judge) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("return x * torch", "return torch.dropout(x, 0.5, True) * torch", "different answers"),
+        ("return x * torch", "return torch.dropout(x, 0.5, True) * torch", "different outputs"),
         ("return x * torch", "return x * 0 * torch", "null solution"),
         ("return x * torch", "raise ValueError('broken')\n        return x * torch", "broken"),
         ("return x * torch", "import os; os._exit(0)\n        return x * torch", "exited"),
@@ -335,8 +335,8 @@ def test_a_child_that_was_started_beside_work_that_failed_is_ended(judge, monkey
     def fail(checker, sizes, how):
         raise EvaluatorError("nobody let go of the device")
 
-    begin = judge.start_candidate
-    monkeypatch.setattr(judge, "start_candidate", start)
+    begin = judge.children.start
+    monkeypatch.setattr(judge.children, "start", start)
     monkeypatch.setattr(Checker, "prepare", fail)
     task = problem()
     assert judge.judge(task, forward("return right(x, self.weight)"), eager_only(judge, task)).verdict is (
@@ -362,4 +362,4 @@ def test_a_result_that_holds_itself_is_told_so(judge: Judge) -> None:
     task = problem()
     found = judge.judge(task, forward("y = []", "y.append(y)", "return y"), eager_only(judge, task))
     assert found.verdict is Verdict.RUNTIME_ERROR
-    assert "the result holds itself" in found.reason
+    assert "the result contains itself" in found.reason

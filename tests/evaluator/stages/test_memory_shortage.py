@@ -38,9 +38,10 @@ RIGHT = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(sel
 @pytest.fixture
 def doubting(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> Judge:
     """A judge whose device others may use, as a GPU; they have none of its memory. It does not wait for them."""
-    monkeypatch.setattr(memory_shortage, "_PATIENCE_S", 0.0)
-    monkeypatch.setattr(judge.room, "believing", False)
-    monkeypatch.setattr(judge, "device", replace(judge.device, facts={**judge.device.facts, "memory_bytes": 80 << 30}))
+    monkeypatch.setattr(memory_shortage, "_WAIT_S", 0.0)
+    monkeypatch.setattr(judge.session.references, "trusts_memory_errors", False)
+    device = replace(judge.device, facts={**judge.device.facts, "memory_bytes": 80 << 30})
+    monkeypatch.setattr(judge.backend, "describe", lambda: device)
     return judge
 
 
@@ -49,7 +50,7 @@ def test_a_reference_that_runs_out_of_memory_twice_is_believed(doubting: Judge) 
     right = Candidate(source=RIGHT, language=Language.TORCH, proposer="test")
     found = doubting.judge(problem, right, eager_only(doubting, problem))
     assert found.verdict is Verdict.PASSED, found.reason
-    assert not doubting.room.believing
+    assert not doubting.session.references.trusts_memory_errors
     always = read_problem(GREEDY.replace("len(x) == 1", "True"), "greedier")
     assert "needs too much memory" in admit(doubting, always).reason
 
@@ -82,10 +83,10 @@ def assert_tried(judge: Judge, raised: list[Exception], ends: type[Exception] | 
         return "done"
 
     if ends is None:
-        assert memory_shortage.enough(judge, work) == "done"
+        assert judge.retry_on_shortage(work) == "done"
     else:
         with pytest.raises(ends):
-            memory_shortage.enough(judge, work)
+            judge.retry_on_shortage(work)
     assert len(done) == times
 
 
@@ -139,8 +140,8 @@ def test_others_are_waited_for_and_what_runs_out_beside_them_is_nobodys_fault(
 ) -> None:
     """`held` are the GiB that others hold, each time when that is asked."""
     monkeypatch.setattr(doubting.backend, "kind", DeviceKind.CUDA)
-    monkeypatch.setattr(memory_shortage, "_PATIENCE_S", 30.0)
-    monkeypatch.setattr(memory_shortage, "_LOOK_S", 0.0)
+    monkeypatch.setattr(memory_shortage, "_WAIT_S", 30.0)
+    monkeypatch.setattr(memory_shortage, "_POLL_S", 0.0)
     asked = iter(held)
     monkeypatch.setattr(doubting.backend, "held_by_others", lambda: next(asked) << 30)
     assert_tried(doubting, raised, ends, times)

@@ -60,7 +60,7 @@ def test_after_a_fault_the_device_is_probed_before_anybody_is_judged(
     assert judge.judge(task, forward("raise ValueError"), eager_only(judge, task)).verdict is Verdict.RUNTIME_ERROR
     found = judge.judge(task, good, eager_only(judge, task))
     assert found.verdict is Verdict.INTERNAL_ERROR
-    assert "started again" in found.reason
+    assert "restarted" in found.reason
     assert judge.lost
 
 

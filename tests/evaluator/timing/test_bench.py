@@ -155,7 +155,7 @@ def test_questions_to_the_reference_together_are_answered_as_one_by_one(judge, m
 
     monkeypatch.setattr(Subject, "results", results)
     task = problem()
-    with judge.room.kept_reference(task) as reference:
+    with judge.session.references.lend(task) as reference:
         oracle = Oracle(task, reference, task.workloads[0].sizes, torch.Generator().manual_seed(1))
         made = [oracle.inputs() for _ in range(3)]
         tree, calls = made[0].tree, [one.tensors for one in made]
@@ -181,7 +181,7 @@ def test_what_the_strictest_limits_refuse_among_timed_calls_is_held_to_those_of_
 
     def nothing_allowed(oracle, tree, calls, others, like):
         odd, usual = strictly(oracle, tree, calls, others, like)
-        return [one.loosened(0.0) for one in odd], usual
+        return [one.with_slack(0.0) for one in odd], usual
 
     def seen(look, call, wanted):
         widened.append(wanted.limits[0].norm)
@@ -217,7 +217,7 @@ def test_every_kind_of_adversarial_values_is_timed_or_rehearsed_and_none_is_rehe
     task = problem()
     found = judge.judge(task, candidate(CPP), eager_only(judge, task))
     assert found.verdict is Verdict.PASSED, found.reason
-    every = {kind.name for kind in values.ADVERSARIAL if not kind.in_bounds}
+    every = {kind.name for kind in values.ADVERSARIAL if not kind.only_finite_results}
     assert frozenset().union(*compared) == every
     alone = [kind for kinds in rehearsed for kind in kinds]
     assert len(alone) == len(set(alone)) < len(every)

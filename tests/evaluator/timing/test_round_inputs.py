@@ -17,7 +17,7 @@ def inputs(judge: Judge, forward: str, recipe: str):
     """Inputs for a reference of one line, with its child."""
     source = f"import torch\ndef reference(*x):\n    return {forward}\ndef get_inputs():\n    return [{recipe}]\n"
     problem = read_problem(source, "inputs")
-    subject = judge.room.reference(problem)
+    subject = judge.session.references.start(problem)
     return subject, lambda child: Inputs(Oracle(problem, child, {}, torch.Generator().manual_seed(3)))
 
 
@@ -51,7 +51,7 @@ def test_matrices_that_must_have_a_root_are_drawn_whole(judge: Judge) -> None:
         assert made.kinds(values.TIMED) == []
         assert made.link(made.bases[0], 0, 81) is None
         calls, _ = made.calls(6, {})
-        assert made._oracle.tried(made.tree, calls) is not None
+        assert made._oracle.try_calls(made.tree, calls) is not None
     assert len({tuple(x.flatten().tolist()) for (x,) in calls}) == 6
 
 

@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from evaluator.stages import profile
 from evaluator.stages.judge import Judge
 from evaluator.tools import counters, tool
-from evaluator.tools.tool import NCU, Ran
+from evaluator.tools.tool import NCU, ToolRun
 from evaluator.types import DeviceKind
 from tests.evaluator import stand_ins
 from tests.evaluator.rooms import CPP, candidate, problem
@@ -131,21 +131,23 @@ def test_no_text_is_too_strange_to_read(text: str) -> None:
     ("ran", "why"),
     [
         (
-            Ran(exit=1, output="==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access"),
+            ToolRun(exit=1, output="==ERROR== ERR_NVGPUCTRPERM - The user does not have permission to access"),
             "ERR_NVGPUCTRPERM",
         ),
-        (Ran(exit=255, log="==ERROR== Failed to initialize the profiler: LibraryNotLoaded"), "LibraryNotLoaded"),
+        (ToolRun(exit=255, log="==ERROR== Failed to initialize the profiler: LibraryNotLoaded"), "LibraryNotLoaded"),
         (
-            Ran(exit=1, log="==WARNING== Note: Running with unmodified clocks\n==WARNING== No kernels were profiled."),
+            ToolRun(
+                exit=1, log="==WARNING== Note: Running with unmodified clocks\n==WARNING== No kernels were profiled."
+            ),
             "No kernels",
         ),
-        (Ran(exit=None, duration_s=60), "not done within 60 s"),
-        (Ran(failed="CageError: no cage"), "no cage"),
-        (Ran(exit=-11), "status -11"),
-        (Ran(exit=1, words={"error": "RuntimeError: no"}), "RuntimeError"),
+        (ToolRun(exit=None, duration_s=60), "not done within 60 s"),
+        (ToolRun(failed="CageError: no cage"), "no cage"),
+        (ToolRun(exit=-11), "status -11"),
+        (ToolRun(exit=1, words={"error": "RuntimeError: no"}), "RuntimeError"),
     ],
 )
-def test_why_there_are_no_counters(ran: Ran, why: str) -> None:
+def test_why_there_are_no_counters(ran: ToolRun, why: str) -> None:
     assert why in tool.why_no_counters(ran)
     assert counters.resources([], tool.why_no_counters(ran))["no counters"]
 
@@ -157,7 +159,7 @@ def test_a_profile_shows_counters_or_why_not(judge: Judge, monkeypatch, tmp_path
     monkeypatch.setenv(NCU.variable, str(stand_ins.install(tmp_path / "bin", "ncu", ncu=log)))
     monkeypatch.setattr(profile, "COUNTED", (DeviceKind.CPU,))
     monkeypatch.setattr(counters, "_MARKED", False)  # there is no CUDA to tell where a call begins
-    broken = judge.tools.broken
+    broken = judge.tool_history.broken
     broken.clear()
     found = profile.profile(judge, problem(), candidate(CPP, head=""))
     text = profile.render(found)

@@ -1,4 +1,4 @@
-"""A Candidate beneath compute-sanitizer: stand-ins write its logs, the cage and the guest below it are real."""
+"""A Candidate beneath compute-sanitizer: stand-ins write its logs, the cage and the application below it are real."""
 
 from __future__ import annotations
 
@@ -9,12 +9,14 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evaluator.errors import CageError, Rejection
+from evaluator.languages import gpu_kernels
 from evaluator.stages.confirm import confirm
-from evaluator.stages.judge import Judge, secret_generator
+from evaluator.stages.judge import Judge
+from evaluator.stages.trial import secret_generator
 from evaluator.tools import sanitizer, sanitizer_log, tool
-from evaluator.tools.guest import Guest, small_calls
-from evaluator.tools.sanitizer import Known, Outcome
-from evaluator.tools.tool import SANITIZER, Ran
+from evaluator.tools.sanitizer import Outcome, ToolHistory
+from evaluator.tools.target_application import TargetApplication, add_small_calls
+from evaluator.tools.tool import SANITIZER, ToolRun
 from evaluator.types import Candidate, DeviceKind, Stage, Verdict
 from tests.evaluator import stand_ins
 from tests.evaluator.rooms import CPP, candidate, forward, problem
@@ -27,16 +29,17 @@ DONE = {"done": True, "did": 4, "at": "rows=49"}
 
 
 @pytest.fixture(scope="module")
-def guest(judge: Judge) -> Guest:
-    return _guest(judge, OWN)
+def application(judge: Judge) -> TargetApplication:
+    return _application(judge, OWN)
 
 
-def _guest(judge: Judge, one: Candidate) -> Guest:
+def _application(judge: Judge, one: Candidate) -> TargetApplication:
     task = problem()
-    with judge.start_candidate(one, Stage.CONFIRM) as subject, judge.room.reference(task) as reference:
+    with judge.children.start(one, Stage.CONFIRM) as subject, judge.session.references.start(task) as reference:
         workloads = task.workloads_for(DeviceKind.CPU)
-        found, why = small_calls(judge, task, one, subject, reference, secret_generator(), workloads)
-    assert found is not None, why
+        found = TargetApplication.of(task, one, judge.device, judge.children.files(one))
+        why = add_small_calls(found, subject, reference, secret_generator(), workloads)
+    assert not why
     return found
 
 
@@ -50,36 +53,36 @@ def installed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch):
     return install
 
 
-def _memcheck(guest: Guest, known: Known | None = None) -> dict[str, object]:
-    return sanitizer._run("memcheck", guest, known or Known()).evidence()
+def _memcheck(application: TargetApplication, known: ToolHistory | None = None) -> dict[str, object]:
+    return sanitizer._run("memcheck", application, known or ToolHistory()).evidence()
 
 
-def _clean_in(name: str) -> Known:
+def _clean_in(name: str) -> ToolHistory:
     """What is known where one of the tools has run, so that the other alone is run."""
-    return Known(clean={(problem().hash, OWN.hash, name): Outcome(tool=name, status="clean")})
+    return ToolHistory(clean={(problem().hash, OWN.hash, name): Outcome(tool=name, status="clean")})
 
 
-def _ran(log: str, **words: object) -> Ran:
-    return Ran(exit=0, log=log, words={**DONE, **words})
+def _ran(log: str, **words: object) -> ToolRun:
+    return ToolRun(exit=0, log=log, words={**DONE, **words})
 
 
 # ------------------------------------------------------------ what is run, in a cage
 
 
-def test_a_clean_run_is_told_as_such(guest: Guest, installed) -> None:
+def test_a_clean_run_is_told_as_such(application: TargetApplication, installed) -> None:
     installed()
-    known = Known()
-    found = sanitizer.check(guest, known)
+    known = ToolHistory()
+    found = sanitizer.check(application, known)
     assert {name: one["status"] for name, one in found.items()} == {"memcheck": "clean", "racecheck": "clean"}
     assert (found["memcheck"]["calls"], found["racecheck"]["calls"]) == (4, 1)
-    again = sanitizer.check(guest, known)
-    assert again["memcheck"]["why"] == "as it was found before"
+    again = sanitizer.check(application, known)
+    assert again["memcheck"]["why"] == "found earlier"
 
 
 def test_a_finding_is_a_verdict_to_repair_from(judge: Judge, installed, monkeypatch) -> None:
     """Through `confirm`, which on a CPU would run neither tool."""
     monkeypatch.setattr(sanitizer, "DEVICES", (DeviceKind.CPU,))
-    monkeypatch.setattr(judge, "tools", _clean_in("racecheck"))
+    monkeypatch.setattr(judge, "tool_history", _clean_in("racecheck"))
     installed(memcheck=out_of_bounds("scale"))
     found = confirm(judge, problem(), OWN)
     assert (found.verdict, found.stage) == (Verdict.RUNTIME_ERROR, Stage.CONFIRM), found.reason
@@ -91,10 +94,10 @@ def test_a_finding_is_a_verdict_to_repair_from(judge: Judge, installed, monkeypa
     assert found.evidence["findings"][0]["where"][0].startswith("scale")
 
 
-def test_a_race_is_told_too_where_memory_is_clean(guest: Guest, installed) -> None:
+def test_a_race_is_told_too_where_memory_is_clean(application: TargetApplication, installed) -> None:
     installed(racecheck=race("scale(float *, int)"))
     with pytest.raises(Rejection) as found:
-        sanitizer.check(guest, _clean_in("memcheck"))
+        sanitizer.check(application, _clean_in("memcheck"))
     words = ("race between write and read", "scale", "18")
     assert all(word in found.value.reason for word in words), found.value.reason
     assert (found.value.evidence["check"], found.value.evidence["kernel"]) == ("racecheck", "scale")
@@ -112,10 +115,12 @@ def test_a_race_is_told_too_where_memory_is_clean(guest: Guest, installed) -> No
         ("idle", stand_ins.CLEAN["memcheck"], 60, "the calls were not made"),
     ],
 )
-def test_a_tool_that_does_not_work_refuses_nobody(guest: Guest, installed, body, log, limit_s, why) -> None:
+def test_a_tool_that_does_not_work_refuses_nobody(
+    application: TargetApplication, installed, body, log, limit_s, why
+) -> None:
     installed(body, limit_s, memcheck=log)
-    known = Known()
-    found = _memcheck(guest, known)
+    known = ToolHistory()
+    found = _memcheck(application, known)
     assert found["status"] == "not run"
     assert why in str(found["why"])
     assert bool(known.broken) == (why == "Device not supported")
@@ -128,22 +133,26 @@ def test_a_log_that_breaks_off_is_no_clean_one() -> None:
     assert "no summary" in found.why
 
 
-def test_a_device_that_is_not_supported_is_not_tried_again(guest: Guest, installed, monkeypatch) -> None:
+def test_a_device_that_is_not_supported_is_not_tried_again(
+    application: TargetApplication, installed, monkeypatch
+) -> None:
     installed(memcheck=stand_ins.UNSUPPORTED)
-    known = Known(broken={SANITIZER.name: "Device not supported"})
+    known = ToolHistory(broken={SANITIZER.name: "Device not supported"})
     monkeypatch.setattr(tool, "run", lambda *_, **__: pytest.fail("it was run"))
-    assert "Device not supported" in sanitizer.check(guest, known)["memcheck"]["why"]
+    assert "Device not supported" in sanitizer.check(application, known)["memcheck"]["why"]
 
 
-def test_what_is_not_installed_or_switched_off_is_said(guest: Guest, monkeypatch, tmp_path: Path) -> None:
+def test_what_is_not_installed_or_switched_off_is_said(
+    application: TargetApplication, monkeypatch, tmp_path: Path
+) -> None:
     monkeypatch.setenv(SANITIZER.variable, "off")
-    assert "switched off" in sanitizer.check(guest, Known())["memcheck"]["why"]
+    assert "switched off" in sanitizer.check(application, ToolHistory())["memcheck"]["why"]
     monkeypatch.setenv(SANITIZER.variable, str(tmp_path / "nothing"))
-    assert "no program" in sanitizer.check(guest, Known())["memcheck"]["why"]
+    assert "no program" in sanitizer.check(application, ToolHistory())["memcheck"]["why"]
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv(SANITIZER.variable)
     monkeypatch.setattr(tool, "_TOOLKIT", str(tmp_path))
-    assert "not installed" in sanitizer.check(guest, Known())["memcheck"]["why"]
+    assert "not installed" in sanitizer.check(application, ToolHistory())["memcheck"]["why"]
 
 
 @pytest.mark.parametrize("text", ["0", "-3", "soon", "nan", "inf"])
@@ -164,17 +173,17 @@ def test_a_candidate_that_fails_beneath_the_tool_is_tried_with_torchs_allocator_
     )
     own = Candidate(source=picky.source + SOURCE[len(CPP) :], language=picky.language)
     installed()
-    assert _memcheck(_guest(judge, own))["status"] == "clean"
+    assert _memcheck(_application(judge, own))["status"] == "clean"
     never = forward("if 'WARP_WORDS' in os.environ: sys.exit(3)", "return right(x, self.weight)")
     own = Candidate(source=never.source + SOURCE[len(CPP) :], language=never.language)
-    found = _memcheck(_guest(judge, own))
+    found = _memcheck(_application(judge, own))
     assert found["status"] == "not run"
     assert "SystemExit" in str(found["why"])
 
 
 def test_values_that_do_not_fit_are_drawn_beneath_the_tool(judge: Judge, installed, monkeypatch) -> None:
-    monkeypatch.setattr("evaluator.tools.guest._VALUES_BYTES", 1000)
-    small = _guest(judge, OWN)
+    monkeypatch.setattr("evaluator.tools.target_application._VALUES_BYTES", 1000)
+    small = _application(judge, OWN)
     assert len(small._values) <= 1000
     installed()
     assert _memcheck(small)["status"] == "clean"
@@ -222,7 +231,7 @@ def test_a_tritons_shared_memory_is_its_compilers() -> None:
     assert sanitizer._needless("racecheck", own)
     assert not sanitizer._needless("memcheck", own)
     assert sanitizer.read("memcheck", _ran(out_of_bounds("scale")), own).status == "found"
-    assert sanitizer.unavailable(forward("return right(x, self.weight)"), Known())
+    assert sanitizer.unavailable(forward("return right(x, self.weight)"), ToolHistory())
 
 
 # ------------------------------------------------------------ logs
@@ -280,4 +289,4 @@ def test_kernels_are_found_in_a_source() -> None:
     // __global__ void third(int n) {}
     __device__ float helper(float x);
     """
-    assert sanitizer.cuda_kernels(source) == {"first", "second"}
+    assert gpu_kernels(source) == {"first", "second"}

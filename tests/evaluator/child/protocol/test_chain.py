@@ -1,4 +1,4 @@
-"""The chain between timed calls: what judge and child compute alike, and what becomes of a child that does not."""
+"""The chain between timed calls: judge and child compute the same, and a child that departs from it is refused."""
 
 from __future__ import annotations
 
@@ -56,7 +56,7 @@ def test_numpy_and_torch_agree(dtype: torch.dtype) -> None:
     before, output = torch.randn(9000), torch.randn(300).to(dtype)
     link, other = link_for(before, 300), before.clone()
     chain.step([output], [before], link)
-    chain._step_by_torch(chain.words(output), [chain.words(other)], link)
+    chain._step_by_torch(chain.element_bits(output), [chain.element_bits(other)], link)
     assert torch.equal(before, other)
 
 
@@ -66,12 +66,12 @@ TENSORS = st.lists(st.tuples(SIZES, st.sampled_from(DTYPES)), min_size=1, max_si
 
 
 def several(sizes: list[tuple[int, torch.dtype]]) -> list[torch.Tensor]:
-    """All values different, as far as the dtype has so many."""
+    """Make values that all differ, as far as the dtype has so many."""
     return [(torch.randperm(size) % 120).to(dtype) for size, dtype in sizes]
 
 
 def same(some: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> bool:
-    return all(torch.equal(chain.words(a), chain.words(b)) for a, b in zip(some, others, strict=True))
+    return all(torch.equal(chain.element_bits(a), chain.element_bits(b)) for a, b in zip(some, others, strict=True))
 
 
 @settings(max_examples=150, deadline=None)
@@ -79,7 +79,7 @@ def same(some: Sequence[torch.Tensor], others: Sequence[torch.Tensor]) -> bool:
 def test_judge_and_child_change_several_inputs_alike(
     sizes: list[tuple[int, torch.dtype]], others: int, dtype: torch.dtype, seed: int
 ) -> None:
-    """What the judge derives, what the steps of a child that is told by JSON leave, and what torch does instead."""
+    """The judge, a child that reads the chain from JSON, and torch's fallback derive the same inputs."""
     torch.manual_seed(seed)
     generator = torch.Generator().manual_seed(seed)
     calls = [[*several(sizes), *(torch.randn(9) for _ in range(others))] for _ in range(3)]
@@ -95,8 +95,8 @@ def test_judge_and_child_change_several_inputs_alike(
     before = [[one.clone() for one in call] for call in calls]
     for index in range(1, len(calls)):
         chain.step_on_cpu(outputs[index - 1][1], chain.target_arrays(calls[index], told), told, numbers)
-        words = [chain.words(captured[index][i]) for i in told.inputs]
-        chain._step_by_torch(chain.words(outputs[index - 1][1]), words, told)
+        words = [chain.element_bits(captured[index][i]) for i in told.inputs]
+        chain._step_by_torch(chain.element_bits(outputs[index - 1][1]), words, told)
         assert same(derived[index], calls[index])
         assert same(derived[index], captured[index])
         assert same(derived[index][len(sizes) :], before[index][len(sizes) :])
@@ -105,24 +105,26 @@ def test_judge_and_child_change_several_inputs_alike(
 
 @settings(max_examples=50, deadline=None)
 @given(sizes=TENSORS, replays=st.integers(2, 40), seed=st.integers(0, 2**31))
-def test_a_turn_is_what_the_judge_derives_for_a_replay(
+def test_a_replay_step_equals_the_judges_derivation(
     sizes: list[tuple[int, torch.dtype]], replays: int, seed: int
 ) -> None:
-    """Whatever the replay, the inputs are those that were granted but for the elements that it chooses, from values of
-    the same block; doing earlier turns first changes nothing."""
+    """In any replay the inputs are those granted, except for the chosen elements, with values of the same block.
+
+    Doing earlier replays first changes nothing.
+    """
     torch.manual_seed(seed)
     granted = several(sizes)
     order = torch.randperm(len(sizes)).tolist()
     link = chain.make_link(granted, order, 0, 5, torch.Generator().manual_seed(seed))
     inputs, turns = [one.clone() for one in granted], torch.zeros_like(link.coefficients[0])
     for replay in range(replays):
-        chain.turn(turns, inputs, link)
+        chain.replay_step(turns, inputs, link)
         assert replay or same(inputs, granted)
     assert turns.tolist() == [replays] * len(turns)
     (derived,) = chain.derive([granted], [[torch.randn(5)]], link, replays)
     assert same(inputs, derived)
     for index, span in zip(link.inputs, link.spans, strict=True):
-        now, before = chain.words(inputs[index]), chain.words(granted[index])
+        now, before = chain.element_bits(inputs[index]), chain.element_bits(granted[index])
         where, _, _, *values = link.coefficients[:, span]
         assert set((now != before).nonzero().flatten().tolist()) <= set(where.tolist())
         assert all(int(now[at]) in column for at, column in zip(where, torch.stack(values).t().tolist(), strict=True))
@@ -137,7 +139,7 @@ def test_no_replay_has_the_inputs_of_another() -> None:
 
 
 def test_each_input_has_columns_of_its_own() -> None:
-    """As many as it has blocks; those of an input alone are what they are without the others."""
+    """Each input has as many columns as blocks, and the same ones as without the other inputs."""
     tensors = [torch.randn(3000), torch.randn(2), torch.randn(5000, dtype=torch.float64), torch.randn(9).half()]
     link = chain.make_link(tensors, [0, 1, 2, 3], 0, 77, torch.Generator().manual_seed(5))
     assert link.counts == (3, 1, 10, 1)
@@ -148,7 +150,7 @@ def test_each_input_has_columns_of_its_own() -> None:
         assert alone.owners == (0,) * link.counts[index]
         assert torch.equal(alone.coefficients, link.coefficients[:, span])
         where, read, _, *found = alone.coefficients
-        bits = chain.words(tensor).tolist()
+        bits = chain.element_bits(tensor).tolist()
         assert int(where.max()) < tensor.numel()
         assert int(read.max()) < 77
         assert all(value in bits for row in found for value in row.tolist())
@@ -168,7 +170,7 @@ def test_coefficients_of_one_input_are_laid_out_as_native_code_reads_them() -> N
         {"counts": [3, 0]}, {"counts": [1, 1]}, {"counts": [4, -1]}, {"inputs": list(range(9)), "counts": [1] * 9},
     ],
 )  # fmt: skip
-def test_a_link_that_no_judge_tells_is_refused(changed: dict[str, list[int]]) -> None:
+def test_an_invalid_link_is_refused(changed: dict[str, list[int]]) -> None:
     link = chain.make_link([torch.randn(2000), torch.randn(9)], [0, 1], 0, 5, torch.Generator())
     raw = link.coefficients.view(-1).view(torch.uint8)
     said = link.to_json(TensorSpec.of(link.coefficients))
@@ -177,7 +179,7 @@ def test_a_link_that_no_judge_tells_is_refused(changed: dict[str, list[int]]) ->
         chain.Link.from_json({**said, **changed}, raw)
 
 
-def test_a_gpu_is_told_where_each_input_ends() -> None:
+def test_targets_hold_the_end_of_each_input() -> None:
     tensors = [torch.randn(2000), torch.randn(9).half(), torch.randn(9, dtype=torch.complex128)]
     link = chain.make_link(tensors, [0, 1, 2], 0, 5, torch.Generator())
     told = cuda_chain.Targets.of(tensors, link)
@@ -186,13 +188,13 @@ def test_a_gpu_is_told_where_each_input_ends() -> None:
     assert list(told.base)[:4] == [*(one.data_ptr() for one in tensors), None]
 
 
-def test_words_cover_every_layout_once() -> None:
+def test_element_bits_cover_every_layout_once() -> None:
     transposed = torch.randn(6, 8).t()
     assert chain.dense(transposed)
-    assert sorted(chain.words(transposed).tolist()) == sorted(transposed.flatten().view(torch.int32).tolist())
+    assert sorted(chain.element_bits(transposed).tolist()) == sorted(transposed.flatten().view(torch.int32).tolist())
     gaps = torch.randn(6, 8)[:, ::2]
     assert not chain.dense(gaps)
-    assert chain.words(gaps).tolist() == gaps.flatten().view(torch.int32).tolist()
+    assert chain.element_bits(gaps).tolist() == gaps.flatten().view(torch.int32).tolist()
 
 
 SKIPS_THE_STEP = """import evaluator.child.protocol.chain as harness
@@ -236,7 +238,7 @@ RETURNS_ITS_INPUT_WHEN_TIMED = """class ModelNew(Base):
     [SKIPS_THE_STEP, ONE_CALL_LATE, RETURNS_ITS_INPUT_WHEN_TIMED],
     ids=["skips the step", "one call late", "in place when timed"],
 )
-def test_calls_that_are_not_what_the_chain_makes_them_are_refused(judge: Judge, body: str) -> None:
+def test_calls_that_break_the_chain_are_refused(judge: Judge, body: str) -> None:
     task = problem()
     found = judge.judge(task, candidate(body), eager_only(judge, task))
     assert found.verdict is Verdict.INCORRECT_VALUES, (found.reason, found.evidence)

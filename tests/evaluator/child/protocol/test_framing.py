@@ -1,4 +1,4 @@
-"""Framing, whatever the other side sends; and what is kept of a child's output."""
+"""Framing survives any bytes from the other side, and a child's output is kept within limits."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from evaluator.cage.warden import Capture
+from evaluator.cage.monitor import Capture
 from evaluator.child.protocol import framing
 
 SCALARS = st.none() | st.booleans() | st.integers(-(2**60), 2**60) | st.floats(allow_nan=False) | st.text()
@@ -22,7 +22,7 @@ VALUES = st.recursive(SCALARS, lambda inner: st.lists(inner) | st.dictionaries(s
 
 @settings(max_examples=40)
 @given(st.dictionaries(st.text(), VALUES))
-def test_what_is_encoded_is_decoded(message: dict[str, Any]) -> None:
+def test_encoded_messages_are_decoded(message: dict[str, Any]) -> None:
     data = framing.encode(message, framing.MAX_REPLY_BYTES)
     assert framing.decode(data[framing.HEADER.size :]) == message
 

@@ -1,4 +1,4 @@
-"""Lifted code is told the dtypes that its own run has."""
+"""Code that runs in float64 reads the dtypes of the reference's own run."""
 
 from __future__ import annotations
 
@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 import torch
 
-from evaluator.child.reference.dtypes import Dtypes
-from evaluator.child.reference.float64 import Lift, lifting
+from evaluator.child.reference.dtypes import DtypeReplay
+from evaluator.child.reference.float64 import Float64Mode, in_float64
 
 HALF = torch.float16
 
@@ -28,14 +28,14 @@ class _Model(torch.nn.Module):
         return self.function(*tensors)
 
 
-def _told(model: _Model, dtypes: Dtypes, *tensors: torch.Tensor) -> Any:
+def _told(model: _Model, dtypes: DtypeReplay, *tensors: torch.Tensor) -> Any:
     def call(given: Any) -> torch.Tensor:
         found: torch.Tensor = model(*given)
         return found
 
     with torch.no_grad():
-        told = dtypes.told(model, call, tensors)
-        with lifting(Lift({})), told:
+        replayed = dtypes.replay(model, call, tensors)
+        with in_float64(Float64Mode({})), replayed:
             return call(tensors)
 
 
@@ -69,13 +69,15 @@ def _of_two(x: torch.Tensor) -> torch.Tensor:
         (lambda x: (x / 3).to((x * 1).dtype) * 3, [40000.0]),  # in float64 all the same
     ],
 )
-def test_what_a_reference_asks_has_its_own_answer(function: Callable[..., torch.Tensor], right: object) -> None:
-    found = _told(_Model(function), Dtypes(), torch.tensor([40000.0], dtype=HALF))
+def test_a_reference_reads_the_dtypes_of_its_own_precision(
+    function: Callable[..., torch.Tensor], right: object
+) -> None:
+    found = _told(_Model(function), DtypeReplay(), torch.tensor([40000.0], dtype=HALF))
     assert torch.equal(found.double(), torch.tensor(right, dtype=torch.float64))
 
 
-def test_a_first_run_leaves_nothing_and_who_does_not_ask_has_no_second() -> None:
-    dtypes, x = Dtypes(), torch.ones(2)
+def test_a_recording_run_restores_buffers_and_happens_once_where_no_dtype_is_read() -> None:
+    dtypes, x = DtypeReplay(), torch.ones(2)
     model = _Model(lambda x: x.mul_(2).to(x.dtype))  # of an input, which keeps it
     _told(model, dtypes, x)
     assert (model.calls, model.seen.item(), x.tolist()) == (2, 0.0, [1.0, 1.0])
@@ -83,7 +85,7 @@ def test_a_first_run_leaves_nothing_and_who_does_not_ask_has_no_second() -> None
     assert model.calls == 3
 
 
-def test_a_first_run_that_fails_tells_nothing() -> None:
+def test_a_recording_run_that_fails_is_ignored() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         h = x + 1
         if not model.calls % 2:
@@ -91,4 +93,4 @@ def test_a_first_run_that_fails_tells_nothing() -> None:
         raise ValueError
 
     model = _Model(function)
-    assert int(_told(model, Dtypes(), torch.ones(1))) == 64
+    assert int(_told(model, DtypeReplay(), torch.ones(1))) == 64

@@ -1,4 +1,4 @@
-"""The oracle: whatever the reference does in a narrower type happens in float64."""
+"""Float64 mode: operations of the reference in narrower types happen in float64."""
 
 from __future__ import annotations
 
@@ -8,13 +8,13 @@ from collections.abc import Callable
 import pytest
 import torch
 
-from evaluator.child.reference.float64 import CannotLift, Lift, lifting, widened
+from evaluator.child.reference.float64 import Float64Mode, NoFloat64Counterpart, in_float64, widened
 
 Function = Callable[[torch.Tensor], torch.Tensor]
 
 
 def lifted(function: Callable[..., torch.Tensor], *inputs: torch.Tensor) -> torch.Tensor:
-    with torch.no_grad(), lifting(Lift({})):
+    with torch.no_grad(), in_float64(Float64Mode({})):
         return function(*inputs)
 
 
@@ -24,7 +24,7 @@ def _softmax(x: torch.Tensor) -> torch.Tensor:
 
 
 def _attention(q: torch.Tensor, k: torch.Tensor, v: torch.Tensor) -> torch.Tensor:
-    """Of whole tensors, a call's own beside one that is computed: torch compares their dtypes."""
+    """Run attention on whole tensors, a call's own together with a computed one: torch compares their dtypes."""
     return torch.nn.functional.scaled_dot_product_attention(q, k, v)
 
 
@@ -74,7 +74,9 @@ CASES: list[tuple[Function, Function]] = [
 
 @pytest.mark.parametrize(("function", "by_hand"), CASES)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.bfloat16])
-def test_it_is_what_float64_makes_of_the_same_inputs(function: Function, by_hand: Function, dtype: torch.dtype) -> None:
+def test_the_result_is_that_of_float64_on_the_same_inputs(
+    function: Function, by_hand: Function, dtype: torch.dtype
+) -> None:
     x = torch.randn(8, 8, generator=torch.Generator().manual_seed(3)).to(dtype)
     got = lifted(function, x)
     assert got.dtype == torch.float64
@@ -92,7 +94,7 @@ def test_constants_made_inside_are_exact() -> None:
     assert torch.get_default_dtype() == torch.float32
 
 
-def test_what_is_written_into_an_input_is_seen_later() -> None:
+def test_writes_into_an_input_are_seen_later() -> None:
     def function(x: torch.Tensor) -> torch.Tensor:
         x.mul_(1 / 3)
         return x * 1.0
@@ -105,8 +107,8 @@ def test_integers_and_booleans_stay() -> None:
     assert got.dtype == torch.int64
 
 
-def test_reinterpreting_bits_cannot_be_lifted() -> None:
-    with pytest.raises(CannotLift):
+def test_reinterpreted_bits_have_no_float64_counterpart() -> None:
+    with pytest.raises(NoFloat64Counterpart):
         lifted(lambda t: t.view(torch.int32), torch.ones(2))
 
 
@@ -131,10 +133,10 @@ def test_widened_leaves_integers_alone() -> None:
         (lambda x, y: torch.linalg.multi_dot([x, y, x]), [(8, 8), (8, 8)]),
     ],
 )
-def test_what_was_computed_meets_parameters_that_are_as_narrow_as_ever(
+def test_computed_values_meet_parameters_in_their_own_precision(
     function: Callable[..., torch.Tensor], shapes: list[tuple[int, ...]], dtype: torch.dtype
 ) -> None:
-    """A convolution with a bias behind any other operation had not been lifted."""
+    """A convolution with a bias after any other operation used to stay in its own precision."""
     first, *others = [torch.randn(shape).to(dtype) for shape in shapes]
     found = lifted(lambda x, *rest: function(x * 1.1, *rest), first, *others)
     wide = function(first.double() * 1.1, *(other.double() for other in others))
@@ -142,16 +144,16 @@ def test_what_was_computed_meets_parameters_that_are_as_narrow_as_ever(
     assert torch.allclose(found, wide, rtol=1e-12, atol=1e-12)
 
 
-def test_what_depends_on_no_input_may_keep_the_references_precision() -> None:
+def test_constants_may_keep_the_references_precision() -> None:
     x = torch.rand(8)
 
     def shifted(x: torch.Tensor) -> torch.Tensor:
         return x + (torch.arange(1, 9).float() / 3).exp()
 
     wide = lifted(shifted, x)
-    mode = Lift({})
-    mode.given = frozenset({id(x)})
-    with torch.no_grad(), lifting(mode):
+    mode = Float64Mode({})
+    mode.variable_ids = frozenset({id(x)})
+    with torch.no_grad(), in_float64(mode):
         own = shifted(x)
     assert own.dtype is wide.dtype is torch.float64
     constants = (torch.arange(1, 9).float() / 3).exp()

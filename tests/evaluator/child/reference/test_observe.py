@@ -1,4 +1,4 @@
-"""What a call computes, as torch's dispatcher sees it."""
+"""The operations of a call, as torch's dispatcher sees them."""
 
 from __future__ import annotations
 

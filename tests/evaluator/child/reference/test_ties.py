@@ -1,12 +1,13 @@
-"""Where rounding alone decides what is picked, other picks are as right, and so is what follows from them."""
+"""Where rounding alone decides a selection, other selections are right, too, and so are the outputs that follow from
+them."""
 
 from __future__ import annotations
 
 import pytest
 import torch
 
-from evaluator.child.reference.ties import Near, Pick
-from evaluator.oracle.nan_and_ties import picking, second_look
+from evaluator.child.reference.ties import Selection, TieTolerance
+from evaluator.oracle.nan_and_ties import allow_alternatives, allow_other_ties
 from evaluator.oracle.oracle import Oracle
 from evaluator.problem import read_problem
 from evaluator.stages.judge import Judge
@@ -20,14 +21,14 @@ def _judged(judge: Judge, forward: str, x: torch.Tensor, actual: list[torch.Tens
         f"def get_inputs():\n    return [torch.randn({tuple(x.shape)})]\n"
     )
     problem = read_problem(source, "picks")
-    with judge.room.reference(problem) as reference:
+    with judge.session.references.start(problem) as reference:
         oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(3))
         tree = oracle.inputs().tree
         (expected,) = oracle.expect(tree, [(x,)])
-        expected = second_look(oracle, tree, (x,), expected, actual)
+        expected = allow_alternatives(oracle, tree, (x,), expected, actual)
         assert reference.child.alive
     trios = zip(expected.targets, expected.limits, actual, strict=True)
-    return all(target.judge(tensor, limit) is None for target, limit, tensor in trios)
+    return all(target.compare(tensor, limit) is None for target, limit, tensor in trios)
 
 
 def _ids(*rows: object) -> torch.Tensor:
@@ -49,7 +50,7 @@ LOGITS = torch.tensor([[500.0, 1.0, 3.0, 2.0], [0.0, 1.0, 2.0, 3.0]])
         ([[1, 0], [3, 2]], False),
     ],
 )
-def test_what_has_underflowed_is_all_alike(judge: Judge, experts: list[list[int]], right: bool) -> None:
+def test_underflowed_scores_all_tie(judge: Judge, experts: list[list[int]], right: bool) -> None:
     forward = "(lambda found: (found.values, found.indices))(torch.topk(torch.softmax(x, -1), 2, dim=-1))"
     shares = torch.stack([torch.tensor([1.0, 0.0]), torch.softmax(LOGITS[1], 0)[[3, 2]]])
     assert _judged(judge, forward, LOGITS, [shares, _ids(*experts)]) is right
@@ -85,7 +86,7 @@ def test_indices_of_what_is_computed(
     assert _judged(judge, forward, torch.tensor(x), [_ids(*actual)]) is right
 
 
-def test_what_follows_from_another_pick_is_right_too(judge: Judge) -> None:
+def test_outputs_that_follow_another_selection_are_right(judge: Judge) -> None:
     forward = "torch.tensor([10.0, 20.0, 30.0])[(x * 0.1).cumsum(-1).argmax(-1)]"
     x = torch.tensor([[1.0, 2.0, 1e-8], [1.0, 2.0, 3.0]])
     assert _judged(judge, forward, x, [torch.tensor([20.0, 30.0])])
@@ -108,36 +109,36 @@ PAIRS = "(lambda found: (found // 5, found % 5))(torch.topk(x * 1.0, 2, dim=-1).
         ([0.0, 0, 0, 0, 0, 0, 0, 7.0, 0, 0], [0, 1], [2, 4], False),
     ],
 )
-def test_integers_made_of_picks_are_any_where_these_are_undecided(
+def test_integers_computed_from_selections_may_be_any_where_ties_are_undecided(
     judge: Judge, x: list[float], halves: list[int], places: list[int], right: bool
 ) -> None:
     assert _judged(judge, PAIRS, torch.tensor([x]), [_ids(halves), _ids(places)]) is right
 
 
-def test_a_mask_of_picks_has_as_many_also_where_they_are_undecided(judge: Judge) -> None:
+def test_a_mask_of_selections_keeps_its_count_where_ties_are_undecided(judge: Judge) -> None:
     forward = "torch.zeros_like(x, dtype=torch.int64).scatter(-1, torch.topk(x * 1.0, 2, dim=-1).indices, 1)"
     assert _judged(judge, forward, torch.zeros(1, 5), [_ids([0, 1, 1, 0, 0])])
     assert not _judged(judge, forward, torch.zeros(1, 5), [_ids([1, 1, 1, 1, 1])])
 
 
-def test_who_picks_nothing_is_not_asked_again(judge: Judge) -> None:
+def test_a_reference_without_selections_is_not_run_again(judge: Judge) -> None:
     problem = read_problem(
         "import torch\ndef reference(x):\n    return x * 2\ndef get_inputs():\n    return [torch.randn(3)]\n", "picks"
     )
-    with judge.room.reference(problem) as reference:
+    with judge.session.references.start(problem) as reference:
         oracle = Oracle(problem, reference, {}, torch.Generator().manual_seed(3))
         made = oracle.inputs()
         (expected,) = oracle.expect(made.tree, [made.tensors])
-        assert picking(oracle, made.tree, made.tensors, expected, [torch.zeros(3)]) is None
-        assert reference.picks is False
+        assert allow_other_ties(oracle, made.tree, made.tensors, expected, [torch.zeros(3)]) is None
+        assert reference.selects is False
 
 
-def test_unordered_picks_may_come_in_any_order() -> None:
+def test_unordered_selections_may_come_in_any_order() -> None:
     scores = torch.tensor([[1.0, 5.0, 3.0, 4.0]])
-    near = Near(torch.zeros_like(scores), torch.zeros(1, 1, dtype=torch.bool))
+    tolerance = TieTolerance(torch.zeros_like(scores), torch.zeros(1, 1, dtype=torch.bool))
     mine, theirs = torch.tensor([[1, 3]]), torch.tensor([[3, 1]])
-    assert torch.equal(near.allowed(Pick(scores, 1, mine, ordered=False), theirs), theirs)
-    assert torch.equal(near.allowed(Pick(scores, 1, mine, ordered=True), theirs), mine)
+    assert torch.equal(tolerance.accept_given(Selection(scores, 1, mine, ordered=False), theirs), theirs)
+    assert torch.equal(tolerance.accept_given(Selection(scores, 1, mine, ordered=True), theirs), mine)
 
 
 @pytest.mark.parametrize(
@@ -173,14 +174,16 @@ GATE = "torch.zeros_like(x).scatter(-1, torch.topk(x * 1.0, 2, dim=-1).indices, 
         ([], False),
     ],
 )
-def test_where_all_tie_and_picks_are_not_returned_others_will_do(judge: Judge, picked: list[int], right: bool) -> None:
+def test_where_all_scores_tie_other_unreturned_selections_are_right(
+    judge: Judge, picked: list[int], right: bool
+) -> None:
     x = torch.zeros(1, 10)
     actual = torch.zeros(1, 10)
     actual[0, picked] = 0.5
     assert _judged(judge, GATE, x, [actual]) is right
 
 
-def test_where_none_tie_no_others_will_do(judge: Judge) -> None:
+def test_where_no_scores_tie_other_selections_are_wrong(judge: Judge) -> None:
     x = torch.arange(10.0).reshape(1, 10)
     actual = torch.zeros(1, 10)
     actual[0, [8, 9]] = 0.5
@@ -188,28 +191,28 @@ def test_where_none_tie_no_others_will_do(judge: Judge) -> None:
     assert not _judged(judge, GATE, x, [actual.roll(1, 1)])
 
 
-def test_picks_in_turn_among_those_that_tie() -> None:
+def test_tied_selections_in_order_of_place() -> None:
     scores = torch.tensor(
         [[5.0, 1.0, 7.0, 1.0, 1.0, 0.0], [3.0, 3.0, 3.0, 3.0, 3.0, 3.0], [6.0, 5.0, 4.0, 3.0, 2.0, 1.0]]
     )
     made = torch.topk(scores.double(), 3)
-    pick = Pick(scores.double(), 1, made.indices, ordered=True)
-    near = Near(torch.zeros(3, 6).double(), torch.zeros(3, 1, dtype=torch.bool))
-    assert near.in_turn(pick, 0).tolist() == [[2, 0, 1], [0, 1, 2], [0, 1, 2]]
-    assert near.in_turn(pick, -1).tolist() == [[2, 0, 4], [5, 4, 3], [0, 1, 2]]
-    assert near.in_turn(pick, 2).tolist() == [[2, 0, 3], [2, 3, 4], [0, 1, 2]]
-    assert near.in_turn(pick, -3).tolist() == [[2, 0, 3], [3, 2, 1], [0, 1, 2]]
-    down = Pick(scores.double().t().contiguous(), 0, made.indices.t().contiguous(), ordered=True)
-    turned = Near(torch.zeros(6, 3).double(), torch.zeros(1, 3, dtype=torch.bool))
-    assert turned.in_turn(down, 0).t().tolist() == near.in_turn(pick, 0).tolist()
+    selection = Selection(scores.double(), 1, made.indices, ordered=True)
+    tolerance = TieTolerance(torch.zeros(3, 6).double(), torch.zeros(3, 1, dtype=torch.bool))
+    assert tolerance.first_tied_from(selection, 0).tolist() == [[2, 0, 1], [0, 1, 2], [0, 1, 2]]
+    assert tolerance.first_tied_from(selection, -1).tolist() == [[2, 0, 4], [5, 4, 3], [0, 1, 2]]
+    assert tolerance.first_tied_from(selection, 2).tolist() == [[2, 0, 3], [2, 3, 4], [0, 1, 2]]
+    assert tolerance.first_tied_from(selection, -3).tolist() == [[2, 0, 3], [3, 2, 1], [0, 1, 2]]
+    down = Selection(scores.double().t().contiguous(), 0, made.indices.t().contiguous(), ordered=True)
+    turned = TieTolerance(torch.zeros(6, 3).double(), torch.zeros(1, 3, dtype=torch.bool))
+    assert turned.first_tied_from(down, 0).t().tolist() == tolerance.first_tied_from(selection, 0).tolist()
     every = torch.sort(scores.double(), descending=True)
-    whole = Pick(scores.double(), 1, every.indices, ordered=True)
-    assert torch.equal(near.in_turn(whole, 0), every.indices)
+    whole = Selection(scores.double(), 1, every.indices, ordered=True)
+    assert torch.equal(tolerance.first_tied_from(whole, 0), every.indices)
 
 
-def test_neighbours_that_tie_are_exchanged() -> None:
+def test_tied_neighbours_are_swapped() -> None:
     scores = torch.tensor([[5.0, 5.0, 4.0, 4.0, 4.0], [5.0, 4.0, 4.0, 3.0, 2.0]]).double()
-    pick = Pick(scores, 1, torch.tensor([[0, 1, 2], [0, 1, 2]]), ordered=True)
-    near = Near(torch.zeros(2, 5).double(), torch.zeros(2, 1, dtype=torch.bool))
-    assert near.exchanged(pick, 0).tolist() == [[1, 0, 2], [0, 1, 2]]
-    assert near.exchanged(pick, 1).tolist() == [[0, 1, 2], [0, 2, 1]]
+    selection = Selection(scores, 1, torch.tensor([[0, 1, 2], [0, 1, 2]]), ordered=True)
+    tolerance = TieTolerance(torch.zeros(2, 5).double(), torch.zeros(2, 1, dtype=torch.bool))
+    assert tolerance.with_swapped_pairs(selection, 0).tolist() == [[1, 0, 2], [0, 1, 2]]
+    assert tolerance.with_swapped_pairs(selection, 1).tolist() == [[0, 1, 2], [0, 2, 1]]

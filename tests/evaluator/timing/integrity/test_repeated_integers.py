@@ -97,7 +97,7 @@ def test_it_is_known_whether_integers_came_again(judge: Judge) -> None:
         "def get_inputs():\n    return [torch.randint(0, 10**6, (50,))]\n"
     )
     problem = read_problem(source, "unseen")
-    with judge.room.reference(problem) as child:
+    with judge.session.references.start(problem) as child:
         made = Inputs(Oracle(problem, child, {}, torch.Generator().manual_seed(3)))
         made._draw_s = 1e-5
         made.calls(8, {})

@@ -20,7 +20,7 @@ from evaluator.devices.base import Early, Round, RoundPlan, Singles
 from evaluator.devices.cpu import CpuBackend
 from evaluator.devices.cpu_turns import Turns
 from evaluator.errors import Rejection
-from evaluator.stages import judge as judging
+from evaluator.stages import trial
 from evaluator.stages.judge import Judge
 from evaluator.timing.contender import Contender
 from evaluator.timing.integrity import single_calls
@@ -268,7 +268,7 @@ class ModelNew(Base):
 def judged(judge: Judge, monkeypatch: pytest.MonkeyPatch, source: str, head: str = HEAD) -> Evaluation:
     """Whatever its time, it is asked for single calls."""
     monkeypatch.setattr(single_calls, "_MARGIN", -100.0)
-    monkeypatch.setattr(judging, "first_call_limit_s", lambda _: 3.0)
+    monkeypatch.setattr(trial, "first_call_limit_s", lambda _: 3.0)
     task = problem()
     return judge.judge(task, candidate(source, head=head), eager_only(judge, task))
 

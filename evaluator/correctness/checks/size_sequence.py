@@ -1,0 +1,69 @@
+"""One new module called with several sizes in turn: data cached in one call is wrong for the next."""
+
+from __future__ import annotations
+
+import contextlib
+import math
+from typing import Any
+
+import torch
+
+from evaluator.comparison.expected import Expected
+from evaluator.correctness.cases import Case
+from evaluator.correctness.context import CheckContext
+from evaluator.errors import ChildError
+from evaluator.inputs import values
+from evaluator.inputs.sizes import Sizes, sizes_for_one_module
+
+
+class SizeSequence:
+    """For one shown Workload and one held-out one."""
+
+    name = "size sequence"
+
+    def run(self, context: CheckContext) -> None:
+        changes_buffers = context.oracle.changes_buffers(context.tree, context.plain_inputs)
+        if not context.sizes.adversarial or context.sizes.hidden in context.size_sequences:
+            return
+        context.size_sequences.add(context.sizes.hidden)
+        calls = _calls(context)
+        if len({one.label for one, *_ in calls}) < 2:
+            return
+        matched = context.construct()
+        state, before = context.oracle.state_for(matched), ""
+        for one, tree, tensors, expected in calls:
+            if before and changes_buffers:  # as each of the reference's calls begins
+                context.candidate.load_state(state)
+            name = f"a draw, after a call with {before} in the same module" if before else "a draw"
+            reply = context.candidate.run(tree, [tensors], slot="turn", timeout_s=context.limit_s(1))
+            try:
+                context.comparison.compare(context.oracle, tree, [Case(name, tensors, expected, 0)], reply, one)
+            finally:
+                context.candidate.end_run(reply)
+            context.candidate.drop("turn")
+            _call_with_nan(context, tree, tensors)
+            before = one.label
+
+
+def _calls(context: CheckContext) -> list[tuple[Sizes, Any, values.Tensors, Expected]]:
+    """Return the sizes that the reference accepts in one module, with inputs and expected outputs."""
+    oracle, reference = context.oracle, context.reference
+    with context.reference_must_work():
+        workloads = context.problem.workloads_for(reference.backend.kind)
+        sequence = sizes_for_one_module(
+            context.problem, workloads, context.sizes, reference.left_out, oracle.builds_same_module
+        )
+        found = {one.label: oracle.expect_at(one) for one in sequence}
+    known = [(one, *made) for one in sequence if (made := found[one.label]) is not None]
+    return [call for call in known if context.shape_contract.learn_or_check(call[0], call[-1])]
+
+
+def _call_with_nan(context: CheckContext, tree: Any, tensors: values.Tensors) -> None:
+    """Call with NaN everywhere and ignore the outputs, so that leftovers in a workspace are NaN, too."""
+    if values.NOT_FINITE in context.reference.left_out:
+        return
+    candidate = context.candidate
+    spoiled = tuple(torch.full_like(t, math.nan) if t.is_floating_point() else t for t in tensors)
+    with contextlib.suppress(ChildError):  # such values may be refused
+        candidate.end_run(candidate.run(tree, [spoiled], slot="turn", timeout_s=context.first_call_s))
+        candidate.drop("turn")

@@ -1,0 +1,90 @@
+"""One judge's session on a device: its caches of children, and its share of the device."""
+
+from __future__ import annotations
+
+import weakref
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
+
+from evaluator.device_session.children import ChildStarter
+from evaluator.device_session.comparators import ComparatorCache
+from evaluator.device_session.pools import PoolCache
+from evaluator.device_session.references import ReferenceCache
+from evaluator.devices.base import DeviceBackend
+from evaluator.devices.device_sharing import Turns
+from evaluator.errors import ChildFault
+from evaluator.subject import Subject
+from evaluator.types import DeviceKind, Language, Problem
+
+
+class DeviceSession:
+    """The caches of one device. `close` ends every child."""
+
+    def __init__(self, backend: DeviceBackend) -> None:
+        self.backend = backend
+        self.turns = Turns(backend, self._candidates_frozen)
+        self.pools = PoolCache(backend)
+        self.children = ChildStarter(backend, self.pools, self.turns)
+        on_cpu = backend.kind is DeviceKind.CPU
+        self.references = ReferenceCache(self.pools, self.children, trusts_memory_errors=on_cpu)
+        self.comparators = ComparatorCache(backend, self.pools, self.children)
+        self._candidates: weakref.WeakSet[Subject] = weakref.WeakSet()
+
+    def shared(self) -> AbstractContextManager[None]:
+        """Hold the device while no other judge times on it (`Turns.shared`). Not reentrant."""
+        return self.turns.shared()
+
+    @contextmanager
+    def exclusive(self) -> Iterator[None]:
+        """Hold the device alone, for timing."""
+        self.children.finish_background_work()
+        with self.turns.alone():
+            yield
+
+    def freeze_while_waiting(self, subject: Subject) -> None:
+        """Freeze a Candidate's child whenever this judge waits for the device, since others may time then.
+
+        For the judge's own thread.
+        """
+        self._candidates.add(subject)
+
+    @contextmanager
+    def _candidates_frozen(self) -> Iterator[None]:
+        running = [subject.child for subject in list(self._candidates) if subject.child.runs]
+        for child in running:
+            with suppress(ChildFault):  # a child that cannot be frozen is ended; its next request fails
+                child.freeze()
+        try:
+            yield
+        finally:
+            for child in running:
+                child.thaw()
+
+    def warm(self) -> None:
+        """Prepare what the first Candidate would wait for."""
+        self.pools.plain()
+        for language in Language:
+            self.pools.runtime_files(language)
+        self.children.prestarted.fill()
+
+    def reset(self) -> None:
+        """End the children that start quickly again, after a fault of the device."""
+        self.references.clear()
+        self.comparators.clear_null_children()
+        self.children.prestarted.empty()
+
+    def end_all(self) -> None:
+        """End every cached child and wait until they are gone."""
+        self.reset()
+        self.comparators.clear()
+        self.children.finish_background_work()
+
+    def forget(self, problem: Problem) -> None:
+        """End the children of a Problem."""
+        self.comparators.forget(problem)
+        self.references.forget(problem)
+
+    def close(self) -> None:
+        self.end_all()
+        self.children.close()
+        self.pools.close()

@@ -1,0 +1,166 @@
+"""Changed copies of a call's tensors: other last places, elements or rows, or finite values for NaN and infinities."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Mapping, Sequence
+from typing import TypeVar
+
+import torch
+
+from evaluator.inputs.values import GRID, Rounding, Tensors, clone, finite_elements, is_finite, on_device
+
+_FlatIndex = TypeVar("_FlatIndex", int, torch.Tensor)
+_MOST_SWAPPED = 1 << 16  # elements: choosing more takes long
+LARGEST = 1e30  # in place of infinity
+_DATA_DTYPES, _DATA_RANGE_SHARE = (torch.uint8, torch.int8, torch.int16), 0.5
+
+
+def perturb_last_places(tensors: Sequence[torch.Tensor], generator: torch.Generator, how: Rounding) -> Tensors:
+    """Move every element of float32 and float64 tensors by `ulps` units in the last place, up or down at random.
+
+    By more than one unit they also move all together, as the rounding of a long sum of equal terms does. With `on_grid`
+    multiples of a 64th stay where they are. The oracle's response shows how well the task is conditioned. Half
+    precisions stay as they are: an output is rounded by one of their units anyway.
+    """
+    ulps = how.ulps
+    moved = []
+    for tensor in tensors:
+        copy = clone(tensor)
+        if tensor.dtype in (torch.float32, torch.float64) and tensor.numel():
+            own = on_device(generator, tensor.device)
+            up = torch.randint(2, tensor.shape, generator=own, device=tensor.device, dtype=torch.int8)
+            units = up.to(tensor.dtype) * 2 - (1 if ulps == 1 else 0)
+            step = units * (ulps * torch.finfo(tensor.dtype).eps)
+            moves = torch.isfinite(tensor)
+            if how.on_grid:
+                moves &= (tensor * GRID).frac() != 0
+            copy.copy_(torch.where(moves, tensor * (1 + step), tensor))
+        moved.append(copy)
+    return tuple(moved)
+
+
+def extremes(draws: Sequence[Tensors]) -> Tensors | None:
+    """Return the first draw with whole rows of the largest and of the smallest value of all draws; None where nothing
+    changes.
+
+    Only tensors of 8 or 16 bits that hold most of their type's range change: they are data, whereas wider integers may
+    be indices.
+    """
+    made = [clone(tensor) for tensor in draws[0]]
+    found = False
+    for index, copy in enumerate(made):
+        if copy.dtype not in _DATA_DTYPES or copy.ndim == 0 or copy.numel() == 0:
+            continue
+        every = [tensors[index] for tensors in draws]
+        low, high = min(int(t.min()) for t in every), max(int(t.max()) for t in every)
+        range_ = torch.iinfo(copy.dtype)
+        if high - low < _DATA_RANGE_SHARE * (range_.max - range_.min):
+            continue
+        rows = copy.reshape(-1, copy.shape[-1]) if copy.ndim > 1 else copy.reshape(1, -1)
+        rows[0 :: max(2, len(rows) // 4)] = high
+        rows[1 :: max(2, len(rows) // 4)] = low
+        copy.copy_(rows.reshape(copy.shape))
+        found = True
+    return tuple(made) if found else None
+
+
+def replace_infinities(tensors: Sequence[torch.Tensor]) -> Tensors:
+    """Replace infinities by numbers of their sign, as large as the type allows but no larger than LARGEST."""
+    made = []
+    for tensor in tensors:
+        most = min(LARGEST, torch.finfo(tensor.dtype).max) if tensor.is_floating_point() else 0.0
+        kept = is_finite(tensor)
+        made.append(tensor if kept else torch.nan_to_num(tensor, nan=torch.nan, posinf=most, neginf=-most))
+    return tuple(made)
+
+
+def replace_non_finite(tensors: Sequence[torch.Tensor], group: Mapping[int, float | None], share: float) -> Tensors:
+    """Replace NaN and infinities of the tensors at some positions, or only the infinity that the group names.
+
+    The new value is `share` spreads above the smallest finite value; a spread is at least one.
+    """
+    made = list(tensors)
+    for position, sign in group.items():
+        copy, finite = clone(tensors[position]), finite_elements(tensors[position])
+        usual = tensors[position][finite].double()
+        low, high = (float(usual.min()), float(usual.max())) if len(usual) else (0.0, 1.0)
+        most = torch.finfo(copy.dtype).max
+        replaced = ~finite if sign is None else copy == sign
+        made[position] = copy.masked_fill_(replaced, min(max(low + share * max(1.0, high - low), -most), most))
+    return tuple(made)
+
+
+def random_like(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Return random values like those of a floating tensor: positive ones stay positive, others move by their own
+    spread. The parts of complex numbers are treated alike. Other tensors are copied."""
+    if tensor.is_complex():
+        return clone(tensor).copy_(torch.view_as_complex(random_like(torch.view_as_real(tensor), generator)))
+    if not tensor.is_floating_point() or tensor.numel() == 0:
+        return clone(tensor)
+    wide = tensor.to(torch.float32)
+    noise = torch.randn(tensor.shape, generator=on_device(generator, tensor.device), device=tensor.device)
+    if bool((wide > 0).all()):
+        return clone(tensor).copy_(wide * torch.exp(0.3 * noise))
+    spread = float(wide.std()) if tensor.numel() > 1 else 0.0
+    spread = spread if spread > 0 and math.isfinite(spread) else 0.1 * max(1.0, float(wide.abs().max()))
+    mean = float(wide.mean())
+    return clone(tensor).copy_((mean if math.isfinite(mean) else 0.0) + spread * noise)
+
+
+def near_duplicate(
+    tensors: Sequence[torch.Tensor], varies: Sequence[bool], generator: torch.Generator, *, slightly: bool = False
+) -> Tensors:
+    """Change one element of each random floating tensor: a memo by samples takes the inputs for equal. Where it changes
+    `slightly`, by less than a hundredth, so does a memo by means that nearly agree."""
+    changed = []
+    for tensor, change in zip(tensors, varies, strict=True):
+        copy = clone(tensor)
+        if change and tensor.is_floating_point() and tensor.numel():
+            where = int(torch.randint(tensor.numel(), (1,), generator=generator, device=generator.device))
+            index = _index(where, tuple(tensor.shape))
+            copy[index] = copy[index] * (1 + 2**-7) if slightly else copy[index] * -1.5 + 1.0
+        changed.append(copy)
+    return tuple(changed)
+
+
+def with_element_of(
+    tensor: torch.Tensor, other: torch.Tensor, generator: torch.Generator, where: int | None = None
+) -> torch.Tensor:
+    """Copy a tensor, with one element of another: that at `where` (negative: counted from the end), or a random one."""
+    copy = clone(tensor)
+    if where is None:
+        where = int(torch.randint(tensor.numel(), (1,), generator=generator, device=generator.device))
+    index = _index(where % tensor.numel(), tuple(tensor.shape))
+    copy[index] = other[index]
+    return copy
+
+
+def with_two_swapped(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Copy a tensor with two random elements swapped."""
+    copy = clone(tensor)
+    one, other = torch.randint(tensor.numel(), (2,), generator=generator, device=generator.device).tolist()
+    here, there = (_index(flat, tuple(tensor.shape)) for flat in (one, other))
+    copy[here], copy[there] = tensor[there], tensor[here]
+    return copy
+
+
+def with_some_swapped(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+    """Copy a tensor with every sixteenth element, at random, moved to the place of another one. Its sum and its largest
+    element stay the same, and few of its elements differ."""
+    count = min(_MOST_SWAPPED, max(2, tensor.numel() // 16))
+    places = torch.randint(tensor.numel(), (count,), generator=generator, device=generator.device)
+    places = torch.unique(places).to(tensor.device)
+    copy = clone(tensor)
+    copy[_index(places, tuple(tensor.shape))] = tensor[_index(places.roll(1), tuple(tensor.shape))]
+    return copy
+
+
+def _index(flat: _FlatIndex, shape: tuple[int, ...]) -> tuple[_FlatIndex, ...]:
+    """Return the index by axis of a flat index, or of several. `torch.unravel_index` imports sympy, which takes
+    seconds."""
+    index = []
+    for size in reversed(shape):
+        index.append(flat % size)
+        flat = flat // size
+    return tuple(index[::-1])

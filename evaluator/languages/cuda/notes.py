@@ -1,0 +1,24 @@
+"""Technique notes for CUDA C++."""
+
+from __future__ import annotations
+
+from evaluator.languages.notes import GPU_LATENCY, Note, Topic
+
+NOTES = (
+    Note(Topic.EXP, "use exp2f, or ex2.approx where the accuracy rule allows; fold scales into log2(e)."),
+    Note(
+        Topic.REDUCTION,
+        "a warp a row with __shfl_xor_sync for rows up to a few thousand elements, a block with shared memory beyond.",
+    ),
+    Note(
+        Topic.MATMUL,
+        "tensor cores through mma.sync (wgmma with TMA on sm_90), operands staged by cp.async or bulk copies in three "
+        "or more stages, swizzled shared memory, split-K for few output tiles.",
+    ),
+    Note(
+        Topic.MEMORY,
+        "float4 loads and stores, four or more in flight a thread, __ldcs/__stcs for what is touched once, a grid of "
+        "some waves of the device's multiprocessors.",
+    ),
+    GPU_LATENCY,
+)

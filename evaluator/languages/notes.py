@@ -1,0 +1,35 @@
+"""Technique notes of a language, and when a prompt shows them."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from enum import StrEnum
+
+
+class Topic(StrEnum):
+    """When a note is shown: with an operation of the reference, always, or with the kernel's distance to its floor."""
+
+    EXP = "exp"
+    REDUCTION = "reduction"
+    MATMUL = "matmul"
+    ALWAYS = "always"
+    MEMORY = "memory"
+    """Memory traffic may be the limit."""
+    LATENCY = "latency"
+    """A Workload takes far longer than memory traffic explains."""
+
+
+@dataclass(frozen=True, slots=True)
+class Note:
+    """One line of advice. `flag` is a CPU instruction set without which it is left out."""
+
+    topic: Topic
+    text: str
+    flag: str = ""
+
+
+GPU_LATENCY = Note(
+    Topic.LATENCY,
+    "far from the floor at a small size it is launches and latency that cost: one kernel, few dependent steps, enough "
+    "programs to fill the device (split the reduction where rows are few).",
+)

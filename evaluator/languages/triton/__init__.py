@@ -1,0 +1,88 @@
+"""Triton: compiled by its own JIT on a GPU, interpreted (slowly, untimed) on a CPU."""
+
+from __future__ import annotations
+
+import ast
+import importlib.util
+from collections.abc import Iterable, Mapping
+from contextlib import suppress
+from pathlib import Path
+
+from evaluator.errors import ChildError
+from evaluator.languages.allowed import AllowedNames
+from evaluator.languages.base import BUILD_LIMIT_S, BuildFacts, BuildTarget, LanguageAdapter
+from evaluator.languages.triton.niche import NICHES
+from evaluator.languages.triton.notes import NOTES
+from evaluator.sandbox.process import ChildProcess
+from evaluator.types import DeviceKind, Language
+
+# The interpreter computes bf16 on raw 16-bit integers, and gives wrong numbers silently.
+_NOT_INTERPRETED = {
+    "bfloat16": "on a CPU Triton's interpreter computes bfloat16 wrong, without a word: judge it on a GPU, or on"
+    " workloads of another dtype"
+}
+
+
+class TritonAdapter(LanguageAdapter):
+    """Candidates with `@triton.jit` kernels."""
+
+    language = Language.TRITON
+    title = "Triton"
+    guide = Path(__file__).with_name("guide.j2")
+    notes = NOTES
+    niches = NICHES
+    allowed = AllowedNames(
+        modules={"triton": "triton", "triton.language": "tl"},
+        members={("triton", "language"): "tl", ("triton.language.extra", "libdevice"): "tl"},
+        attributes={"triton": frozenset(("jit", "autotune", "heuristics", "Config", "cdiv", "next_power_of_2"))},
+        open=frozenset(("tl",)),
+        settable=("triton.knobs",),
+    )
+    compiles_on_import = True
+    compiles_on_first_call = True
+    builds_for_shapes = True
+    keeps_first_calls = True
+    runtime_operation = "triton_runtime"
+    preloaded = ("evaluator.child.triton_build.warm",) if importlib.util.find_spec("triton") else ()
+
+    def recognises(self, source: str, names: frozenset[str]) -> bool:
+        return any(name == "triton" or name.startswith("triton.") for name in names)
+
+    def timed_on(self, kind: DeviceKind) -> bool:
+        """Return true where the kernels are compiled: the interpreter's time (about 1 ms per program) means nothing."""
+        return kind is DeviceKind.CUDA
+
+    def child_environment(self, kind: DeviceKind) -> Mapping[str, str]:
+        """Turn the interpreter on for a CPU, before Triton is imported: its own library functions are jitted too."""
+        return {"TRITON_INTERPRET": "1"} if kind is DeviceKind.CPU else {}
+
+    def refuses(self, kind: DeviceKind, dtypes: Iterable[str]) -> str | None:
+        if kind is not DeviceKind.CPU:
+            return None
+        return next((_NOT_INTERPRETED[name] for name in dtypes if name in _NOT_INTERPRETED), None)
+
+    def build(self, child: ChildProcess, kind: DeviceKind, target: BuildTarget) -> BuildFacts:
+        """Import the Candidate, and for a GPU compile its launches for the given shapes. Launches that need values, or
+        fail, are left to the device: they are compiled when they first run."""
+        facts = super().build(child, kind, target)
+        if facts.error is None and target.capability:
+            with suppress(ChildError):
+                child.request(
+                    "triton_ahead", timeout_s=BUILD_LIMIT_S, shapes=list(target.shapes), capability=target.capability
+                )
+        return facts
+
+    def gpu_kernels(self, source: str) -> frozenset[str]:
+        """Return the names of the functions that a module decorates with triton.jit."""
+        try:
+            tree = ast.parse(source)
+        except (SyntaxError, ValueError, RecursionError, MemoryError):
+            return frozenset()
+        functions = (node for node in ast.walk(tree) if isinstance(node, ast.FunctionDef))
+        return frozenset(f.name for f in functions if any(_is_jit(decorator) for decorator in f.decorator_list))
+
+
+def _is_jit(decorator: ast.expr) -> bool:
+    target = decorator.func if isinstance(decorator, ast.Call) else decorator
+    name = target.attr if isinstance(target, ast.Attribute) else getattr(target, "id", "")
+    return name == "jit"

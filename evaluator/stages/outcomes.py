@@ -1,0 +1,99 @@
+"""The outcomes of a Trial: passed, refused, or an error of our own, each as an Evaluation."""
+
+from __future__ import annotations
+
+import traceback
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from types import MappingProxyType
+from typing import Any
+
+from evaluator.clean import clean, clean_text
+from evaluator.errors import EvaluatorError, Rejection
+from evaluator.screening.screen import Screened
+from evaluator.stages.trial import Trial
+from evaluator.types import Device, Environment, Evaluation, Measurement, Ratio, Verdict
+
+_DEVICE_FAULTS = (Verdict.RUNTIME_ERROR, Verdict.TIMEOUT, Verdict.OUT_OF_MEMORY, Verdict.INTERNAL_ERROR)
+
+
+@dataclass(frozen=True, slots=True)
+class Origin:
+    """The machine on which an Evaluation was made."""
+
+    device: Device
+    environment: Environment
+    isolation: tuple[str, ...]
+
+
+def passed(
+    trial: Trial,
+    origin: Origin,
+    screened: Screened,
+    evidence: Mapping[str, Any],
+    measurements: Sequence[Measurement] = (),
+    ratios: Sequence[Ratio] = (),
+    *,
+    timed: bool = True,
+    resources: Mapping[str, Any] = MappingProxyType({}),
+) -> Evaluation:
+    """Return the Evaluation of a right Candidate with its times."""
+    headline = next((r for r in ratios if r.against == "fastest" and r.workload is None), None)
+    if headline is None:
+        reason = "right on every check; not timed, because this device only interprets the language"
+    else:
+        reason = f"right on every check; {headline.value:.2f}x the fastest baseline"
+    return Evaluation(
+        verdict=Verdict.PASSED,
+        stage=trial.clock.stage,
+        reason=reason,
+        problem_hash=trial.problem.hash,
+        candidate_hash=trial.candidate.hash,
+        evidence=clean(evidence),
+        measurements=tuple(measurements),
+        speedups=tuple(ratios),
+        isolation=origin.isolation,
+        device=origin.device,
+        environment=origin.environment,
+        libraries=screened.libraries,
+        resources=clean(resources),
+        timed=timed,
+        duration_s=trial.clock.duration_s,
+    )
+
+
+def refused(trial: Trial, origin: Origin, found: Rejection) -> Evaluation:
+    """Return the Evaluation of a refused Candidate, with the text of the faulty line if that is known."""
+    lines, line = trial.candidate.source.splitlines(), found.evidence.get("line")
+    if isinstance(line, int) and 0 < line <= len(lines):
+        found.evidence.setdefault("source_line", lines[line - 1].strip()[:200])
+    return Evaluation(
+        verdict=found.verdict,
+        stage=found.stage,
+        reason=clean_text(found.reason, 1000) or "no reason is known",
+        problem_hash=trial.problem.hash,
+        candidate_hash=trial.candidate.hash,
+        evidence=clean({key: value for key, value in found.evidence.items() if value is not None}),
+        isolation=origin.isolation,
+        device=origin.device,
+        environment=origin.environment,
+        duration_s=trial.clock.duration_s,
+    )
+
+
+def internal_error(trial: Trial, error: EvaluatorError) -> Rejection:
+    """Return the Rejection for a fault of this machine or our own set-up."""
+    return Rejection(Verdict.INTERNAL_ERROR, trial.clock.stage, f"{type(error).__name__}: {error}"[:1000])
+
+
+def refused_by_torch(error: RuntimeError) -> EvaluatorError:
+    """Return the error for a call of the judge that torch refuses, with its place."""
+    place = traceback.extract_tb(error.__traceback__)[-1]
+    where = f"{Path(place.filename).name}:{place.lineno}, in {place.name}"
+    return EvaluatorError(f"{str(error)[:300]} ({where})")
+
+
+def may_have_broken_device(found: Rejection) -> bool:
+    """Return True if the device has to be tested before the next Candidate."""
+    return found.verdict in _DEVICE_FAULTS

@@ -1,0 +1,79 @@
+"""The timing stage: time a Candidate against Baselines on every shown Workload."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+from evaluator.device_session import DeviceSession
+from evaluator.devices.base import DeviceBackend
+from evaluator.oracle.oracle import Oracle
+from evaluator.screening.restricted import is_restricted
+from evaluator.stages.candidate_children import construct
+from evaluator.stages.trial import Trial
+from evaluator.subject import Subject
+from evaluator.timing.bench import BRIEFLY, FOR_LIBRARIES, Bench, Rules, Watched
+from evaluator.timing.contender import Contender
+from evaluator.timing.speedups import speedups
+from evaluator.types import LibraryPolicy, Measurement, Problem, Ratio, Stage, Workload
+
+
+@dataclass(slots=True)
+class Times:
+    """The times of a Candidate. `ran` counts samples of its process by library or function."""
+
+    measurements: list[Measurement] = field(default_factory=list)
+    logs: dict[str, list[tuple[Workload, list[float]]]] = field(default_factory=dict)
+    ran: dict[str, int] = field(default_factory=dict)
+
+    def ratios(self) -> list[Ratio]:
+        return speedups(self.logs, len(self.measurements))
+
+    def add_ratios(self, workload: Workload, bench: Bench, modes: Sequence[str]) -> None:
+        fastest = min(modes, key=lambda mode: bench.baseline_time(mode).median_us)
+        for against in dict.fromkeys([*modes, "fastest"]):
+            over = fastest if against == "fastest" else against
+            self.logs.setdefault(against, []).append((workload, bench.official_log_ratios(over, "candidate")))
+
+
+def time_candidate(session: DeviceSession, trial: Trial, subject: Subject, reference: Subject, rules: Rules) -> Times:
+    """Time a constructed Candidate on every shown Workload. Raises Rejection, ComparatorFailed."""
+    times = Times()
+    strict = trial.problem.allow_library is LibraryPolicy.FORBIDDEN
+    for workload in trial.shown:
+        modes = [trial.baseline.fastest(workload.name).mode] if trial.baseline else list(session.comparators.modes())
+        with session.shared():
+            oracle = Oracle(trial.problem, reference, workload.sizes, trial.generator)
+            buffers = construct(subject, oracle, trial.problem, Stage.TIMING)
+        plain = is_restricted(trial.candidate.source)
+        contenders = [Contender("candidate", subject, suspect=True, buffers=buffers, plain=plain)]
+        # The device is not held here: a new comparator may compile for a minute.
+        contenders += [baseline_contender(session, trial.problem, workload, mode, oracle) for mode in modes]
+        with session.shared():
+            bench = Bench(session, workload, oracle, contenders, first_call_s=trial.first_call_s)
+        try:
+            with session.exclusive():
+                watched = None if times.ran else Watched("candidate", FOR_LIBRARIES if strict else BRIEFLY)
+                times.ran = bench.run(rules, watched) or times.ran
+                floor_us = copy_floor_us(session.backend, bench.bytes_moved)
+                times.measurements.append(bench.measurement("candidate", modes, floor_us))
+        finally:
+            with session.shared():
+                bench.close(ending=["candidate"] if workload is trial.shown[-1] else [])
+        times.add_ratios(workload, bench, modes)
+    return times
+
+
+def baseline_contender(
+    session: DeviceSession, problem: Problem, workload: Workload, mode: str, oracle: Oracle
+) -> Contender:
+    """Return a Baseline on a Workload, with the oracle's parameters, ready to be timed."""
+    return Contender(
+        mode, session.comparators.get(problem, workload, mode, oracle), suspect=False, buffers=oracle.buffers
+    )
+
+
+def copy_floor_us(backend: DeviceBackend, bytes_moved: int) -> float | None:
+    """Return the time of these compulsory bytes at the rate of a plain copy: for reports, never for refusals."""
+    rate = backend.copy_rate_gbs()
+    return None if rate is None else bytes_moved / (rate * 1000)

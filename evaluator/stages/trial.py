@@ -1,0 +1,60 @@
+"""One request to judge a Candidate, as one value."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+
+import torch
+
+from evaluator.languages import adapter
+from evaluator.languages.base import LanguageAdapter
+from evaluator.stages.stage_clock import StageClock, first_call_limit_s
+from evaluator.types import BaselineReport, Candidate, DeviceKind, Problem, Workload
+
+
+def secret_generator() -> torch.Generator:
+    """Return a generator with a seed that no child can guess."""
+    return torch.Generator().manual_seed(secrets.randbits(63))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Trial:
+    """A Candidate on trial for a Problem on one kind of device.
+
+    `baseline` and `champion` choose its comparators. `generator` is the source of all randomness, and `clock` measures
+    the stages.
+    """
+
+    problem: Problem
+    candidate: Candidate
+    kind: DeviceKind
+    baseline: BaselineReport | None = None
+    champion: Candidate | None = None
+    generator: torch.Generator = field(default_factory=secret_generator)
+    clock: StageClock = field(default_factory=StageClock)
+
+    @property
+    def workloads(self) -> Sequence[Workload]:
+        return self.problem.workloads_for(self.kind)
+
+    @property
+    def shown(self) -> Sequence[Workload]:
+        return [workload for workload in self.workloads if not workload.held_out]
+
+    @property
+    def held_out(self) -> Sequence[Workload]:
+        return [workload for workload in self.workloads if workload.held_out]
+
+    @property
+    def adapter(self) -> LanguageAdapter:
+        return adapter(self.candidate.language)
+
+    @property
+    def is_timed(self) -> bool:
+        return self.adapter.timed_on(self.kind)
+
+    @property
+    def first_call_s(self) -> float:
+        return first_call_limit_s(self.candidate)

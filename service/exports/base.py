@@ -1,0 +1,47 @@
+"""The interface of an export format, and the values that a kernel's export is made of."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Generic, TypeVar
+
+from evaluator.types import Candidate, DeviceKind, Evaluation, Problem, WorkloadFacts
+
+Subject = TypeVar("Subject")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Format(Generic[Subject]):
+    """A format that something can be downloaded in. `build` gives the file's text; `about` describes the file."""
+
+    about: str
+    media_type: str
+    extension: str
+    build: Callable[[Subject], str]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Export:
+    """A kernel with its evidence. `evaluation` speaks for the Candidate: its confirmation if it has one.
+
+    `facts` are the Admission's, from which the guard knows the domain; without any, the file always falls back to the
+    reference.
+    """
+
+    problem: Problem
+    candidate: Candidate
+    candidate_id: str
+    device_kind: DeviceKind
+    evaluation: Evaluation | None
+    confirmed: bool
+    facts: tuple[WorkloadFacts, ...]
+    dated: str
+    proposed_by: str
+
+
+def file_stem(problem_name: str, device_kind: DeviceKind) -> str:
+    """Return a file name without its extension that is a module name too: `rmsnorm_residual_cpu`."""
+    stem = re.sub(r"[^a-z0-9]+", "_", problem_name.lower()).strip("_")[:80] or "kernel"
+    return f"{'k_' if stem[0].isdigit() else ''}{stem}_{device_kind.value}"

@@ -1,0 +1,1 @@
+"""Pieces of exported files: literals, the verified domain, and the texts of the guard and of --check."""

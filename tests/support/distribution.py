@@ -1,0 +1,51 @@
+"""Spread the files of a parallel run: all that judge go to one worker, each other file to whichever worker is free.
+
+A judge's first verdict costs as much as a hundred later ones, and judges that time at once wait for one another. So one
+worker owns a warm judge.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from pathlib import Path
+
+import pytest
+from xdist.scheduler import LoadFileScheduling
+
+_ROOT = Path(__file__).parents[2]
+_JUDGES = re.compile(r"^def .*\bjudge: Judge\b|^@pytest\.mark\.judge\b|^    judge: Judge\b", re.MULTILINE)
+_JUDGING = "files that judge"
+_LONGEST_FIRST = ("e2e", "browser", "workers", "service", "db", "synthesis")
+"""Suites with long files: these start early, or one of them runs alone in the end."""
+
+
+class Scheduling(LoadFileScheduling):
+    """`--dist loadfile`, with the files that judge as one."""
+
+    def _split_scope(self, nodeid: str) -> str:
+        path: str = super()._split_scope(nodeid)
+        return _JUDGING if _file_judges(path) else path
+
+
+@functools.cache
+def _file_judges(path: str) -> bool:
+    """Whether tests of this file ask for the fixture `judge` or are marked so."""
+    return _JUDGES.search((_ROOT / path).read_text(encoding="utf-8")) is not None
+
+
+def judges(item: pytest.Item) -> bool:
+    return "judge" in getattr(item, "fixturenames", ()) or item.get_closest_marker("judge") is not None
+
+
+def arrange(items: list[pytest.Item]) -> None:
+    """Files that judge first, then the suites with long files; the order is kept otherwise."""
+    items.sort(key=_turn)
+
+
+def _turn(item: pytest.Item) -> int:
+    path = item.path.relative_to(_ROOT)
+    if _file_judges(str(path)):
+        return 0
+    suite = path.parts[1]
+    return 1 + (_LONGEST_FIRST.index(suite) if suite in _LONGEST_FIRST else len(_LONGEST_FIRST))

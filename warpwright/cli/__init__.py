@@ -1,0 +1,1 @@
+"""The command line: commands, options, tables and the progress of a run."""

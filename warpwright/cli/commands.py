@@ -1,0 +1,268 @@
+"""The command line. Data goes to standard output, progress to standard error; exit codes are in `errors.ExitCode`."""
+
+from __future__ import annotations
+
+import signal
+import sys
+import threading
+from pathlib import Path
+from typing import Annotated, Any, Literal, NoReturn
+
+import typer
+
+from warpwright import paths
+from warpwright.api import words
+from warpwright.cli import doctor as machine
+from warpwright.cli import evaluator_process, keys, tables
+from warpwright.cli.console import out, print_json, print_json_line, print_rows, say
+from warpwright.cli.device import kind_of, read_device
+from warpwright.cli.files import write_bytes, write_text
+from warpwright.cli.optimize import DEFAULT_PORT, DEFAULT_SECONDS, Options
+from warpwright.cli.optimize import optimize as run_optimize
+from warpwright.cli.options import Data, Json, Server
+from warpwright.cli.sessions import open_session
+from warpwright.errors import BadUsage, ExitCode, Interrupted, WarpwrightError
+from warpwright.stack.data_folder import DataFolder
+from warpwright.stack.supervisor import Stack
+
+app = typer.Typer(
+    name="warpwright",
+    help="Give it a slow PyTorch op; get back a kernel that is proved right and proved faster.",
+    no_args_is_help=True,
+    add_completion=False,
+    rich_markup_mode=None,
+    pretty_exceptions_enable=False,
+)
+app.add_typer(keys.app, name="keys")
+
+Device = Annotated[str | None, typer.Option(help="cpu or cuda:N. [default: cuda:0 where there is a GPU, else cpu]")]
+Domain = Annotated[words.Domain | None, typer.Option(help="What the problem file says, unless given.")]
+RunId = Annotated[str, typer.Argument(metavar="RUN", help="A run's id (run_...).")]
+
+
+@app.command()
+def optimize(
+    problem: Annotated[Path, typer.Argument(help="The problem file: a Model and its get_inputs.")],
+    device: Device = None,
+    candidates: Annotated[int | None, typer.Option(help="Make at most so many candidates.")] = None,
+    seconds: Annotated[
+        float | None,
+        typer.Option(help=f"Search for so long. [default: {DEFAULT_SECONDS:g}, unless another limit is given]"),
+    ] = None,
+    usd: Annotated[float | None, typer.Option(help="Spend at most so many dollars on models.")] = None,
+    proposer: Annotated[
+        list[str] | None,
+        typer.Option(help="Who makes candidates: synthesiser, a model's name, replay:NAME. Repeatable."),
+    ] = None,
+    seed: Annotated[list[Path] | None, typer.Option(help="A kernel file to start from. Repeatable.")] = None,
+    domain: Domain = None,
+    server: Server = None,
+    data: Data = None,
+    output: Annotated[
+        Path | None, typer.Option("--output", "-o", help="Where the kernel goes. [default: best_PROBLEM.py]")
+    ] = None,
+    json: Json = False,
+) -> None:
+    """Search for a faster kernel and save the best one as a file.
+
+    Exits 0 with a champion that is confirmed to be faster than the fastest baseline, 4 without one.
+    """
+    options = Options(
+        problem=problem, device=read_device(device), candidates=candidates, seconds=seconds, usd=usd,
+        proposers=proposer or (), seeds=seed or (), domain=domain, server=server, data=data, output=output, json=json,
+    )  # fmt: skip
+    _end(run_optimize(options))
+
+
+@app.command()
+def judge(
+    problem: Annotated[Path, typer.Argument(help="The problem file.")],
+    candidate: Annotated[Path, typer.Argument(help="The candidate file: a ModelNew.")],
+    device: Device = None,
+    domain: Domain = None,
+    json: Json = False,
+) -> None:
+    """Judge one kernel: is it right, and how fast is it? The same as python -m evaluator judge.
+
+    Exits 0 for PASSED, 1 for any other verdict, 2 for an invalid reference, 3 when the judge itself failed.
+    """
+    arguments = ["judge", "--problem", str(problem), "--candidate", str(candidate), "--device", read_device(device)]
+    if domain:
+        arguments += ["--domain", domain]
+    if json:
+        arguments += ["--json", "-"]
+    _end(evaluator_process.run(arguments))
+
+
+@app.command()
+def serve(
+    host: Annotated[
+        str, typer.Option(help="Address to listen on. Beyond loopback, API keys are needed.")
+    ] = "127.0.0.1",
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = DEFAULT_PORT,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Run API, dashboard and workers on this machine until interrupted; nothing else is needed."""
+    folder = DataFolder((data or paths.default_data_dir()).absolute())
+    with folder.held() as mine:
+        if not mine:
+            running = folder.running()
+            where = f" at {running.url}" if running else ""
+            raise BadUsage(f"a stack is already running on {folder.path}{where}; --data DIR runs another beside it")
+        workers = ["control", "propose", "build", "cpu"]
+        if read_device(None) != "cpu":
+            workers += ["gpu", "gpu-build"]
+        with Stack(folder, workers=workers, host=host, port=port, stays=True) as stack:
+            if json:
+                print_json_line({"url": stack.url, "data": str(folder.path)})
+            else:
+                out.print(f"Warpwright is at {stack.url}", markup=False)
+                say(f"data and logs in {folder.path}; Ctrl-C stops it")
+            _serve_until_interrupted(stack)
+
+
+def _serve_until_interrupted(stack: Stack) -> None:
+    pause = threading.Event()
+    try:
+        while not pause.wait(0.5):
+            stack.check()
+    except Interrupted:
+        say("stopping")
+
+
+@app.command()
+def leaderboard(server: Server = None, data: Data = None, json: Json = False) -> None:
+    """The champion of every problem on every kind of device."""
+    with open_session(server, data) as session:
+        rows = list(session.client.each(session.client.list_leaderboard))
+    print_rows(rows, tables.leaderboard, "champions", as_json=json)
+
+
+@app.command()
+def runs(server: Server = None, data: Data = None, json: Json = False) -> None:
+    """All runs, newest first."""
+    with open_session(server, data) as session:
+        rows = list(session.client.each(session.client.list_runs))
+    print_rows(rows, tables.runs, "runs", as_json=json)
+
+
+@app.command()
+def candidates(run: RunId, server: Server = None, data: Data = None, json: Json = False) -> None:
+    """The candidates of a run, with their verdicts and speedups."""
+    with open_session(server, data) as session:
+        rows = list(session.client.each(session.client.list_candidates, run))
+    print_rows(rows, tables.candidates, "candidates", as_json=json)
+
+
+@app.command()
+def events(
+    run: RunId,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more until the run has ended.")] = False,
+    server: Server = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """What happened in a run, one event a line (with --json one JSON document a line)."""
+    with open_session(server, data) as session:
+        client = session.client
+        for event in client.follow(run, check=session.check) if follow else client.events(run):
+            if json:
+                print_json_line(event)
+            else:
+                out.print(tables.event_line(event), markup=False)
+
+
+@app.command()
+def cancel(run: RunId, server: Server = None, data: Data = None, json: Json = False) -> None:
+    """Stop a run. What it found stays."""
+    with open_session(server, data) as session:
+        state = session.client.cancel_run(run)
+    if json:
+        print_json(state)
+    else:
+        out.print(f"{state.id} is {state.status}", markup=False)
+
+
+@app.command()
+def download(
+    what: Annotated[str, typer.Argument(metavar="RUN_OR_PROBLEM", help="A run's or a problem's id.")],
+    device: Device = None,
+    form: Annotated[
+        Literal["py", "zip"],
+        typer.Option("--format", help="py: one self-contained Python file; zip: a whole run, to be replayed."),
+    ] = "py",
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file. [default: standard output]")] = None,
+    server: Server = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Take home the champion of a run or a problem (else its best candidate, as what it is)."""
+    if what.partition("_")[0] not in ("run", "prob"):
+        raise BadUsage(f"{what!r} is neither a run (run_...) nor a problem (prob_...)")
+    if form == "zip":
+        _download_whole(what, output, server, data, json=json)
+        return
+    with open_session(server, data) as session:
+        if what.startswith("run_"):
+            text = session.client.download_run(what)
+        else:
+            text = session.client.download_problem(what, device=kind_of(read_device(device)))
+    saved = write_text(output, text) if output is not None else None
+    if json:
+        print_json({"id": what, "file": str(saved) if saved else None, "source": None if saved else text})
+    elif saved is not None:
+        out.print(str(saved), markup=False)
+    else:
+        sys.stdout.write(text)
+
+
+def _download_whole(run: str, output: Path | None, server: str | None, data: Path | None, *, json: bool) -> None:
+    """The recording of a run; a zip goes to a file, never to a terminal."""
+    if not run.startswith("run_"):
+        raise BadUsage("--format zip is for runs (run_...)")
+    path = output or Path(f"{run}.zip")
+    with open_session(server, data) as session:
+        recording = session.client.download_recording(run)
+    saved = write_bytes(path, recording)
+    if json:
+        print_json({"id": run, "file": str(saved)})
+    else:
+        out.print(str(saved), markup=False)
+
+
+@app.command()
+def doctor(json: Json = False) -> None:
+    """What this machine can do, and what is missing, in words. Exits 1 where optimize cannot work."""
+    _end(machine.doctor(as_json=json))
+
+
+def _end(code: int) -> None:
+    if code:
+        raise typer.Exit(int(code))
+
+
+def _interrupted(number: int, frame: Any) -> NoReturn:
+    raise Interrupted
+
+
+def main(arguments: list[str] | None = None) -> NoReturn:
+    """Run the command line and exit with its code."""
+    signal.signal(signal.SIGINT, _interrupted)
+    signal.signal(signal.SIGTERM, _interrupted)
+    sys.exit(run(arguments))
+
+
+def run(arguments: list[str] | None = None) -> int:
+    """Run the command line and return its exit code."""
+    try:
+        app(args=arguments)
+    except SystemExit as end:
+        return end.code if isinstance(end.code, int) else int(ExitCode.INTERNAL)
+    except WarpwrightError as error:
+        say(f"warpwright: {error}")
+        return int(error.exit_code)
+    except Interrupted:
+        say("interrupted")
+        return int(ExitCode.INTERRUPTED)
+    return int(ExitCode.OK)

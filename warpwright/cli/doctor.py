@@ -1,0 +1,108 @@
+"""`warpwright doctor`: what this machine can do, and what is missing, in words."""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import subprocess
+import sys
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from typing import Any
+
+from warpwright import paths
+from warpwright.cli import evaluator_process
+from warpwright.cli.console import err, out, print_json
+from warpwright.errors import ExitCode, Missing
+from warpwright.stack import supervisor
+from warpwright.stack.valkey import find_server
+
+TIMEOUT_S = 120.0
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """One thing that was looked at. `needed` ones must hold for `optimize` to work here; `fix` says what to do."""
+
+    name: str
+    ok: bool
+    detail: str
+    needed: bool = True
+    fix: str = ""
+
+
+def doctor(*, as_json: bool) -> ExitCode:
+    """Look, print, and return OK where `optimize` can work, NOT_PASSED otherwise."""
+    findings = [_python(), _compiler(), _valkey(), _stack(), _data_folder(), _gpu()]
+    judge_code, judge_report, judge_text = _judge(as_json)
+    ready = all(finding.ok for finding in findings if finding.needed) and judge_code == 0
+    if as_json:
+        print_json({"ready": ready, "findings": [asdict(finding) for finding in findings], "judge": judge_report})
+    else:
+        for finding in findings:
+            mark = "ok     " if finding.ok else ("MISSING" if finding.needed else "-      ")
+            out.print(f"{mark}  {finding.name}: {finding.detail}", markup=False)
+            if not finding.ok and finding.fix:
+                out.print(f"         {finding.fix}", markup=False)
+        out.print(judge_text.rstrip(), markup=False)
+        err.print("This machine can optimise." if ready else "Something that is needed is missing; see above.")
+    return ExitCode.OK if ready else ExitCode.NOT_PASSED
+
+
+def _judge(as_json: bool) -> tuple[int, Any, str]:
+    arguments = ["doctor", "--json", "-"] if as_json else ["doctor"]
+    try:
+        code, output, errors = evaluator_process.capture(arguments, timeout_s=TIMEOUT_S)
+    except Missing as error:
+        return 1, {"error": str(error)}, f"MISSING  judge: {error}"
+    except subprocess.TimeoutExpired:
+        text = f"the judge's own doctor did not end within {TIMEOUT_S:.0f} s"
+        return 1, {"error": text}, f"MISSING  judge: {text}"
+    if not as_json:
+        return code, None, output + errors
+    try:
+        return code, json.loads(output), ""
+    except ValueError:
+        return 1, {"error": (errors or output)[-2000:]}, ""
+
+
+def _python() -> Finding:
+    version = ".".join(map(str, sys.version_info[:3]))
+    return Finding(
+        "Python", sys.version_info >= (3, 11), f"{version} at {sys.executable}", fix="3.11 or newer is needed"
+    )
+
+
+def _compiler() -> Finding:
+    found = shutil.which("g++")
+    return Finding("C++ compiler", bool(found), found or "no g++", fix="sudo apt-get install -y g++")
+
+
+def _valkey() -> Finding:
+    try:
+        return Finding("Valkey", True, str(find_server()))
+    except Missing as error:
+        return Finding("Valkey", False, "none", fix=str(error))
+
+
+def _stack() -> Finding:
+    missing = [n for n in ("fastapi", "celery", "sqlalchemy", "uvicorn") if importlib.util.find_spec(n) is None]
+    ok = supervisor.installed()
+    detail = "API, workers and their packages are here" if ok else f"missing: {', '.join(missing) or 'the rooms'}"
+    return Finding("embedded stack", ok, detail, fix="pip install -e '.[judge,stack]' in a checkout of Warpwright")
+
+
+def _data_folder() -> Finding:
+    folder = paths.default_data_dir()
+    place = next(place for place in (folder, *folder.parents) if place.exists())
+    ok = os.access(place, os.W_OK)
+    free_gb = shutil.disk_usage(place).free / 1e9
+    return Finding("data folder", ok, f"{folder} ({free_gb:.0f} GB free)", fix="name another: WARPWRIGHT_DATA_DIR")
+
+
+def _gpu() -> Finding:
+    gpus = sorted(Path("/dev").glob("nvidia[0-9]*"))
+    detail = f"{len(gpus)} NVIDIA device(s)" if gpus else "no NVIDIA device; kernels are made and timed for the CPU"
+    return Finding("GPU", bool(gpus), detail, needed=False)

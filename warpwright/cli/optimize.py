@@ -1,0 +1,159 @@
+"""`warpwright optimize`: post the problem and a run, follow it, and take the kernel home."""
+
+from __future__ import annotations
+
+import contextlib
+import shlex
+import sys
+import uuid
+from collections.abc import Sequence
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from warpwright.api import Client
+from warpwright.api.searching import Run
+from warpwright.api.words import Domain
+from warpwright.cli import tables
+from warpwright.cli.console import err, out, print_json, say
+from warpwright.cli.device import kind_of
+from warpwright.cli.files import read_source, write_text
+from warpwright.cli.progress import Watch
+from warpwright.cli.sessions import Session, open_session
+from warpwright.cli.summary import Summary, gather
+from warpwright.errors import BadUsage, ExitCode, Interrupted, Refused, WarpwrightError
+
+DEFAULT_SECONDS = 120.0
+DEFAULT_PORT = 8000
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Options:
+    """What the user asked for. Without any limit the run gets DEFAULT_SECONDS."""
+
+    problem: Path
+    device: str
+    candidates: int | None = None
+    seconds: float | None = None
+    usd: float | None = None
+    proposers: Sequence[str] = ()
+    seeds: Sequence[Path] = ()
+    domain: Domain | None = None
+    server: str | None = None
+    data: Path | None = None
+    output: Path | None = None
+    json: bool = False
+
+    def budget(self) -> dict[str, float]:
+        """The limits by the API's names. Raises BadUsage for one that is not positive."""
+        given = {"candidates": self.candidates, "wall_s": self.seconds, "usd": self.usd}
+        limits = {name: value for name, value in given.items() if value is not None}
+        for name, value in limits.items():
+            if not value > 0:
+                raise BadUsage(f"the budget {name} must be more than 0, not {value:g}")
+        return dict(limits) or {"wall_s": DEFAULT_SECONDS}
+
+    def config(self) -> dict[str, Any]:
+        config: dict[str, Any] = {}
+        if self.proposers:
+            config["proposers"] = list(self.proposers)
+        if self.seeds:
+            config["seed_sources"] = [read_source(path) for path in self.seeds]
+        return config
+
+    def output_path(self) -> Path:
+        return self.output or Path(f"best_{self.problem.stem}.py")
+
+
+def optimize(options: Options) -> ExitCode:
+    """Run it from end to end; returns the exit code. Raises WarpwrightError."""
+    source, config, budget = read_source(options.problem), options.config(), options.budget()
+    kind = kind_of(options.device)
+    gpu = options.device if kind == "cuda" else None
+    workers = ("control", "propose", *(("gpu", "gpu-build") if gpu else ("build", "cpu")))
+    with open_session(options.server, options.data, workers=workers, gpu=gpu) as session:
+        client = session.client
+        problem = client.create_problem(name=options.problem.stem, source=source, domain=options.domain)
+        run = _create_run(client, problem_id=problem.id, device=kind, budget=budget, config=config)
+        say(f"{run.id}: optimising {options.problem.name} on {options.device}")
+        run = _follow(session, run, budget.get("wall_s"), quiet=options.json)
+        summary = gather(client, run)
+        saved = _download(client, summary, options.output_path())
+    _show(options, session, summary, saved)
+    return ExitCode.OK if summary.standing is not None and run.status == "finished" else exit_code(run)
+
+
+def _create_run(client: Client, **wanted: Any) -> Run:
+    """Start the Run; interrupted just then, it is cancelled whether its creation was seen or not."""
+    key = uuid.uuid4().hex
+    try:
+        return client.create_run(**wanted, key=key)
+    except Interrupted:
+        with contextlib.suppress(WarpwrightError):
+            client.cancel_run(client.create_run(**wanted, key=key).id)
+        raise
+
+
+def _follow(session: Session, run: Run, seconds: float | None, *, quiet: bool) -> Run:
+    """Watch a Run to its end. Interrupted, it is cancelled first, so that no work goes on behind one's back."""
+    try:
+        with Watch(err, seconds=seconds, quiet=quiet) as watch:
+            for event in session.client.follow(run.id, check=session.check):
+                watch.take(event)
+    except Interrupted:
+        with contextlib.suppress(WarpwrightError):
+            session.client.cancel_run(run.id)
+            say(f"{run.id} is cancelled; what it found stays: warpwright download {run.id}")
+        raise
+    return session.client.get_run(run.id)
+
+
+def _download(client: Client, summary: Summary, path: Path) -> Path | None:
+    """The champion's file, else the best candidate's as what it is; None where there is neither."""
+    if summary.best is None and summary.standing is None:
+        return None
+    try:
+        if summary.standing is None:
+            return write_text(path, client.download_run(summary.run.id))
+        standing = summary.standing
+        return write_text(path, client.download_problem(standing.problem_id, device=standing.device_kind))
+    except Refused as error:
+        say(f"nothing to download: {error}")
+        return None
+
+
+def _show(options: Options, session: Session, summary: Summary, saved: Path | None) -> None:
+    if options.json:
+        print_json({**summary.as_json(), "file": str(saved) if saved else None})
+        return
+    if session.data is None:
+        dashboard = f"{session.client.url}/runs/{summary.run.id}"
+    else:
+        address = f"http://127.0.0.1:{DEFAULT_PORT}/runs/{summary.run.id}"
+        dashboard = f"{own_command()} serve{_data_option(options.data)}   then open {address}"
+    tables.show_summary(out, summary, saved=saved, dashboard=dashboard)
+    if not summary.proved and saved is not None:
+        say("The file holds the best candidate as what it is: right, and not proved faster.")
+
+
+def _data_option(data: Path | None) -> str:
+    return f" --data {shlex.quote(str(data))}" if data is not None else ""
+
+
+def own_command() -> str:
+    """How this program was started, for a line to paste."""
+    started = Path(sys.argv[0])
+    if started.name == "warpwright":
+        return shlex.quote(str(started))
+    return f"{shlex.quote(sys.executable)} -m warpwright"
+
+
+def exit_code(run: Run) -> ExitCode:
+    """What `optimize` ends with: a champion is a success, whatever else ended the run."""
+    if run.champion_id is not None:
+        return ExitCode.OK
+    if run.end_reason in ("problem_refused", "no_proposer"):
+        return ExitCode.BAD_USAGE
+    if run.status == "failed":
+        return ExitCode.INTERNAL
+    return ExitCode.NOT_PASSED if run.status == "cancelled" else ExitCode.NO_IMPROVEMENT

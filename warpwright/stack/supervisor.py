@@ -1,0 +1,254 @@
+"""The embedded stack: Valkey, the API and the workers as child processes on free loopback ports.
+
+`with Stack(folder) as stack: Client(stack.url)`. The processes are the same programs as in production
+(`python -m service`, `python -m workers QUEUE`), set up through WARPWRIGHT_* variables. One thread starts them, watches
+them, starts again what dies, and stops them; whatever happens to this process, they go with it (see `die_with_parent`).
+"""
+
+from __future__ import annotations
+
+import importlib.util
+import json
+import os
+import shutil
+import signal
+import sys
+import threading
+import time
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from types import TracebackType
+from typing import Self
+
+from warpwright import paths
+from warpwright.api import Client
+from warpwright.errors import Missing, StackFailed, WarpwrightError
+from warpwright.stack import children
+from warpwright.stack.children import Child
+from warpwright.stack.data_folder import DataFolder
+from warpwright.stack.valkey import Valkey, find_server
+
+READY_S = 60.0
+VALKEY_S = 10.0
+GRACE_S = 8.0
+WATCH_S = 0.2
+LOG_LIMIT_BYTES = 20 * 2**20
+MAX_RESTARTS = 5
+RESTART_WINDOW_S = 60.0
+TIMING_PART = "worker-cpu"
+"""The part that may use every processor; the others leave the judge's core alone."""
+
+
+@dataclass(slots=True)
+class Part:
+    """One program of the stack, started again when it dies, but not for ever."""
+
+    name: str
+    command: Sequence[str]
+    stdin: bytes | None = None
+    child: Child | None = None
+    deaths: list[float] = field(default_factory=list)
+
+    def died_too_often(self) -> bool:
+        """Note a death now; True once there were more than MAX_RESTARTS within RESTART_WINDOW_S."""
+        now = time.monotonic()
+        self.deaths = [at for at in self.deaths if now - at < RESTART_WINDOW_S] + [now]
+        return len(self.deaths) > MAX_RESTARTS
+
+
+def shared_cpus() -> set[int]:
+    """The processors for everything but timing: the judge keeps the last one to itself, where there are two or more."""
+    if not hasattr(os, "sched_getaffinity"):
+        return set()
+    cpus = os.sched_getaffinity(0)
+    return cpus - {max(cpus)} if len(cpus) > 1 else cpus
+
+
+def installed() -> bool:
+    """Whether the rooms and the packages of the stack are here (a wheel alone carries neither)."""
+    rooms = all((paths.checkout() / room / "__main__.py").is_file() for room in ("service", "workers"))
+    return rooms and all(importlib.util.find_spec(name) for name in ("fastapi", "celery", "sqlalchemy"))
+
+
+class Stack:
+    """An embedded stack on one data folder, which the caller holds.
+
+    `workers` names the queues to work on (see `python -m workers --help`); with none, the API answers and nothing runs.
+    `gpu` ("cuda:N") is the one that a GPU worker serves. `url` is the service's address once the stack is up.
+    Raises StackFailed, with the end of the failing part's log.
+    """
+
+    def __init__(
+        self,
+        folder: DataFolder,
+        *,
+        workers: Sequence[str],
+        host: str = "127.0.0.1",
+        port: int = 0,
+        stays: bool = False,
+        gpu: str | None = None,
+    ) -> None:
+        if not installed():
+            raise Missing(
+                "this installation has the command line alone. Run from a checkout of Warpwright with "
+                "pip install -e '.[judge,stack]', or name a running service with --server URL"
+            )
+        self.url = ""
+        self._folder, self._workers, self._stays = folder, tuple(workers), stays
+        self._host, self._port, self._gpu = host, port, gpu
+        self._run_dir = folder.path / "run"
+        self._logs = folder.path / "logs"
+        self._valkey = Valkey.choose()
+        self._parts: list[Part] = []
+        self._failure: WarpwrightError | None = None
+        self._up, self._stopping = threading.Event(), threading.Event()
+        self._thread = threading.Thread(target=self._supervise, name="stack", daemon=True)
+
+    def __enter__(self) -> Self:
+        self._thread.start()
+        try:
+            self._up.wait()
+            self.check()
+        except BaseException:
+            self.stop()
+            raise
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, at: TracebackType | None) -> None:
+        self.stop()
+
+    def check(self) -> None:
+        """Raise what brought the stack down, if anything has."""
+        if self._failure is not None:
+            raise self._failure
+
+    def stop(self) -> None:
+        """Stop everything and wait for it. Safe to call twice."""
+        self._stopping.set()
+        if self._thread.is_alive():
+            self._thread.join(2 * GRACE_S + 5.0)
+
+    # -- The supervising thread: the children are bound to it ------------------------------------------------------
+
+    def _supervise(self) -> None:
+        try:
+            self._start()
+            self._folder.publish(self.url, stays=self._stays)
+            self._up.set()
+            while not self._stopping.wait(WATCH_S):
+                for part in self._parts:
+                    self._revive(part)
+        except WarpwrightError as error:
+            self._failure = error
+        except OSError as error:
+            self._failure = StackFailed(f"the embedded stack could not be started: {error}")
+        finally:
+            self._up.set()
+            running = [part.child for part in reversed(self._parts) if part.child is not None]
+            children.stop([child for child in running if child.name != "valkey"], grace_s=GRACE_S)
+            children.stop([child for child in running if child.name == "valkey"], grace_s=GRACE_S)
+            shutil.rmtree(self._run_dir, ignore_errors=True)
+
+    def _start(self) -> None:
+        shutil.rmtree(self._run_dir, ignore_errors=True)
+        self._run_dir.mkdir(mode=0o700)
+        self._start_valkey()
+        api = self._launch(Part("api", [sys.executable, "-m", "service"]))
+        for name in self._workers:  # beside it: they wait for the schema that it makes
+            self._launch(Part(f"worker-{name}", [sys.executable, "-m", "workers", name]))
+        self._await_api(api)
+
+    def _start_valkey(self) -> None:
+        server = str(find_server())
+        for _ in range(3):  # the port may have been taken since it was found free
+            part = Part("valkey", [server, "-"], stdin=self._valkey.configuration(self._run_dir))
+            child = self._launch(part)
+            if self._poll(self._valkey.answers, VALKEY_S, child):
+                return
+            children.stop([child], grace_s=1.0)
+            self._parts.remove(part)
+            self._valkey = Valkey.choose()
+        raise StackFailed(f"the private Valkey server does not come up:\n{child.log_tail()}")
+
+    def _await_api(self, child: Child) -> None:
+        if not self._poll(lambda: self._announced(child), READY_S, child):
+            raise StackFailed(f"the API does not come up:\n{child.log_tail()}")
+        with Client(self.url, timeout_s=5.0) as client:
+            if not self._poll(lambda: _is_ready(client), READY_S, child):
+                raise StackFailed(f"the API is not ready after {READY_S:.0f} s:\n{child.log_tail()}")
+
+    def _announced(self, child: Child) -> bool:
+        """Whether the API has said where it listens; remembers it."""
+        with child.log.open("rb") as file:
+            file.seek(child.log_begins)
+            for line in file.read().splitlines():
+                if line.startswith(b"{") and b'"url"' in line:
+                    try:
+                        self.url = str(json.loads(line)["url"]).rstrip("/")
+                    except (ValueError, KeyError):
+                        continue
+                    self._port = int(self.url.rsplit(":", 1)[1])
+                    return True
+        return False
+
+    def _poll(self, ready: Callable[[], bool], deadline_s: float, child: Child) -> bool:
+        deadline = time.monotonic() + deadline_s
+        while time.monotonic() < deadline and not self._stopping.is_set():
+            if ready():
+                return True
+            if not child.alive():
+                return False
+            self._stopping.wait(0.03)
+        return False
+
+    def _launch(self, part: Part) -> Child:
+        log = self._logs / f"{part.name}.log"
+        if log.exists() and log.stat().st_size > LOG_LIMIT_BYTES:
+            log.replace(log.with_suffix(".log.1"))
+        child = children.start(
+            part.name,
+            part.command,
+            log=log,
+            env=self._environment(),
+            cwd=paths.checkout(),
+            stdin=part.stdin,
+            cpus=() if part.name == TIMING_PART else shared_cpus(),
+        )
+        part.child = child
+        if part not in self._parts:
+            self._parts.append(part)
+        return child
+
+    def _revive(self, part: Part) -> None:
+        """Start a part again that has died; give the stack up when it dies all the time."""
+        child = part.child
+        if child is None or child.alive():
+            return
+        child.signal_group(signal.SIGKILL)
+        if part.died_too_often():
+            raise StackFailed(f"{part.name} keeps dying (exit {child.process.returncode}):\n{child.log_tail()}")
+        self._launch(part)
+
+    def _environment(self) -> dict[str, str]:
+        env = {key: value for key, value in os.environ.items() if not key.startswith("COV_")}
+        env.setdefault("WARPWRIGHT_LOG_LEVEL", "INFO")
+        env.setdefault("WARPWRIGHT_BUILT_FILES", str(self._folder.path / "built"))
+        env.setdefault("WARPWRIGHT_DATABASE_URL", f"sqlite:///{self._folder.path / 'warpwright.db'}")
+        env |= {
+            "WARPWRIGHT_REDIS_URL": self._valkey.url,
+            "WARPWRIGHT_DATA_DIR": str(self._folder.path),
+            "WARPWRIGHT_HOST": self._host,
+            "WARPWRIGHT_PORT": str(self._port),
+            "PYTHONUNBUFFERED": "1",
+        }
+        if self._gpu is not None:
+            env["WARPWRIGHT_GPU_DEVICE"] = self._gpu
+        return env
+
+
+def _is_ready(client: Client) -> bool:
+    try:
+        client.get_readiness()
+    except WarpwrightError:
+        return False
+    return True
