@@ -3,6 +3,7 @@
 EvaluatorError
 ├── ProblemError              a Problem's source is invalid; the message says where and what to do
 ├── Rejection                 a Candidate (or reference) is judged: ends an Evaluation with a Verdict
+├── ComparatorFailed          a Baseline or Champion failed while it was timed
 ├── UnsupportedCase           a reference fails on a case that no Workload has, so the case is skipped
 ├── ShortOfMemory             a GPU ran out of memory in a trusted child: others may hold the memory
 ├── LockTimeout               another process kept the device locked
@@ -45,6 +46,15 @@ class Rejection(EvaluatorError):
         self.stage = stage
         self.reason = reason
         self.evidence = evidence
+
+
+class ComparatorFailed(EvaluatorError):
+    """The Baseline or Champion `name` failed while timed: a fault of our set-up or of the reference, never of the
+    Candidate."""
+
+    def __init__(self, name: str, message: str) -> None:
+        super().__init__(f"{name}: {message}")
+        self.name = name
 
 
 class UnsupportedCase(EvaluatorError):

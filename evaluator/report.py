@@ -32,6 +32,8 @@ def _evaluation(result: Evaluation) -> Iterator[str]:
     for measurement in result.measurements:
         baselines = ", ".join(f"{b.mode} {b.median_us:.1f} us" for b in measurement.baselines)
         yield f"  {measurement.workload}: {measurement.median_us:.1f} us a call ({baselines}){_roofline(measurement)}"
+        for adjustment in dict.fromkeys(map(str, measurement.adjustments)):
+            yield f"    adjusted by {adjustment}"
     for ratio in result.speedups:
         if ratio.workload is None:
             yield f"  {_ratio(ratio)} against {ratio.against}"

@@ -83,7 +83,7 @@ class Subject:
 
     def __init__(self, child: ChildProcess, backend: DeviceBackend, kind: str) -> None:
         self.child, self.backend, self.kind = child, backend, kind
-        self.yield_device: Callable[[], None] = lambda: None  # called before long work (`Turns.give_way`)
+        self.yield_device: Callable[[], None] = lambda: None  # called before long work (`DeviceSharing`)
         self.selects: bool | None = None  # whether a reference uses any of SELECTION_OPERATIONS; None: not known yet
         self.left_out: Collection[str] = ()  # cases that a reference does not survive (`sizes.LeftOut`)
         self.nontrivial_buffers: set[str] = set()  # of a reference: not all zeros or ones when they were made

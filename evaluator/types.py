@@ -276,11 +276,32 @@ class Ratio:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Adjustment:
+    """A correction by an integrity check: a sample counts as max(factor * sample, floor_us), in rounds of
+    `round_calls` calls (None: of any number)."""
+
+    check: str
+    factor: float = 1.0
+    floor_us: float = 0.0
+    round_calls: int | None = None
+
+    def __post_init__(self) -> None:
+        if not (1 <= self.factor < math.inf and 0 <= self.floor_us < math.inf):
+            raise ValueError("an adjustment never makes a time shorter")
+
+    def __str__(self) -> str:
+        parts = (self.factor > 1) * [f"{self.factor:.3g} times longer"]
+        return f"{self.check}: " + ", ".join(parts + bool(self.floor_us) * [f"at least {self.floor_us:.3g} us"])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Measurement:
     """The latency of a Candidate on one Workload, with the Baselines timed in the same session.
 
-    Each sample is one round's microseconds per call, minus the null overhead. `floor_us` is the Roofline floor.
-    `diagnostics` holds figures that must agree (slopes, device events, clocks, throttle reasons), never official ones.
+    Each sample is one round's raw microseconds per call, minus the null overhead. The median, its interval and ratios
+    count samples with the `adjustments` in order; a confirmation lists those of every process pair. `floor_us` is the
+    Roofline floor. `diagnostics` holds figures that must agree (slopes, device events, clocks, throttle reasons),
+    never official ones.
     """
 
     workload: str
@@ -291,6 +312,7 @@ class Measurement:
     baselines: tuple[BaselineTime, ...]
     floor_us: float | None = None
     diagnostics: Mapping[str, Any] = field(default_factory=dict)
+    adjustments: tuple[Adjustment, ...] = ()
 
     def __post_init__(self) -> None:
         if not self.samples_us:

@@ -10,8 +10,8 @@ from db.tables.lessons import LessonRow
 from db.views.work import Precedent, Remembered
 from evaluator.schema import from_json
 from evaluator.types import Language
-from evolution.fingerprint import fingerprint, likeness
-from evolution.lessons import Learned, describe
+from evolution.fingerprint import fingerprint, similarity
+from evolution.lessons import TunableLesson, describe
 
 LEAST_LIKENESS = 0.5
 _NEWEST = 200
@@ -34,7 +34,7 @@ def similar_champion(s: Session, run: RunRow, reference: str) -> Remembered | No
         .order_by(ChampionRow.id.desc())
         .limit(_NEWEST)
     ).all()
-    alike = [(likeness(wanted, fingerprint(str(row.body["source"]))), row.speedup, row) for row in rows]
+    alike = [(similarity(wanted, fingerprint(str(row.body["source"]))), row.speedup, row) for row in rows]
     fit = [item for item in alike if item[0] >= LEAST_LIKENESS]
     if not fit:
         return None
@@ -66,10 +66,10 @@ def precedents(s: Session, run: RunRow, reference: str) -> tuple[Precedent, ...]
         .limit(_NEWEST)
     ).all()
     wanted = fingerprint(reference)
-    alike = {row.problem_id: likeness(wanted, fingerprint(str(row.problem["source"]))) for row in rows}
+    alike = {row.problem_id: similarity(wanted, fingerprint(str(row.problem["source"]))) for row in rows}
     found: dict[tuple[object, ...], tuple[float, Precedent]] = {}
     for row in rows:
-        lesson = from_json(Learned, row.body)
+        lesson = from_json(TunableLesson, row.body)
         key = row.problem_id, lesson.language, lesson.tunable, lesson.workload
         if alike[row.problem_id] >= LEAST_LIKENESS and key not in found:
             made = Precedent(problem=row.name, sizes=row.sizes, lesson=lesson)
@@ -87,5 +87,5 @@ def precedents(s: Session, run: RunRow, reference: str) -> tuple[Precedent, ...]
 def lessons_of(s: Session, run_id: str) -> tuple[str, ...]:
     """Return the lessons of an ended Run, a line each, the surest first."""
     bodies = s.scalars(select(LessonRow.body).where(LessonRow.run_id == run_id))
-    found = sorted((from_json(Learned, body) for body in bodies), key=lambda one: -one.low)
+    found = sorted((from_json(TunableLesson, body) for body in bodies), key=lambda one: -one.low)
     return tuple(describe(one) for one in found)

@@ -17,8 +17,8 @@ from db.repositories.workload_leaders import workload_leaders
 from db.tables.core import ArmStat, BaselineRow, CandidateRow, EvaluationRow, ProposalRow, RunRow
 from evaluator.schema import from_json
 from evaluator.types import DeviceKind, Language, Verdict
-from evolution.search import MOST_FAMILIES
-from evolution.state import ArmStats, Broken, Elite, Family, SearchState, Standing
+from evolution.search import MAX_FAMILIES
+from evolution.state import ArmStats, Broken, Elite, Family, SearchState, StandingChampion
 from evolution.tunables import key_of
 from evolution.types import Arm, Budget, Operator, RunConfig
 
@@ -135,7 +135,7 @@ def load(s: Session, run: RunRow, arms: Sequence[ArmStat]) -> SearchState:
         broken=_broken(s, run),
         arms=stats,
         families=_families(s, run, [row.hint for row in open_proposals]),
-        warm=_warm(run, budget),
+        warm_starts=_warm(run, budget),
         champion=_standing(s, run),
         since_best=run.since_best,
         judged_any=any(arm.judged for arm in stats),
@@ -146,12 +146,12 @@ def load(s: Session, run: RunRow, arms: Sequence[ArmStat]) -> SearchState:
     )
 
 
-def _standing(s: Session, run: RunRow) -> Standing | None:
+def _standing(s: Session, run: RunRow) -> StandingChampion | None:
     row = champions.standing(s, run.problem_id, DeviceKind(run.device_kind))
     if row is None:
         return None
     source_hash = s.scalars(select(CandidateRow.hash).where(CandidateRow.id == row.candidate_id)).one()
-    return Standing(
+    return StandingChampion(
         candidate_id=row.candidate_id,
         hash=source_hash,
         speedup=row.speedup,
@@ -205,7 +205,7 @@ def _families(s: Session, run: RunRow, hints: Sequence[Mapping[str, Any]]) -> tu
     """Return the Run's fastest families with their results and their open work."""
     found = s.execute(_FAMILIES, {"run_id": run.id})
     fastest = {family: speedup for family, speedup in found if family is not None and speedup is not None}
-    chosen = sorted(fastest, key=lambda family: (-fastest[family], family))[:MOST_FAMILIES]
+    chosen = sorted(fastest, key=lambda family: (-fastest[family], family))[:MAX_FAMILIES]
     if not chosen:
         return ()
     members = {

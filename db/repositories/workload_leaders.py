@@ -13,7 +13,7 @@ from db.tables.core import BaselineRow, CandidateRow, ProblemRow, RunRow
 from db.tables.ratios import WorkloadRatioRow
 from evaluator.schema import from_json
 from evaluator.types import BaselineReport, DeviceKind, Problem
-from evolution.state import Rated, Share
+from evolution.state import RatedCandidate, WorkloadLeaders
 
 _Known = Mapping[str, tuple[float, float | None]]
 _KNOWN: BoundedCache[tuple[str, str, str | None], _Known] = BoundedCache()
@@ -30,7 +30,7 @@ _COLUMNS = (
 )
 
 
-def workload_leaders(s: Session, run: RunRow) -> dict[str, Share]:
+def workload_leaders(s: Session, run: RunRow) -> dict[str, WorkloadLeaders]:
     """Return the fastest Candidate on each Workload of a Run.
 
     The result is empty for a single Workload, and before anything has passed.
@@ -42,7 +42,7 @@ def workload_leaders(s: Session, run: RunRow) -> dict[str, Share]:
         return {}
     joined = select(*_COLUMNS).join(CandidateRow, CandidateRow.id == WorkloadRatioRow.candidate_id)
     best = {row.workload: row for row in s.execute(joined.where(WorkloadRatioRow.candidate_id == run.best_id))}
-    found: dict[str, Share] = {}
+    found: dict[str, WorkloadLeaders] = {}
     for workload, (weight, reference) in known.items():
         leads = joined.where(
             WorkloadRatioRow.run_id == run.id,
@@ -52,13 +52,15 @@ def workload_leaders(s: Session, run: RunRow) -> dict[str, Share]:
         leader = s.execute(leads.limit(1)).one_or_none()
         if leader is None or workload not in best:
             return {}
-        found[workload] = Share(weight=weight, best=_rated(best[workload]), leader=_rated(leader), reference=reference)
+        found[workload] = WorkloadLeaders(
+            weight=weight, best=_rated(best[workload]), leader=_rated(leader), reference=reference
+        )
     return found
 
 
-def _rated(row: object) -> Rated:
+def _rated(row: object) -> RatedCandidate:
     names = ("candidate_id", "number", "speedup", "low", "high", "combined")
-    return Rated(**{name: getattr(row, name) for name in names})
+    return RatedCandidate(**{name: getattr(row, name) for name in names})
 
 
 def _known(s: Session, run: RunRow) -> _Known:

@@ -19,7 +19,7 @@ from db.transitions.work.enqueue import end_run, enqueue_job, finish_job
 from db.transitions.work.locks import lock_job, lock_run
 from db.views.rows import Job
 from evaluator.types import DeviceKind, content_hash
-from evolution.decisions import describe, named
+from evolution.decisions import candidate_ids, describe
 from evolution.search import decide
 from evolution.state import SearchState
 from evolution.types import Confirm, Decision, EndReason, Finish, Operator, Propose, RunStatus
@@ -79,7 +79,7 @@ def _last_detail(s: Session, run: RunRow) -> str:
 
 def _numbers(s: Session, decisions: Sequence[Decision]) -> dict[str, int]:
     """Return the numbers of the Candidates in decisions: ids differ between a Run and its replay."""
-    ids = {id for decision in decisions for id in named(decision)}
+    ids = {id for decision in decisions for id in candidate_ids(decision)}
     if not ids:
         return {}
     return dict(s.execute(select(CandidateRow.id, CandidateRow.number).where(CandidateRow.id.in_(ids))).all())

@@ -11,7 +11,7 @@ from db.queues import Nudge
 from db.repositories import runs
 from db.transitions.runs import create_run
 from db.transitions.seeds import Heritage, inherited
-from evolution.types import MOST_SEEDS, Budget, Run, RunConfig, RunKind
+from evolution.types import MAX_SEEDS, Budget, Run, RunConfig, RunKind
 
 
 def fork_run(
@@ -33,7 +33,7 @@ def fork_run(
         config = RunConfig()
     elif config is None:
         config = dataclasses.replace(parent.config, seed_sources=(), seed_candidates=())
-    room = MOST_SEEDS - len(config.seed_sources) - len(config.seed_candidates)
+    room = MAX_SEEDS - len(config.seed_sources) - len(config.seed_candidates)
     taken = inherited(s, run_id, heritage, most=max(0, room))
     if not taken:
         what = "a confirmed champion" if heritage is Heritage.CHAMPIONS else "a candidate that passed"

@@ -23,7 +23,7 @@ from evaluator.types import (
     Verdict,
     WorkloadFacts,
 )
-from evolution.lessons import Learned
+from evolution.lessons import TunableLesson
 from evolution.types import Arm, ProposalOutcome
 
 
@@ -186,7 +186,7 @@ class Precedent:
 
     problem: str
     sizes: Mapping[str, Any]
-    lesson: Learned
+    lesson: TunableLesson
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -2,22 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Mapping
 
 import torch
 
-from evaluator.child.protocol import chain
-from evaluator.child.protocol.layout import LayoutError, TensorSpec
+from evaluator.child.protocol.layout import TensorSpec
 from evaluator.comparison.target import Target
 from evaluator.comparison.tolerances import Limit, rule_for
-from evaluator.devices.base import RoundPlan
-from evaluator.errors import ChildFault, Rejection
+from evaluator.errors import Rejection
 from evaluator.inputs import values
 from evaluator.subject import Subject
-from evaluator.timing.contender import Contender
-from evaluator.timing.rounds import Rounds
-from evaluator.timing.runs import STAGE, Run
 from evaluator.types import Stage, Verdict
 
 CALLS = 3
@@ -53,36 +47,3 @@ def changed_parameters(subject: Subject, wanted: Mapping[str, torch.Tensor], nam
     found = subject.backend.fetch(subject.child, [own[names[name]] for name in known])
     pairs = zip(known, found, strict=True)
     return [n for n, now in pairs if now.shape != wanted[n].shape or not values.same_bits(now, wanted[n])]
-
-
-def hold(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan) -> None:
-    """The buffers that one more round like those that were timed leaves, which itself is not: what is moved in a
-    module's first calls alone was work that was left out since. Where outputs depend on buffers, those of timed rounds
-    tell as much. Raises Rejection, ComparatorFailed."""
-    if not rounds.moves_buffers:
-        return
-    once = replace(plan, replays=1, instances=1)
-    for contender in (c for c in contenders if c.compared_in_full):
-        rounds.run(contender, rounds.repeated(once.calls), once)  # prepares it for such rounds
-        fresh = rounds.plain(once.calls)
-        done = rounds.run(contender, fresh, once, read=once.calls)
-        rounds.verifier.verify(Run(contender, fresh, done))
-        try:
-            calls = chain.derive(fresh.calls, done.outputs, fresh.link)
-            wanted = rounds.oracle.changed_buffers(rounds.tree, calls)
-            names = _names(rounds.oracle.buffers, contender.buffers)
-            compare(contender.subject, wanted, names, once.calls, STAGE, rounds.verifier.shown)
-        except (ChildFault, LayoutError) as fault:
-            raise rounds.verifier.blame(contender, fault) from fault
-        except Rejection as found:
-            if rounds.workload.held_out:
-                raise Rejection(
-                    found.verdict, STAGE, "a buffer is wrong after a held-out workload", check="buffer"
-                ) from found
-            raise
-
-
-def _names(reference: Mapping[str, torch.Tensor], own: Mapping[str, torch.Tensor]) -> dict[str, str]:
-    """The reference's names to those of a child that was given the same tensors."""
-    known = {id(value): name for name, value in own.items()}
-    return {name: known[id(value)] for name, value in reference.items() if id(value) in known}

@@ -208,7 +208,7 @@ class _CaseMaker:
 
     def _within_memory(self, sets: Sequence[values.ValueSet], tensors: values.Tensors) -> list[values.ValueSet]:
         """Return as many random value sets as fit in the device's memory; smaller sizes get all of them."""
-        spare = self.reference.backend.spare_bytes()
+        spare = self.reference.backend.free_bytes()
         if spare is None:
             return list(sets)
         case_bytes = _CASE_BYTES * sum(t.numel() * t.element_size() for t in tensors)

@@ -6,9 +6,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 
 from evaluator.child.protocol.layout import LayoutError
-from evaluator.errors import ChildFault
+from evaluator.errors import ChildFault, ComparatorFailed
 from evaluator.inputs.sizes import Sizes
-from evaluator.timing.contender import ComparatorFailed
 
 
 @contextmanager

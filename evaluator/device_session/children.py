@@ -7,7 +7,7 @@ from typing import Any
 
 from evaluator.device_session.pools import PoolCache
 from evaluator.devices.base import DeviceBackend
-from evaluator.devices.device_sharing import Turns
+from evaluator.devices.device_sharing import DeviceSharing
 from evaluator.sandbox.pool import ChildPool
 from evaluator.sandbox.prestart import PrestartPool
 from evaluator.sandbox.setup import send_setup
@@ -20,12 +20,12 @@ _PRESTARTED = 3  # a new Problem needs three: its reference, a Candidate, a Base
 class ChildStarter:
     """Starts and ends the children of one device."""
 
-    def __init__(self, backend: DeviceBackend, pools: PoolCache, turns: Turns) -> None:
-        self._backend, self._pools, self._turns = backend, pools, turns
+    def __init__(self, backend: DeviceBackend, pools: PoolCache, sharing: DeviceSharing) -> None:
+        self._backend, self._pools, self._sharing = backend, pools, sharing
         wanted = _PRESTARTED if backend.kind is DeviceKind.CUDA else 0  # a CPU forks one in 10 ms
         device = str(backend.torch_device)
         self.prestarted = PrestartPool(
-            pools.plain, lambda child: send_setup(child, device), wanted, turns.in_background
+            pools.plain, lambda child: send_setup(child, device), wanted, sharing.in_background
         )
         self._closer = ThreadPoolExecutor(1, thread_name_prefix="closes-children")
         self._closing: list[Future[None]] = []
@@ -34,7 +34,7 @@ class ChildStarter:
         """Start a child as `Subject.start` does, from the prestarted ones if `pool` is theirs."""
         prestarted = self.prestarted if self._pools.is_plain(pool) else None
         subject = Subject.start(pool, self._backend, source, kind, prestarted=prestarted, **how)
-        subject.yield_device = self._turns.give_way
+        subject.yield_device = self._sharing.yield_to_waiters
         return subject
 
     def end(self, subject: Subject) -> None:
@@ -45,7 +45,7 @@ class ChildStarter:
             self._closing.append(self._closer.submit(self._close, subject))
 
     def _close(self, subject: Subject) -> None:
-        with self._turns.in_background():  # not while another judge times
+        with self._sharing.in_background():  # not while another judge times
             subject.close()
 
     def finish_background_work(self) -> None:

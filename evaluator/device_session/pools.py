@@ -57,7 +57,7 @@ class PoolCache:
 
     def for_build(self, language: LanguageAdapter | None) -> ChildPool:
         """Return the pool for children that compile. They see no GPU: compiling needs none, and it may be in use."""
-        return self.get({**self._environment(language), **self._backend.building()})
+        return self.get({**self._environment(language), **self._backend.build_environment()})
 
     def _environment(self, language: LanguageAdapter | None) -> dict[str, str]:
         return dict(language.child_environment(self._backend.kind)) if language is not None else {}

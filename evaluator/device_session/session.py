@@ -11,7 +11,7 @@ from evaluator.device_session.comparators import ComparatorCache
 from evaluator.device_session.pools import PoolCache
 from evaluator.device_session.references import ReferenceCache
 from evaluator.devices.base import DeviceBackend
-from evaluator.devices.device_sharing import Turns
+from evaluator.devices.device_sharing import DeviceSharing
 from evaluator.errors import ChildFault
 from evaluator.subject import Subject
 from evaluator.types import DeviceKind, Language, Problem
@@ -22,23 +22,23 @@ class DeviceSession:
 
     def __init__(self, backend: DeviceBackend) -> None:
         self.backend = backend
-        self.turns = Turns(backend, self._candidates_frozen)
+        self.sharing = DeviceSharing(backend, self._candidates_frozen)
         self.pools = PoolCache(backend)
-        self.children = ChildStarter(backend, self.pools, self.turns)
+        self.children = ChildStarter(backend, self.pools, self.sharing)
         on_cpu = backend.kind is DeviceKind.CPU
         self.references = ReferenceCache(self.pools, self.children, trusts_memory_errors=on_cpu)
         self.comparators = ComparatorCache(backend, self.pools, self.children)
         self._candidates: weakref.WeakSet[Subject] = weakref.WeakSet()
 
     def shared(self) -> AbstractContextManager[None]:
-        """Hold the device while no other judge times on it (`Turns.shared`). Not reentrant."""
-        return self.turns.shared()
+        """Hold the device while no other judge times on it (`DeviceSharing.shared`). Not reentrant."""
+        return self.sharing.shared()
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
         """Hold the device alone, for timing."""
         self.children.finish_background_work()
-        with self.turns.alone():
+        with self.sharing.exclusive():
             yield
 
     def freeze_while_waiting(self, subject: Subject) -> None:

@@ -1,4 +1,4 @@
-"""The CPU: one reserved core, memory files that are shown to a child, results read out of the frozen child."""
+"""The CPU backend: one reserved core, memory files shown to a child, results read out of the frozen child."""
 
 from __future__ import annotations
 
@@ -22,9 +22,9 @@ from evaluator.cage.policy import CagePolicy
 from evaluator.child.protocol.chain import Link
 from evaluator.child.protocol.layout import LayoutError, TensorSpec
 from evaluator.comparison.claims import replies_of, tensor_claims
-from evaluator.devices.base import Round, RoundPlan, Singles
+from evaluator.devices.base import Round, RoundPlan, SingleCallRound
 from evaluator.devices.cpu_memory import CpuGrant, SharedGrant, Staged, mark_aliases, read_claim
-from evaluator.devices.cpu_turns import Turns
+from evaluator.devices.cpu_single_calls import SingleCallGrants
 from evaluator.devices.device_lock import reserve_core
 from evaluator.errors import ChildFault
 from evaluator.sandbox import symbols
@@ -34,7 +34,7 @@ from evaluator.types import Clock, Device, DeviceKind, Environment
 
 _MAX_ROUND_BYTES = 96 << 20
 _PRELOAD = ("torch", "evaluator.child.ops", "evaluator.child.cpu_device")
-# What torch.compile imports at its first call, which takes several seconds.
+# The imports of torch.compile's first call, which take several seconds.
 _COMPILER = (
     "torch._dynamo.backends.inductor",
     "torch._inductor.codegen.cpp",
@@ -46,16 +46,16 @@ _ENVIRONMENT = {"WARPWRIGHT_NATIVE_CACHE": "/job/native:/tmp/native"}
 _MAX_CALLS = 200
 _RELEASE_S = 20.0
 _COPY_BYTES = 64 << 20
-_HAS_RUN_US = 20.0  # since the look before: a process that others keep from its core is seen where it was
+_HAS_RUN_US = 20.0  # since the sample before; a process that is kept off its core would be sampled where it stopped
 _MALLOC = {-1: 1 << 30, -2: 64 << 20, -3: 32 << 20}  # M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD of malloc.h
 
 
 class CpuBackend:
-    """See `evaluator.devices.base.DeviceBackend`."""
+    """Implements `evaluator.devices.base.DeviceBackend`."""
 
     kind = DeviceKind.CPU
     round_us = 10_000.0
-    together_bytes = 16 << 20
+    batch_bytes = 16 << 20
     torch_device = torch.device("cpu")
 
     def __init__(self) -> None:
@@ -86,7 +86,8 @@ class CpuBackend:
         )
 
     def pool(self, environment: Mapping[str, str] | None = None, *, compiler: bool = False) -> ChildPool:
-        """Children on the reserved core, forked from a process that has torch's compiler loaded where they need it."""
+        """Return children on the reserved core, forked from a process that has torch's compiler loaded where they need
+        it."""
         preload = (*_PRELOAD, *_COMPILER) if compiler else _PRELOAD
         policy = CagePolicy(environment={**_ENVIRONMENT, **(environment or {})}, preload=preload)
         return ChildPool(self.kind, cpus=frozenset({self.core}), policy=policy)
@@ -94,7 +95,7 @@ class CpuBackend:
     def grant(self, tensors: Sequence[torch.Tensor]) -> CpuGrant:
         return CpuGrant([tensors])
 
-    def building(self) -> Mapping[str, str]:
+    def build_environment(self) -> Mapping[str, str]:
         return {}
 
     def grant_calls(self, calls: Sequence[Sequence[torch.Tensor]], *, ours: bool = False) -> CpuGrant:
@@ -134,7 +135,7 @@ class CpuBackend:
         instances: int = 1,
         link: Link | None = None,
     ) -> Clock:
-        """A CPU has no graphs, and warming up is a round that does not count."""
+        """Do nothing: a CPU has no graphs, and warming up is a round that does not count."""
         return Clock.CALLS
 
     def run_round(
@@ -151,23 +152,23 @@ class CpuBackend:
         look: bool = False,
         watch: bool = False,
     ) -> Round:
-        """See the protocol. The clock starts while the child is stopped, with its inputs written. It stays stopped
-        until it is asked something, lest it disturb others."""
+        """Run a round. The clock starts while the child is stopped, with its inputs written. The child stays stopped
+        until the next request, so that it does not disturb others."""
         staged = self._stage(child, calls, link, timeout_s)
         child.request("cpu_arm", timeout_s=timeout_s, tree=tree, **staged.fields(len(calls), link))
         child.freeze()
         staged.write(calls, link)
-        child.check_frozen()  # nobody has looked at what was written
+        child.check_frozen()  # no process read the inputs before the clock started
         before_us = child.run_and_queue_us()
         start = time.perf_counter_ns()
         child.thaw()
-        watcher = _Watcher(child) if watch else None
-        reply = child.request("cpu_round", timeout_s=timeout_s, meanwhile=watcher)
+        sampler = _Sampler(child) if watch else None
+        reply = child.request("cpu_round", timeout_s=timeout_s, meanwhile=sampler)
         child.freeze()
         wall_us = (time.perf_counter_ns() - start) / 1000
         ran_us, waited_us = (now - before for now, before in zip(child.run_and_queue_us(), before_us, strict=True))
         replies, outputs, inputs = self._read_round(child, staged, reply, len(calls), read, look, check)
-        diagnostics = watcher.diagnostics() if watcher is not None else {}
+        diagnostics = sampler.diagnostics() if sampler is not None else {}
         return Round(
             plan=plan,
             wall_us=wall_us,
@@ -180,11 +181,11 @@ class CpuBackend:
         )
 
     @property
-    def has_company(self) -> bool:
-        """Whether the judge has a core beside the one on which children are timed."""
+    def judge_has_own_core(self) -> bool:
+        """Return whether the judge has a core apart from the one on which children are timed."""
         return self.core not in self.others
 
-    def run_singly(
+    def run_single_calls(
         self,
         child: ChildProcess,
         calls: Sequence[Sequence[torch.Tensor]],
@@ -195,20 +196,20 @@ class CpuBackend:
         timeout_s: float,
         read: int,
         look: bool,
-    ) -> Singles:
-        """See the protocol."""
+    ) -> SingleCallRound:
+        """Implement `SingleCallBackend.run_single_calls`."""
         staged = self._stage(child, calls, None, timeout_s)
         child.request("cpu_arm", timeout_s=timeout_s, tree=tree, **staged.fields(len(calls), None))
-        with Turns(child, staged, calls, layouts) as turns:
-            reply = child.request("cpu_singles", timeout_s=timeout_s, fds=[turns.fd], meanwhile=turns)
+        with SingleCallGrants(child, staged, calls, layouts) as grants:
+            reply = child.request("cpu_singles", timeout_s=timeout_s, fds=[grants.fd], meanwhile=grants)
             child.freeze()
-            turns()  # a last call that took long may have been made, and told, between two looks at it
-        if len(turns.times_us) < len(calls):
+            grants()  # a long last call may have ended, and been reported, between two polls
+        if len(grants.times_us) < len(calls):
             raise LayoutError("the child was done before its calls were")
         replies, outputs, inputs = self._read_round(child, staged, reply, len(calls), read, look, check)
         plan = RoundPlan(calls=len(calls))
-        done = Round(plan=plan, wall_us=sum(turns.times_us), replies=replies, outputs=outputs, inputs=inputs)
-        return Singles(done, turns.times_us, turns.early)
+        done = Round(plan=plan, wall_us=sum(grants.times_us), replies=replies, outputs=outputs, inputs=inputs)
+        return SingleCallRound(done, grants.times_us, grants.early)
 
     def _read_round(
         self,
@@ -220,7 +221,7 @@ class CpuBackend:
         look: bool,
         check: Callable[[Sequence[Any]], None],
     ) -> tuple[Sequence[Any], list[list[torch.Tensor]], list[list[torch.Tensor]]]:
-        """What the frozen child says that its calls returned, the outputs of the first `read` of them, their inputs."""
+        """Return the frozen child's replies, the outputs of its first `read` calls, and their inputs."""
         replies = replies_of(reply, count)
         if look:
             mark_aliases(child, staged.fd, [claim for item in replies for claim in tensor_claims(item)])
@@ -233,7 +234,7 @@ class CpuBackend:
     def _stage(
         self, child: ChildProcess, calls: Sequence[Sequence[torch.Tensor]], link: Link | None, timeout_s: float
     ) -> Staged:
-        """The child's memory file, mapped there; a new one where these calls do not fit into it."""
+        """Return the child's memory file, mapped there; a new one where these calls do not fit into it."""
         staged = self._staged.get(child)
         if staged is None or not staged.fits(calls, link):
             if staged is None:
@@ -249,35 +250,35 @@ class CpuBackend:
             staged.close()
 
     def release(self, child: ChildProcess) -> None:
-        """Give up its memory file, here and there."""
+        """Close the child's memory file on both sides."""
         if child not in self._staged:
             return
         self._unstage(child)
-        with contextlib.suppress(ChildFault):  # it is gone, or will say so when it is asked next
+        with contextlib.suppress(ChildFault):  # it has ended, or its next request will tell
             child.request("cpu_release", timeout_s=_RELEASE_S)
 
-    def spare_bytes(self) -> int | None:
+    def free_bytes(self) -> int | None:
         return None
 
     def held_by_others(self) -> int:
-        """Nothing is: a child's memory has a limit of its own."""
+        """Return 0: a child's memory has a limit of its own."""
         return 0
 
     def trim(self) -> None:
-        """Nothing to do: what is freed is the system's again, or small."""
+        """Do nothing: freed memory returns to the system, or is small."""
 
-    def release_kept(self) -> None:
+    def release_caches(self) -> None:
         self._share(None)
 
     def least_us(self, written_bytes: int, plan: RoundPlan) -> float | None:
-        """Nobody knows a CPU's caches and memory from a table."""
+        """Return None: no table gives a CPU's caches and memory speed."""
         return None
 
-    def finish(self) -> None:
-        """What the judge computes on a CPU is done when it returns."""
+    def synchronize(self) -> None:
+        """Do nothing: the judge's work on a CPU is done when it returns."""
 
     def probe(self) -> str:
-        """Nothing that a process does breaks a CPU."""
+        """Return "": a process cannot break a CPU."""
         return ""
 
     def copy_rate_gbs(self) -> float | None:
@@ -291,13 +292,13 @@ class CpuBackend:
             self._unstage(child)
 
 
-class _Watcher:
-    """Looks at a child at random moments, some thousand a second."""
+class _Sampler:
+    """Samples a child at random moments, some thousand times a second."""
 
     def __init__(self, child: ChildProcess) -> None:
         self._child = child
         self._seen: list[tuple[int, int]] = []
-        self._main: list[int] = []  # where its first thread was, in looks between which it has run
+        self._main: list[int] = []  # addresses of its first thread, in samples between which it has run
         self._ran_us, _ = child.run_and_queue_us()
 
     def __call__(self) -> None:
@@ -310,8 +311,8 @@ class _Watcher:
         self._ran_us = ran_us
 
     def diagnostics(self) -> dict[str, Any]:
-        """How often any thread was seen in which place, how many looks found the first thread of the child at work, and
-        how many of those in the interpreter."""
+        """Return how often any thread was seen in each place ("ran"), how many samples found the child's first thread
+        at work ("looks"), and how many of those found it in the interpreter."""
         pid = self._child.pid
         return {
             "ran": symbols.count_places(pid, self._seen),
@@ -321,8 +322,8 @@ class _Watcher:
 
 
 def _keep_freed_memory() -> None:
-    """Have malloc use freed memory again instead of giving it back: the judge compares thousands of tensors of a
-    megabyte, and touching new pages takes several times as long as that. glibc's; elsewhere nothing changes."""
+    """Make malloc keep freed memory. The judge compares thousands of tensors of a megabyte, and touching new pages
+    takes several times as long as that. Only glibc has the option."""
     mallopt = getattr(ctypes.CDLL(None), "mallopt", None)
     if mallopt is not None:
         for option, value in _MALLOC.items():
@@ -330,7 +331,7 @@ def _keep_freed_memory() -> None:
 
 
 def _copy_rate_gbs() -> float:
-    """A copy of 64 MiB on one core, best of four: bytes read and written per nanosecond."""
+    """Copy 64 MiB on one core; return bytes read and written per nanosecond, best of four."""
     source, target = torch.ones(_COPY_BYTES, dtype=torch.uint8), torch.empty(_COPY_BYTES, dtype=torch.uint8)
     best = math.inf
     for _ in range(4):
@@ -362,23 +363,23 @@ def _cpu_name() -> str:
 
 
 def _model() -> str | None:
-    """Which generation it is, where the name does not say: "family 25 model 17, base clock 2400 MHz"."""
+    """Return the CPU's generation, for names that do not tell it: "family 25 model 17, base clock 2400 MHz"."""
     info = _cpu_info()
     parts = [f"{word} {info[key]}" for word, key in (("family", "cpu family"), ("model", "model")) if info.get(key)]
     if not parts:
         return None
-    # The clock of the moment rises and falls; on x86 Linux makes this of the time-stamp counter's, which does not.
+    # The current clock rises and falls; on x86 Linux derives this from the time-stamp counter's, which does not.
     base = info.get("bogomips", "")
     return " ".join(parts) + (f", base clock {float(base) / 2:.0f} MHz" if base.replace(".", "").isdigit() else "")
 
 
 def _caches(core: int) -> list[str]:
-    """Sizes as the kernel tells them: "L1 data 48K", "L2 1024K"."""
+    """Return cache sizes as the kernel reports them: "L1 data 48K", "L2 1024K"."""
     found = []
     for folder in sorted(Path(f"/sys/devices/system/cpu/cpu{core}/cache").glob("index*")):
         try:
             level, kind, size = ((folder / name).read_text().strip() for name in ("level", "type", "size"))
-        except OSError:  # an emulated CPU tells some of them only
+        except OSError:  # an emulated CPU reports only some of them
             continue
         found.append(f"L{level} {size}" if kind == "Unified" else f"L{level} {kind.lower()} {size}")
     return found

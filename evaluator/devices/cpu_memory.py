@@ -1,4 +1,4 @@
-"""Memory files that the judge shows to children of a CPU, and reading what a child returned out of its memory."""
+"""Memory files that are shown to children on a CPU, and reads of a child's memory."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _MAX_SPREAD_BYTES = 256 << 20
 
 class CpuGrant:
     """A memory file that holds `count` sets of tensors, `pitch` bytes apart. A `shared` one is for one child alone, and
-    what it writes is seen here; any other is sealed, so that each child writes into pages of its own."""
+    its writes are seen here. Any other is sealed, so that each child writes into pages of its own."""
 
     def __init__(self, calls: Sequence[Sequence[torch.Tensor]], *, shared: bool = False) -> None:
         self.specs, self.pitch = _pitched(calls)
@@ -34,7 +34,7 @@ class CpuGrant:
         self._fd = memory_file("inputs", total)
         _fill_gaps(self._fd, self.pitch, self.specs, len(calls))
         write_calls(self._fd, self.pitch, self.specs, calls)
-        if not shared:  # this seal still allows private (copy-on-write) mappings
+        if not shared:  # the seal still allows private (copy-on-write) mappings
             _seal(self._fd)
         self.fds = (self._fd,)
         self.fields: dict[str, Any] = {
@@ -58,8 +58,8 @@ class CpuGrant:
 
 
 def _seal(fd: int) -> None:
-    """Let nobody write into a memory file any more. While the kernel holds one of its pages, to move it, say, it
-    refuses, after waiting 0.15 s: it is asked again. Raises CageError where it does not let go; the file is closed."""
+    """Forbid all writes to a memory file. The kernel refuses while it holds one of the file's pages, to move it, say,
+    after waiting 0.15 s; then try again. Raise CageError, with the file closed, where it never succeeds."""
     for _ in range(_SEALINGS):
         try:
             fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_WRITE)
@@ -73,40 +73,42 @@ def _seal(fd: int) -> None:
 
 
 class SharedGrant(CpuGrant):
-    """One that is kept for the next child that is shown the very same calls; never for one that runs a Candidate."""
+    """A grant that is kept for the next child that is shown the same calls; never for one that runs a Candidate."""
 
     def __init__(self, calls: Sequence[Sequence[torch.Tensor]]) -> None:
         super().__init__(calls)
         self.calls = calls
 
     def close(self) -> None:
-        """Stays open until `free`."""
+        """Do nothing; it stays open until `free`."""
 
     def free(self) -> None:
         super().close()
 
 
 class Staged:
-    """The memory file of one child's rounds, mapped there ahead of time: written while the child is stopped, or, where
-    calls come one at a time, while it waits for the next.
+    """The memory file of one child's rounds, mapped there ahead of time. It is written while the child is stopped, or,
+    for single calls, while the child waits for the next.
 
-    What the child writes into it reaches nothing that the judge relies on: its own copies are elsewhere.
+    The child's writes to it cannot affect the judge, which keeps copies elsewhere.
     """
 
     def __init__(self, calls: Sequence[Sequence[torch.Tensor]], link: Link | None) -> None:
         self.specs, self.pitch = _pitched(calls)
-        self.room = len(calls)
-        self._link_start = self.pitch * max(1, self.room)
+        self.capacity = len(calls)
+        self._link_start = self.pitch * max(1, self.capacity)
         self.bytes = self._link_start + _link_bytes(link)
         self.fd = memory_file("inputs", self.bytes)
-        _fill_gaps(self.fd, self.pitch, self.specs, self.room)
+        _fill_gaps(self.fd, self.pitch, self.specs, self.capacity)
 
     def fits(self, calls: Sequence[Sequence[torch.Tensor]], link: Link | None) -> bool:
         specs, _ = _pitched(calls)
-        return specs == self.specs and len(calls) <= self.room and self._link_start + _link_bytes(link) <= self.bytes
+        return (
+            specs == self.specs and len(calls) <= self.capacity and self._link_start + _link_bytes(link) <= self.bytes
+        )
 
     def fields(self, count: int, link: Link | None) -> dict[str, Any]:
-        """What the child has to be told to find the inputs of `count` calls and the coefficients."""
+        """Return the request fields that locate the inputs of `count` calls and the coefficients."""
         return {
             "layouts": [spec.to_json() for spec in self.specs],
             "pitch": self.pitch,
@@ -115,20 +117,20 @@ class Staged:
         }
 
     def write(self, calls: Sequence[Sequence[torch.Tensor]], link: Link | None) -> None:
-        """Put inputs and coefficients in, while the child is stopped."""
+        """Write inputs and coefficients, while the child is stopped."""
         write_calls(self.fd, self.pitch, self.specs, calls)
         if link is not None:
             _write(self.fd, 0, [self._link_layout(link)], [link.coefficients])
 
     def write_call(self, index: int, tensors: Sequence[torch.Tensor]) -> None:
-        """Put one call's inputs in: seen by the child at once."""
+        """Write one call's inputs; the child sees them at once."""
         _write(self.fd, index * self.pitch, self.specs, tensors)
 
     def _link_layout(self, link: Link) -> TensorSpec:
         return TensorSpec.of(link.coefficients, self._link_start)
 
     def read(self, count: int) -> list[list[torch.Tensor]]:
-        """What lies in the inputs of the first calls now."""
+        """Return the inputs of the first calls as they are now."""
         return read_calls(self.fd, self.pitch, self.specs, count)
 
     def close(self) -> None:
@@ -138,7 +140,7 @@ class Staged:
 
 
 def memory_file(name: str, size: int) -> int:
-    """A descriptor of an empty memory file, of a size that nobody can change."""
+    """Return a descriptor of an empty memory file of a fixed size."""
     fd = os.memfd_create(name, os.MFD_CLOEXEC | os.MFD_ALLOW_SEALING)
     os.ftruncate(fd, size)
     fcntl.fcntl(fd, fcntl.F_ADD_SEALS, fcntl.F_SEAL_SHRINK | fcntl.F_SEAL_GROW)
@@ -146,7 +148,8 @@ def memory_file(name: str, size: int) -> int:
 
 
 def _fill_gaps(fd: int, pitch: int, specs: Sequence[TensorSpec], count: int) -> None:
-    """What lies behind each tensor is no zeros, which a kernel that reads too far might count in and be right."""
+    """Fill the bytes behind each tensor with a pattern that is not zero: a kernel that reads too far might count zeros
+    in and be right."""
     starts = [spec.offset for spec in specs] + [pitch]
     gaps = [(spec.offset + spec.span_bytes, start) for spec, start in zip(specs, starts[1:], strict=True)]
     for index in range(count):
@@ -160,7 +163,7 @@ def write_calls(fd: int, pitch: int, specs: Sequence[TensorSpec], calls: Sequenc
 
 
 def read_calls(fd: int, pitch: int, specs: Sequence[TensorSpec], count: int) -> list[list[torch.Tensor]]:
-    """What lies in the tensors of the first `count` calls now."""
+    """Return the tensors of the first `count` calls as they are now."""
     return [[_read(fd, index * pitch, spec) for spec in specs] for index in range(count)]
 
 
@@ -173,8 +176,8 @@ def _read(fd: int, start: int, spec: TensorSpec) -> torch.Tensor:
 
 
 def mark_aliases(child: ChildProcess, fd: int, claims: Sequence[dict[str, Any]]) -> None:
-    """Write into each claim, as "alias", whether its tensor lies in any mapping that the child has of the memory file:
-    the kernel tells, not the child."""
+    """Set "alias" in each claim to whether its tensor lies in any mapping that the child has of the memory file. The
+    kernel tells, not the child."""
     ranges = _mappings(child.pid, os.fstat(fd).st_ino)
     for claim in claims:
         start = claim.get("address")
@@ -193,7 +196,7 @@ def _mappings(pid: int, inode: int) -> list[tuple[int, int]]:
 
 
 def read_claim(child: ChildProcess, claim: Mapping[str, Any]) -> torch.Tensor:
-    """A private copy of a claimed tensor. Its address may be anything: only the child's own memory is read."""
+    """Return a private copy of a claimed tensor. Its address may be anything: only the child's own memory is read."""
     spec = TensorSpec.from_json(claim if claim.get("offset", 0) == 0 else {**claim, "offset": 0})
     address = claim.get("address")
     if spec.span_bytes > _MAX_TENSOR_BYTES:
@@ -221,7 +224,7 @@ def _pitched(calls: Sequence[Sequence[torch.Tensor]]) -> tuple[list[TensorSpec],
 
 
 def _write(fd: int, start: int, specs: Sequence[TensorSpec], tensors: Sequence[torch.Tensor]) -> None:
-    """Written through the descriptor: cheaper than faulting every page of a mapping in."""
+    """Write through the descriptor: cheaper than faulting in every page of a mapping."""
     for spec, tensor in zip(specs, tensors, strict=True):
         if (spec.shape, spec.stride) != (tuple(tensor.shape), tuple(tensor.stride())):
             raise LayoutError("the calls of a round have equal layouts")

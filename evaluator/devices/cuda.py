@@ -4,7 +4,7 @@ Inputs lie in exported blocks, expected values and snapshots in the judge's ordi
 Candidate put them; the judge opens those by handle and copies them device to device. A round's clock runs from before
 the fresh inputs are copied into the child's block until the snapshot of its outputs is complete.
 
-What a repeat of one graph over the same inputs can hide is told in `evaluator.child.cuda_round`; a round's overhead is
+`evaluator.child.gpu.calls` tells what repeats of one graph over the same inputs can hide. A round's overhead is
 measured on a null Candidate with `replays=1`, because launching an empty graph costs CPU time that a busy GPU hides.
 """
 
@@ -37,10 +37,10 @@ from evaluator.devices.cuda_memory import (
     Block,
     CudaGrant,
     Peer,
-    Retired,
-    Shown,
+    RetiredBlocks,
+    ShownBlocks,
     Snapshot,
-    Spare,
+    SpareBlocks,
     clone,
     fill,
     mark_aliases,
@@ -58,12 +58,12 @@ _PRELOAD = (
     *("torch", "evaluator.child.ops", "evaluator.child.gpu.device"),
     *(module for language in ADAPTERS.values() for module in language.preloaded),
 )
-_FREE_SHARE = 1 / 4  # of the GPU's memory; where less is free, the judge keeps nothing that torch has freed
-_HOARD_SHARE = 1 / 8  # of the GPU's memory that the judge keeps of what torch has freed; children need the rest
+_FREE_SHARE = 1 / 4  # of the GPU's memory; where less is free, torch's cache is emptied
+_HOARD_SHARE = 1 / 8  # of the GPU's memory that torch's cache may hold; children need the rest
 
 
-class _Timed:
-    """What the judge keeps of one child that is being timed: its exported inputs, a staging copy, its outputs."""
+class _TimedChild:
+    """State of one child that is being timed: its exported inputs, a staging copy, its outputs."""
 
     def __init__(self, block: Block, staging: torch.Tensor, peer: Peer, instances: int, graph: bool) -> None:
         self.block, self.staging, self.peer = block, staging, peer
@@ -77,20 +77,20 @@ class _Timed:
         self.snapshot: Snapshot
 
     def fits(self, calls: int, instances: int, link: Link | None) -> bool:
-        """Whether it was prepared for such rounds."""
-        return (self.block.count, self.instances) == (calls, instances) and self.block.chained_like(link)
+        """Return whether it was prepared for such rounds."""
+        return (self.block.count, self.instances) == (calls, instances) and self.block.has_chain_of(link)
 
     def inputs(self) -> list[list[torch.Tensor]]:
-        """What lies in the child's inputs now: the judge's own block, written to by the child's chain or by itself."""
+        """Return copies of the child's inputs as they are now: its chain and its code write to the judge's block."""
         return [[clone(tensor) for tensor in call] for call in self.block.calls]
 
 
 class CudaBackend:
-    """One GPU, by its ordinal among the visible ones. Not for two threads at once. Raises CageError without one."""
+    """One GPU, by its ordinal among the visible ones. Not thread-safe. Raises CageError without one."""
 
     kind = DeviceKind.CUDA
     round_us = ROUND_US
-    together_bytes = 1 << 30
+    batch_bytes = 1 << 30
 
     def __init__(self, ordinal: int = 0, *, cpus: frozenset[int] | None = None) -> None:
         why = cuda_driver.available()
@@ -105,16 +105,16 @@ class CudaBackend:
         self._properties = torch.cuda.get_device_properties(ordinal)
         self._uuid = f"GPU-{self._properties.uuid}"
         self._nvml = _nvml(self._uuid)
-        self._retired = Retired()
-        self._spare = Spare(self._retired)
-        self._shown = Shown()
-        self._timed: dict[ChildProcess, _Timed] = {}
+        self._retired = RetiredBlocks()
+        self._spare = SpareBlocks(self._retired)
+        self._shown = ShownBlocks()
+        self._timed: dict[ChildProcess, _TimedChild] = {}
         self._lasting: dict[ChildProcess, Peer] = {}
         self._looked_after: weakref.WeakSet[ChildProcess] = weakref.WeakSet()
         self._copy_rate_gbs: float | None = None
 
     def describe(self) -> Device:
-        """The GPU's name, UUID and facts (NVML's where it answers)."""
+        """Return the GPU's name, UUID and facts (NVML's where it answers)."""
         properties = self._properties
         name = str(properties.name)
         facts: dict[str, Any] = {
@@ -138,15 +138,15 @@ class CudaBackend:
         )
 
     def pool(self, environment: Mapping[str, str] | None = None, *, compiler: bool = False) -> ChildPool:
-        """Caged children that see this GPU alone. They load torch's compiler themselves, lest it touch CUDA before
-        they are forked."""
+        """Return caged children that see this GPU alone. They load torch's compiler themselves, because it may touch
+        CUDA, which must not happen before they are forked."""
         del compiler
         shown = {**cuda_children.environment(self._uuid), **(environment or {})}
         policy = CagePolicy(environment=shown, preload=_PRELOAD)
         return ChildPool(self.kind, cpus=self._cpus, policy=policy)
 
-    def building(self) -> Mapping[str, str]:
-        """The GPU is hidden, and NVRTC is told what it is."""
+    def build_environment(self) -> Mapping[str, str]:
+        """Hide the GPU, and tell NVRTC its architecture."""
         return {"CUDA_VISIBLE_DEVICES": "", "WARPWRIGHT_CUDA_TARGET": warpwright_native._cuda_target()}
 
     def grant(self, tensors: Sequence[torch.Tensor]) -> CudaGrant:
@@ -167,11 +167,11 @@ class CudaBackend:
             copies = [clone((lasting if claim.get("lasting") is True else peer).tensor(claim)) for claim in claims]
             torch.cuda.synchronize(self.torch_device)
         finally:
-            peer.close()  # what stays open here cannot be freed there
+            peer.close()  # memory that stays open here cannot be freed there
         return copies
 
     def _lasting_of(self, child: ChildProcess) -> Peer:
-        """What is open of a child's memory as long as the child lives."""
+        """Return the part of a child's memory that stays open as long as the child lives."""
         if child not in self._lasting:
             self._lasting[child] = Peer(self._driver)
             child.add_cleanup(lambda: self._forget_lasting(child))
@@ -184,7 +184,7 @@ class CudaBackend:
     def plan(
         self, call_us: float, call_bytes: int, output_bytes: int, round_us: float, parameter_bytes: int = 0
     ) -> RoundPlan:
-        """`output_bytes` counts the float64 expectation, of which a half-precision output is a quarter."""
+        """Plan a round. `output_bytes` counts the float64 expectation, four times a half-precision output."""
         size = CallSize(inputs=call_bytes, outputs=output_bytes // 4, parameters=parameter_bytes)
         rotation = plan_rotation(size, int(self._properties.L2_cache_size))
         replays = plan_replays(rotation.calls * call_us, round_us)
@@ -201,10 +201,9 @@ class CudaBackend:
         instances: int = 1,
         link: Link | None = None,
     ) -> Clock:
-        """Map the inputs of all calls into the child, let it warm up and capture. `Clock.CALLS` where it cannot, and
-        with `graph` false. The values of `calls` and of the coefficients in `link` are seen by the child here; timed
-        rounds bring others.
-        """
+        """Map the inputs of all calls into the child, let it warm up and capture. Return `Clock.CALLS` where it cannot
+        capture, and with `graph` false. The child sees the values of `calls` and of the coefficients in `link` here;
+        timed rounds bring others."""
         self.release(child)
         block = self._block(calls, link)
         fill(block.calls, calls)
@@ -216,7 +215,7 @@ class CudaBackend:
             "link": None if link is None or block.link_layout is None else link.to_json(block.link_layout),
         }  # fmt: skip
         peer = Peer(self._driver, {block.handle: block})
-        timed = _Timed(block, staging, peer, instances, graph)
+        timed = _TimedChild(block, staging, peer, instances, graph)
         self._timed[child] = timed
         if child not in self._looked_after:
             self._looked_after.add(child)
@@ -244,9 +243,9 @@ class CudaBackend:
         look: bool = False,
         watch: bool = False,
     ) -> Round:
-        """One round, all of its outputs read. Captured outputs are poisoned first. The snapshot in `outputs` is
-        overwritten by this child's next round. A child that was prepared for another number of calls is prepared
-        again, on the inputs given here: so the first round after a change of plan does not count."""
+        """Run one round and read all of its outputs. Captured outputs are poisoned first. This child's next round
+        overwrites the snapshot in `outputs`. A child that was prepared for another number of calls is prepared again,
+        on the inputs given here, so the first round after a change of plan does not count."""
         timed = self._timed.get(child)
         if timed is None or not timed.fits(len(calls), plan.instances, link):
             graph = timed is None or timed.graph
@@ -271,7 +270,7 @@ class CudaBackend:
         timed.snapshot.take()
         torch.cuda.synchronize(self.torch_device)
         after = time.perf_counter_ns()
-        child.freeze()  # until it is asked again, lest it disturb others
+        child.freeze()  # until its next request, so that it does not disturb others
         diagnostics = {
             "write_us": (asked - before) / 1e3,
             "child_us": (answered - asked) / 1e3,
@@ -292,14 +291,14 @@ class CudaBackend:
         )
 
     def release(self, child: ChildProcess) -> None:
-        """Also in the child: its graph, its outputs and its mapping of the inputs."""
+        """Release the child's graph, its outputs and its mapping of the inputs, in the child, too."""
         if child not in self._timed:
             return
         self._forget_timed(child)
-        with contextlib.suppress(ChildFault):  # it is gone, or will say so when it is asked next
+        with contextlib.suppress(ChildFault):  # it has ended, or its next request will tell
             child.request("cuda_release", timeout_s=_RELEASE_S)
 
-    def spare_bytes(self) -> int | None:
+    def free_bytes(self) -> int | None:
         free, _ = self._driver.memory()
         reserved, allocated = reserved_bytes(self.torch_device)
         return free + reserved - allocated
@@ -313,7 +312,7 @@ class CudaBackend:
         if free < _FREE_SHARE * total:
             torch.cuda.empty_cache()
 
-    def release_kept(self) -> None:
+    def release_caches(self) -> None:
         self._spare.close()
         self._retired.close()
         torch.cuda.empty_cache()
@@ -322,11 +321,11 @@ class CudaBackend:
         name, l2_bytes = str(self._properties.name), int(self._properties.L2_cache_size)
         return floor_us(written_bytes, plan.calls, l2_bytes, bandwidth_of(name))
 
-    def finish(self) -> None:
+    def synchronize(self) -> None:
         torch.cuda.synchronize(self.torch_device)
 
     def probe(self) -> str:
-        """A few megabytes written, added up and copied back; a context that was lost raises at once."""
+        """Write some megabytes, add them up and copy the sum back; a lost context raises at once."""
         try:
             ones = torch.ones(_PROBE_ELEMENTS, dtype=torch.int32, device=self.torch_device)
             total = int(ones.cumsum(0, dtype=torch.int64)[-1])
@@ -349,14 +348,14 @@ class CudaBackend:
         self._retired.close()
 
     def _block(self, calls: Sequence[Sequence[torch.Tensor]], link: Link | None = None) -> Block:
-        """A block for these tensors; what was kept for later is given up when memory is short."""
+        """Return a block for these tensors. Free cached memory where too little is left."""
         reserved, allocated = reserved_bytes(self.torch_device)
         if reserved - allocated > _HOARD_SHARE * self._properties.total_memory:
             torch.cuda.empty_cache()
         try:
             return Block(self._driver, calls, link)
         except CageError:
-            self.release_kept()
+            self.release_caches()
             return Block(self._driver, calls, link)
 
     def _forget_timed(self, child: ChildProcess) -> None:
@@ -367,14 +366,14 @@ class CudaBackend:
             self._retired.add(timed.block)
 
     @staticmethod
-    def _take_claims(timed: _Timed) -> None:
-        """Plan the snapshot of what each call is said to have returned. Raises LayoutError for false claims."""
+    def _take_claims(timed: _TimedChild) -> None:
+        """Plan the snapshot of the outputs that each call claims. Raise LayoutError for false claims."""
         timed.claims = [tensor_claims(value) for value in timed.replies]
         mark_aliases(timed.block, [claim for call in timed.claims for claim in call])
         timed.snapshot = Snapshot(timed.peer, [claim for call in timed.claims for claim in call])
 
     @staticmethod
-    def _per_call(timed: _Timed) -> list[list[torch.Tensor]]:
+    def _per_call(timed: _TimedChild) -> list[list[torch.Tensor]]:
         tensors = iter(timed.snapshot.tensors)
         return [[next(tensors) for _ in call] for call in timed.claims]
 
@@ -384,7 +383,7 @@ class CudaBackend:
     def _forbid_persisting_l2(self) -> None:
         try:
             self._driver.forbid_persisting_l2()
-        except DriverError:  # before Ampere there is none
+        except DriverError:  # GPUs before Ampere have none
             return
 
 
@@ -405,7 +404,7 @@ def _triton_version() -> str | None:
 
 @functools.cache
 def _step() -> str:
-    """The kernel of the chain's step in base64, compiled once for all children; "" where it cannot be."""
+    """Return the kernel of the chain's step in base64, compiled once for all children; "" where that fails."""
     return base64.b64encode(chain.image() or b"").decode()
 
 

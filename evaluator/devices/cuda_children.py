@@ -1,4 +1,4 @@
-"""What a caged CUDA child is shown: its one GPU, where the driver lies, memory that can be exported."""
+"""The environment of caged CUDA children: their one GPU, the driver's folder, memory that can be exported."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from evaluator.child import warpwright_native
 
 
 def environment(uuid: str) -> dict[str, str]:
-    """Variables of a caged CUDA child."""
+    """Return the variables of a caged CUDA child."""
     folder = _driver_folder()
     return {
         "WARPWRIGHT_NATIVE_CACHE": "/job/native:/tmp/native",
@@ -22,12 +22,12 @@ def environment(uuid: str) -> dict[str, str]:
 
 
 def _architecture() -> str:
-    """What torch's extension builder calls this GPU, so that it need not see it: "9.0a"."""
+    """Return this GPU's name for torch's extension builder, which then need not see the GPU: "9.0a"."""
     return re.sub(r"sm_(\d+)(\d)(a?)", r"\1.\2\3", warpwright_native._cuda_target())
 
 
 def _driver_folder() -> str | None:
-    """Where the libcuda that this process uses lies."""
+    """Return the folder of the libcuda that this process uses."""
     for line in Path("/proc/self/maps").read_text().splitlines():
         path = line.partition("/")[1] + line.partition("/")[2]
         if Path(path).name.startswith("libcuda.so"):

@@ -1,4 +1,4 @@
-"""What an NVIDIA GPU is (facts), what it is doing (clocks, throttling), and the least time its memory allows."""
+"""Facts of an NVIDIA GPU, its clocks and throttling, and the least time that its memory allows."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ DATASHEET_BANDWIDTH: dict[str, float] = {
     "NVIDIA GeForce RTX 3090": 0.936e12,
 }
 
-# NVML's bit names for why the clocks are held down; "idle" and applications settings are no fault.
+# NVML's bits for reasons that hold the clocks down; "idle" and application settings are no fault.
 _THROTTLE_BITS = {
     0x4: "software power cap",
     0x8: "hardware slowdown",
@@ -46,7 +46,7 @@ _THROTTLE_BITS = {
 
 @dataclass(frozen=True, slots=True)
 class ClockReading:
-    """One look at the GPU: SM and memory clock in MHz, what holds the clocks down, temperature, power."""
+    """One reading of the GPU: SM and memory clock in MHz, throttle reasons, temperature, power."""
 
     sm_mhz: int | None
     memory_mhz: int | None
@@ -56,20 +56,20 @@ class ClockReading:
 
 
 def throttle_reasons(bits: int) -> tuple[str, ...]:
-    """NVML's clock event bits in words, without those that are harmless (idle, application settings)."""
+    """Return NVML's clock event bits in words, without harmless ones (idle, application settings)."""
     return tuple(words for bit, words in _THROTTLE_BITS.items() if bits & bit)
 
 
 def bandwidth_of(name: str) -> float | None:
-    """Datasheet memory bandwidth in bytes/s of a GPU by its NVML name; None when it is not in the table."""
+    """Return the datasheet memory bandwidth in bytes/s of a GPU by its NVML name; None for an unknown GPU."""
     return DATASHEET_BANDWIDTH.get(name)
 
 
 def floor_us(bytes_per_call: int, calls: int, l2_bytes: int, bandwidth: float | None) -> float | None:
-    """The least microseconds per call that `calls` rotating calls can take, each moving `bytes_per_call`.
+    """Return the least microseconds per call that `calls` rotating calls can take, each moving `bytes_per_call`.
 
-    Of all the bytes of one rotation only as many as the L2 holds can have stayed there; the rest crosses the memory
-    bus at datasheet speed at best. None when the bandwidth is unknown, 0.0 when everything may sit in the L2.
+    Of all bytes of one rotation at most as many as the L2 holds can have stayed there; the rest crosses the memory bus
+    at datasheet speed at best. None when the bandwidth is unknown, 0.0 when everything may sit in the L2.
     """
     if bandwidth is None or calls < 1:
         return None
@@ -87,7 +87,7 @@ class Nvml:
             raise NvmlMissing(f"NVML does not answer for {uuid}: {error}") from error
 
     def facts(self) -> dict[str, Any]:
-        """Name, driver version, memory and limits, as plain JSON values."""
+        """Return name, driver version, memory and limits, as plain JSON values."""
         return {
             "driver": str(pynvml.nvmlSystemGetDriverVersion()),
             "name": str(pynvml.nvmlDeviceGetName(self._handle)),
@@ -99,7 +99,7 @@ class Nvml:
         }
 
     def clocks(self) -> ClockReading:
-        """Clocks, throttle reasons, temperature and power as they are now; None for what the GPU does not tell."""
+        """Return the current clocks, throttle reasons, temperature and power; None for each that is not known."""
         handle = self._handle
         bits = _or_none(lambda: pynvml.nvmlDeviceGetCurrentClocksEventReasons(handle)) or 0
         power = _or_none(lambda: pynvml.nvmlDeviceGetPowerUsage(handle))
@@ -112,13 +112,13 @@ class Nvml:
         )
 
     def utilisation_percent(self) -> int | None:
-        """The share of the last moment in which a kernel ran; None where the GPU does not tell."""
+        """Return the share of the last moment in which a kernel ran; None where it is not known."""
         rates = _or_none(lambda: pynvml.nvmlDeviceGetUtilizationRates(self._handle))
         return None if rates is None else int(rates.gpu)
 
 
 class NvmlMissing(RuntimeError):
-    """NVML is not there or does not know this GPU; facts and clocks are then unknown, which is said, not guessed."""
+    """NVML is missing or does not know this GPU. Facts and clocks are then reported as unknown."""
 
 
 def _or_none(ask: Any) -> Any:
@@ -129,7 +129,7 @@ def _or_none(ask: Any) -> Any:
 
 
 def copy_rate_gbs(device: torch.device) -> float:
-    """A device-to-device copy of 1 GiB, best of ten: GB/s read plus written."""
+    """Copy 1 GiB on the device; return GB/s read plus written, best of ten."""
     source = torch.empty(1 << 30, dtype=torch.uint8, device=device)
     target = torch.empty_like(source)
     best = 0.0

@@ -1,7 +1,7 @@
-"""Device memory that the judge owns and shows to children, and children's memory that the judge looks into.
+"""Device memory that the judge owns and shows to children, and children's memory that the judge opens.
 
-What must stay private (expected values, snapshots) lies in the judge's ordinary torch tensors: no handle of theirs is
-ever made, and exported blocks are whole 2 MiB blocks of their own, so a handle never shows a neighbour.
+Private data (expected values, snapshots) lies in the judge's ordinary torch tensors: no handle of theirs is ever made,
+and exported blocks are whole 2 MiB blocks of their own, so a handle never shows a neighbour.
 """
 
 from __future__ import annotations
@@ -44,12 +44,11 @@ class Block:
         self.calls = self.views(self.raw)
 
     def views(self, raw: torch.Tensor) -> list[list[torch.Tensor]]:
-        """The sets of tensors in `raw`, which is laid out like this block."""
+        """Return the sets of tensors in `raw`, which is laid out like this block."""
         return [[spec.view(raw[i * self.pitch :]) for spec in self.specs] for i in range(self.count)]
 
-    def chained_like(self, link: Link | None) -> bool:
-        """Whether this block has room for just these coefficients, and the same tensors are chained: a captured step
-        stays what it is."""
+    def has_chain_of(self, link: Link | None) -> bool:
+        """Return whether the block fits these coefficients and chains the same tensors: a captured step is fixed."""
         return self.linked == (None if link is None else link.captured)
 
     def put_link(self, raw: torch.Tensor, link: Link | None) -> None:
@@ -58,18 +57,18 @@ class Block:
             self.link_layout.view(raw).copy_(link.coefficients)
 
     def fields(self) -> dict[str, Any]:
-        """What a child needs to open it: telling these makes the block visible."""
+        """Return the request fields with which a child opens the block: sending them makes it visible."""
         layouts = [spec.to_json() for spec in self.specs]
         self.handle = self._driver.export(self.address)
         return {"handle": self.handle, "layouts": layouts, "pitch": self.pitch, "count": self.count}
 
     def holds(self, calls: Sequence[Sequence[torch.Tensor]]) -> bool:
-        """Whether it was made for just such sets of tensors, and no chain."""
+        """Return whether the block was made for such sets of tensors, without a chain."""
         alike = self.linked is None and self.count == len(calls)
         return alike and self.specs == pack(calls[0] if calls else [], ALIGNMENT)[0]
 
     def close(self) -> None:
-        """Free it; tensors in it must not be used again."""
+        """Free it; its tensors must not be used again."""
         if self.address:
             self._driver.free(self.address)
             self.address = 0
@@ -84,11 +83,11 @@ def fill(targets: Sequence[Sequence[torch.Tensor]], sources: Sequence[Sequence[t
             target.copy_(source)
 
 
-class Retired:
-    """Blocks that are no longer needed but that a child may still map: freed oldest first, once there are many.
+class RetiredBlocks:
+    """Blocks that are no longer needed but that a child may still map. The oldest are freed first, once there are many.
 
-    CUDA leaves it undefined to free memory that another process has open. By the time a block's turn comes, the
-    child has long dropped it or is gone.
+    CUDA leaves it undefined to free memory that another process has open. By the time a block's turn comes, the child
+    has long dropped it or has ended.
     """
 
     def __init__(self) -> None:
@@ -104,16 +103,16 @@ class Retired:
             self._blocks.pop().close()
 
 
-class Spare:
-    """Blocks that only children of ours were shown, to be shown again with other contents: the driver takes a
-    millisecond to make one. The ones that were not used for longest are retired."""
+class SpareBlocks:
+    """Blocks that only children of ours were shown, kept for other contents, because the driver takes a millisecond to
+    make one. The least recently used are retired."""
 
-    def __init__(self, retired: Retired) -> None:
+    def __init__(self, retired: RetiredBlocks) -> None:
         self._retired = retired
         self._blocks: list[Block] = []
 
     def take(self, calls: Sequence[Sequence[torch.Tensor]]) -> Block | None:
-        """A block for such sets of tensors, if there is one."""
+        """Return a block for such sets of tensors, or None."""
         for index, block in enumerate(self._blocks):
             if block.holds(calls):
                 return self._blocks.pop(index)
@@ -129,9 +128,9 @@ class Spare:
             self._retired.add(self._blocks.pop())
 
 
-class Shown:
-    """The blocks that children were shown: an output that is an input lies there, and a driver opens no handle in the
-    process that it is of. Nobody is told of a block that another child was shown."""
+class ShownBlocks:
+    """The blocks that each child was shown. An output that is an input lies there, and a driver opens no handle in the
+    process that made it. A block that another child was shown is never given."""
 
     def __init__(self) -> None:
         self._blocks: weakref.WeakKeyDictionary[ChildProcess, MutableMapping[str, Block]] = weakref.WeakKeyDictionary()
@@ -140,20 +139,21 @@ class Shown:
         self._blocks.setdefault(child, weakref.WeakValueDictionary())[block.handle] = block
 
     def to(self, child: ChildProcess) -> Mapping[str, Block]:
-        """Those that a child was shown, by their handles; some are freed, perhaps."""
+        """Return the blocks that a child was shown, by handle; some may be freed."""
         return self._blocks.get(child, {})
 
 
 class Peer:
-    """One child's memory, opened by the handles that it claims; each handle is opened once, and read only by us. Of our
-    own blocks those that it was `shown` are read where they are."""
+    """One child's memory, opened by the handles that it claims. Each handle is opened once, and we only read. Our own
+    blocks that the child was `shown` are read in place."""
 
     def __init__(self, driver: Driver, shown: Mapping[str, Block] | None = None) -> None:
         self._driver, self._shown = driver, shown or {}
         self._blocks: dict[str, tuple[int, torch.Tensor]] = {}
 
     def raw(self, handle: object) -> torch.Tensor:
-        """The whole block as uint8: its size is what the driver says. Raises LayoutError for a handle of nothing."""
+        """Return the whole block as uint8, of the size that the driver reports. Raise LayoutError for an invalid
+        handle."""
         if not isinstance(handle, str):
             raise LayoutError("a tensor without a handle")
         own = self._shown.get(handle)
@@ -170,7 +170,7 @@ class Peer:
         return self._blocks[handle][1]
 
     def tensor(self, claim: Mapping[str, Any]) -> torch.Tensor:
-        """The tensor that a child claims to have, where it lies. Raises LayoutError for a false claim."""
+        """Return the tensor that a child claims to have, in place. Raise LayoutError for a false claim."""
         spec = TensorSpec.from_json(claim)
         if spec.numel == 0:
             return torch.empty(spec.shape, dtype=spec.torch_dtype, device=torch.device("cuda", self._driver.ordinal))
@@ -186,7 +186,7 @@ class Peer:
 class Snapshot:
     """Private copies of many claimed tensors, taken with as few device copies as possible.
 
-    Per claimed block one copy of the range that its tensors span, so K outputs of one segment cost one launch; where
+    Each claimed block is copied once, over the range of its tensors, so K outputs of one segment cost one launch. Where
     tensors lie further apart than they are large, each group of neighbours is copied by itself.
     """
 
@@ -230,7 +230,7 @@ class Snapshot:
 
 
 def copy_groups(ranges: Sequence[tuple[int, int]]) -> list[list[int]]:
-    """Indices of (offset, size) ranges that are best copied together: neighbours whose gaps stay under their bytes."""
+    """Group indices of (offset, size) ranges to copy together: neighbours with gaps smaller than their bytes."""
     groups: list[list[int]] = []
     end = own = 0
     for index in sorted(range(len(ranges)), key=lambda i: ranges[i]):
@@ -249,13 +249,13 @@ class CudaGrant:
 
     fds: Sequence[int] = ()
 
-    def __init__(self, block: Block, shown: Shown, give_back: Callable[[Block], None]) -> None:
+    def __init__(self, block: Block, shown: ShownBlocks, give_back: Callable[[Block], None]) -> None:
         self.fields: Mapping[str, Any] = block.fields()
         self._block: Block | None = block
         self._shown, self._give_back = shown, give_back
 
     def read_back(self) -> list[list[torch.Tensor]]:
-        """The granted tensors as they are now: it is the judge's own block that the child wrote to, if it did."""
+        """Return the granted tensors as they are now: a child writes to the judge's own block."""
         if self._block is None:
             raise ValueError("a grant that was closed")
         copies = [[clone(tensor) for tensor in call] for call in self._block.calls]
@@ -268,19 +268,19 @@ class CudaGrant:
             mark_aliases(self._block, claims)
 
     def close(self) -> None:
-        """Give the block up. May be called twice."""
+        """Give the block up; a second call does nothing."""
         if self._block is not None:
             self._give_back(self._block)
             self._block = None
 
 
 def mark_aliases(block: Block, claims: Sequence[dict[str, Any]]) -> None:
-    """Write into each claim, as "alias", whether its tensor lies in a block that the child was shown."""
+    """Set "alias" in each claim to whether its tensor lies in a block that the child was shown."""
     for claim in claims:
         claim["alias"] = claim.get("handle") == block.handle
 
 
 def clone(tensor: torch.Tensor) -> torch.Tensor:
-    """A private copy with the same strides."""
+    """Return a private copy with the same strides."""
     copy = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
     return copy.copy_(tensor)

@@ -1,4 +1,4 @@
-"""How many distinct calls a timed CUDA round holds, and how often its graph is replayed: plain arithmetic."""
+"""Plan the distinct calls of a timed CUDA round and the replays of its graph: plain arithmetic."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ _L2_MULTIPLE = 4
 
 @dataclass(frozen=True, slots=True)
 class CallSize:
-    """Bytes that one call touches: what it reads fresh, what it writes, and the parameters of its module."""
+    """Bytes that one call touches: fresh inputs, outputs, and the parameters of its module."""
 
     inputs: int
     outputs: int
@@ -25,7 +25,7 @@ class CallSize:
 class Rotation:
     """`calls` distinct input sets in a graph, over `instances` copies of the module (call k uses copy k % instances).
 
-    `cold` says whether a rotation's bytes exceed the L2 several times, so that nothing is found there again.
+    `cold`: a rotation's bytes exceed the L2 several times, so that nothing is found there again.
     """
 
     calls: int
@@ -34,7 +34,7 @@ class Rotation:
 
 
 def plan_rotation(size: CallSize, l2_bytes: int, limit_bytes: int = MEMORY_LIMIT_BYTES) -> Rotation:
-    """Enough calls that their bytes exceed the L2 four times over, within `limit_bytes` of device memory.
+    """Plan enough calls that their bytes exceed the L2 four times over, within `limit_bytes` of device memory.
 
     A call's input lies in device memory twice (judge's copy, exported copy) and its output up to six times
     (Candidate's, snapshot, a float64 expectation at four times the width). Parameters count once per instance.
@@ -54,7 +54,7 @@ def plan_rotation(size: CallSize, l2_bytes: int, limit_bytes: int = MEMORY_LIMIT
 
 
 def plan_replays(rotation_us: float, round_us: float = ROUND_US) -> int:
-    """How often a graph that takes `rotation_us` is replayed so that a round lasts `round_us`."""
+    """Return the replays of a graph that takes `rotation_us` in a round of `round_us`."""
     if not (math.isfinite(rotation_us) and rotation_us > 0):
         return 1
     return max(1, min(MAX_REPLAYS, math.ceil(round_us / rotation_us)))

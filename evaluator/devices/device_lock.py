@@ -1,6 +1,6 @@
-"""Holding a device: checks share it, timing excludes every other user of it, across processes and containers.
+"""Lock a device: checks share it, timing excludes every other user, across processes and containers.
 
-One lock file per device in a folder that containers may share (WARPWRIGHT_LOCK_DIR, else /tmp/warpwright-locks); the
+One lock file per device in a folder that containers may share (WARPWRIGHT_LOCK_DIR, else /tmp/warpwright-locks). The
 kernel drops a lock when its holder ends, however it ends.
 """
 
@@ -19,38 +19,45 @@ from evaluator.errors import LockTimeout
 
 _POLL_S = 0.0005
 
-Waiting = Callable[[], AbstractContextManager[None]]
+WhileWaiting = Callable[[], AbstractContextManager[None]]
 
 
 def reserve_core(cpus: set[int]) -> tuple[int, frozenset[int]]:
-    """The core that timing uses (the last one allowed) and those for everything else (the same one if alone)."""
+    """Return the core for timing (the last one allowed) and those for everything else (the same one if it is the only
+    one)."""
     core = max(cpus)
     return core, frozenset(cpus - {core}) or frozenset({core})
 
 
-class Hold:
-    """The device `key` in the hands of one thread: made by `device_lock`."""
+class DeviceHold:
+    """One thread's lock on the device `key`: made by `device_lock`."""
 
-    def __init__(self, key: str, gate: int, body: int, timeout_s: float, waiting: Waiting) -> None:
-        self._key, self._gate, self._body, self._timeout_s, self._waiting = key, gate, body, timeout_s, waiting
+    def __init__(self, key: str, gate: int, body: int, timeout_s: float, while_waiting: WhileWaiting) -> None:
+        self._key, self._gate, self._body, self._timeout_s, self._while_waiting = (
+            key,
+            gate,
+            body,
+            timeout_s,
+            while_waiting,
+        )
 
     def take(self, *, exclusive: bool) -> None:
-        """Let go of the device if it is held, let whoever waits at the gate go first, and hold it, alone or shared.
-        Raises LockTimeout."""
+        """Drop the lock if it is held, let waiters at the gate go first, and take it, exclusively or shared. Raise
+        LockTimeout."""
         deadline = time.monotonic() + self._timeout_s
         kind = fcntl.LOCK_EX if exclusive else fcntl.LOCK_SH
         fcntl.flock(self._body, fcntl.LOCK_UN)
         try:
             if not (_try(self._gate, fcntl.LOCK_EX) and _try(self._body, kind)):
-                with self._waiting():
+                with self._while_waiting():
                     self._acquire(self._gate, fcntl.LOCK_EX, deadline)
                     self._acquire(self._body, kind, deadline)
         finally:
             fcntl.flock(self._gate, fcntl.LOCK_UN)
 
     def is_awaited(self) -> bool:
-        """Whether somebody waits at the gate: who holds the device for long, for work that can be broken off, then
-        lets go and asks again."""
+        """Return whether another user waits at the gate. A holder with long work that can be interrupted then drops the
+        lock and takes it again."""
         if not _try(self._gate, fcntl.LOCK_SH):
             return True
         fcntl.flock(self._gate, fcntl.LOCK_UN)
@@ -59,7 +66,7 @@ class Hold:
     def _acquire(self, fd: int, kind: int, deadline: float) -> None:
         while not _try(fd, kind):
             if time.monotonic() > deadline:
-                raise LockTimeout(f"device {self._key} is held by somebody else")
+                raise LockTimeout(f"device {self._key} is held by another user")
             time.sleep(_POLL_S)
 
 
@@ -72,16 +79,18 @@ def _try(fd: int, kind: int) -> bool:
 
 
 @contextmanager
-def device_lock(key: str, *, exclusive: bool, timeout_s: float, waiting: Waiting = nullcontext) -> Iterator[Hold]:
-    """Hold the device `key`, alone or shared; `waiting` is entered while others have it. Never to be entered twice by
-    one thread. Raises LockTimeout.
+def device_lock(
+    key: str, *, exclusive: bool, timeout_s: float, while_waiting: WhileWaiting = nullcontext
+) -> Iterator[DeviceHold]:
+    """Lock the device `key`, exclusively or shared. `while_waiting` is entered while others have it. One thread never
+    enters it twice. Raise LockTimeout.
 
-    Not fair by itself: a stream of shared holders can delay an exclusive one, so those first pass a gate that an
-    exclusive waiter keeps shut.
+    A stream of shared holders could starve an exclusive one, so shared holders first pass a gate that an exclusive
+    waiter keeps shut.
     """
     gate, body = _open(key, "gate"), _open(key, "lock")
     try:
-        hold = Hold(key, gate, body, timeout_s, waiting)
+        hold = DeviceHold(key, gate, body, timeout_s, while_waiting)
         hold.take(exclusive=exclusive)
         yield hold
     finally:

@@ -1,8 +1,8 @@
-"""A judge's turns on its device, which other judges may use, too.
+"""Share a device among judges.
 
-Checks share the device, timing has it alone. Between two things that are timed, and between two requests of a check,
-whoever waits has his turn: on a GPU several judges check kernels beside each other while one of them times, whose
-rounds take a quarter of what judging a kernel takes. What is timed together is always timed in one turn.
+Checks share the device; timing has it exclusively. Between two timed sessions, and between two requests of a check,
+waiters go first. So several judges check kernels on one GPU while another one times, because timed rounds are a quarter
+of judging a kernel. Contenders that are compared are always timed under one lock.
 """
 
 from __future__ import annotations
@@ -12,44 +12,44 @@ from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 
 from evaluator.devices.base import DeviceBackend
-from evaluator.devices.device_lock import Hold, Waiting, device_lock
+from evaluator.devices.device_lock import DeviceHold, WhileWaiting, device_lock
 from evaluator.types import DeviceKind
 
 _LOCK_S = 600.0
 
 
-class Turns:
-    """Of one judge. `shared`, `alone` and what is called in them are for its own thread, `in_background` for others;
-    none is entered twice by one thread. `still` is entered while others have the device: nothing of this judge's may
-    run on it then."""
+class DeviceSharing:
+    """One judge's use of its device. `shared`, `exclusive` and methods called within them are for its own thread,
+    `in_background` for others. No thread enters one twice. `while_waiting` is entered while others have the device: it
+    stops everything of this judge on it."""
 
-    def __init__(self, backend: DeviceBackend, still: Waiting = nullcontext) -> None:
-        self._backend, self._still = backend, still
+    def __init__(self, backend: DeviceBackend, while_waiting: WhileWaiting = nullcontext) -> None:
+        self._backend, self._while_waiting = backend, while_waiting
         self._uuid = backend.describe().uuid
-        self._hold: Hold | None = None
+        self._hold: DeviceHold | None = None
         self._sharing = False
         self._thread = 0
 
     @contextmanager
-    def in_background(self) -> Iterator[Hold]:
-        """While entered, nobody times anything. Whoever stays long asks the hold whether it is awaited."""
+    def in_background(self) -> Iterator[DeviceHold]:
+        """Keep the device from being timed on. A long user asks the hold whether it is awaited."""
         with device_lock(self._uuid, exclusive=False, timeout_s=_LOCK_S) as hold:
             yield hold
 
     @contextmanager
     def shared(self) -> Iterator[None]:
-        """While entered nobody times anything, but where this judge calls `give_way`."""
+        """Keep the device from being timed on, except during `yield_to_waiters`."""
         with self._held(exclusive=False):
             yield
 
     @contextmanager
-    def alone(self) -> Iterator[None]:
-        """While entered, nobody else uses the device, but where this judge is `beside` others."""
+    def exclusive(self) -> Iterator[None]:
+        """Keep all others off the device, except while it is `released`."""
         with self._held(exclusive=True):
             yield
 
-    def give_way(self) -> None:
-        """Let whoever waits for the device have it, if this thread shares it; return when it is shared again."""
+    def yield_to_waiters(self) -> None:
+        """Let waiters have the device, if this thread shares it; return when it is shared again."""
         hold = self._hold
         if hold is None or threading.get_ident() != self._thread or not self._sharing:
             return
@@ -57,9 +57,9 @@ class Turns:
             self._take(hold, exclusive=False)
 
     @contextmanager
-    def beside(self) -> Iterator[None]:
-        """Within `alone`: what is done in here is not timed, and others may use the device. A CPU is not shared: what
-        others do to its caches takes longer than they wait."""
+    def released(self) -> Iterator[None]:
+        """Let others use the device within `exclusive`, while nothing is timed. A CPU is not released: the disturbance
+        of its caches outlasts the others' wait."""
         if self._hold is None or self._sharing or self._backend.kind is DeviceKind.CPU:
             yield
             return
@@ -71,14 +71,14 @@ class Turns:
 
     @contextmanager
     def _held(self, *, exclusive: bool) -> Iterator[None]:
-        with device_lock(self._uuid, exclusive=exclusive, timeout_s=_LOCK_S, waiting=self._still) as hold:
+        with device_lock(self._uuid, exclusive=exclusive, timeout_s=_LOCK_S, while_waiting=self._while_waiting) as hold:
             self._hold, self._sharing, self._thread = hold, not exclusive, threading.get_ident()
             try:
                 yield
             finally:
                 self._hold = None
 
-    def _take(self, hold: Hold, *, exclusive: bool) -> None:
-        self._backend.finish()
+    def _take(self, hold: DeviceHold, *, exclusive: bool) -> None:
+        self._backend.synchronize()
         hold.take(exclusive=exclusive)
         self._sharing = not exclusive

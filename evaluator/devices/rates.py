@@ -1,4 +1,4 @@
-"""How fast a device multiplies: the upper roof that reports draw. Never for refusals."""
+"""Measure a device's matrix-multiply rate: the upper roof of reports, never for refusals."""
 
 from __future__ import annotations
 
@@ -14,9 +14,10 @@ _PATIENCE_S = 0.2
 
 @cache
 def matmul_gflops(device: torch.device, dtype: torch.dtype) -> float | None:
-    """What torch's product of two large square matrices attains, in 1e9 operations a second; the best of a few tries.
+    """Return the rate of torch's product of two large square matrices, in 1e9 operations a second; the best of a few
+    tries.
 
-    Measured once a process. None for what is not floating-point, or what the device does not multiply.
+    It is measured once a process. None for types that are not floating-point, or that the device does not multiply.
     """
     if not dtype.is_floating_point:
         return None

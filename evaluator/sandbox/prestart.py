@@ -27,7 +27,7 @@ _LOOK_MS = 4  # the thread checks this often whether another process waits for t
 
 
 class DeviceHold(Protocol):
-    """A shared hold of a device (`lock.Hold`)."""
+    """A shared hold of a device (`DeviceHold`)."""
 
     def is_awaited(self) -> bool:
         """Return true if another process waits for exclusive access."""

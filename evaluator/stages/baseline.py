@@ -6,13 +6,12 @@ import time
 
 from evaluator.child.protocol.layout import LayoutError
 from evaluator.device_session import DeviceSession
-from evaluator.errors import ChildFault, EvaluatorError
+from evaluator.errors import ChildFault, ComparatorFailed, EvaluatorError
 from evaluator.oracle.oracle import Oracle
 from evaluator.stages.judge import Judge
 from evaluator.stages.time_candidate import baseline_contender
 from evaluator.stages.trial import secret_generator
 from evaluator.timing.bench import Bench, Rules
-from evaluator.timing.contender import ComparatorFailed
 from evaluator.types import BaselineReport, BaselineTime, Problem
 
 _RULES = Rules(least_pairs=5, most_pairs=8, narrow=0.02)

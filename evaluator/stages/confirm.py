@@ -169,7 +169,7 @@ class _Timing:
                 rehearsal = int(torch.randint(repetitions, (1,), generator=trial.generator))
                 for repetition in range(repetitions):
                     with ExitStack() as processes:
-                        with self.session.turns.beside():  # starting processes is most of a confirmation
+                        with self.session.sharing.released():  # starting processes is most of a confirmation
                             bench.replace(self._contenders(modes, oracle, workload, processes))
                         bench.run(replace(_RULES, rehearse=repetition == rehearsal))
                         _note(times, bench, modes, trial.champion is not None)
@@ -310,6 +310,7 @@ def _merged(times: _Times) -> Measurement:
         median_us=median,
         interval_us=interval,
         baselines=tuple(baselines),
+        adjustments=tuple(one for part in parts for one in part.adjustments),
         diagnostics={"process_pairs": len(parts), **_last(parts)},
     )
 

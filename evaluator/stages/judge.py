@@ -161,7 +161,7 @@ class Judge:
         """End every cached child and release all cached memory."""
         self.session.end_all()
         self.check_stage.cases.clear()
-        self.backend.release_kept()
+        self.backend.release_caches()
 
     def _probe(self) -> None:
         """Test the device after a fault, so that a Candidate is not blamed for the one before it.

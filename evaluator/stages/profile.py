@@ -18,7 +18,7 @@ from evaluator.stages.stage_clock import first_call_limit_s
 from evaluator.stages.time_candidate import baseline_contender, copy_floor_us
 from evaluator.stages.trial import secret_generator
 from evaluator.subject import Subject
-from evaluator.timing.bench import Bench, Looks, Rules
+from evaluator.timing.bench import Bench, Rules, SamplingPlan
 from evaluator.timing.contender import Contender
 from evaluator.tools import counters
 from evaluator.tools.counters import KernelCounters
@@ -27,7 +27,7 @@ from evaluator.types import Candidate, Device, DeviceKind, Environment, Interval
 
 COUNTED = (DeviceKind.CUDA,)
 _RULES = Rules(least_pairs=4, most_pairs=6)
-_LOOKS, _CALLS = Looks(span_s=3.0, enough=3000), 10
+_LOOKS, _CALLS = SamplingPlan(span_s=3.0, most_samples=3000), 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,7 +86,7 @@ def _profile(judge: Judge, problem: Problem, candidate: Candidate, workload: str
         try:
             with session.exclusive():
                 bench.run(_RULES)
-                seen = bench.watch("candidate", _LOOKS)
+                seen = bench.sample_functions("candidate", _LOOKS)
                 call_us, floor_us = contender.official_us(), copy_floor_us(session.backend, bench.bytes_moved)
                 bench.close()
                 parts, notes = _parts(subject, oracle, seen, call_us)

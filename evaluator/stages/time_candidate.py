@@ -12,7 +12,7 @@ from evaluator.screening.restricted import is_restricted
 from evaluator.stages.candidate_children import construct
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
-from evaluator.timing.bench import BRIEFLY, FOR_LIBRARIES, Bench, Rules, Watched
+from evaluator.timing.bench import BRIEF_SAMPLING, LIBRARY_SAMPLING, Bench, Rules, SampledContender
 from evaluator.timing.contender import Contender
 from evaluator.timing.speedups import speedups
 from evaluator.types import LibraryPolicy, Measurement, Problem, Ratio, Stage, Workload
@@ -53,8 +53,9 @@ def time_candidate(session: DeviceSession, trial: Trial, subject: Subject, refer
             bench = Bench(session, workload, oracle, contenders, first_call_s=trial.first_call_s)
         try:
             with session.exclusive():
-                watched = None if times.ran else Watched("candidate", FOR_LIBRARIES if strict else BRIEFLY)
-                times.ran = bench.run(rules, watched) or times.ran
+                plan = LIBRARY_SAMPLING if strict else BRIEF_SAMPLING
+                sampled = None if times.ran else SampledContender("candidate", plan)
+                times.ran = bench.run(rules, sampled) or times.ran
                 floor_us = copy_floor_us(session.backend, bench.bytes_moved)
                 times.measurements.append(bench.measurement("candidate", modes, floor_us))
         finally:

@@ -1,4 +1,4 @@
-"""What is timed: a child with a name, and the times that its rounds gave."""
+"""Contenders: children that are timed, each with a name and the samples of its rounds."""
 
 from __future__ import annotations
 
@@ -11,23 +11,24 @@ from typing import Any
 import torch
 
 from evaluator.devices.base import Round
-from evaluator.errors import EvaluatorError
 from evaluator.subject import Subject
 from evaluator.timing import stats
-from evaluator.types import BaselineTime, Clock, Interval
+from evaluator.types import Adjustment, BaselineTime, Clock, Interval
 
-Ratios = Callable[[str, str], Sequence[float]]  # logarithms of the time of one over that of another, by their names
-MOST_OVERHEAD = 0.1  # of a round's wall time that is taken off
+Ratios = Callable[[str, str], Sequence[float]]  # (over, under) names -> log(time of over / time of under) for each pair
+MAX_OVERHEAD_SHARE = 0.1  # the largest part of a round's wall time that is taken off as overhead
 
 
 @dataclass(slots=True)
 class Contender:
-    """One child that is timed. A `suspect` runs what somebody handed in (a Candidate, a Champion): every one of its
-    outputs is compared. Of one that is `sampled`, a Candidate's second process, one call a round is. A `plain` one
-    runs a file that cannot reach the harness (`screening.restricted`). `buffers` are the reference's under this child's
-    names: what a round of a module with a memory begins with. What its calls took that came one at a time is told in
-    `singly` (`integrity.single_calls`), and of draws that came once in `unseen`. `shortest` is the fewest replays that
-    a round of its own had, if more than one."""
+    """One child that is timed.
+
+    A `suspect` runs a submitted file (a Candidate, a Champion), and all of its outputs are compared. A `sampled` one is
+    a Candidate's second process, and one call a round is compared. A `plain` one runs a file that cannot reach the
+    harness (`screening.restricted`). `buffers` are the reference's under this child's names; rounds of a module with
+    memory start from them. Integrity checks append to `adjustments`, and leave evidence in `single_calls` and
+    `fresh_draws`. `fewest_replays` is the fewest that one of its rounds had, if more than one.
+    """
 
     name: str
     subject: Subject
@@ -36,38 +37,58 @@ class Contender:
     sampled: bool = False
     plain: bool = False
     clock: Clock = Clock.CALLS
-    samples: dict[int, list[float]] = field(default_factory=dict)  # executions a round -> microseconds a call
-    singly: Mapping[str, Any] = field(default_factory=dict)
-    unseen: Mapping[str, Any] = field(default_factory=dict)
-    shortest: float = math.inf
+    samples: dict[int, list[float]] = field(default_factory=dict)  # executions a round -> raw microseconds a call
+    adjustments: tuple[Adjustment, ...] = ()
+    single_calls: Mapping[str, Any] = field(default_factory=dict)
+    fresh_draws: Mapping[str, Any] = field(default_factory=dict)
+    fewest_replays: float = math.inf
 
-    def shown(self, replays: int) -> None:
-        """It has a round of so many replays, and may learn from that how many a round has."""
+    def note_replays(self, replays: int) -> None:
+        """Note a round's replays: the child may learn from it how many a round has."""
         if replays > 1:
-            self.shortest = min(self.shortest, replays)
+            self.fewest_replays = min(self.fewest_replays, replays)
 
-    def slow_by(self, factor: float) -> None:
-        """Take it for so many times slower than it seemed."""
-        self.samples = {n: [factor * us for us in samples] for n, samples in self.samples.items()}
+    def forget_samples(self) -> None:
+        self.samples.clear()
+        self.adjustments = ()
 
-    def raise_to(self, least_us: Mapping[int, float]) -> None:
-        """Let no sample be less than what is given for rounds of its size."""
-        self.samples = {n: [max(us, least_us[n]) for us in samples] for n, samples in self.samples.items()}
+    def slow_by(self, check: str, factor: float) -> None:
+        """Count its times as `factor` times longer. The samples stay raw."""
+        if factor > 1:
+            self.adjustments += (Adjustment(check=check, factor=factor),)
+
+    def raise_to(self, check: str, least_us: Mapping[int, float]) -> None:
+        """Count its times as no less than a floor for each round size. The samples stay raw."""
+        for executions, times in self.adjusted_samples().items():
+            if min(times) < least_us[executions]:
+                floor = Adjustment(check=check, floor_us=least_us[executions], round_calls=executions)
+                self.adjustments += (floor,)
+
+    def adjusted_samples(self) -> dict[int, list[float]]:
+        """Return the samples by round size, with the adjustments: official figures are computed from these."""
+        return {n: [self._adjusted_us(n, us) for us in samples] for n, samples in self.samples.items()}
+
+    def _adjusted_us(self, executions: int, us: float) -> float:
+        for one in self.adjustments:
+            if one.round_calls in (None, executions):
+                us = max(one.factor * us, one.floor_us)
+        return us
 
     @property
     def compared_in_full(self) -> bool:
         return self.suspect and not self.sampled
 
     def all_samples(self) -> list[float]:
+        """Return the raw samples of all round sizes."""
         return [us for samples in self.samples.values() for us in samples]
 
     def official_us(self) -> float:
-        """The largest over round sizes of the median."""
-        return max(statistics.median(samples) for samples in self.samples.values())
+        """Return the largest median over the round sizes."""
+        return max(statistics.median(samples) for samples in self.adjusted_samples().values())
 
     def interval_us(self) -> Interval:
-        """Of the mean of logarithms of all samples, moved so that it holds the official time."""
-        logs = [math.log(us) for us in self.all_samples()]
+        """Return the interval of the mean logarithm of all samples, widened to hold the official time."""
+        logs = [math.log(us) for samples in self.adjusted_samples().values() for us in samples]
         official = self.official_us()
         if len(logs) < 2:
             return Interval(low=official, high=official)
@@ -86,20 +107,12 @@ class Contender:
 
 
 def fastest_comparator(contenders: Sequence[Contender]) -> Contender | None:
-    """Of those that nobody handed in; None where there are none."""
+    """Return the fastest contender that is no suspect; None where there is none."""
     return min((c for c in contenders if not c.suspect), key=Contender.official_us, default=None)
 
 
 def call_us(done: Round, overhead_us: Mapping[int, float]) -> float:
-    """What a call of a round took, less the overhead of rounds of its size. A child may make its own harness faster,
-    and noise may make the null child's slower: so no more than a tenth of anybody's time is taken off."""
+    """Return the time of a call of a round, less the overhead of rounds of its size. At most a tenth is taken off,
+    because a child may speed up its own harness, and noise may slow the null child."""
     executions = done.plan.executions
-    return (done.wall_us - min(overhead_us[executions], MOST_OVERHEAD * done.wall_us)) / executions
-
-
-class ComparatorFailed(EvaluatorError):
-    """The Baseline or Champion `name` failed while timed: our set-up or the reference, never the Candidate."""
-
-    def __init__(self, name: str, message: str) -> None:
-        super().__init__(f"{name}: {message}")
-        self.name = name
+    return (done.wall_us - min(overhead_us[executions], MAX_OVERHEAD_SHARE * done.wall_us)) / executions

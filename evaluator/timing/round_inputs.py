@@ -1,9 +1,9 @@
-"""What timed calls of one Workload are given: contents that nobody has seen, as its recipe makes them.
+"""Generate new inputs for the timed calls of one Workload, distributed as its recipe makes them.
 
-Floating tensors are mixed from a few draws of the recipe, at the speed of a few copies, and keep what all draws have in
-common (`inputs.structure`). Integers and masks mean something that nobody knows here (bounds, labels, lengths): each
-call has those of a draw of its own, as far as drawing takes no longer than a moment a round. Where the reference does
-not take mixtures (of matrices that must have an inverse, say), everything is drawn.
+Floating tensors are mixed from a few draws of the recipe, which costs a few copies and keeps the properties that all
+draws share (`inputs.structure`). The meaning of integers and masks (bounds, labels, lengths) is unknown here, so each
+call gets those of a draw of its own, as far as drawing takes no longer than a moment a round. Where the reference does
+not accept mixtures (matrices that must have an inverse, say), everything is drawn.
 """
 
 from __future__ import annotations
@@ -21,13 +21,13 @@ from evaluator.oracle.oracle import Oracle
 
 Thing = TypeVar("Thing")
 _POOL = 3
-_TWINS = 0.1  # the share of calls whose inputs differ in one element only from those of the call before
-DRAWING_S = 0.04  # for the draws of a round; further calls have those of others
+_TWINS = 0.1  # share of calls whose inputs differ in one element from those of the call before
+DRAWING_S = 0.04  # for the draws of a round; further calls use draws again
 _SCALES = (0.5, 1.0)
 
 
-class Inputs:
-    """Makes the inputs of calls that an Oracle's reference takes. Raises ChildFault where its process ends."""
+class InputMaker:
+    """Makes inputs of calls that an Oracle's reference accepts. Raises ChildFault where its process ends."""
 
     def __init__(self, oracle: Oracle) -> None:
         self._oracle, self._generator = oracle, oracle.generator
@@ -44,54 +44,55 @@ class Inputs:
         self._others = constants.find_constants(oracle, self.tree, self.bases)
         self._coins = mixtures.random_masks(first, self._mixes, self._generator)
         self._between = mixtures.are_continuous(first)
-        self._scales = False  # draws, where nothing can be mixed
-        self.recurs = False  # whether calls of a round had integers that others had: drawing takes long
+        self._scales = False  # scale draws, where nothing can be mixed
+        self.integers_repeat = False  # calls of a round shared integers, because drawing takes long
         self._left_out = oracle.subject.left_out
-        hardy = values.UNUSUAL not in self._left_out
-        self.mixed = hardy and self._takes([self._mixture()])
+        takes_unusual = values.UNUSUAL not in self._left_out
+        self.mixed = takes_unusual and self._accepts([self._mixture()])
         first_drawn = [self._first[0][index] for index in self._drawn]
-        exchanges = hardy and bool(self._drawn)
-        self._exchanges = exchanges and self._takes([self._with_draw(self._exchanged(first_drawn))])
+        exchanges = takes_unusual and bool(self._drawn)
+        self._exchanges = exchanges and self._accepts([self._with_draw(self._exchanged(first_drawn))])
         if not self.mixed:
             self._drawn = [index for index, vary in enumerate(varies) if vary]
-            self._scales = hardy and self._takes([self._scaled(self._first[0], _SCALES[0])])
+            self._scales = takes_unusual and self._accepts([self._scaled(self._first[0], _SCALES[0])])
 
     def calls(
         self, count: int, kinds: Mapping[int, values.ValueSet], drawing_s: float = DRAWING_S
     ) -> tuple[list[values.Tensors], list[values.ValueSet | None]]:
-        """Inputs of so many calls, those at some places changed by a value set; and which was whose. Now and then a
-        call's inputs differ in one element only from those before. No longer is drawn than `drawing_s`."""
+        """Return the inputs of `count` calls, and the value set that changed each (None: unchanged). `kinds` gives
+        value sets by call. Some calls are twins: they differ from the call before in one element. Drawing takes at most
+        `drawing_s`."""
         generator, draws = self._generator, self._draws(count, drawing_s)
         calls: list[values.Tensors] = []
-        odd: list[values.ValueSet | None] = []
+        chosen: list[values.ValueSet | None] = []
         for index, pick in enumerate(torch.rand(count, generator=generator).tolist()):
             if calls and pick < _TWINS and index not in kinds and self.mixed:
                 twin = perturbations.near_duplicate(calls[-1], self._mixes, generator, slightly=pick < _TWINS / 2)
                 calls.append(self._others.slightly_changed(structure.restored(twin, self._structures), generator))
-                odd.append(odd[-1])
+                chosen.append(chosen[-1])
                 continue
             made = self._with_draw(self._drawn_for(index, draws))
             calls.append(self.changed(made, kinds[index]) if index in kinds else made)
-            odd.append(kinds.get(index))
-        return calls, odd
+            chosen.append(kinds.get(index))
+        return calls, chosen
 
     def changed(self, tensors: values.Tensors, kind: values.ValueSet) -> values.Tensors:
-        """A call's inputs with the values of a set, as far as their structure allows it."""
+        """Return a call's inputs with the values of a set, as far as their structure allows it."""
         return structure.apply_values(tensors, kind, self._structures, self._generator)
 
     def kinds(self, wanted: Sequence[values.ValueSet]) -> list[values.ValueSet]:
-        """Those value sets that the reference takes."""
+        """Return those value sets that the reference accepts."""
         if not self.mixed:
             return []
         made, wanted = self._mixture(), values.usable_sets(wanted, self._left_out)
         changed = [self.changed(made, kind) for kind in wanted]
-        if self._takes(changed):
+        if self._accepts(changed):
             return list(wanted)
-        return [kind for kind, tensors in zip(wanted, changed, strict=True) if self._takes([tensors])]
+        return [kind for kind, tensors in zip(wanted, changed, strict=True) if self._accepts([tensors])]
 
     def link(self, inputs: values.Tensors, output: int, output_elements: int) -> chain.Link | None:
-        """New coefficients for all random floating inputs, the largest ones where there are very many, or for the
-        largest integer one where there is none; None where nothing can be chained."""
+        """Return new chain coefficients, or None where nothing can be chained. They cover all random floating inputs
+        (the largest ones where there are very many), or else the largest integer input."""
         free = [index for index in range(len(inputs)) if self.mixed and self._linkable(index, inputs[index])]
         free.sort(key=lambda i: -inputs[i].numel() * inputs[i].element_size())
         able = _apart([i for i in free if self._mixes[i]], inputs)[: chain.MOST_INPUTS]
@@ -102,10 +103,8 @@ class Inputs:
         return chain.make_link(inputs, sorted(able), output, output_elements, self._generator, zeros)
 
     def shuffled(self, things: Sequence[Thing]) -> list[Thing]:
-        """In an order that nobody can guess."""
+        """Return things in a secret order."""
         return values.shuffled(things, self._generator)
-
-    # ------------------------------------------------------------ inside
 
     def _linkable(self, index: int, tensor: torch.Tensor) -> bool:
         has = self._structures[index]
@@ -118,7 +117,7 @@ class Inputs:
         return structure.restored(mixed, self._structures)
 
     def _with_draw(self, drawn: Sequence[torch.Tensor]) -> values.Tensors:
-        """A mixture with what a draw has of its own; a whole draw where nothing is mixed."""
+        """Return a mixture with the parts that every draw has of its own; a whole draw where nothing is mixed."""
         whole = list(self._mixture() if self.mixed else self.bases[0])
         for index, tensor in zip(self._drawn, drawn, strict=False):
             whole[index] = tensor
@@ -132,8 +131,8 @@ class Inputs:
         return tuple(values.clone(t).mul_(factor) if mixes else t for t, mixes in pairs)
 
     def _drawn_for(self, index: int, draws: Sequence[list[torch.Tensor]]) -> list[torch.Tensor]:
-        """A call's own draw. Where there are fewer than calls one comes again, with two of its integers exchanged, lest
-        answers be kept by what they were asked for."""
+        """Return a call's own draw. Where there are fewer draws than calls, one is used again with two of its integers
+        exchanged, so that answers cannot be looked up by their inputs."""
         if index < len(draws) or not draws:
             return draws[index] if draws else []
         again = draws[index % len(draws)]
@@ -143,15 +142,15 @@ class Inputs:
         return [constants.with_two_swapped(tensor, self._generator) for tensor in drawn]
 
     def drawn_within(self, drawing_s: float) -> int:
-        """So many calls of a round may be drawn in that time."""
+        """Return how many calls can be drawn in that time."""
         return int(min(drawing_s / max(self._draw_s, 1e-6), 1e9))
 
     def _draws(self, count: int, drawing_s: float) -> list[list[torch.Tensor]]:
-        """Draws for so many calls, or for as many as there is time for; the first ones again where there is none."""
+        """Return draws for `count` calls, or for as many as time allows; the first ones again where it allows none."""
         if not self._drawn:
             return []
         many = min(count, self.drawn_within(drawing_s))
-        self.recurs |= many < count
+        self.integers_repeat |= many < count
         if not many:
             return [[tensors[index] for index in self._drawn] for tensors in self.shuffled(self._first)]
         start = time.perf_counter()
@@ -159,12 +158,12 @@ class Inputs:
         self._draw_s = (time.perf_counter() - start) / many
         return found
 
-    def _takes(self, calls: Sequence[values.Tensors]) -> bool:
+    def _accepts(self, calls: Sequence[values.Tensors]) -> bool:
         return self._oracle.try_calls(self.tree, calls) is not None
 
 
 def _apart(indices: Sequence[int], inputs: values.Tensors) -> list[int]:
-    """Those of the inputs whose memory none before them shares."""
+    """Return the inputs that share no memory with one before them."""
     ends: list[tuple[int, int]] = []
     found = []
     for index in indices:

@@ -1,4 +1,4 @@
-"""Rounds of one Workload: inputs that nobody has seen, a child's calls on them, the overhead, the check of outputs."""
+"""Rounds of one Workload: new inputs, a child's calls on them, the overhead, the check of outputs."""
 
 from __future__ import annotations
 
@@ -14,43 +14,43 @@ from evaluator.child.protocol import chain
 from evaluator.child.protocol.layout import LayoutError, TensorSpec
 from evaluator.comparison.layout_checks import check_reply
 from evaluator.device_session import DeviceSession
-from evaluator.devices.base import OneByOne, Round, RoundPlan, Singles
+from evaluator.devices.base import Round, RoundPlan, SingleCallBackend, SingleCallRound
 from evaluator.errors import ChildError, ChildFault, EvaluatorError, Rejection
 from evaluator.inputs import values
 from evaluator.oracle.oracle import Oracle
 from evaluator.timing.contender import Contender
-from evaluator.timing.round_inputs import DRAWING_S, Inputs
-from evaluator.timing.runs import Fresh, bytes_of, to_read
+from evaluator.timing.contender_round import RoundInputs, bytes_of, compared_calls
+from evaluator.timing.round_inputs import DRAWING_S, InputMaker
 from evaluator.timing.verifier import Verifier
 from evaluator.types import Clock, DeviceKind, Workload
 
-FIRST_CALLS = 4  # in the rounds that tell how long a call takes
-_FEWEST_DRAWN, _UNSEEN_S = 2, 0.5  # calls of a round whose integers are all drawn
-_ODD = 0.06  # the share of calls that hold adversarial values
-_FEW = 8
-_ODD_SPARE = 100  # times an input's bytes of device memory must be free for that
+FIRST_CALLS = 4  # in the rounds that measure a call's time
+_FEWEST_DRAWN, _REDRAWING_S = 2, 0.5  # of a round in which every call's integers are drawn: least calls, seconds
+_ADVERSARIAL_SHARE = 0.06  # share of calls that hold adversarial values
+_FEW_CALLS = 8
+_ADVERSARIAL_FREE_INPUTS = 100  # free device memory that this needs, in multiples of an input's bytes
 
 
 class Rounds:
     """Makes rounds of a Workload for any child that was constructed with the oracle's parameters."""
 
-    def __init__(self, room: DeviceSession, workload: Workload, oracle: Oracle, first_call_s: float) -> None:
-        self.room, self.backend, self.workload, self.oracle = room, room.backend, workload, oracle
+    def __init__(self, session: DeviceSession, workload: Workload, oracle: Oracle, first_call_s: float) -> None:
+        self.session, self.backend, self.workload, self.oracle = session, session.backend, workload, oracle
         self._first_call_s = first_call_s
-        self.inputs = Inputs(oracle)
-        self.tree, self._bases = self.inputs.tree, self.inputs.bases
+        self.input_maker = InputMaker(oracle)
+        self.tree, self._bases = self.input_maker.tree, self.input_maker.bases
         first, *others = oracle.expect(self.tree, self._bases)
-        self.like = first.with_widest_limits(others)
+        self.typical = first.with_widest_limits(others)
         self._stateful = oracle.stateful(self.tree, self._bases[0])
         self.moves_buffers = not self._stateful and oracle.changes_buffers(self.tree, self._bases[0])
         self._mutated = oracle.mutated(self.tree)
-        self.verifier = Verifier(workload, oracle, self.tree, self.like, self._mutated, stateful=self._stateful)
+        self.verifier = Verifier(workload, oracle, self.tree, self.typical, self._mutated, stateful=self._stateful)
         self._linked = self._linked_outputs()
-        self._odd = self._odd_kinds()
-        self._next_odd = 0
-        self._idle: Fresh | None = None
+        self._adversarial = self._adversarial_kinds()
+        self._next_kind = 0
+        self._idle_inputs: RoundInputs | None = None
         self._leases = ExitStack()
-        self._null = self._leases.enter_context(room.comparators.lend_null_child())
+        self._null = self._leases.enter_context(session.comparators.lend_null_child())
         self.overhead_us: dict[int, float] = {}  # executions a round -> the least that a null child took
 
     def close(self) -> None:
@@ -58,130 +58,137 @@ class Rounds:
 
     @property
     def input_bytes(self) -> int:
-        """Of one call."""
+        """Bytes of one call's inputs."""
         return bytes_of(self._bases[0])
 
     @property
     def output_bytes(self) -> int:
-        """Of one call, as the reference returns them."""
-        return bytes_of([target.reference for target in self.like.targets])
+        """Bytes of one call's outputs, as the reference returns them."""
+        return bytes_of([target.reference for target in self.typical.targets])
 
     @property
     def bytes_moved(self) -> int:
-        """What one call must at least read and write: its inputs, its parameters, its outputs."""
+        """The bytes that a call must read and write at least: its inputs, its parameters, its outputs."""
         return self.input_bytes + bytes_of(list(self.oracle.parameters.values())) + self.output_bytes
 
     def planned(self, call_us: float, round_us: float) -> RoundPlan:
-        """A round of at least `round_us` for calls that take `call_us`."""
-        outputs = sum(t.values.numel() * 8 if not t.integral else t.oracle.numel() * 8 for t in self.like.targets)
+        """Return a round of at least `round_us` for calls that take `call_us`."""
+        outputs = sum(t.values.numel() * 8 if not t.integral else t.oracle.numel() * 8 for t in self.typical.targets)
         state = [*self.oracle.parameters.values(), *self.oracle.buffers.values()]
         plan = self.backend.plan(call_us, self.input_bytes, outputs, round_us, bytes_of(state))
-        # Doing again what changes its inputs or its state is another task than doing it once.
+        # Repeating a call that changes its inputs or its state is a different task.
         plan = replace(plan, replays=1) if self._mutated else plan
         return replace(plan, replays=1, instances=1) if self._stateful else plan
 
     def first_plan(self, round_us: float) -> RoundPlan:
-        """A round of calls that take nobody knows how long. Where their number does not depend on that, everybody is
-        prepared once and for all."""
+        """Return a round for calls of unknown time. Where the number of calls does not depend on their time, children
+        are prepared once for all rounds."""
         plan = self.planned(math.inf, round_us)
         return replace(plan, calls=max(FIRST_CALLS, plan.calls), replays=1)
 
-    def fresh(self, count: int) -> Fresh:
-        """Inputs of content that was never shown before, and a chain between the calls.
+    def new_inputs(self, count: int) -> RoundInputs:
+        """Return inputs that were never shown before, and a chain between the calls.
 
-        Now and then two calls differ in one element only, and some hold values that a careless kernel gets wrong:
-        which, nobody can tell beforehand.
+        Some calls, in secret places, differ from their neighbour in one element or hold values that a careless kernel
+        gets wrong.
         """
-        kinds = {place: self._one_of_all() for place in self._odd_places(count)}
-        return self._made(count, kinds)
+        kinds = {place: self._take_kind() for place in self._adversarial_places(count)}
+        return self._make_inputs(count, kinds)
 
-    def plain(self, count: int) -> Fresh:
-        """As `fresh`, without values that a careless kernel gets wrong."""
-        return self._made(count, {})
+    def usual_inputs(self, count: int) -> RoundInputs:
+        """Return new inputs without adversarial values."""
+        return self._make_inputs(count, {})
 
-    def drawable(self, count: int) -> int:
-        """How many of so many calls may have integers of a draw of their own: as many as are drawn in a while."""
-        return count if not self.inputs.recurs else min(count, max(_FEWEST_DRAWN, self.inputs.drawn_within(_UNSEEN_S)))
+    def drawable_calls(self, count: int) -> int:
+        """Return how many of `count` calls can have integers of a draw of their own within `_REDRAWING_S`."""
+        return (
+            count
+            if not self.input_maker.integers_repeat
+            else min(count, max(_FEWEST_DRAWN, self.input_maker.drawn_within(_REDRAWING_S)))
+        )
 
-    def unseen(self, count: int) -> Fresh:
-        """As `plain`, however long it takes to draw for each call."""
-        return self._made(count, {}, math.inf)
+    def drawn_inputs(self, count: int) -> RoundInputs:
+        """Return `usual_inputs` with a draw for each call, however long drawing takes."""
+        return self._make_inputs(count, {}, math.inf)
 
-    def idle(self, count: int) -> Fresh:
-        """The same as the last time, if that were as many calls: for rounds that are neither timed nor checked."""
-        if self._idle is None or len(self._idle.calls) != count:
-            self._idle = None
-            self._idle = self.fresh(count)
-        return self._idle
+    def idle_inputs(self, count: int) -> RoundInputs:
+        """Return inputs for rounds that are neither timed nor checked: those of the last time, if their number is the
+        same."""
+        if self._idle_inputs is None or len(self._idle_inputs.calls) != count:
+            self._idle_inputs = None
+            self._idle_inputs = self.new_inputs(count)
+        return self._idle_inputs
 
-    def repeated(self, count: int) -> Fresh:
-        """As many calls as are wanted, with the inputs of idle ones over and over: to prepare children with."""
-        some = self._idle or self.idle(FIRST_CALLS)
+    def repeated_inputs(self, count: int) -> RoundInputs:
+        """Return idle inputs, repeated up to `count` calls, to prepare children with."""
+        some = self._idle_inputs or self.idle_inputs(FIRST_CALLS)
         times = -(-count // len(some.calls))
-        return Fresh((some.calls * times)[:count], (some.odd * times)[:count], some.kinds, some.link)
+        return RoundInputs((some.calls * times)[:count], (some.value_sets * times)[:count], some.kinds, some.link)
 
-    def secret(self, below: int) -> int:
-        """A number that no child can guess."""
+    def secret_below(self, below: int) -> int:
+        """Return a secret integer below a bound."""
         return int(torch.randint(below, (1,), generator=self.oracle.generator, device=self.oracle.generator.device))
 
-    def share(self) -> float:
-        """A number of [0, 1) that no child can guess."""
+    def secret_fraction(self) -> float:
+        """Return a secret number in [0, 1)."""
         return float(torch.rand(1, generator=self.oracle.generator, device=self.oracle.generator.device))
 
-    def rehearsals(self, count: int, to_come: int, *, least: int = 0) -> Iterator[Fresh]:
-        """Rounds of `count` calls that nobody times, so many at the least. They hold between them every kind of
-        adversarial values that no round before held nor the next `to_come` will: those also that a processor computes
-        slower. For a child they are like any other round."""
-        soon = range(self._next_odd + 1, self._next_odd + 1 + to_come * self._odd_calls(count))
-        known = self.verifier.kinds | {self._odd[turn % len(self._odd)].name for turn in soon}
+    def rehearsals(self, count: int, to_come: int, *, least: int = 0) -> Iterator[RoundInputs]:
+        """Yield at least `least` untimed rounds of `count` calls. Together they hold every kind of adversarial values
+        that neither earlier rounds nor the next `to_come` ones hold, also those that a processor computes slower. A
+        child cannot tell them from other rounds."""
+        soon = range(self._next_kind + 1, self._next_kind + 1 + to_come * self._adversarial_calls(count))
+        known = self.verifier.kinds | {self._adversarial[turn % len(self._adversarial)].name for turn in soon}
         left = (
-            self.inputs.kinds([k for k in values.ADVERSARIAL if k.name not in known and self._compares(k)])
-            if self._odd
+            self.input_maker.kinds([k for k in values.ADVERSARIAL if k.name not in known and self._is_comparable(k)])
+            if self._adversarial
             else []
         )
-        left = self.inputs.shuffled(left)
+        left = self.input_maker.shuffled(left)
         places, made = max(1, count - 1), 0
         while left or made < least:
             some, left, made = left[:places], left[places:], made + 1
             where = [1 + place for place in torch.randperm(count - 1, generator=self.oracle.generator).tolist()]
-            yield self._made(count, dict(zip(where or [0], some, strict=False)))
+            yield self._make_inputs(count, dict(zip(where or [0], some, strict=False)))
 
-    def _compares(self, kind: values.ValueSet) -> bool:
-        """Whether there is something to compare where the chain puts usual values among those. Who picks among scores
-        that all tie may pick what no way to pick has (`allow_alternatives`)."""
+    def _is_comparable(self, kind: values.ValueSet) -> bool:
+        """Return whether outputs can be compared where the chain mixes usual values into those. A kernel that picks
+        among scores that all tie may pick a set that no single order gives (`nan_and_ties`)."""
         return not kind.only_finite_results and not (self.oracle.subject.selects and kind.name in values.NEARLY_ZERO)
 
-    def _one_of_all(self) -> values.ValueSet:
-        self._next_odd += 1
-        return self._odd[self._next_odd % len(self._odd)]
+    def _take_kind(self) -> values.ValueSet:
+        self._next_kind += 1
+        return self._adversarial[self._next_kind % len(self._adversarial)]
 
-    def _made(self, count: int, kinds: Mapping[int, values.ValueSet], drawing_s: float = DRAWING_S) -> Fresh:
-        calls, odd = self.inputs.calls(count, kinds, drawing_s)
-        return Fresh(calls, odd, frozenset(kind.name for kind in kinds.values()), self._link(calls[0]))
+    def _make_inputs(
+        self, count: int, kinds: Mapping[int, values.ValueSet], drawing_s: float = DRAWING_S
+    ) -> RoundInputs:
+        calls, odd = self.input_maker.calls(count, kinds, drawing_s)
+        return RoundInputs(calls, odd, frozenset(kind.name for kind in kinds.values()), self._link(calls[0]))
 
-    def _odd_places(self, count: int) -> set[int]:
-        """Which calls of a round hold adversarial values: never the first, and one at least where there are more."""
-        many = self._odd_calls(count)
+    def _adversarial_places(self, count: int) -> set[int]:
+        """Return the places of adversarial values: never the first call, and at least one where there are more."""
+        many = self._adversarial_calls(count)
         return {
             1 + place for place in torch.randperm(max(0, count - 1), generator=self.oracle.generator).tolist()[:many]
         }
 
-    def _odd_calls(self, count: int) -> int:
-        """How many calls of a round of `count` hold adversarial values."""
-        if not self._odd or count < 2:
+    def _adversarial_calls(self, count: int) -> int:
+        """Return how many calls of a round of `count` hold adversarial values."""
+        if not self._adversarial or count < 2:
             return 0
-        return min(count - 1, max(2 if count > _FEW else 1, round(_ODD * count)))
+        return min(count - 1, max(2 if count > _FEW_CALLS else 1, round(_ADVERSARIAL_SHARE * count)))
 
-    def _odd_kinds(self) -> list[values.ValueSet]:
-        """The value sets that calls of timed rounds are made of now and then, in secret order."""
-        spare = self.backend.spare_bytes()
-        if self._stateful or (spare is not None and spare < _ODD_SPARE * self.input_bytes):
+    def _adversarial_kinds(self) -> list[values.ValueSet]:
+        """Return the value sets of timed rounds, in secret order."""
+        spare = self.backend.free_bytes()
+        if self._stateful or (spare is not None and spare < _ADVERSARIAL_FREE_INPUTS * self.input_bytes):
             return []
-        return self.inputs.kinds(self.inputs.shuffled(values.TIMED))
+        return self.input_maker.kinds(self.input_maker.shuffled(values.TIMED))
 
     def _linked_outputs(self) -> list[int]:
-        """The outputs that a chain may read. A captured step always reads the same one, picked at random."""
-        returned = self.like.targets[: len(self.like.targets) - len(self._mutated)]
+        """Return the outputs that a chain may read. A captured step always reads the same one, chosen at random."""
+        returned = self.typical.targets[: len(self.typical.targets) - len(self._mutated)]
         able = [index for index, target in enumerate(returned) if target.oracle.numel()]
         if self.backend.kind is DeviceKind.CPU or not able:
             return able
@@ -190,83 +197,88 @@ class Rounds:
     def _link(self, inputs: values.Tensors) -> chain.Link | None:
         if not self._linked:
             return None
-        read = self._linked[self.secret(len(self._linked))]
-        return self.inputs.link(inputs, read, self.like.targets[read].oracle.numel())
+        read = self._linked[self.secret_below(len(self._linked))]
+        return self.input_maker.link(inputs, read, self.typical.targets[read].oracle.numel())
 
     def prepare(self, contender: Contender, plan: RoundPlan, *, graph: bool = True) -> Clock:
-        """Bring a contender to where it is timed from, in rounds like `plan`. Raises Rejection, ComparatorFailed."""
-        fresh = self.idle(plan.calls)
+        """Warm a contender up for rounds like `plan`. Raise Rejection or ComparatorFailed."""
+        inputs = self.idle_inputs(plan.calls)
         try:
             return self.backend.prepare(
-                contender.subject.child, fresh.calls, tree=self.tree, timeout_s=self._first_call_s,
-                graph=graph, instances=plan.instances, link=fresh.link,
+                contender.subject.child, inputs.calls, tree=self.tree, timeout_s=self._first_call_s,
+                graph=graph, instances=plan.instances, link=inputs.link,
             )  # fmt: skip
         except (ChildFault, LayoutError) as fault:
-            raise self._blamed(contender, fault, fresh) from fault
+            raise self._attributed(contender, fault, inputs) from fault
 
-    def prepare_null(self, fresh: Fresh, *, graph: bool) -> None:
-        self._null.become_null(self.like.reply)
+    def prepare_null(self, inputs: RoundInputs, *, graph: bool) -> None:
+        self._null.become_null(self.typical.reply)
         self.backend.prepare(
-            self._null.child, fresh.calls,
-            tree=self.tree, timeout_s=self._first_call_s, graph=graph, link=fresh.link,
+            self._null.child, inputs.calls,
+            tree=self.tree, timeout_s=self._first_call_s, graph=graph, link=inputs.link,
         )  # fmt: skip
 
-    def run(self, contender: Contender, fresh: Fresh, plan: RoundPlan, *, read: int = 0, watch: bool = False) -> Round:
-        """One round, with the outputs of its first `read` calls. Raises Rejection, ComparatorFailed."""
+    def run(
+        self, contender: Contender, inputs: RoundInputs, plan: RoundPlan, *, read: int = 0, watch: bool = False
+    ) -> Round:
+        """Run one round and read the outputs of its first `read` calls. Raise Rejection or ComparatorFailed."""
         try:
-            self._start(contender)
-            contender.shown(plan.replays)
-            with self.room.pools.monitoring_paused():
+            self._reset_state(contender)
+            contender.note_replays(plan.replays)
+            with self.session.pools.monitoring_paused():
                 return self.backend.run_round(
-                    contender.subject.child, fresh.calls, plan,
-                    tree=self.tree, check=self._check_replies, timeout_s=self._first_call_s, read=read, link=fresh.link,
-                    look=contender.compared_in_full and read > 0, watch=watch,
+                    contender.subject.child, inputs.calls, plan,
+                    tree=self.tree, check=self._check_replies, timeout_s=self._first_call_s, read=read,
+                    link=inputs.link, look=contender.compared_in_full and read > 0, watch=watch,
                 )  # fmt: skip
         except (ChildFault, LayoutError, Rejection) as fault:
-            raise self._blamed(contender, fault, fresh) from fault
+            raise self._attributed(contender, fault, inputs) from fault
 
-    def _blamed(
-        self, contender: Contender, fault: ChildFault | LayoutError | Rejection, fresh: Fresh
+    def _attributed(
+        self, contender: Contender, fault: ChildFault | LayoutError | Rejection, inputs: RoundInputs
     ) -> EvaluatorError:
-        """What a fault in a round is told as. Raises UnsupportedCase where the reference fails there, too."""
+        """Return the error that reports a fault in a round. Raise UnsupportedCase where the reference fails on those
+        inputs, too."""
         if isinstance(fault, ChildError) and not fault.loses_device:
-            self.oracle.leave_out_if_failing(self.tree, fresh.calls, fault)
-        return self.verifier.blame(contender, fault)
+            self.oracle.leave_out_if_failing(self.tree, inputs.calls, fault)
+        return self.verifier.attribute(contender, fault)
 
-    def _start(self, contender: Contender) -> None:
-        """Where forward moves buffers every round begins with the reference's: a tensor's version tells of a load, so
-        the round after which they are compared must not be the only one that has one."""
+    def _reset_state(self, contender: Contender) -> None:
+        """Load the reference's buffers before every round where forward changes buffers. A tensor's version shows a
+        load, so the round that is compared must not be the only one with it."""
         if self._stateful or self.moves_buffers:
             contender.subject.load_state(contender.buffers)
 
     @property
     def null(self) -> Contender:
-        """The child that returns ready-made outputs, for `run_singly`."""
+        """The null child, which returns ready-made outputs, for `run_single_calls`."""
         return Contender("null", self._null, suspect=False, buffers={})
 
-    def run_singly(self, contender: Contender, fresh: Fresh, layouts: Sequence[TensorSpec]) -> Singles:
-        """The same calls, unchained, each granted when the one before has returned, on a device that can do that.
-        Raises Rejection, ComparatorFailed."""
+    def run_single_calls(
+        self, contender: Contender, inputs: RoundInputs, layouts: Sequence[TensorSpec]
+    ) -> SingleCallRound:
+        """Run the same calls, unchained, each granted when the one before has returned. Raise Rejection or
+        ComparatorFailed."""
         backend = self.backend
-        assert isinstance(backend, OneByOne)
-        assert fresh.link is None
+        assert isinstance(backend, SingleCallBackend)
+        assert inputs.link is None
         try:
-            self._start(contender)
-            with self.room.pools.monitoring_paused():
-                return backend.run_singly(
-                    contender.subject.child, fresh.calls, layouts,
+            self._reset_state(contender)
+            with self.session.pools.monitoring_paused():
+                return backend.run_single_calls(
+                    contender.subject.child, inputs.calls, layouts,
                     tree=self.tree, check=self._check_replies, timeout_s=self._first_call_s,
-                    read=to_read(contender, len(fresh.calls)), look=contender.compared_in_full,
+                    read=compared_calls(contender, len(inputs.calls)), look=contender.compared_in_full,
                 )  # fmt: skip
         except (ChildFault, LayoutError, Rejection) as fault:
-            raise self._blamed(contender, fault, fresh) from fault
+            raise self._attributed(contender, fault, inputs) from fault
 
-    def run_null(self, fresh: Fresh, plan: RoundPlan, *, watch: bool = False) -> Round:
-        """One round of the null child, of which nothing is read."""
-        with self.room.pools.monitoring_paused():
+    def run_null(self, inputs: RoundInputs, plan: RoundPlan, *, watch: bool = False) -> Round:
+        """Run one round of the null child and read nothing."""
+        with self.session.pools.monitoring_paused():
             return self.backend.run_round(
-                self._null.child, fresh.calls, plan,
-                tree=self.tree, check=lambda replies: None, timeout_s=30.0, read=0, link=fresh.link, watch=watch,
+                self._null.child, inputs.calls, plan,
+                tree=self.tree, check=lambda replies: None, timeout_s=30.0, read=0, link=inputs.link, watch=watch,
             )  # fmt: skip
 
     def _check_replies(self, replies: Sequence[Any]) -> None:
@@ -274,25 +286,26 @@ class Rounds:
         for reply in replies:
             kind = {**reply["tensor"], "address": 0} if "tensor" in reply else reply
             if kind != before:  # nearly all are laid out alike
-                check_reply(self.like, reply)
+                check_reply(self.typical, reply)
             before = kind
 
-    def measure_null(self, fresh: Fresh, plan: RoundPlan, times: int) -> None:
-        """A round's least overhead: calls of nothing, the chain's steps, everything around them. Without a chain it is
-        measured with one replay: launching empty graphs takes CPU time that a busy device hides."""
-        once = replace(plan, instances=1, replays=1 if fresh.link is None else plan.replays)
+    def measure_null(self, inputs: RoundInputs, plan: RoundPlan, times: int) -> None:
+        """Measure a round's least overhead: empty calls, the chain's steps, everything around them. Without a chain one
+        replay is measured: launching empty graphs takes CPU time that a busy device hides."""
+        once = replace(plan, instances=1, replays=1 if inputs.link is None else plan.replays)
         for _ in range(times):
-            done = self.run_null(fresh, once)
+            done = self.run_null(inputs, once)
             known = self.overhead_us.get(plan.executions, math.inf)
             self.overhead_us[plan.executions] = min(known, done.wall_us)
 
 
-def ends_after(number: int, share: float, *, most: int, shortest: float) -> int:
-    """After how many replays, of `most` at the most, the rehearsal of that number ends, for a `share` that is drawn
-    evenly of [0, 1). Every second one before `shortest`, the fewest that a round had so far: who works in the last
-    replay alone has learnt from the rounds when that comes, and every replay that it skips then is such a one. By turns
-    any of these, and as often the third as the last fifth of them."""
-    bound = int(min(most, shortest))
+def ends_after(number: int, share: float, *, most: int, fewest: float) -> int:
+    """Return the number of replays, at most `most`, after which rehearsal `number` ends, for a `share` drawn evenly
+    from [0, 1). Every second one ends before `fewest`, the fewest replays of a round so far: a kernel that works in the
+    last replay alone has learnt from rounds when it comes, and all replays that it skips lie before it. These
+    rehearsals end alternately after any of those replays, and log-uniformly: after the third of them as often as in
+    their last fifth."""
+    bound = int(min(most, fewest))
     if number % 2 or bound <= 2:
         return 1 + int(share * most)
     return int(2 * (bound / 2) ** share) if number % 4 == 0 else 2 + int(share * (bound - 2))

@@ -1,4 +1,4 @@
-"""What is reported of pairs of rounds: ratios of a comparator's time to a Candidate's, with their intervals."""
+"""Speedups with their intervals, from logarithms of paired ratios."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from evaluator.types import Ratio, Workload
 
 
 def speedups(logs: Mapping[str, Sequence[tuple[Workload, list[float]]]], workloads: int) -> list[Ratio]:
-    """Per Workload, and over all of them where every Workload was timed against that comparator. `logs` has logarithms
-    of ratios by the comparator's name."""
+    """Return Ratios for each Workload, and over all of them where every Workload was timed against that comparator.
+    `logs` maps a comparator's name to log ratios."""
     found: list[Ratio] = []
     for against, parts in logs.items():
         for workload, samples in parts:

@@ -10,7 +10,7 @@ from pydantic.config import JsonDict
 from db.transitions.seeds import Heritage
 from evaluator.languages import detect
 from evaluator.types import Candidate, DeviceKind, Domain, Language
-from evolution.types import MOST_SEEDS, Budget, RunConfig
+from evolution.types import MAX_SEEDS, Budget, RunConfig
 from runtime.addresses import read_url
 from service.schemas.fields import (
     URL,
@@ -101,8 +101,8 @@ class ConfigRequest(Strict):
 
     @model_validator(mode="after")
     def _few(self) -> Self:
-        if len(self.seed_sources) + len(self.seed_candidates) > MOST_SEEDS:
-            raise ValueError(f"a Run begins with at most {MOST_SEEDS} seeds, sources and candidates together")
+        if len(self.seed_sources) + len(self.seed_candidates) > MAX_SEEDS:
+            raise ValueError(f"a Run begins with at most {MAX_SEEDS} seeds, sources and candidates together")
         return self
 
     def config(self, default_proposers: tuple[str, ...]) -> RunConfig:

@@ -34,7 +34,7 @@ TRUE_TIME = "TRUE_TIME"
 FIRST_CALL_S = 4.0
 TRUE_RATIO = 1.3
 SHARE = 16  # one file in so many is judged by `make test`, the rest by `make soak`
-DISCARDED = bench._DISCARDED
+DISCARDED = bench._MOST_DISCARDED
 
 
 @dataclass(frozen=True, slots=True)
@@ -90,7 +90,7 @@ class Court:
     def __init__(self, judge: Judge, folder: Path | None = None) -> None:
         self._patch = pytest.MonkeyPatch()
         self._patch.setattr(judging, "_JUDGE_RULES", QUICK)
-        self._patch.setattr(bench, "_DISCARDED", 0)  # where every core is busy, all that may be discarded is
+        self._patch.setattr(bench, "_MOST_DISCARDED", 0)  # where every core is busy, all that may be discarded is
         if judge.backend.kind is DeviceKind.CPU:
             self._patch.setattr(trial, "first_call_limit_s", _limit(trial.first_call_limit_s))
         if folder is not None:
@@ -121,7 +121,7 @@ class Court:
             if ratio is None or ratio.value < TRUE_RATIO:
                 break
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(bench, "_DISCARDED", DISCARDED)
+                patch.setattr(bench, "_MOST_DISCARDED", DISCARDED)
                 patch.setattr(judging, "_JUDGE_RULES", Rules(least_pairs=6, most_pairs=8 + 4 * attempt, racing=False))
                 again = self.try_case(case)
             other = again.speedup("fastest")

@@ -72,7 +72,7 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         if not request.config.getoption("--soak"):
             patch.setenv("WARPWRIGHT_JUDGE_COMMAND", fake_judge.COMMAND)
             patch.setenv("FAKE_JUDGE_SPEED", "1.5")
-        with folder.held(), Stack(folder, workers=("control", "propose", "build", "cpu")) as running:
+        with folder.locked(), Stack(folder, workers=("control", "propose", "build", "cpu")) as running:
             yield running.url
 
 

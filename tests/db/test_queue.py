@@ -249,7 +249,7 @@ def test_the_wall_budget_ends_a_run_from_the_sweeper(engine: Engine) -> None:
         advance(s, job)
     ended = world.run(run.id)
     assert ended.status is RunStatus.FINISHED
-    assert "wall budget" in ended.message
+    assert "time budget" in ended.message
     seq = ended.last_seq
     world.work(judging)
     with read_session(engine) as s:

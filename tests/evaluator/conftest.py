@@ -9,7 +9,7 @@ import pytest
 
 from evaluator.stages import confirm, profile
 from evaluator.stages import judge as judging
-from evaluator.timing.bench import Looks
+from evaluator.timing.bench import SamplingPlan
 from tests.evaluator.rooms import QUICK
 
 
@@ -19,6 +19,6 @@ def _short_rounds() -> Iterator[None]:
     with pytest.MonkeyPatch.context() as patch:
         patch.setattr(judging, "_JUDGE_RULES", QUICK)
         patch.setattr(profile, "_RULES", QUICK)
-        patch.setattr(profile, "_LOOKS", Looks(span_s=0.5, enough=300))
+        patch.setattr(profile, "_LOOKS", SamplingPlan(span_s=0.5, most_samples=300))
         patch.setattr(confirm, "_RULES", replace(confirm._RULES, round_us=QUICK.round_us))  # its number of pairs stays
         yield

@@ -2,10 +2,22 @@
 
 from __future__ import annotations
 
+import dataclasses
+
 import pytest
 
-from evaluator.types import BaselineTime, Clock, Evaluation, Interval, Measurement, Stage, Verdict, WorkloadFacts
-from service.rendering.charts.times import rooflines, workload_times
+from evaluator.types import (
+    Adjustment,
+    BaselineTime,
+    Clock,
+    Evaluation,
+    Interval,
+    Measurement,
+    Stage,
+    Verdict,
+    WorkloadFacts,
+)
+from service.rendering.charts.times import rooflines, strips, workload_times
 from tests.db.world import DEVICE, ENVIRONMENT
 
 REACH = Interval(low=90.0, high=110.0)
@@ -51,3 +63,12 @@ def test_what_is_not_known_is_left_out(floor_us: float | None, known: list[Workl
     roofs = rooflines(workload_times(evaluation(floor_us), set(), known))
     assert [one.kind for one in roofs] == kinds
     assert not any(one.nearest for one in roofs)
+
+
+def test_adjustments_are_told_once_beside_the_times() -> None:
+    found = evaluation()
+    adjustment = Adjustment(check="single_calls", factor=1.5)
+    measured = dataclasses.replace(found.measurements[0], adjustments=(adjustment, adjustment))
+    (times,) = workload_times(dataclasses.replace(found, measurements=(measured,)), set())
+    assert times.adjusted == strips(measured).adjusted == "single_calls: 1.5 times longer"
+    assert strips(found.measurements[0]).adjusted == ""

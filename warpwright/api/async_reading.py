@@ -1,4 +1,4 @@
-"""Every operation that reads, awaited.
+"""All read operations, awaited.
 
 Written by scripts/generate_client.py from service/openapi.json: change that, not this.
 """
@@ -41,7 +41,7 @@ from warpwright.api.words import DeviceKind, Family, Language, RunKind, RunStatu
 
 
 class AsyncReading(AsyncCaller):
-    """Every operation that reads, by its name in the document."""
+    """All read operations, by their names in the document."""
 
     async def download_leaderboard(
         self,

@@ -1,4 +1,4 @@
-"""What the API answers: boards.
+"""Answers of the API: boards.
 
 Written by scripts/generate_client.py from service/openapi.json: change that, not this.
 """

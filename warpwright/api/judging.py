@@ -1,4 +1,4 @@
-"""What the API answers: judging.
+"""Answers of the API: judging.
 
 Written by scripts/generate_client.py from service/openapi.json: change that, not this.
 """
@@ -35,6 +35,18 @@ class Environment:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Adjustment:
+    """A correction by an integrity check: a sample counts as max(factor * sample, floor_us), in rounds of
+    `round_calls` calls (None: of any number).
+    """
+
+    check: str
+    factor: float = 1.0
+    floor_us: float = 0.0
+    round_calls: int | None = None
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Interval:
     """A two-sided confidence interval."""
 
@@ -59,10 +71,13 @@ class BaselineTime:
 class Measurement:
     """The latency of a Candidate on one Workload, with the Baselines timed in the same session.
 
-    Each sample is one round's microseconds per call, minus the null overhead. `floor_us` is the Roofline floor.
-    `diagnostics` holds figures that must agree (slopes, device events, clocks, throttle reasons), never official ones.
+    Each sample is one round's raw microseconds per call, minus the null overhead. The median, its interval and ratios
+    count samples with the `adjustments` in order; a confirmation lists those of every process pair. `floor_us` is the
+    Roofline floor. `diagnostics` holds figures that must agree (slopes, device events, clocks, throttle reasons),
+    never official ones.
     """
 
+    adjustments: tuple[Adjustment, ...] = ()
     baselines: tuple[BaselineTime, ...]
     clock: Clock
     diagnostics: Mapping[str, Any] = field(default_factory=dict)

@@ -1,4 +1,4 @@
-"""Every operation that reads, waited for.
+"""All read operations, blocking.
 
 Written by scripts/generate_client.py from service/openapi.json: change that, not this.
 """
@@ -41,7 +41,7 @@ from warpwright.api.words import DeviceKind, Family, Language, RunKind, RunStatu
 
 
 class Reading(Caller):
-    """Every operation that reads, by its name in the document."""
+    """All read operations, by their names in the document."""
 
     def download_leaderboard(
         self,

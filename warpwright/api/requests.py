@@ -1,4 +1,4 @@
-"""What is sent to the API.
+"""Request bodies of the API.
 
 Written by scripts/generate_client.py from service/openapi.json: change that, not this.
 """

@@ -12,13 +12,13 @@ from db.tables.lessons import LessonRow
 from db.tables.ratios import WorkloadRatioRow
 from evaluator.schema import from_json, to_json
 from evaluator.types import Problem, Verdict
-from evolution.lessons import Learned, Trial, distil
+from evolution.lessons import Trial, TunableLesson, distil
 
 MOST_TRIALS = 2000
 """Lessons come from this many of a Run's newest Candidates."""
 
 
-def store_lessons(s: Session, run: RunRow) -> tuple[Learned, ...]:
+def store_lessons(s: Session, run: RunRow) -> tuple[TunableLesson, ...]:
     """Replace the lessons of a Run by those of its judged Candidates now."""
     s.flush()
     s.execute(delete(LessonRow).where(LessonRow.run_id == run.id))

@@ -17,7 +17,7 @@ class TwoModules:
         oracle, candidate, tensors = context.oracle, context.candidate, context.plain_inputs
         if not context.is_shown_workload or not context.first_sizes or oracle.stateful(context.tree, tensors):
             return
-        spare = oracle.subject.backend.spare_bytes()
+        spare = oracle.subject.backend.free_bytes()
         held = sum(value.numel() * value.element_size() for value in oracle.parameters.values())
         if not oracle.perturbable_names or (spare is not None and spare < _FREE_MEMORY_FACTOR * held):
             return

@@ -1,1 +1,21 @@
-"""Checks that timed calls did the work that they were timed for."""
+"""Integrity checks after timing, in order. A new one is a module in this folder and a line here."""
+
+from evaluator.timing.integrity.buffers import Buffers
+from evaluator.timing.integrity.empty_calls import EmptyCalls
+from evaluator.timing.integrity.graph_replays import GraphReplays
+from evaluator.timing.integrity.memory_floor import MemoryFloor
+from evaluator.timing.integrity.own_loops import OwnLoops
+from evaluator.timing.integrity.repeated_integers import RepeatedIntegers
+from evaluator.timing.integrity.session import IntegrityCheck
+from evaluator.timing.integrity.single_calls import SingleCalls
+
+CHECKS: tuple[IntegrityCheck, ...] = (
+    GraphReplays(),  # a graph does the same work in every replay
+    Buffers(),  # timed calls still change the module's buffers
+    RepeatedIntegers(),  # it is as fast on integers that it has not seen
+    EmptyCalls(),  # no call takes less than one of the null child
+    OwnLoops(),  # our loop makes the timed calls
+    SingleCalls(),  # it is as much faster when calls come one at a time
+    MemoryFloor(),  # outputs are not written faster than memory can
+)
+HELPERS = ("session", "suspects")  # the modules here that are no check

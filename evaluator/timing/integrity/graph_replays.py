@@ -1,8 +1,7 @@
-"""Whether a captured graph does the same work in every replay.
+"""Check that a captured graph does the same work in every replay.
 
-Calls are chained within a replay, and turns make its inputs others than those of the one before. But where inputs
-cannot be chained nothing changes from one replay to the next, and a child may replay less often than it was told: its
-first replay then takes longer.
+Calls are chained within a replay, and each replay gets other inputs than the one before. But where inputs cannot be
+chained, all replays are alike, and a child may replay less often than it was told: its first replay then takes longer.
 """
 
 from __future__ import annotations
@@ -14,38 +13,54 @@ from dataclasses import replace
 from evaluator.devices.base import RoundPlan
 from evaluator.errors import Rejection
 from evaluator.timing.contender import Contender
+from evaluator.timing.contender_round import STAGE
+from evaluator.timing.integrity.session import TimedSession
 from evaluator.timing.rounds import Rounds
-from evaluator.timing.runs import STAGE
 from evaluator.types import Verdict
 
-_ROUNDS, _MOST_ROUNDS = 2, 8  # who looks guilty after the first two has more: an honest kernel needs one good round
-_CLEAR = 0.3  # of the excess that is allowed
-_CALLS = 4  # times as many calls as a usual round holds, so that a single replay can be told from noise
+_ROUNDS, _MOST_ROUNDS = 2, 8  # more than two only under suspicion: an honest kernel needs one good round
+_CLEAR = 0.3  # share of the allowed excess
+_CALLS = 4  # times the calls of a usual round, so that a single replay stands out from noise
 _BYTES = 2 << 30
-_LONG_US = 10_000.0  # noise is nothing in a round that lasts as long
-_ALLOWED_US, _ALLOWED_SHARE = 100.0, 0.5  # of a first replay; the larger one counts
-# What the device does to a first replay, some milliseconds, drowns in the rounds of comparators that take so many times
-# as long. Whoever skipped such a comparator's work would take longer than is allowed then: its rounds last `_LONG_US`.
-_SLOWER, _UNSEEN_US = 4.0, 3000.0
+_LONG_US = 10_000.0  # noise is negligible in a round of this length
+_ALLOWED_US, _ALLOWED_SHARE = 100.0, 0.5  # excess of a first replay; the larger one counts
+# The device's own cost of a first replay, some milliseconds, does not show in the rounds of comparators that are so
+# many times slower. Skipping such a comparator's work would still exceed the allowance: its rounds last `_LONG_US`.
+_SLOWER, _HIDDEN_US = 4.0, 3000.0
+
+
+class GraphReplays:
+    """Rejects a suspect if its first replays take longer, twice: the device may have become busy since it was timed."""
+
+    name = "graph_replays"
+
+    def run(self, session: TimedSession) -> None:
+        rounds, contenders, plan = session.rounds, session.contenders, session.plans[0]
+        if skipped_work(rounds, contenders, plan, racing=session.racing) is None:
+            return
+        session.time_again()
+        found = skipped_work(rounds, contenders, plan, racing=False)
+        if found is not None:
+            raise found
 
 
 def skipped_work(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan, *, racing: bool) -> Rejection | None:
-    """The Rejection of a Candidate whose first replays take longer than later ones of `plan`, None where none does.
+    """Return the Rejection of a Candidate if its first replays take longer than later ones of `plan`, else None.
 
-    Comparators are timed beside it, so what the device itself does to short rounds is taken off. Racing stops where
+    Comparators are timed along with it, so the device's own cost of short rounds is taken off. Racing stops early where
     nothing is to be seen.
     """
     if plan.replays == 1:
         return None
     slowest_us = max(contender.official_us() for contender in contenders)
-    once = replace(plan, calls=rounds.drawable(_calls(plan.calls, slowest_us, rounds.input_bytes)), replays=1)
-    known, excess = rounds.repeated(once.calls), _Excess(contenders, once.calls)
+    once = replace(plan, calls=rounds.drawable_calls(_calls(plan.calls, slowest_us, rounds.input_bytes)), replays=1)
+    known, excess = rounds.repeated_inputs(once.calls), _Excess(contenders, once.calls)
     for contender in contenders:
         rounds.run(contender, known, once)  # prepares it
     for number in range(1, _MOST_ROUNDS + 1):
-        # Of usual values: what a histogram takes depends on them, and others' rounds are not to compare with.
-        calls = rounds.unseen(once.calls)
-        # Who runs first after the judge's own work is slower: that must not always be the Candidate.
+        # Usual values: a histogram's time depends on values, and other rounds would not be comparable.
+        calls = rounds.drawn_inputs(once.calls)
+        # The first contender after judge work runs slower: that must not always be the Candidate.
         for contender in contenders if number % 2 else contenders[::-1]:
             excess.add(contender, rounds.run(contender, calls, once).wall_us)
         fine = excess.share() < _CLEAR if number < _ROUNDS else excess.share() <= 1
@@ -55,38 +70,38 @@ def skipped_work(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPla
 
 
 def _calls(usual: int, slowest_us: float, input_bytes: int) -> int:
-    """How many calls to look at: enough to be told from noise, and no more. Who launches thousands of kernels a call
-    takes seconds to capture many calls, and needs few of them."""
+    """Return how many calls to time: enough to stand out from noise, and no more. A call that launches thousands of
+    kernels takes seconds to capture many times, and few such calls are needed."""
     return max(usual, min(_CALLS * usual, _BYTES // max(1, input_bytes), math.ceil(_LONG_US / max(1e-3, slowest_us))))
 
 
 class _Excess:
-    """How much longer the first replays of `calls` calls take than later ones."""
+    """Measures by how much the first replays of `calls` calls are slower than later ones."""
 
     def __init__(self, contenders: Sequence[Contender], calls: int) -> None:
         self._contenders, self._calls = contenders, calls
         self._least_us: dict[str, float] = {}
 
     def add(self, contender: Contender, wall_us: float) -> None:
-        """What later replays skip every first one does, so even the best round shows it; a disturbed round, which
-        anybody may meet, does not count."""
+        """Add a round. Every first replay does the work that later ones skip, so even the fastest round shows it, and a
+        disturbed round does not count."""
         excess_us = wall_us - self._calls * contender.official_us()
         self._least_us[contender.name] = min(self._least_us.get(contender.name, math.inf), excess_us)
 
     def over_us(self, contender: Contender) -> float:
-        """Beyond what comparators show, too."""
+        """Return the excess beyond that of comparators."""
         common_us = max([0.0, *(self._least_us[c.name] for c in self._contenders if not c.suspect)])
         return self._least_us[contender.name] - common_us
 
     def share(self) -> float:
-        """Of what is allowed; the largest."""
+        """Return the largest excess as a share of the allowed one."""
         suspects = [c for c in self._contenders if c.suspect]
         return max([0.0, *(self.over_us(c) / self._allowed_us(c) for c in suspects)])
 
     def _allowed_us(self, contender: Contender) -> float:
         own_us = contender.official_us()
         others = [c.official_us() for c in self._contenders if not c.suspect]
-        least_us = _UNSEEN_US if others and min(others) > _SLOWER * own_us else _ALLOWED_US
+        least_us = _HIDDEN_US if others and min(others) > _SLOWER * own_us else _ALLOWED_US
         return max(least_us, _ALLOWED_SHARE * self._calls * own_us)
 
     def rejection(self) -> Rejection:
@@ -94,7 +109,7 @@ class _Excess:
         return Rejection(
             Verdict.REWARD_HACK,
             STAGE,
-            "the first replay of a graph takes longer than later ones on the same inputs: work is skipped",
+            "the first replay of a graph takes longer than later ones on the same inputs: later replays skip work",
             check="first_replay",
             excess_us=round(worst, 1),
             calls=self._calls,

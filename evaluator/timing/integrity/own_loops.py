@@ -1,14 +1,13 @@
-"""Is it our loop that makes the timed calls?
+"""Check that our loop makes the timed calls.
 
-Native code can reach the harness of its own process, put a loop of its own in the place of ours, and save what the
-Python around each call takes: that of the harness, which a call of nothing needs, too, and that of its own `forward`. A
-kernel of some microseconds then seems twice as fast as it is for anybody who calls it. No output is wrong, and when
-calls come one at a time such a loop is as quick. But a call that goes through our loop is in the interpreter for at
-least as long as a call of nothing is, so its process is looked at from outside, at random moments of rounds like the
-timed ones: who is there for less than half as long has not been called by us. What a round of one call needs, which is
-asking and answering, is not counted.
+Native code can reach the harness of its own process and replace our loop by its own. It then saves the Python around
+each call: the harness's, which an empty call needs, too, and that of its own `forward`. A kernel of some microseconds
+then seems twice as fast as for any caller. No output is wrong, and single calls are as fast in such a loop. But a call
+through our loop is in the interpreter for at least as long as an empty call. So the process is sampled from outside, at
+random moments of rounds like the timed ones, and a child that is there for less than half as long was not called by us.
+The cost of a round of one call, asking and answering, is not counted.
 
-Whoever spends that time in the interpreter all the same has no more to gain than what his own `forward` spends there.
+A child that spends that time in the interpreter anyway can gain no more than the Python of its own `forward`.
 """
 
 from __future__ import annotations
@@ -21,79 +20,94 @@ from dataclasses import dataclass, replace
 from evaluator.devices.base import Round, RoundPlan
 from evaluator.errors import Rejection
 from evaluator.timing.contender import Contender
+from evaluator.timing.contender_round import STAGE
+from evaluator.timing.integrity.session import TimedSession
+from evaluator.timing.integrity.suspects import harness_suspects
 from evaluator.timing.rounds import Rounds
-from evaluator.timing.runs import STAGE
 from evaluator.types import Verdict
 
-_ENOUGH, _MOST, _MOST_S = 30, 400, 2.0  # looks at a child, and how long they may take
-_LEAST_SHARE = 0.5  # of the time that a call of nothing is in the interpreter
-_SHORT_ROUNDS = 4  # of one call, the shortest of which counts
-_CERTAIN = 1e-6
+_FEWEST_SAMPLES, _MOST_SAMPLES, _LONGEST_S = 30, 400, 2.0  # of a child, and for how long
+_LEAST_SHARE = 0.5  # share of the time that an empty call is in the interpreter
+_SHORT_ROUNDS = 4  # of one call; the shortest counts
+_CHANCE_OF_ERROR = 1e-6
 
 
 @dataclass(slots=True)
-class _Seen:
-    """How long a child ran in some rounds, how often it was looked at meanwhile, and how often it was in the
-    interpreter then."""
+class _Samples:
+    """Samples of a child in some rounds: the time that it ran, all samples, and those in the interpreter."""
 
     rounds: int = 0
     ran_us: float = 0.0
-    looks: int = 0
+    samples: int = 0
     interpreted: int = 0
 
     def add(self, done: Round) -> None:
         self.rounds += 1
         self.ran_us += done.ran_us
-        self.looks += done.diagnostics.get("looks", 0)
+        self.samples += done.diagnostics.get("looks", 0)
         self.interpreted += done.diagnostics.get("interpreted", 0)
 
     @property
     def share(self) -> float:
-        return self.interpreted / max(1, self.looks)
+        return self.interpreted / max(1, self.samples)
 
     @property
     def round_us(self) -> float:
         return self.ran_us / max(1, self.rounds)
 
-    def least_share(self, null: _Seen, short_us: float) -> float:
-        """The share of its time that this child has to be in the interpreter for, by what a null child is; of whose
-        time a round of one call took some. 0 where that is not known: the kernel may not say how long a process ran."""
-        if not self.round_us or null.looks < _ENOUGH:
+    def least_share(self, null: _Samples, short_us: float) -> float:
+        """Return the least share of its time that this child has to be in the interpreter, given the null child's; a
+        round of one call takes `short_us` of that. 0 where it is not known: the kernel may not tell how long a process
+        ran."""
+        if not self.round_us or null.samples < _FEWEST_SAMPLES:
             return 0.0
         calls_us = max(0.0, null.round_us - short_us)
         return min(1.0, null.share * (short_us + _LEAST_SHARE * calls_us) / self.round_us)
 
     def chance(self, share: float) -> float:
-        """Of being seen in the interpreter as rarely, or more rarely, if it is there for that share of its time."""
+        """Return the probability of so few samples in the interpreter, if it is there for that share of its time."""
         if self.share >= share:
             return 1.0
         rest = 1.0 - share
-        terms = (math.comb(self.looks, k) * share**k * rest ** (self.looks - k) for k in range(self.interpreted + 1))
+        terms = (
+            math.comb(self.samples, k) * share**k * rest ** (self.samples - k) for k in range(self.interpreted + 1)
+        )
         return math.fsum(terms)
 
 
-def refuse(rounds: Rounds, suspects: Sequence[Contender], plan: RoundPlan) -> None:
-    """Look at suspects in rounds like `plan`. Raises Rejection, ComparatorFailed."""
-    if not suspects:
-        return
-    null, once = _Seen(), replace(plan, calls=1)
-    short_us = min(rounds.run_null(rounds.repeated(1), once).ran_us for _ in range(_SHORT_ROUNDS))
+class OwnLoops:
+    """Rejects a suspect that is hardly ever in the interpreter during timed calls."""
+
+    name = "own_loops"
+
+    def run(self, session: TimedSession) -> None:
+        names = harness_suspects(session)
+        suspects = [contender for contender in session.contenders if contender.name in names]
+        if suspects:
+            _sample(session.rounds, suspects, session.plans[-1])
+
+
+def _sample(rounds: Rounds, suspects: Sequence[Contender], plan: RoundPlan) -> None:
+    null, once = _Samples(), replace(plan, calls=1)
+    short_us = min(rounds.run_null(rounds.repeated_inputs(1), once).ran_us for _ in range(_SHORT_ROUNDS))
     for contender in suspects:
-        seen, least, end = _Seen(), 0.0, time.monotonic() + _MOST_S
-        while seen.looks < _MOST and time.monotonic() < end:
-            null.add(rounds.run_null(rounds.repeated(plan.calls), plan, watch=True))
-            seen.add(rounds.run(contender, rounds.fresh(plan.calls), plan, watch=True))
-            least = seen.least_share(null, short_us)
-            if seen.looks >= _ENOUGH and (seen.share >= least > 0 or seen.chance(least) < _CERTAIN):
+        found, least, end = _Samples(), 0.0, time.monotonic() + _LONGEST_S
+        while found.samples < _MOST_SAMPLES and time.monotonic() < end:
+            null.add(rounds.run_null(rounds.repeated_inputs(plan.calls), plan, watch=True))
+            found.add(rounds.run(contender, rounds.new_inputs(plan.calls), plan, watch=True))
+            least = found.least_share(null, short_us)
+            if found.samples >= _FEWEST_SAMPLES and (
+                found.share >= least > 0 or found.chance(least) < _CHANCE_OF_ERROR
+            ):
                 break
-        if seen.chance(least) < _CERTAIN:
+        if found.chance(least) < _CHANCE_OF_ERROR:
             raise Rejection(
                 Verdict.REWARD_HACK,
                 STAGE,
-                "a loop of its own makes the timed calls: it is hardly ever in the interpreter, where a call of nothing"
+                "a loop of its own makes the timed calls: it is hardly ever in the interpreter, where an empty call"
                 f" spends {null.share * null.round_us / plan.executions:.1f} us",
                 check="own_loop",
-                looks=seen.looks,
-                in_interpreter=seen.interpreted,
+                looks=found.samples,
+                in_interpreter=found.interpreted,
                 least_share=round(least, 3),
             )

@@ -1,11 +1,10 @@
-"""Is a kernel as fast on integers that it has not seen?
+"""Check that a kernel is as fast on integers that it has not seen.
 
-Integers are drawn, and where that takes long several calls of a round have those of one draw, but for two that are
-exchanged. A kernel that keeps its answers row by row, which is fair as long as they are right, finds nearly every row
-again there, which nobody will who calls it. So where that was so, whoever seems faster than the fastest comparator has
-some more rounds, of fewer calls, each with a draw of its own. How much faster it is there is how fast it is: beyond a
-margin for noise its times become longer. Where a graph is replayed, first replays are compared with later ones on such
-inputs (`evaluator.timing.integrity.graph_replays`).
+Where drawing integers takes long, several calls of a round share one draw, with two integers exchanged. A kernel that
+caches answers row by row, which is fair as long as they are right, finds nearly every row again there; its callers
+never will. So a suspect that seems faster than the fastest comparator then gets some more rounds, of fewer calls, each
+with a draw of its own. Its speedup there counts: beyond a margin for noise its times are made longer. Where a graph is
+replayed, first replays are compared with later ones on such inputs (`evaluator.timing.integrity.graph_replays`).
 """
 
 from __future__ import annotations
@@ -15,48 +14,54 @@ from dataclasses import replace
 
 from evaluator.devices.base import RoundPlan
 from evaluator.timing import stats
-from evaluator.timing.contender import Contender, Ratios, call_us, fastest_comparator
+from evaluator.timing.contender import Contender, call_us, fastest_comparator
+from evaluator.timing.contender_round import ContenderRound, compared_calls
+from evaluator.timing.integrity.session import TimedSession
 from evaluator.timing.rounds import Rounds
-from evaluator.timing.runs import Run, to_read
 
 _ROUNDS = 2
 _MARGIN = 0.1
 
 
-def hold(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan, log_ratios: Ratios) -> None:
-    """Make the times of those longer that are faster than the fastest comparator where integers come again alone.
-    Raises Rejection, ComparatorFailed."""
-    fastest = fastest_comparator(contenders)
-    if plan.replays > 1 or not rounds.inputs.recurs or fastest is None:
-        return
-    seemed = {c.name: stats.ratio_interval(log_ratios(fastest.name, c.name))[0] for c in contenders if c.suspect}
-    suspects = [c for c in contenders if seemed.get(c.name, 0.0) > 1 + _MARGIN]
-    if not suspects:
-        return
-    looked_at, once = [fastest, *suspects], replace(plan, calls=rounds.drawable(plan.calls))
-    if once != plan:
-        for contender in looked_at:
-            rounds.run(contender, rounds.repeated(once.calls), once)  # prepares it
-    tried = [_taken_us(rounds, looked_at, once) for _ in range(_ROUNDS)]
-    for contender in suspects:
-        ratio = max(taken_us[fastest.name] / taken_us[contender.name] for taken_us in tried)
-        slower = max(1.0, seemed[contender.name] / (ratio * (1 + _MARGIN)))
-        contender.slow_by(slower)
-        contender.unseen = {
-            "against": fastest.name,
-            "ratio": round(ratio, 4),
-            "ratio_in_rounds": round(seemed[contender.name], 4),
-            "taken_for_slower": round(slower, 4),
-        }
+class RepeatedIntegers:
+    """Slows suspects that are faster than the fastest comparator only where integers repeat."""
+
+    name = "repeated_integers"
+
+    def run(self, session: TimedSession) -> None:
+        rounds, contenders, plan = session.rounds, session.contenders, session.plans[0]
+        fastest = fastest_comparator(contenders)
+        if plan.replays > 1 or not rounds.input_maker.integers_repeat or fastest is None:
+            return
+        ratios = {c.name: session.log_ratios(fastest.name, c.name) for c in contenders if c.suspect}
+        seemed = {name: stats.ratio_interval(logs)[0] for name, logs in ratios.items()}
+        suspects = [c for c in contenders if seemed.get(c.name, 0.0) > 1 + _MARGIN]
+        if not suspects:
+            return
+        compared, once = [fastest, *suspects], replace(plan, calls=rounds.drawable_calls(plan.calls))
+        if once != plan:
+            for contender in compared:
+                rounds.run(contender, rounds.repeated_inputs(once.calls), once)  # prepares it for such rounds
+        tries = [_taken_us(rounds, compared, once) for _ in range(_ROUNDS)]
+        for contender in suspects:
+            ratio = max(taken_us[fastest.name] / taken_us[contender.name] for taken_us in tries)
+            slower = max(1.0, seemed[contender.name] / (ratio * (1 + _MARGIN)))
+            contender.slow_by(self.name, slower)
+            contender.fresh_draws = {
+                "against": fastest.name,
+                "ratio": round(ratio, 4),
+                "ratio_in_rounds": round(seemed[contender.name], 4),
+                "taken_for_slower": round(slower, 4),
+            }
 
 
 def _taken_us(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan) -> dict[str, float]:
-    """What calls of everybody take on the same draws, each of its own."""
-    fresh = rounds.unseen(plan.calls)
-    rounds.measure_null(fresh, plan, 2)
+    """Return each contender's time of a call on the same inputs, with a draw for each call."""
+    inputs = rounds.drawn_inputs(plan.calls)
+    rounds.measure_null(inputs, plan, 2)
     found = {}
-    for contender in rounds.inputs.shuffled(contenders):
-        done = rounds.run(contender, fresh, plan, read=to_read(contender, plan.calls))
-        rounds.verifier.verify(Run(contender, fresh, done))
+    for contender in rounds.input_maker.shuffled(contenders):
+        done = rounds.run(contender, inputs, plan, read=compared_calls(contender, plan.calls))
+        rounds.verifier.verify(ContenderRound(contender, inputs, done))
         found[contender.name] = call_us(done, rounds.overhead_us)
     return found

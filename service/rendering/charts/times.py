@@ -36,11 +36,17 @@ class WorkloadTimes:
     floor_us: float | None
     share: float | None
     bars: tuple[TimeBar, ...]
+    adjusted: str
     ratio: Ratio | None
     roof_gbs: float | None
     bytes_moved: int | None
     flops: int | None
     roof_gflops: float | None
+
+
+def adjusted(m: Measurement) -> str:
+    """Return the kernel's Adjustments in words; "" without any."""
+    return "; ".join(dict.fromkeys(map(str, m.adjustments)))
 
 
 def workload_times(
@@ -88,6 +94,7 @@ def _one(
             contestant("", m, False),
             *(contestant(time.mode, time, index == 0) for index, time in enumerate(times)),
         ),
+        adjusted=adjusted(m),
         ratio=ratios.get(("fastest", m.workload)),
         roof_gbs=bytes_moved / m.floor_us / 1000 if bytes_moved and m.floor_us else None,
         bytes_moved=bytes_moved,
@@ -113,6 +120,7 @@ class Strips:
     workload: str
     top_us: float
     rows: tuple[Strip, ...]
+    adjusted: str
 
 
 MOST_POINTS = 400
@@ -127,7 +135,7 @@ def strips(m: Measurement) -> Strips:
         points = tuple(round(100 * us / top, 2) for us in samples[:MOST_POINTS])
         return Strip(label=label, points=points, samples_us=samples, median=round(100 * median / top, 2))
 
-    return Strips(workload=m.workload, top_us=top, rows=tuple(row(*one) for one in series))
+    return Strips(workload=m.workload, top_us=top, rows=tuple(row(*one) for one in series), adjusted=adjusted(m))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

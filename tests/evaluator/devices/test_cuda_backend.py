@@ -21,7 +21,7 @@ from evaluator.child.session import Session
 from evaluator.comparison.claims import tensor_claims
 from evaluator.devices import cuda, cuda_memory
 from evaluator.devices.base import RoundPlan
-from evaluator.devices.cuda_memory import Block, Peer, Retired, Shown, Spare
+from evaluator.devices.cuda_memory import Block, Peer, RetiredBlocks, ShownBlocks, SpareBlocks
 from evaluator.errors import CageError
 from evaluator.types import Clock
 
@@ -150,8 +150,8 @@ def backend(driver):
     made._ordinal, made._cpus, made._driver = 0, None, driver
     made._looked_after, made._lasting = weakref.WeakSet(), {}
     made._properties = SimpleNamespace(total_memory=20 << 30)
-    made._nvml, made._retired, made._timed, made._copy_rate_gbs = None, Retired(), {}, None
-    made._spare, made._shown = Spare(made._retired), Shown()
+    made._nvml, made._retired, made._timed, made._copy_rate_gbs = None, RetiredBlocks(), {}, None
+    made._spare, made._shown = SpareBlocks(made._retired), ShownBlocks()
     return made
 
 
@@ -209,11 +209,11 @@ def test_a_chain_between_other_tensors_is_prepared_anew(backend, driver):
     link = make_link(inputs[0], [0], 0, 64 * 50, torch.Generator().manual_seed(1))
     block = Block(driver, inputs, link)
     (count,) = link.counts
-    assert block.chained_like(Link((0,), 0, (count,), link.coefficients))
-    assert not block.chained_like(Link((0,), 1, (count,), link.coefficients))
-    assert not block.chained_like(Link((0,), 0, (count - 1,), link.coefficients[:, 1:]))
-    assert not block.chained_like(Link((0, 1), 0, (1, count - 1), link.coefficients))
-    assert not block.chained_like(None)
+    assert block.has_chain_of(Link((0,), 0, (count,), link.coefficients))
+    assert not block.has_chain_of(Link((0,), 1, (count,), link.coefficients))
+    assert not block.has_chain_of(Link((0,), 0, (count - 1,), link.coefficients[:, 1:]))
+    assert not block.has_chain_of(Link((0, 1), 0, (1, count - 1), link.coefficients))
+    assert not block.has_chain_of(None)
     block.close()
 
 
@@ -363,7 +363,7 @@ def test_others_hold_what_is_in_use_and_not_ours(backend, driver, monkeypatch):
     monkeypatch.setattr(cuda, "reserved_bytes", lambda device: (12 << 30, 0))
     assert backend.held_by_others() == 0
     backend.grant_calls(calls(1)).close()
-    backend.release_kept()
+    backend.release_caches()
     assert not driver.blocks
 
 

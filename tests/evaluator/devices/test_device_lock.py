@@ -24,7 +24,7 @@ def test_many_share_a_device_and_one_has_it_alone() -> None:
         ThreadPoolExecutor(1) as other,
     ):
         other.submit(_take, "a", exclusive=False).result(5)
-        with pytest.raises(LockTimeout, match="held by somebody else"):
+        with pytest.raises(LockTimeout, match="held by another user"):
             other.submit(_take, "a", exclusive=True).result(5)
         with pytest.raises(LockTimeout):
             other.submit(_take, "b", exclusive=False).result(5)

@@ -12,7 +12,7 @@ from typing import Any
 import pytest
 
 from evaluator.devices.device_lock import device_lock
-from evaluator.devices.device_sharing import Turns
+from evaluator.devices.device_sharing import DeviceSharing
 from evaluator.stages.judge import Judge
 from evaluator.types import DeviceKind
 
@@ -33,13 +33,13 @@ class Device:
     def describe(self) -> Any:
         return SimpleNamespace(uuid="GPU-0")
 
-    def finish(self) -> None:
+    def synchronize(self) -> None:
         self.finished += 1
 
 
-def turns(kind: DeviceKind = DeviceKind.CUDA) -> tuple[Turns, Device]:
+def sharing(kind: DeviceKind = DeviceKind.CUDA) -> tuple[DeviceSharing, Device]:
     device = Device(kind)
-    return Turns(device), device  # type: ignore[arg-type]
+    return DeviceSharing(device), device  # type: ignore[arg-type]
 
 
 def wait_until(true: Callable[[], bool]) -> None:
@@ -49,24 +49,24 @@ def wait_until(true: Callable[[], bool]) -> None:
 
 
 def test_a_check_lets_another_judge_time_something_between_two_requests() -> None:
-    (one, device), (other, _) = turns(), turns()
+    (one, device), (other, _) = sharing(), sharing()
     begun = threading.Event()
     order: list[str] = []
 
     def time_something() -> None:
         begun.set()
-        with other.alone():
+        with other.exclusive():
             order.append("timed")
 
     with ThreadPoolExecutor(1) as thread:
         with one.shared():
-            one.give_way()
+            one.yield_to_waiters()
             assert device.finished == 0, "nobody waits"
             timed = thread.submit(time_something)
             assert begun.wait(SOON_S)
             wait_until(one._hold.is_awaited)
             order.append("asked")
-            one.give_way()
+            one.yield_to_waiters()
             order.append("asked again")
         timed.result(SOON_S)
     assert order == ["asked", "timed", "asked again"]
@@ -74,7 +74,7 @@ def test_a_check_lets_another_judge_time_something_between_two_requests() -> Non
 
 
 def test_what_is_timed_is_timed_alone_and_others_check_beside_what_is_not() -> None:
-    (one, _), (other, _) = turns(), turns()
+    (one, _), (other, _) = sharing(), sharing()
     order: list[str] = []
     checked = threading.Event()
 
@@ -83,12 +83,12 @@ def test_what_is_timed_is_timed_alone_and_others_check_beside_what_is_not() -> N
             order.append("check")
             checked.set()
 
-    with ThreadPoolExecutor(1) as thread, one.alone():
+    with ThreadPoolExecutor(1) as thread, one.exclusive():
         checking = thread.submit(check)
-        one.give_way()  # who has it alone does not
+        one.yield_to_waiters()  # who has it alone does not
         assert not checked.is_set()
         order.append("timed")
-        with one.beside():
+        with one.released():
             assert checked.wait(SOON_S)
         checking.result(SOON_S)
         with pytest.raises(Exception, match="held"), device_lock("GPU-0", exclusive=False, timeout_s=0.01):
@@ -97,21 +97,21 @@ def test_what_is_timed_is_timed_alone_and_others_check_beside_what_is_not() -> N
 
 
 def test_two_judges_that_time_take_turns() -> None:
-    (one, _), (other, _) = turns(), turns()
+    (one, _), (other, _) = sharing(), sharing()
     meeting = threading.Barrier(2, timeout=SOON_S)
-    timing: list[Turns] = []
+    timing: list[DeviceSharing] = []
     most = 0
 
-    def time_pairs(mine: Turns) -> None:
+    def time_pairs(mine: DeviceSharing) -> None:
         nonlocal most
         meeting.wait()
-        with mine.alone():
+        with mine.exclusive():
             for _ in range(20):
                 timing.append(mine)
                 most = max(most, len(timing))
                 timing.remove(mine)
-                with mine.beside():
-                    mine.give_way()
+                with mine.released():
+                    mine.yield_to_waiters()
 
     with ThreadPoolExecutor(2) as threads:
         for done in [threads.submit(time_pairs, mine) for mine in (one, other)]:
@@ -120,24 +120,24 @@ def test_two_judges_that_time_take_turns() -> None:
 
 
 def test_only_the_thread_that_holds_the_device_gives_way() -> None:
-    (one, device), (other, _) = turns(), turns()
+    (one, device), (other, _) = sharing(), sharing()
     with ThreadPoolExecutor(2) as threads, one.shared():
 
         def time_something() -> None:
-            with other.alone():
+            with other.exclusive():
                 pass
 
         timed = threads.submit(time_something)
         wait_until(one._hold.is_awaited)
-        threads.submit(one.give_way).result(SOON_S)
+        threads.submit(one.yield_to_waiters).result(SOON_S)
         assert device.finished == 0
         assert not timed.done()
-        one.give_way()
+        one.yield_to_waiters()
         timed.result(SOON_S)
 
 
 def test_a_cpu_is_not_shared_while_something_is_timed_on_it() -> None:
-    (one, device), (other, _) = turns(DeviceKind.CPU), turns(DeviceKind.CPU)
+    (one, device), (other, _) = sharing(DeviceKind.CPU), sharing(DeviceKind.CPU)
     begun = threading.Event()
 
     def check() -> None:
@@ -146,45 +146,45 @@ def test_a_cpu_is_not_shared_while_something_is_timed_on_it() -> None:
             pass
 
     with ThreadPoolExecutor(1) as thread:
-        with one.alone():
+        with one.exclusive():
             checking = thread.submit(check)
             assert begun.wait(SOON_S)
-            with one.beside():
+            with one.released():
                 assert not checking.done()
                 assert device.finished == 0
         checking.result(SOON_S)
 
 
 def test_without_a_hold_there_is_nothing_to_give() -> None:
-    one, device = turns()
-    one.give_way()
-    with one.beside():
+    one, device = sharing()
+    one.yield_to_waiters()
+    with one.released():
         pass
     assert device.finished == 0
 
 
 def test_nothing_of_a_judges_runs_while_others_have_the_device(judge: Judge) -> None:
     """A Candidate's child stands still while its judge waits, and goes on afterwards."""
-    room = judge.session
-    ours, other = Turns(Device(), room._candidates_frozen), turns()[0]  # type: ignore[arg-type]
+    session = judge.session
+    ours, other = DeviceSharing(Device(), session._candidates_frozen), sharing()[0]  # type: ignore[arg-type]
     begun = threading.Event()
     seen: list[bool] = []
-    with room.children.start(room.pools.for_candidate(None), "class ModelNew: pass", "candidate") as subject:
-        room.freeze_while_waiting(subject)
+    with session.children.start(session.pools.for_candidate(None), "class ModelNew: pass", "candidate") as subject:
+        session.freeze_while_waiting(subject)
 
         def time_something() -> None:
             begun.set()
-            with other.alone():
+            with other.exclusive():
                 wait_until(lambda: not subject.child.runs)
                 seen.append(subject.child.runs)
 
         with ThreadPoolExecutor(1) as thread, ours.shared():
-            ours.give_way()
+            ours.yield_to_waiters()
             assert subject.child.runs, "nobody waits"
             timed = thread.submit(time_something)
             assert begun.wait(SOON_S)
             wait_until(ours._hold.is_awaited)
-            ours.give_way()
+            ours.yield_to_waiters()
             assert subject.child.runs
             timed.result(SOON_S)
         assert seen == [False]

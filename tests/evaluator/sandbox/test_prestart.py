@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 
 from evaluator.cage.policy import CagePolicy, StartMode
-from evaluator.devices.device_lock import Hold, device_lock
+from evaluator.devices.device_lock import DeviceHold, device_lock
 from evaluator.sandbox.pool import ChildPool
 from evaluator.sandbox.prestart import HoldDevice, PrestartPool, _provide
 from evaluator.sandbox.process import ChildProcess, PendingRequest
@@ -181,7 +181,7 @@ def test_take_does_not_wait_for_the_device_lock(pool: ChildPool) -> None:
     free = threading.Event()
 
     @contextmanager
-    def held() -> Iterator[Hold]:
+    def held() -> Iterator[DeviceHold]:
         free.wait(20)
         with device_lock("free", exclusive=False, timeout_s=5) as hold:
             yield hold

@@ -30,7 +30,7 @@ def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.M
         order.append("alone")
 
     started = judge.children.start
-    monkeypatch.setattr(judge.session.turns, "beside", beside)
+    monkeypatch.setattr(judge.session.sharing, "released", beside)
     monkeypatch.setattr(judge.children, "start", lambda *how: [started(*how), order.append("start")][0])
     task = problem()
     champion = candidate(CPP, head="")

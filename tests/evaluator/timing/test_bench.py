@@ -22,7 +22,7 @@ from evaluator.timing.bench import Bench
 from evaluator.timing.contender import Contender
 from evaluator.timing.integrity import graph_replays
 from evaluator.timing.rounds import Rounds, ends_after
-from evaluator.timing.verifier import Verifier, _Look
+from evaluator.timing.verifier import Verifier, _Comparison
 from evaluator.types import Stage, Verdict
 from tests.evaluator.rooms import CPP, QUICK, candidate, eager_only, problem
 
@@ -31,13 +31,13 @@ from tests.evaluator.rooms import CPP, QUICK, candidate, eager_only, problem
 def test_suspected_of_skipping_work_it_is_timed_again(judge, monkeypatch, times):
     looks: list[int] = []
 
-    def skipped(bench: Bench, *, racing: bool) -> Rejection | None:
-        looks.append(bench.pairs)
+    def skipped(rounds: Rounds, contenders: list[Contender], plan: RoundPlan, *, racing: bool) -> Rejection | None:
+        looks.append(len(contenders[0].all_samples()))
         if len(looks) <= times:
             return Rejection(Verdict.REWARD_HACK, Stage.TIMING, "work is skipped", check="first_replay")
         return None
 
-    monkeypatch.setattr(Bench, "_skipped", skipped)
+    monkeypatch.setattr(graph_replays, "skipped_work", skipped)
     task = problem()
     found = judge.judge(task, candidate(CPP), eager_only(judge, task))
     assert len(looks) == 2
@@ -70,13 +70,13 @@ class FirstReplays:
         self._over_us = over_us
         self._number = 0
 
-    def repeated(self, count: int) -> None:
+    def repeated_inputs(self, count: int) -> None:
         self._number = 0
 
-    def drawable(self, count: int) -> int:
+    def drawable_calls(self, count: int) -> int:
         return count
 
-    def unseen(self, count: int) -> None:
+    def drawn_inputs(self, count: int) -> None:
         self._number += 1
         self.ran.clear()
 
@@ -122,9 +122,9 @@ def test_every_size_of_round_has_both_orders(judge, monkeypatch):
     ran: list[tuple[str, int]] = []
     usual, pair = Rounds.run, Bench.pair
 
-    def run(rounds, contender, fresh, plan, **how):
+    def run(rounds, contender, inputs, plan, **how):
         ran.append((contender.name, plan.executions))
-        return usual(rounds, contender, fresh, plan, **how)
+        return usual(rounds, contender, inputs, plan, **how)
 
     orders: list[tuple[tuple[str, ...], int]] = []
 
@@ -176,7 +176,7 @@ def test_questions_to_the_reference_together_are_answered_as_one_by_one(judge, m
 
 
 def test_what_the_strictest_limits_refuse_among_timed_calls_is_held_to_those_of_its_own_inputs(judge, monkeypatch):
-    strictly, expect = Oracle.expect_strictly, _Look.expect
+    strictly, expect = Oracle.expect_strictly, _Comparison.expect
     widened: list[float] = []
 
     def nothing_allowed(oracle, tree, calls, others, like):
@@ -188,7 +188,7 @@ def test_what_the_strictest_limits_refuse_among_timed_calls_is_held_to_those_of_
         return expect(look, call, wanted)
 
     monkeypatch.setattr(Oracle, "expect_strictly", nothing_allowed)
-    monkeypatch.setattr(_Look, "expect", seen)
+    monkeypatch.setattr(_Comparison, "expect", seen)
     task = problem()
     found = judge.judge(task, candidate(CPP), eager_only(judge, task))
     assert found.verdict is Verdict.PASSED, found.reason
@@ -204,13 +204,13 @@ def test_every_kind_of_adversarial_values_is_timed_or_rehearsed_and_none_is_rehe
     verify, rehearsals = Verifier.verify, Rounds.rehearsals
 
     def verified(verifier, *runs):
-        compared.extend(run.fresh.kinds for run in runs if run.contender.compared_in_full)
+        compared.extend(run.inputs.kinds for run in runs if run.contender.compared_in_full)
         return verify(verifier, *runs)
 
     def seen(rounds, count, to_come, **least):
-        for fresh in rehearsals(rounds, count, to_come, **least):
-            rehearsed.append(fresh.kinds)
-            yield fresh
+        for inputs in rehearsals(rounds, count, to_come, **least):
+            rehearsed.append(inputs.kinds)
+            yield inputs
 
     monkeypatch.setattr(Verifier, "verify", verified)
     monkeypatch.setattr(Rounds, "rehearsals", seen)
@@ -229,9 +229,7 @@ def test_rehearsals_end_where_nobody_can_tell():
     """Who skips a fifth of the replays, whichever these are, is found out by some of eight rehearsals; who skips what
     lies before the last replay of the shortest round so far, by any of four."""
     draw, most, shortest = random.Random(3), 90, 12
-    ends = [
-        [ends_after(number, draw.random(), most=most, shortest=shortest) for _ in range(4000)] for number in range(8)
-    ]
+    ends = [[ends_after(number, draw.random(), most=most, fewest=shortest) for _ in range(4000)] for number in range(8)]
     assert all({min(some), max(some)} == {1, most} for some in ends[1::2])
     assert all({min(some), max(some)} == {2, shortest - 1} for some in ends[::2])
 
@@ -246,7 +244,7 @@ def test_rehearsals_end_where_nobody_can_tell():
 
 def test_rehearsals_of_short_rounds_end_after_any_replay():
     for most, shortest in ((3, 2), (3, 3), (1, 1), (2, 2)):
-        ends = {ends_after(n, share / 100, most=most, shortest=shortest) for n in range(8) for share in range(100)}
+        ends = {ends_after(n, share / 100, most=most, fewest=shortest) for n in range(8) for share in range(100)}
         assert ends == set(range(1, most + 1))
 
 
@@ -265,7 +263,7 @@ def test_rounds_are_verified_together_where_there_is_room_for_them(judge, monkey
     task = problem()
     found = {}
     for room in (0, 1 << 30):
-        monkeypatch.setattr(judge.backend, "together_bytes", room, raising=False)
+        monkeypatch.setattr(judge.backend, "batch_bytes", room, raising=False)
         together.clear()
         one = judge.judge(task, candidate(CPP), eager_only(judge, task))
         assert one.verdict is Verdict.PASSED, one.reason

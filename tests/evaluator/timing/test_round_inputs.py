@@ -10,7 +10,7 @@ from evaluator.inputs import values
 from evaluator.oracle.oracle import Oracle
 from evaluator.problem import read_problem
 from evaluator.stages.judge import Judge
-from evaluator.timing.round_inputs import Inputs
+from evaluator.timing.round_inputs import InputMaker
 
 
 def inputs(judge: Judge, forward: str, recipe: str):
@@ -18,7 +18,7 @@ def inputs(judge: Judge, forward: str, recipe: str):
     source = f"import torch\ndef reference(*x):\n    return {forward}\ndef get_inputs():\n    return [{recipe}]\n"
     problem = read_problem(source, "inputs")
     subject = judge.session.references.start(problem)
-    return subject, lambda child: Inputs(Oracle(problem, child, {}, torch.Generator().manual_seed(3)))
+    return subject, lambda child: InputMaker(Oracle(problem, child, {}, torch.Generator().manual_seed(3)))
 
 
 def test_integers_are_those_of_draws_and_none_comes_twice(judge: Judge) -> None:

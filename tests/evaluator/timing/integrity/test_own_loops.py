@@ -33,15 +33,15 @@ class Stand:
         self._null, self._other, self._short = null, other, (short_us, 0, 0)
         self.rounds = 0
 
-    def fresh(self, count: int) -> Any:
+    def new_inputs(self, count: int) -> Any:
         return SimpleNamespace(count=count)
 
-    repeated = fresh
+    repeated_inputs = new_inputs
 
-    def run_null(self, fresh: Any, plan: RoundPlan, *, watch: bool = False) -> Round:
-        return watched(self._null if fresh.count > 1 else self._short)
+    def run_null(self, inputs: Any, plan: RoundPlan, *, watch: bool = False) -> Round:
+        return watched(self._null if inputs.count > 1 else self._short)
 
-    def run(self, who: Contender, fresh: Any, plan: RoundPlan, *, watch: bool = False) -> Round:
+    def run(self, who: Contender, inputs: Any, plan: RoundPlan, *, watch: bool = False) -> Round:
         self.rounds += 1
         return watched(self._other)
 
@@ -51,7 +51,7 @@ def refused(null: Told, other: Told) -> Callable[[], int]:
     rounds = Stand(null, other)
 
     def run() -> int:
-        own_loops.refuse(rounds, [who], PLAN)  # type: ignore[arg-type]
+        own_loops._sample(rounds, [who], PLAN)  # type: ignore[arg-type]
         return rounds.rounds
 
     return run
@@ -64,25 +64,25 @@ def test_a_loop_that_is_hardly_ever_in_the_interpreter_is_refused() -> None:
 
 
 def test_who_is_there_for_as_long_as_a_call_of_nothing_is_let_be_soon() -> None:
-    assert refused((1200.0, 5, 3), (2400.0, 5, 2))() <= own_loops._ENOUGH
+    assert refused((1200.0, 5, 3), (2400.0, 5, 2))() <= own_loops._FEWEST_SAMPLES
 
 
 def test_of_long_calls_nothing_can_be_told() -> None:
     """A call of nothing is in the interpreter for 3 us; of 1,000 us no number of looks that we make shows that."""
-    assert refused((1200.0, 5, 3), (200_000.0, 50, 0))() == own_loops._MOST / 50
+    assert refused((1200.0, 5, 3), (200_000.0, 50, 0))() == own_loops._MOST_SAMPLES / 50
 
 
 @pytest.mark.parametrize("null", [(0.0, 5, 3), (1200.0, 0, 0)])
 def test_where_the_kernel_does_not_say_nobody_is_refused(null: Told, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_loops, "_MOST_S", 0.1)
+    monkeypatch.setattr(own_loops, "_LONGEST_S", 0.1)
     refused(null, (0.0 if not null[0] else 700.0, 5, 0))()
 
 
 def test_chances_are_those_of_so_many_looks() -> None:
-    seen = own_loops._Seen(rounds=1, ran_us=1.0, looks=30, interpreted=0)
+    seen = own_loops._Samples(rounds=1, ran_us=1.0, samples=30, interpreted=0)
     assert seen.chance(0.5) == pytest.approx(0.5**30)
     assert seen.chance(1.0) == 0.0
-    assert own_loops._Seen(looks=30, interpreted=15).chance(0.5) == 1.0
+    assert own_loops._Samples(samples=30, interpreted=15).chance(0.5) == 1.0
 
 
 def test_a_loop_in_native_code_is_found_by_the_judge(judge: Judge) -> None:

@@ -15,9 +15,11 @@ from evaluator.problem import read_problem
 from evaluator.stages.judge import Judge
 from evaluator.subject import Subject
 from evaluator.timing.contender import Contender
+from evaluator.timing.contender_round import RoundInputs
 from evaluator.timing.integrity import repeated_integers
-from evaluator.timing.round_inputs import Inputs
-from evaluator.timing.runs import Fresh
+from evaluator.timing.integrity.repeated_integers import RepeatedIntegers
+from evaluator.timing.round_inputs import InputMaker
+from tests.evaluator.timing.integrity.sessions import timed_session
 
 PLAN = RoundPlan(calls=40)
 DRAWABLE = 10
@@ -30,28 +32,28 @@ def contender(name: str, call_us: float) -> Contender:
 
 
 class Stand:
-    """Stands for Rounds; `unseen_us` is what a call takes by whose it is, where its integers are new."""
+    """Stands for Rounds; `drawn_us` is what a call takes by whose it is, where its integers are new."""
 
-    def __init__(self, unseen_us: dict[str, float], *, recurs: bool = True) -> None:
-        self.unseen_us, self.ran = unseen_us, []  # type: ignore[var-annotated]
-        self.inputs = SimpleNamespace(recurs=recurs, shuffled=list)
+    def __init__(self, drawn_us: dict[str, float], *, integers_repeat: bool = True) -> None:
+        self.drawn_us, self.ran = drawn_us, []  # type: ignore[var-annotated]
+        self.input_maker = SimpleNamespace(integers_repeat=integers_repeat, shuffled=list)
         self.overhead_us: dict[int, float] = {}
         self.verifier = SimpleNamespace(verify=lambda run: None)
 
-    def drawable(self, count: int) -> int:
+    def drawable_calls(self, count: int) -> int:
         return min(count, DRAWABLE)
 
-    def unseen(self, count: int) -> Fresh:
-        return Fresh([()] * count, [None] * count, frozenset(), None)
+    def drawn_inputs(self, count: int) -> RoundInputs:
+        return RoundInputs([()] * count, [None] * count, frozenset(), None)
 
-    repeated = repeated_integers
+    repeated_inputs = drawn_inputs
 
-    def measure_null(self, fresh: Fresh, plan: RoundPlan, times: int) -> None:
+    def measure_null(self, inputs: RoundInputs, plan: RoundPlan, times: int) -> None:
         self.overhead_us[plan.executions] = 5.0
 
-    def run(self, who: Contender, fresh: Fresh, plan: RoundPlan, *, read: int = 0) -> Round:
+    def run(self, who: Contender, inputs: RoundInputs, plan: RoundPlan, *, read: int = 0) -> Round:
         self.ran.append(who.name)
-        return Round(plan=plan, wall_us=5.0 + plan.calls * self.unseen_us[who.name], replies=[], outputs=[])
+        return Round(plan=plan, wall_us=5.0 + plan.calls * self.drawn_us[who.name], replies=[], outputs=[])
 
 
 def held(rounds: Stand, *contenders: Contender, plan: RoundPlan = PLAN) -> None:
@@ -59,24 +61,26 @@ def held(rounds: Stand, *contenders: Contender, plan: RoundPlan = PLAN) -> None:
         times = {c.name: c.official_us() for c in contenders}
         return [math.log(times[over] / times[under])] * 4
 
-    repeated_integers.hold(cast("Any", rounds), contenders, plan, log_ratios)
+    RepeatedIntegers().run(timed_session(rounds, contenders, plan, log_ratios))
 
 
 def test_what_is_found_again_is_taken_back() -> None:
     eager, cheat = contender("eager", 100.0), contender("candidate", 10.0)
     held(Stand({"eager": 100.0, "candidate": 80.0}), eager, cheat)
     assert eager.official_us() / cheat.official_us() == pytest.approx(1.25 * (1 + repeated_integers._MARGIN), rel=0.01)
-    assert cheat.unseen["ratio"] == pytest.approx(1.25, rel=0.01)
-    assert cheat.unseen["taken_for_slower"] == pytest.approx(10 / 1.375, rel=0.01)
-    assert eager.unseen == {}
+    assert cheat.fresh_draws["ratio"] == pytest.approx(1.25, rel=0.01)
+    assert cheat.fresh_draws["taken_for_slower"] == pytest.approx(10 / 1.375, rel=0.01)
+    assert eager.fresh_draws == {}
+    assert cheat.all_samples() == [10.0] * 6
+    assert [one.check for one in cheat.adjustments] == ["repeated_integers"]
 
 
-@pytest.mark.parametrize("unseen_us", [50.0, 54.0, 30.0])
-def test_an_honest_kernel_keeps_its_times(unseen_us: float) -> None:
+@pytest.mark.parametrize("drawn_us", [50.0, 54.0, 30.0])
+def test_an_honest_kernel_keeps_its_times(drawn_us: float) -> None:
     eager, honest = contender("eager", 100.0), contender("candidate", 50.0)
-    held(Stand({"eager": 100.0, "candidate": unseen_us}), eager, honest)
+    held(Stand({"eager": 100.0, "candidate": drawn_us}), eager, honest)
     assert honest.official_us() == 50.0
-    assert honest.unseen["taken_for_slower"] == 1.0
+    assert honest.fresh_draws["taken_for_slower"] == 1.0
 
 
 @pytest.mark.parametrize(
@@ -85,10 +89,10 @@ def test_an_honest_kernel_keeps_its_times(unseen_us: float) -> None:
 def test_nobody_is_looked_at_without_need(how: dict[str, Any]) -> None:
     """Every call has a draw of its own; it is hardly faster; first replays tell; nobody is there to compare with."""
     both = [contender("eager", 100.0), contender("candidate", how.get("call_us", 50.0))]
-    rounds = Stand({"eager": 100.0, "candidate": 100.0}, recurs=how.get("recurs", True))
+    rounds = Stand({"eager": 100.0, "candidate": 100.0}, integers_repeat=how.get("recurs", True))
     held(rounds, *both[how.get("alone", False) :], plan=how.get("plan", PLAN))
     assert rounds.ran == []
-    assert both[1].unseen == {}
+    assert both[1].fresh_draws == {}
 
 
 def test_it_is_known_whether_integers_came_again(judge: Judge) -> None:
@@ -98,12 +102,12 @@ def test_it_is_known_whether_integers_came_again(judge: Judge) -> None:
     )
     problem = read_problem(source, "unseen")
     with judge.session.references.start(problem) as child:
-        made = Inputs(Oracle(problem, child, {}, torch.Generator().manual_seed(3)))
+        made = InputMaker(Oracle(problem, child, {}, torch.Generator().manual_seed(3)))
         made._draw_s = 1e-5
         made.calls(8, {})
-        assert not made.recurs
+        assert not made.integers_repeat
         made._draw_s = 10.0
         made.calls(8, {})
-        assert made.recurs
+        assert made.integers_repeat
         calls, _ = made.calls(8, {}, math.inf)
     assert len({tuple(sorted(x.tolist())) for (x,) in calls}) > 6  # a twin has its neighbour's

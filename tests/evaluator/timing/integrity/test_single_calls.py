@@ -15,18 +15,21 @@ import torch
 from evaluator.cage.memory import read_process_pieces
 from evaluator.child.cpu_ops import ADDRESSES, GRANTED, MADE
 from evaluator.child.protocol.layout import LayoutError, TensorSpec
-from evaluator.devices import cpu_turns
-from evaluator.devices.base import Early, Round, RoundPlan, Singles
+from evaluator.devices import cpu_single_calls
+from evaluator.devices.base import EarlyRead, Round, RoundPlan, SingleCallRound
 from evaluator.devices.cpu import CpuBackend
-from evaluator.devices.cpu_turns import Turns
+from evaluator.devices.cpu_single_calls import SingleCallGrants
 from evaluator.errors import Rejection
 from evaluator.stages import trial
 from evaluator.stages.judge import Judge
 from evaluator.timing.contender import Contender
-from evaluator.timing.integrity import single_calls
-from evaluator.timing.runs import Fresh
+from evaluator.timing.contender_round import RoundInputs
+from evaluator.timing.integrity import single_calls, suspects
+from evaluator.timing.integrity.empty_calls import EmptyCalls
+from evaluator.timing.integrity.single_calls import SingleCalls
 from evaluator.types import Evaluation, Verdict
 from tests.evaluator.rooms import CPP, HEAD, candidate, eager_only, problem
+from tests.evaluator.timing.integrity.sessions import timed_session
 
 HARNESS_US, ASKING_US = 3.0, 12.0
 
@@ -43,16 +46,16 @@ class Stand:
     """In place of `Rounds`: calls that come one at a time take as long as `singly_us` says, and what asking costs."""
 
     singly_us: Mapping[str, float]
-    has_company: bool = True
+    judge_has_own_core: bool = True
     able: bool = True
     early: bytes = b""
     most: int = 200
     ran: list[str] = field(default_factory=list)
     verified: list[str] = field(default_factory=list)
-    like: Any = field(default_factory=lambda: SimpleNamespace(reply={"list": []}))
+    typical: Any = field(default_factory=lambda: SimpleNamespace(reply={"list": []}))
 
     def __post_init__(self) -> None:
-        asked = SimpleNamespace(has_company=self.has_company, run_singly=self.run_singly)
+        asked = SimpleNamespace(judge_has_own_core=self.judge_has_own_core, run_single_calls=self.run_single_calls)
         self.backend = asked if self.able else SimpleNamespace()
         self.overhead_us = {100: 100 * HARNESS_US}
         self.null = contender("null", HARNESS_US)
@@ -61,25 +64,25 @@ class Stand:
         return RoundPlan(calls=min(self.most, math.ceil(round_us / call_us)))
 
     @property
-    def inputs(self) -> Any:
+    def input_maker(self) -> Any:
         return SimpleNamespace(shuffled=list)
 
-    def fresh(self, count: int) -> Fresh:
-        return Fresh([()] * count, [None] * count, frozenset(), None)
+    def new_inputs(self, count: int) -> RoundInputs:
+        return RoundInputs([()] * count, [None] * count, frozenset(), None)
 
-    repeated = fresh
+    repeated_inputs = new_inputs
 
-    def run(self, who: Contender, fresh: Fresh, plan: RoundPlan) -> Round:
+    def run(self, who: Contender, inputs: RoundInputs, plan: RoundPlan) -> Round:
         return Round(plan=plan, wall_us=1.0, replies=[{"list": []}], outputs=[])
 
-    def run_singly(self, who: Contender, fresh: Fresh, layouts: Sequence[TensorSpec]) -> Singles:
+    def run_single_calls(self, who: Contender, inputs: RoundInputs, layouts: Sequence[TensorSpec]) -> SingleCallRound:
         self.ran.append(who.name)
-        count = len(fresh.calls)
+        count = len(inputs.calls)
         outputs = [[torch.zeros(4)] for _ in range(count)]
         done = Round(plan=RoundPlan(calls=count), wall_us=1.0, replies=[], outputs=outputs)
-        early = [Early(0, [4] if self.early else [], self.early)] * count
+        early = [EarlyRead(0, [4] if self.early else [], self.early)] * count
         first, rest = 900.0, self.singly_us.get(who.name, HARNESS_US) + ASKING_US
-        return Singles(done, [first, *[rest + 0.01 * (turn % 3) for turn in range(count - 1)]], early)
+        return SingleCallRound(done, [first, *[rest + 0.01 * (turn % 3) for turn in range(count - 1)]], early)
 
     @property
     def verifier(self) -> Any:
@@ -91,18 +94,23 @@ def held(rounds: Stand, *contenders: Contender) -> None:
         times = {c.name: c.official_us() for c in contenders}
         return [math.log(times[over] / times[under])] * 4
 
-    single_calls.hold(rounds, contenders, single_calls.doubted(rounds, contenders, log_ratios))  # type: ignore[arg-type]
+    session = timed_session(rounds, contenders, RoundPlan(calls=100), log_ratios)
+    EmptyCalls().run(session)
+    SingleCalls().run(session)
 
 
 def test_what_only_many_calls_at_once_save_is_added() -> None:
     """20 us a call, done in 10 us where calls come many at once, and in 20 us as everybody does where they do not."""
     eager, cheat = contender("eager", 20.0), contender("candidate", 10.0)
+    raw = cheat.all_samples()
     held(rounds := Stand({"eager": 20.0, "candidate": 20.0}), eager, cheat)
-    assert eager.official_us() / cheat.official_us() == pytest.approx(1 / (1 - single_calls._MARGIN), rel=0.01)
-    assert cheat.singly["saved"] == pytest.approx(0, abs=0.001)
-    assert cheat.singly["saved_in_rounds"] == pytest.approx(0.5)
-    assert cheat.singly["taken_for_slower"] == pytest.approx(1.9, rel=0.01)
-    assert eager.singly == {}
+    assert eager.official_us() / cheat.official_us() == pytest.approx(1 / (1 - suspects.MARGIN), rel=0.01)
+    assert cheat.single_calls["saved"] == pytest.approx(0, abs=0.001)
+    assert cheat.single_calls["saved_in_rounds"] == pytest.approx(0.5)
+    assert cheat.single_calls["taken_for_slower"] == pytest.approx(1.9, rel=0.01)
+    assert eager.single_calls == {}
+    assert cheat.all_samples() == raw
+    assert [one.check for one in cheat.adjustments] == ["single_calls"]
     assert rounds.ran.count("null") == rounds.ran.count("eager") == rounds.ran.count("candidate")
     assert set(rounds.verified) == {"eager", "candidate"}
 
@@ -112,14 +120,14 @@ def test_what_single_calls_save_too_stays(rounds_us: float, singly_us: float) ->
     eager, honest = contender("eager", 20.0), contender("candidate", rounds_us)
     before = honest.all_samples()
     held(Stand({"eager": 20.0, "candidate": singly_us}), eager, honest)
-    assert honest.singly["taken_for_slower"] == 1.0
+    assert honest.single_calls["taken_for_slower"] == 1.0
     assert honest.all_samples() == before
 
 
 def test_a_half_of_the_gain_is_taken_back_where_half_of_it_is_not_there() -> None:
     eager, cheat = contender("eager", 20.0), contender("candidate", 8.0)
     held(Stand({"eager": 20.0, "candidate": 14.0}), eager, cheat)
-    assert cheat.official_us() / eager.official_us() == pytest.approx(0.7 - single_calls._MARGIN, rel=0.01)
+    assert cheat.official_us() / eager.official_us() == pytest.approx(0.7 - suspects.MARGIN, rel=0.01)
 
 
 def test_nobody_is_made_slower_than_the_comparator() -> None:
@@ -141,7 +149,7 @@ def test_nobody_is_asked_for_single_calls_without_need(how: dict[str, Any]) -> N
     eager, other = contender("eager", 20.0), contender("candidate", **{"call_us": 10.0, **how})
     before = other.all_samples()
     held(rounds := Stand({}), eager, other)
-    assert (rounds.ran, other.singly, other.all_samples()) == ([], {}, before)
+    assert (rounds.ran, other.single_calls, other.all_samples()) == ([], {}, before)
 
 
 def test_only_who_is_doubted_is_asked() -> None:
@@ -158,20 +166,20 @@ def test_other_devices_and_lone_candidates_are_let_be() -> None:
         assert contenders[-1].official_us() == pytest.approx(0.9)
 
 
-@pytest.mark.parametrize("stand", [Stand({}, has_company=False), Stand({}, most=2)])
+@pytest.mark.parametrize("stand", [Stand({}, judge_has_own_core=False), Stand({}, most=2)])
 def test_what_cannot_be_looked_at_is_told(stand: Stand) -> None:
     eager, other = contender("eager", 20.0), contender("candidate", 10.0)
     held(stand, eager, other)
     assert stand.ran == []
     assert other.official_us() == pytest.approx(9.0)
-    assert "core" in other.singly["not_looked_at"] or "long" in other.singly["not_looked_at"]
+    assert "core" in other.single_calls["not_looked_at"] or "long" in other.single_calls["not_looked_at"]
 
 
 def test_calls_that_take_very_long_are_not_looked_at() -> None:
     eager, other = contender("eager", 30_000.0), contender("candidate", 10_000.0)
     held(rounds := Stand({}), eager, other)
     assert rounds.ran == []
-    assert other.singly == {"not_looked_at": "calls take long"}
+    assert other.single_calls == {"not_looked_at": "calls take long"}
 
 
 @pytest.mark.parametrize("name", ["candidate", "again"])
@@ -191,18 +199,18 @@ def test_an_output_that_was_not_complete_is_refused(name: str) -> None:
 # ------------------------------------------------------------ the judge's side of a turn
 
 
-def turns_of(inputs: Sequence[torch.Tensor], output: torch.Tensor, written: list[int]) -> Turns:
+def grants_of(inputs: Sequence[torch.Tensor], output: torch.Tensor, written: list[int]) -> SingleCallGrants:
     child, staged = SimpleNamespace(pid=os.getpid()), SimpleNamespace(write_call=lambda turn, _: written.append(turn))
-    return Turns(child, staged, [[x] for x in inputs], [TensorSpec.of(output)])  # type: ignore[arg-type]
+    return SingleCallGrants(child, staged, [[x] for x in inputs], [TensorSpec.of(output)])  # type: ignore[arg-type]
 
 
 def test_a_turn_is_granted_once_and_timed_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """A child that takes its grant back does not make the clock start again."""
-    monkeypatch.setattr(cpu_turns, "_PATIENCE_NS", 0)
+    monkeypatch.setattr(cpu_single_calls, "_PATIENCE_NS", 0)
     clock = iter(range(0, 10**9, 1000))
-    monkeypatch.setattr(cpu_turns.time, "perf_counter_ns", lambda: next(clock))
+    monkeypatch.setattr(cpu_single_calls.time, "perf_counter_ns", lambda: next(clock))
     output, written = torch.arange(6.0).reshape(2, 3), []
-    with turns_of([torch.zeros(3), torch.ones(3)], output, written) as turns:
+    with grants_of([torch.zeros(3), torch.ones(3)], output, written) as turns:
         turns()
         assert (turns._words[GRANTED], written, turns.times_us) == (1, [0], [])
         turns._words[GRANTED] = 0
@@ -223,17 +231,17 @@ def test_a_turn_is_granted_once_and_timed_to_its_end(monkeypatch: pytest.MonkeyP
 
 @pytest.mark.parametrize("address", [0, -1, 8])
 def test_an_output_that_lies_nowhere_is_a_false_claim(address: int) -> None:
-    with turns_of([torch.zeros(3)], torch.zeros(3), []) as turns:
+    with grants_of([torch.zeros(3)], torch.zeros(3), []) as turns:
         turns._words[ADDRESSES], turns._words[MADE] = address, 1
         with pytest.raises(LayoutError, match="no memory"):
             turns()
 
 
 def test_nothing_is_read_of_outputs_without_elements() -> None:
-    with turns_of([torch.zeros(3)], torch.zeros(0, 4), []) as turns:
+    with grants_of([torch.zeros(3)], torch.zeros(0, 4), []) as turns:
         turns._words[MADE] = 1
         turns()
-    assert turns.early == [Early(0, [], b"")]
+    assert turns.early == [EarlyRead(0, [], b"")]
     assert read_process_pieces(os.getpid(), [], 4) == b""
 
 
@@ -267,7 +275,7 @@ class ModelNew(Base):
 
 def judged(judge: Judge, monkeypatch: pytest.MonkeyPatch, source: str, head: str = HEAD) -> Evaluation:
     """Whatever its time, it is asked for single calls."""
-    monkeypatch.setattr(single_calls, "_MARGIN", -100.0)
+    monkeypatch.setattr(suspects, "MARGIN", -100.0)
     monkeypatch.setattr(trial, "first_call_limit_s", lambda _: 3.0)
     task = problem()
     return judge.judge(task, candidate(source, head=head), eager_only(judge, task))
@@ -281,6 +289,9 @@ def test_an_honest_kernel_makes_single_calls(judge: Judge, monkeypatch: pytest.M
     assert told["calls"] >= single_calls._SESSIONS * (single_calls._FEWEST - single_calls._SETTLING)
     assert told["against"] == "eager"
     assert 0 < told["null_median_us"] < told["median_us"]
+    (adjustment,) = measured.adjustments  # the margin is far below zero: every time is taken for longer
+    assert (adjustment.check, round(adjustment.factor, 4)) == ("single_calls", told["taken_for_slower"])
+    assert measured.median_us > 50 * max(measured.samples_us)
     assert isinstance(judge.backend, CpuBackend)
 
 
@@ -288,14 +299,14 @@ def test_a_last_call_that_is_made_and_told_between_two_looks_counts(
     judge: Judge, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """As on a busy machine, where it may take longer than a look does."""
-    look = Turns.__call__
+    look = SingleCallGrants.__call__
 
-    def late(self: Turns) -> None:
+    def late(self: SingleCallGrants) -> None:
         last = len(self.times_us) == len(self._calls) - 1 and self._granted == len(self._calls)
         if not last or self._child._frozen is not None:
             look(self)
 
-    monkeypatch.setattr(Turns, "__call__", late)
+    monkeypatch.setattr(SingleCallGrants, "__call__", late)
     found = judged(judge, monkeypatch, CPP, head="")
     assert found.verdict is Verdict.PASSED, (found.reason, found.evidence)
 

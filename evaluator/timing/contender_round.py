@@ -1,5 +1,4 @@
-"""What calls of timed rounds are made of, and what came of them: inputs that nobody has seen, and rounds that are kept
-to be verified."""
+"""Inputs of timed rounds, and rounds that wait to be verified."""
 
 from __future__ import annotations
 
@@ -19,31 +18,33 @@ STAGE = Stage.TIMING
 
 
 @dataclass(slots=True)
-class Fresh:
-    """The inputs of one round's calls; `expected`, by call, grows as calls are verified that everybody makes alike."""
+class RoundInputs:
+    """The inputs of one round's calls. `expected` holds targets by call; it grows while calls that all contenders share
+    are verified."""
 
     calls: list[values.Tensors]
-    odd: list[values.ValueSet | None]  # which hold adversarial values
-    kinds: frozenset[str]  # of adversarial values
+    value_sets: list[values.ValueSet | None]  # the adversarial values of each call
+    kinds: frozenset[str]  # names of adversarial values
     link: chain.Link | None
     expected: dict[int, Expected] = field(default_factory=dict)
 
-    def shares(self, call: int) -> bool:
-        """Whether a call's inputs are the same for everybody: not where the chain makes them of own outputs."""
+    def shared(self, call: int) -> bool:
+        """Return whether all contenders get a call's inputs alike: not where the chain derives them from a contender's
+        outputs."""
         return call == 0 or self.link is None
 
 
 @dataclass(frozen=True, slots=True)
-class Run:
-    """A round that somebody made of these inputs."""
+class ContenderRound:
+    """One contender's round on these inputs."""
 
     contender: Contender
-    fresh: Fresh
+    inputs: RoundInputs
     done: Round
 
-    def kept(self) -> Run:
-        """The same, of whose outputs the child's next round overwrites none."""
-        count = to_read(self.contender, len(self.fresh.calls))
+    def copied(self) -> ContenderRound:
+        """Return it with copies of the outputs, which the child's next round would overwrite."""
+        count = compared_calls(self.contender, len(self.inputs.calls))
         outputs = [[values.clone(tensor) for tensor in call] for call in self.done.outputs[:count]]
         return replace(self, done=replace(self.done, outputs=outputs))
 
@@ -52,8 +53,9 @@ class Run:
         return sum(bytes_of(call) for call in (*self.done.outputs, *self.done.inputs))
 
 
-def to_read(contender: Contender, calls: int) -> int:
-    """How many calls of a round are compared: all of a Candidate's, one of a Baseline's or of a second process's."""
+def compared_calls(contender: Contender, calls: int) -> int:
+    """Return how many calls of a round are compared: all of a Candidate's; one of a Baseline's or of a second
+    process's."""
     return calls if contender.compared_in_full else min(1, calls)
 
 

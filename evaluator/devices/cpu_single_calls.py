@@ -1,4 +1,4 @@
-"""Granting a child of the CPU one call after the other, and timing each: the judge's side of `CpuRounds.run_singly`."""
+"""Grant a child on the CPU one call after the other, and time each: the judge's side of `CpuRounds.run_singly`."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ import torch
 from evaluator.cage.memory import read_process_pieces
 from evaluator.child.cpu_ops import ADDRESSES, GRANTED, MADE, MOST_TENSORS, PAGE_BYTES
 from evaluator.child.protocol.layout import LayoutError, TensorSpec
-from evaluator.devices.base import Early
+from evaluator.devices.base import EarlyRead
 from evaluator.devices.cpu_memory import Staged, memory_file
 from evaluator.sandbox.process import ChildProcess
 
-_PATIENCE_NS = 20_000_000  # then it is seen to whether the child has ended
+_PATIENCE_NS = 20_000_000  # until the caller checks that the child lives
 _PIECES = 4  # elements of an output that are read before the clock stops
 _secret = random.SystemRandom()
 
 
-class Turns:
-    """To be called again and again while the child works on its request; each time it grants one of `calls`.
+class SingleCallGrants:
+    """Grants the next of `calls` each time it is called; to be polled while the child works on its request.
 
-    A call's time is from before a byte of its inputs was there until some elements of an output were read, which nobody
-    can tell beforehand. They are compared with what that output holds in the end, so a child that says it is done
-    before it is does not get a shorter time. Nothing that the child writes into the page is believed but that.
+    A call's time runs from before any byte of its inputs was there until some elements of an output, in secret places,
+    were read. They are compared with that output's final contents, so a child that reports a call as done too early
+    gains no time. Nothing else that the child writes into the page is trusted.
     """
 
     def __init__(
@@ -45,7 +45,7 @@ class Turns:
         able = [(leaf, spec) for leaf, spec in enumerate(layouts[:MOST_TENSORS]) if spec.span_bytes]
         self._places = [_places(*_secret.choice(able)) if able else (0, [], 1) for _ in calls]
         self.times_us: list[float] = []
-        self.early: list[Early] = []
+        self.early: list[EarlyRead] = []
 
     def __enter__(self) -> Self:
         return self
@@ -72,11 +72,11 @@ class Turns:
         except OSError as error:
             raise LayoutError(f"no memory at the address of an output: {error}") from error
         self.times_us.append((time.perf_counter_ns() - self._start_ns) / 1000)
-        self.early.append(Early(leaf, offsets, data))
+        self.early.append(EarlyRead(leaf, offsets, data))
 
 
 def _places(leaf: int, spec: TensorSpec) -> tuple[int, list[int], int]:
-    """Some elements of an output: which, where they are from its start, and the bytes of each."""
+    """Choose some elements of an output: return its leaf, their offsets from its start, and the bytes of each."""
     width = spec.torch_dtype.itemsize
     picked = [[_secret.randrange(size) for size in spec.shape] for _ in range(_PIECES)]
     return leaf, [width * sum(a * b for a, b in zip(at, spec.stride, strict=True)) for at in picked], width
