@@ -43,12 +43,13 @@ class Judge:
         self.session = session or DeviceSession(backend)
         self.device = backend.describe()
         self.environment = backend.environment()
-        self.lost = self._suspicious = False
+        self.lost = self.suspicious = False
         memory_bytes = self.device.facts.get("memory_bytes")
         cases = CaseCache(int(memory_bytes * _CASE_SHARE) if memory_bytes else _CASE_BYTES)
         self.children = CandidateChildren(self.session, BuildCache.from_environment(self.environment))
         self.check_stage = CheckStage(self.session, self.children, cases)
         self.tool_history = ToolHistory()
+        self.patience = memory_shortage.Patience()
 
     def close(self) -> None:
         self.session.close()
@@ -143,7 +144,7 @@ class Judge:
             return self.internal_error(trial, error)
 
     def refused(self, trial: Trial, found: Rejection) -> Evaluation:
-        self._suspicious = self._suspicious or outcomes.may_have_broken_device(found)
+        self.suspicious = self.suspicious or outcomes.may_have_broken_device(found)
         return outcomes.refused(trial, self.origin, found)
 
     def internal_error(self, trial: Trial, error: EvaluatorError) -> Evaluation:
@@ -155,7 +156,7 @@ class Judge:
 
     def retry_on_shortage(self, work: Callable[[], Done]) -> Done:
         """Do the work; retry when memory runs out."""
-        return memory_shortage.retry_on_shortage(work, self.backend, self.session, self.release_memory)
+        return memory_shortage.retry_on_shortage(work, self.backend, self.session, self.release_memory, self.patience)
 
     def release_memory(self) -> None:
         """End every cached child and release all cached memory."""
@@ -168,14 +169,14 @@ class Judge:
 
         Raises EvaluatorError if the device is lost; then `lost` is set, and this judge has to be restarted.
         """
-        if self._suspicious:
+        if self.suspicious:
             self.session.reset()
             self.check_stage.cases.clear()
             why = self.backend.probe()
             self.lost = bool(why)
             if why:
                 raise EvaluatorError(f"{why}. The judge has to be restarted")
-            self._suspicious = False
+            self.suspicious = False
 
 
 def _screen_for_device(trial: Trial) -> Screened:
