@@ -25,22 +25,27 @@ from evaluator.stages.outcomes import Origin
 from evaluator.stages.time_candidate import Times, time_candidate
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
-from evaluator.timing.bench import Rules
+from evaluator.timing.protocol import TimingProtocol
 from evaluator.tools.sanitizer import ToolHistory
 from evaluator.types import BaselineReport, Candidate, DeviceKind, Evaluation, Problem, Stage, Verdict
 
 Done = TypeVar("Done")
 _CASE_SHARE, _CASE_BYTES = 1 / 16, 256 << 20  # of a GPU's memory, and on a CPU: for the CaseCache
-_JUDGE_RULES = Rules()
 
 
 class Judge:
     """Judges on one device, one request at a time. `close` ends every child."""
 
-    def __init__(self, backend: DeviceBackend, session: DeviceSession | None = None) -> None:
+    def __init__(
+        self,
+        backend: DeviceBackend,
+        session: DeviceSession | None = None,
+        protocol: TimingProtocol | None = None,
+    ) -> None:
         torch.set_num_threads(1)
         self.backend = backend
         self.session = session or DeviceSession(backend)
+        self.protocol = protocol or TimingProtocol()
         self.device = backend.describe()
         self.environment = backend.environment()
         self.lost = self.suspicious = False
@@ -107,7 +112,7 @@ class Judge:
                 return outcomes.passed(trial, self.origin, screened, evidence, timed=False)
             resources: dict[str, Any] = {"kernels": compiled_kernels(subject, Stage.CORRECTNESS)}
             with trial.clock.during(Stage.TIMING):
-                times = time_candidate(self.session, trial, subject, reference, _JUDGE_RULES)
+                times = time_candidate(self.session, trial, subject, reference, self.protocol.judge)
             resources |= {"ran": symbols.shares(times.ran), "operations": report.operations}
             screened = _with_libraries(trial, screened, named, self._libraries_seen(trial, subject, reference, times))
         return outcomes.passed(

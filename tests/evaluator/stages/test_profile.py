@@ -76,7 +76,7 @@ def test_serve_ends_when_the_device_is_lost(monkeypatch: pytest.MonkeyPatch, cap
         def close(self) -> None:
             """Nothing to close."""
 
-    monkeypatch.setattr(serve, "Judge", lambda backend: Lost())
+    monkeypatch.setattr(serve, "Judge", lambda backend, protocol: Lost())
     monkeypatch.setattr(serve, "make_backend", lambda device: None)
     monkeypatch.setattr(serve, "answer", lambda judge, line: {"id": 1, "ok": True, "result": {}})
     monkeypatch.setattr(serve.sys, "stdin", iter(['{"id": 1, "op": "ping"}\n', '{"id": 2, "op": "ping"}\n']))
