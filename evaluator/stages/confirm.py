@@ -29,8 +29,9 @@ from evaluator.stages.time_candidate import baseline_contender, copy_floor_us
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
 from evaluator.timing import stats
-from evaluator.timing.bench import Bench, Rules
+from evaluator.timing.bench import Bench
 from evaluator.timing.contender import Contender
+from evaluator.timing.protocol import Rules
 from evaluator.timing.speedups import speedups
 from evaluator.tools import counters, sanitizer
 from evaluator.tools.target_application import TargetApplication, add_small_calls
@@ -46,9 +47,6 @@ from evaluator.types import (
     Workload,
 )
 
-PROCESS_PAIRS = 8
-_HIDDEN_PAIRS = 2
-_RULES = Rules(least_pairs=4, most_pairs=4, racing=False, round_us=10_000.0)  # both sizes of round in both orders
 _LEAST_GAIN = 0.01
 _CONFIDENCE = 0.999
 _WORST_WORKLOAD = 0.98
@@ -88,9 +86,10 @@ def _confirm(judge: Judge, trial: Trial) -> Evaluation:
         checked = _check(judge, trial, reference)
         if not trial.is_timed:
             raise Rejection(Verdict.INVALID_SUBMISSION, Stage.CONFIRM, "this language is not timed on this device")
-        timing = _Timing(judge.session, judge.children, trial, reference)
-        found = [timing.run(workload, PROCESS_PAIRS) for workload in trial.shown]
-        hidden = [timing.run(workload, _HIDDEN_PAIRS) for workload in trial.held_out]
+        protocol = judge.protocol
+        timing = _Timing(judge.session, judge.children, trial, reference, protocol.confirm)
+        found = [timing.run(workload, protocol.process_pairs) for workload in trial.shown]
+        hidden = [timing.run(workload, protocol.hidden_pairs) for workload in trial.held_out]
         resources = _resources(judge, checked)
     return _result(trial, judge.origin, screened, found, hidden, checked.evidence, resources)
 
@@ -151,6 +150,7 @@ class _Timing:
     children: CandidateChildren
     trial: Trial
     reference: Subject
+    rules: Rules
 
     def modes(self, workload: Workload) -> list[str]:
         """Return the Baselines of a Workload; eager alone for a held-out one, for which nothing is compiled."""
@@ -171,7 +171,7 @@ class _Timing:
                     with ExitStack() as processes:
                         with self.session.sharing.released():  # starting processes is most of a confirmation
                             bench.replace(self._contenders(modes, oracle, workload, processes))
-                        bench.run(replace(_RULES, rehearse=repetition == rehearsal))
+                        bench.run(replace(self.rules, rehearse=repetition == rehearsal))
                         _note(times, bench, modes, trial.champion is not None)
                         floor_us = copy_floor_us(self.session.backend, bench.bytes_moved)
                         times.measurements.append(bench.measurement("candidate", modes, floor_us))
@@ -247,7 +247,7 @@ def _result(
     plain = is_restricted(trial.candidate.source)
     decision = _promotion(logs[against], again, on_held_out, [] if plain else [t.resolution for t in found])
     evidence["promote"] = decision.pop("promote")
-    evidence["confirm"] = {**decision, "against": against, "process_pairs": PROCESS_PAIRS, "plain": plain}
+    evidence["confirm"] = {**decision, "against": against, "process_pairs": len(found[0].measurements), "plain": plain}
     measurements = [_merged(times) for times in found]
     ratios = speedups(logs, len(found))
     return outcomes.passed(trial, origin, screened, evidence, measurements, ratios, resources=resources)

@@ -12,8 +12,9 @@ from evaluator.screening.restricted import is_restricted
 from evaluator.stages.candidate_children import construct
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
-from evaluator.timing.bench import BRIEF_SAMPLING, LIBRARY_SAMPLING, Bench, Rules, SampledContender
+from evaluator.timing.bench import Bench
 from evaluator.timing.contender import Contender
+from evaluator.timing.protocol import BRIEF_SAMPLING, LIBRARY_SAMPLING, Rules, SampledContender
 from evaluator.timing.speedups import speedups
 from evaluator.types import LibraryPolicy, Measurement, Problem, Ratio, Stage, Workload
 

@@ -14,7 +14,7 @@ import statistics
 import time
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from evaluator.device_session import DeviceSession
 from evaluator.devices.base import Round, RoundPlan
@@ -25,6 +25,7 @@ from evaluator.timing.contender import Contender, call_us
 from evaluator.timing.contender_round import ContenderRound, compared_calls
 from evaluator.timing.integrity import CHECKS
 from evaluator.timing.integrity.session import TimedSession
+from evaluator.timing.protocol import BRIEF_SAMPLING, Rules, SampledContender, SamplingPlan
 from evaluator.timing.rounds import Rounds, ends_after
 from evaluator.types import BaselineTime, Clock, Measurement, Workload
 
@@ -37,43 +38,6 @@ _SAMPLED_ROUNDS_VERIFIED = 4  # one in so many of the rounds in which a child is
 _HARNESS_US = 20.0
 _REHEARSALS = 8  # at least, where a round replays a graph
 _WAITED_SHARE = 0.03  # share of a round's net time that a child may wait for its core
-_MOST_DISCARDED = 1  # times `most_pairs` may be discarded for that; later pairs count anyway
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """Limits of one timing session. A pair is one round of every contender. Racing stops early; `confirm` does not."""
-
-    least_pairs: int = 4
-    most_pairs: int = 10
-    narrow: float = 0.03
-    racing: bool = True
-    budget_s: float = 1.5  # of a Workload; only racing stops for it, after the least pairs
-    round_us: float | None = None  # None: the device's own for a search
-    rehearse: bool = True  # run every kind of adversarial values in rounds that do not count
-
-
-@dataclass(frozen=True, slots=True)
-class SamplingPlan:
-    """Limits of sampling a child: a time span, a number of samples or, with `until_library`, the first sample in a
-    library."""
-
-    span_s: float = 0.1
-    most_samples: int = 100
-    until_library: bool = False
-
-
-@dataclass(frozen=True, slots=True)
-class SampledContender:
-    """A contender that is sampled, and the limits of that."""
-
-    name: str
-    plan: SamplingPlan
-
-
-BRIEF_SAMPLING = SamplingPlan()
-# A small matrix product is a fiftieth of a call; the rest is Python and dispatch around it.
-LIBRARY_SAMPLING = SamplingPlan(span_s=5.0, most_samples=2000, until_library=True)
 
 
 class Bench:
@@ -140,7 +104,7 @@ class Bench:
         self._pairs(rules, rehearse_at=-1)
 
     def _pairs(self, rules: Rules, rehearse_at: int) -> None:
-        self._may_discard = _MOST_DISCARDED * rules.most_pairs
+        self._may_discard = rules.discarded * rules.most_pairs
         end = time.monotonic() + rules.budget_s
         while self.pairs < rules.most_pairs:
             if self.pairs == rehearse_at:

@@ -26,7 +26,7 @@ from evaluator.timing.integrity.suspects import harness_suspects
 from evaluator.timing.rounds import Rounds
 from evaluator.types import Verdict
 
-_FEWEST_SAMPLES, _MOST_SAMPLES, _LONGEST_S = 30, 400, 2.0  # of a child, and for how long
+_FEWEST_SAMPLES, _MOST_SAMPLES = 30, 400  # of a child
 _LEAST_SHARE = 0.5  # share of the time that an empty call is in the interpreter
 _SHORT_ROUNDS = 4  # of one call; the shortest counts
 _CHANCE_OF_ERROR = 1e-6
@@ -79,19 +79,20 @@ class OwnLoops:
     """Rejects a suspect that is hardly ever in the interpreter during timed calls."""
 
     name = "own_loops"
+    longest_s = 2.0  # for sampling one child
 
     def run(self, session: TimedSession) -> None:
         names = harness_suspects(session)
         suspects = [contender for contender in session.contenders if contender.name in names]
         if suspects:
-            _sample(session.rounds, suspects, session.plans[-1])
+            _sample(session.rounds, suspects, session.plans[-1], self.longest_s)
 
 
-def _sample(rounds: Rounds, suspects: Sequence[Contender], plan: RoundPlan) -> None:
+def _sample(rounds: Rounds, suspects: Sequence[Contender], plan: RoundPlan, longest_s: float) -> None:
     null, once = _Samples(), replace(plan, calls=1)
     short_us = min(rounds.run_null(rounds.repeated_inputs(1), once).ran_us for _ in range(_SHORT_ROUNDS))
     for contender in suspects:
-        found, least, end = _Samples(), 0.0, time.monotonic() + _LONGEST_S
+        found, least, end = _Samples(), 0.0, time.monotonic() + longest_s
         while found.samples < _MOST_SAMPLES and time.monotonic() < end:
             null.add(rounds.run_null(rounds.repeated_inputs(plan.calls), plan, watch=True))
             found.add(rounds.run(contender, rounds.new_inputs(plan.calls), plan, watch=True))

@@ -16,7 +16,6 @@ from evaluator.devices.base import RoundPlan
 from evaluator.errors import Rejection
 from evaluator.inputs import values
 from evaluator.oracle.oracle import Oracle
-from evaluator.stages import judge as judging
 from evaluator.subject import Subject
 from evaluator.timing.bench import Bench
 from evaluator.timing.contender import Contender
@@ -118,7 +117,8 @@ def test_an_honest_kernel_is_not_taken_for_one_that_skips_work(over_us, racing):
 
 
 def test_every_size_of_round_has_both_orders(judge, monkeypatch):
-    monkeypatch.setattr(judging, "_JUDGE_RULES", replace(QUICK, least_pairs=4, racing=False, rehearse=False))
+    rules = replace(QUICK, least_pairs=4, racing=False, rehearse=False)
+    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, judge=rules))
     ran: list[tuple[str, int]] = []
     usual, pair = Rounds.run, Bench.pair
 
@@ -198,7 +198,7 @@ def test_what_the_strictest_limits_refuse_among_timed_calls_is_held_to_those_of_
 
 def test_every_kind_of_adversarial_values_is_timed_or_rehearsed_and_none_is_rehearsed_that_is_timed(judge, monkeypatch):
     rules = replace(QUICK, least_pairs=3, most_pairs=3, racing=False)
-    monkeypatch.setattr(judging, "_JUDGE_RULES", rules)
+    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, judge=rules))
     compared: list[frozenset[str]] = []
     rehearsed: list[frozenset[str]] = []
     verify, rehearsals = Verifier.verify, Rounds.rehearsals
@@ -249,9 +249,8 @@ def test_rehearsals_of_short_rounds_end_after_any_replay():
 
 
 def test_rounds_are_verified_together_where_there_is_room_for_them(judge, monkeypatch):
-    monkeypatch.setattr(
-        judging, "_JUDGE_RULES", replace(QUICK, least_pairs=4, most_pairs=4, racing=False, rehearse=False)
-    )
+    rules = replace(QUICK, least_pairs=4, most_pairs=4, racing=False, rehearse=False)
+    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, judge=rules))
     together: list[int] = []
     verify = Verifier.verify
 
