@@ -2,14 +2,22 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from evaluator.languages import detect
 from evaluator.problem import read_problem
 from evaluator.stages.judge import Judge
-from evaluator.timing.bench import Rules
+from evaluator.timing.protocol import STANDARD, Rules, SamplingPlan, TimingProtocol
 from evaluator.types import BaselineReport, BaselineTime, Candidate, Clock, Interval, Problem
 
 # A tenth of a second of timing tells a factor of 1.3 from 1.
-QUICK = Rules(least_pairs=2, most_pairs=4, round_us=3000.0, budget_s=0.4)
+QUICK_RULES = Rules(least_pairs=2, most_pairs=4, round_us=3000.0, budget_s=0.4)
+QUICK = TimingProtocol(
+    judge=QUICK_RULES,
+    profile=QUICK_RULES,
+    profile_sampling=SamplingPlan(span_s=0.5, most_samples=300),
+    confirm=replace(STANDARD.confirm, round_us=QUICK_RULES.round_us),  # its number of pairs stays
+)
 
 PROBLEM = '''"""RMSNorm with a gain."""
 import torch
@@ -109,6 +117,11 @@ def forward(*lines: str) -> Candidate:
     """A Candidate whose forward has these lines."""
     text = "\n".join(f"        {line}" for line in lines)
     return candidate(f"class ModelNew(Base):\n    def forward(self, x):\n{text}\n")
+
+
+def with_rules(rules: Rules) -> TimingProtocol:
+    """The quick protocol with other rules for judging."""
+    return replace(QUICK, judge=rules)
 
 
 def eager_only(judge: Judge, one: Problem) -> BaselineReport:

@@ -8,11 +8,10 @@ from pathlib import Path
 import pytest
 
 from evaluator.cage import freezer
-from evaluator.stages import judge as judging
 from evaluator.stages.judge import Judge
-from evaluator.timing.bench import Rules
+from evaluator.timing.protocol import Rules
 from evaluator.types import Candidate, Verdict
-from tests.evaluator.rooms import CPP, candidate, eager_only, forward, problem
+from tests.evaluator.rooms import CPP, candidate, eager_only, forward, problem, with_rules
 
 SHORTEST = Rules(least_pairs=2, most_pairs=2, round_us=1000.0, budget_s=0.1)
 HOSTILE = [
@@ -26,8 +25,8 @@ HOSTILE = [
 
 
 @pytest.fixture(autouse=True)
-def _shortest_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "_JUDGE_RULES", SHORTEST)
+def _shortest_rounds(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge, "protocol", with_rules(SHORTEST))
 
 
 def held() -> tuple[int, int, int, int]:

@@ -18,13 +18,12 @@ def main() -> int:
     """The exit status of the judge. What is imported here loads torch."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
     from evaluator import cli
-    from evaluator.stages import baseline, judge, profile
-    from tests.evaluator.rooms import QUICK
+    from evaluator.timing.protocol import STANDARD
+    from tests.evaluator.rooms import QUICK_RULES
 
-    judge._JUDGE_RULES = QUICK
-    profile._RULES = QUICK
-    baseline._RULES = replace(baseline._RULES, round_us=QUICK.round_us, budget_s=QUICK.budget_s)
-    return cli.main(["serve", *sys.argv[1:]])
+    baseline = replace(STANDARD.baseline, round_us=QUICK_RULES.round_us, budget_s=QUICK_RULES.budget_s)
+    protocol = replace(STANDARD, judge=QUICK_RULES, profile=QUICK_RULES, baseline=baseline)
+    return cli.main(["serve", *sys.argv[1:]], protocol=protocol)
 
 
 if __name__ == "__main__":

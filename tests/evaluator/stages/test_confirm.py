@@ -6,21 +6,22 @@ import math
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
-from evaluator.stages import confirm as confirming
 from evaluator.stages.confirm import _promotion, confirm
 from evaluator.stages.judge import Judge
+from evaluator.timing.protocol import Promotion
 from evaluator.types import Verdict, Workload
-from tests.evaluator.rooms import CPP, candidate, eager_only, problem
+from tests.evaluator.rooms import CPP, QUICK, candidate, eager_only, problem
 
 ONE = Workload(name="a")
 
 
 def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confirming, "PROCESS_PAIRS", 3)
-    monkeypatch.setattr(confirming, "_HIDDEN_PAIRS", 1)
+    promotion = Promotion(process_pairs=3, held_out_pairs=1)
+    monkeypatch.setattr(judge, "protocol", replace(QUICK, promotion=promotion))
     order = []
 
     @contextmanager
