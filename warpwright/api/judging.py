@@ -74,7 +74,7 @@ class Measurement:
 
     Each sample is one round's raw microseconds per call, minus the null overhead. The median, its interval and ratios
     count samples with the `adjustments` in order (a confirmation: those of every pair). `floor_us` is the Roofline
-    floor. `diagnostics` holds figures that must agree (slopes, device events, clocks), never official ones.
+    floor; `diagnostics` must agree (slopes, device events, clocks, throttle reasons) and are never official.
     """
 
     adjustments: tuple[Adjustment, ...] = ()
