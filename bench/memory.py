@@ -25,19 +25,19 @@ from bench.search.landscape import Landscape, load
 from bench.search.ours import Ours
 from evaluator.screening.family import family_of
 from evolution import search
-from evolution.lessons import Learned, Trial, distil
+from evolution.lessons import Trial, TunableLesson, distil
 from evolution.state import Family
 from evolution.tunables import Scalar, key_of
-from evolution.tuning import next_trial
+from evolution.tuning import next_configuration
 
 RESULT = Path(__file__).parent / "results" / "memory.json"
 Trialled = tuple[Family, dict[str, Scalar]] | None
 PROBLEMS = Path(__file__).parents[1] / "examples" / "problems"
 
 
-def preferred(lessons: Iterable[Learned]) -> dict[str, Scalar]:
+def preferred(lessons: Iterable[TunableLesson]) -> dict[str, Scalar]:
     """Return one value for each Tunable: the one with the greatest certain gain over all Workloads."""
-    found: dict[str, Learned] = {}
+    found: dict[str, TunableLesson] = {}
     for one in lessons:
         if not one.workload and (one.tunable not in found or one.low > found[one.tunable].low):
             found[one.tunable] = one
@@ -80,11 +80,11 @@ def needed(land: Landscape, seed: int, most: int, within: float, values: Mapping
     values."""
 
     def first(families: Sequence[Family], rng: Random, *, least: float = -math.inf) -> Trialled:
-        return remembered_trial(families, values) or next_trial(families, rng, least=least)
+        return remembered_trial(families, values) or next_configuration(families, rng, least=least)
 
     second = Ours(land, seed)
     second.meter.within = within
-    with patch.object(search, "next_trial", first):
+    with patch.object(search, "next_configuration", first):
         return second.run(most) or most
 
 

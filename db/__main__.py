@@ -11,7 +11,7 @@ from db.errors import SchemaMismatch
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Run the command; returns its exit code (2 for bad usage)."""
+    """Run the command and return its exit code (2 for bad usage)."""
     parser = argparse.ArgumentParser(prog="python -m db", description="Set up or check the database.")
     parser.add_argument("action", choices=("migrate", "check"))
     parser.add_argument("url", nargs="?", default=os.environ.get("WARPWRIGHT_DATABASE_URL"))

@@ -1,4 +1,4 @@
-"""What was read of rows that never change again, kept in memory within a bound."""
+"""A bounded in-memory cache of rows that never change again."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""The time, as this room sees it: aware UTC datetimes. A test sets `session.info["now"]` to move it."""
+"""The time as aware UTC datetimes. A test sets `session.info["now"]` to move it."""
 
 from __future__ import annotations
 
@@ -10,14 +10,14 @@ from sqlalchemy.orm import Session
 
 
 def now(s: Session) -> datetime:
-    """The present moment of a session: the wall clock, unless the session was given its own."""
+    """Return the session's time: the wall clock, unless the session has a time of its own."""
     clock: Callable[[], datetime] | None = s.info.get("now")
     return clock() if clock is not None else datetime.now(UTC)
 
 
 @contextmanager
 def frozen_time(s: Session) -> Iterator[None]:
-    """Within it, `now` stands still: what is decided by the time can be decided again from what was written."""
+    """Freeze `now` inside the block, so that a replay can take every time-dependent decision again."""
     moment, before = now(s), s.info.get("now")
     s.info["now"] = lambda: moment
     try:
@@ -27,5 +27,5 @@ def frozen_time(s: Session) -> Iterator[None]:
 
 
 def iso(moment: datetime | None) -> str | None:
-    """ISO 8601 in UTC with microseconds, or None."""
+    """Format a moment as ISO 8601 in UTC with microseconds; None stays None."""
     return None if moment is None else moment.astimezone(UTC).isoformat(timespec="microseconds").replace("+00:00", "Z")

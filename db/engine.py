@@ -29,9 +29,9 @@ _MIGRATION_LOCK = 7_713_001
 
 
 def make_engine(url: str) -> Engine:
-    """An engine for `sqlite:////abs/path.db` or `postgresql+psycopg://...`, set up as this room needs it.
+    """Create an engine for `sqlite:////abs/path.db` or `postgresql+psycopg://...`.
 
-    SQLite: WAL, foreign keys, a busy timeout, and no implicit BEGIN of the driver: see `write_session`.
+    SQLite: WAL, foreign keys, a busy timeout, and no implicit BEGIN of the driver (see `write_session`).
     PostgreSQL: READ COMMITTED, connections checked before use.
     """
     if make_url(url).get_backend_name() != "sqlite":
@@ -39,7 +39,7 @@ def make_engine(url: str) -> Engine:
             url,
             pool_pre_ping=True,
             isolation_level="READ COMMITTED",
-            # Kept open, as many as a busy service uses: a connection of PostgreSQL's is a process, and slow to make.
+            # A PostgreSQL connection is a process and slow to make, so keep as many as a busy service uses.
             pool_size=POOL_SIZE,
             max_overflow=POOL_SIZE,
             connect_args={"connect_timeout": CONNECT_TIMEOUT_S},
@@ -51,7 +51,10 @@ def make_engine(url: str) -> Engine:
 
 
 def _begin(connection: Connection) -> None:
-    """Write transactions take SQLite's write lock at once: a read lock upgraded later loses updates or fails."""
+    """Begin; a write transaction takes SQLite's write lock at once.
+
+    A read lock that is upgraded later loses updates or fails.
+    """
     connection.exec_driver_sql("BEGIN IMMEDIATE" if connection.get_execution_options().get("writes") else "BEGIN")
 
 
@@ -69,16 +72,16 @@ def _prepare_sqlite(connection: DBAPIConnection, _: ConnectionPoolEntry) -> None
 
 @contextmanager
 def read_session(engine: Engine) -> Iterator[Session]:
-    """A session for reading: one snapshot on SQLite; ends with a rollback."""
+    """Open a session for reading: one snapshot on SQLite; ends with a rollback."""
     with Session(engine, autoflush=False) as s:
         yield s
 
 
 @contextmanager
 def write_session(engine: Engine) -> Iterator[Session]:
-    """One write transaction: commits at the end, rolls back on an error. Keep model calls and processes out of it.
+    """Open one write transaction: it commits at the end and rolls back on an error.
 
-    What was counted within it (`db.tables.counters`) is written last.
+    Counts of `db.tables.counters` are written last. Make no model call and start no process inside.
     """
     with Session(engine.execution_options(writes=True)) as s, s.begin():
         yield s
@@ -112,7 +115,7 @@ def migrate(engine: Engine) -> None:
 
 @cache
 def newest_revision() -> str | None:
-    """The revision that this code needs; it takes reading all migrations, so it is found once."""
+    """Return the revision that this code needs; cached, since finding it reads every migration."""
     return ScriptDirectory.from_config(_config()).get_current_head()
 
 

@@ -1,9 +1,9 @@
 """The errors of this room.
 
 DbError
-├── NotFound          no such row, or it is another project's
+├── NotFound          no such row, or it belongs to another project
 ├── Conflict          the row is in a state that does not allow this
-├── QuotaExceeded     the project has used up what it may use
+├── QuotaExceeded     the project has used up a quota
 └── SchemaMismatch    the database is not at the revision that this code needs
 """
 
@@ -13,7 +13,7 @@ from datetime import datetime
 
 
 class DbError(Exception):
-    """Anything that this room raises on purpose."""
+    """The base of every error that this room raises on purpose."""
 
 
 class NotFound(DbError):
@@ -26,11 +26,11 @@ class NotFound(DbError):
 
 
 class Conflict(DbError):
-    """The row is in a state that does not allow what was asked; the message says which."""
+    """The row's state does not allow the change; the message names the state."""
 
 
 class QuotaExceeded(DbError):
-    """A project has used up a quota. `resets_at` says when time alone will help, None where something has to end."""
+    """A project has used up a quota. `resets_at` is when it renews; None where a Run has to end first."""
 
     def __init__(self, quota: str, *, used: float, allowed: float, resets_at: datetime | None) -> None:
         super().__init__(f"the project's quota {quota} is used up: {used:g} of {allowed:g}")

@@ -1,5 +1,8 @@
-"""Prefixed ids whose text sorts by time: `run_01JD3Z8...`, 26 Crockford base-32 digits (48 bits of milliseconds,
-16 bits that count within the process, 64 random bits)."""
+"""Prefixed ids with a text order by time: `run_01JD3Z8...`.
+
+After the prefix come 26 Crockford base-32 digits: 48 bits of milliseconds, 16 bits that count within the process, 64
+random bits.
+"""
 
 from __future__ import annotations
 
@@ -13,13 +16,13 @@ _counter = itertools.count()
 
 
 def new_id(prefix: str) -> str:
-    """A fresh id. Two ids of one process sort in the order in which they were made (up to 65,536 a millisecond)."""
+    """Return a new id. Ids of one process sort in the order of creation (up to 65,536 a millisecond)."""
     value = (time.time_ns() // 1_000_000) << 80 | (next(_counter) & 0xFFFF) << 64 | secrets.randbits(64)
     return f"{prefix}_{_text(value)}"
 
 
 def first_id(prefix: str, moment: datetime) -> str:
-    """The least id of a moment: whatever was made before it has a smaller one."""
+    """Return the least id of a moment; every earlier id is smaller."""
     return f"{prefix}_{_text(int(moment.timestamp() * 1000) << 80)}"
 
 

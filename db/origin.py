@@ -1,4 +1,4 @@
-"""Which request set things off: a Job that is ordered carries it, and so does every Job that follows from that one."""
+"""The HTTP request behind a Job. A Job passes it on to every Job that follows from it."""
 
 from __future__ import annotations
 
@@ -13,13 +13,13 @@ _INHERITED = "warpwright_request_id"
 
 
 def request_id() -> str | None:
-    """The request that this thread or task answers, or None."""
+    """Return the request that this thread or task answers, or None."""
     return _request.get()
 
 
 @contextmanager
 def originating(request_id: str) -> Iterator[None]:
-    """Within the block, Jobs are ordered on behalf of this request."""
+    """Give this request to every Job that is enqueued inside the block."""
     token = _request.set(request_id)
     try:
         yield
@@ -28,11 +28,11 @@ def originating(request_id: str) -> Iterator[None]:
 
 
 def inherit(s: Session, request_id: str | None) -> None:
-    """What this transaction orders from here on is on behalf of this request: that of the Job being settled."""
+    """Give a request to every Job that this transaction enqueues from here on: that of the Job being settled."""
     s.info[_INHERITED] = request_id
 
 
 def of(s: Session) -> str | None:
-    """On whose behalf a Job is ordered in this transaction."""
+    """Return the request that this transaction's Jobs are enqueued for."""
     found: str | None = s.info.get(_INHERITED) or _request.get()
     return found

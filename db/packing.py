@@ -1,4 +1,4 @@
-"""Evaluations and Baseline reports as rows: their JSON without samples, and the samples as packed float64."""
+"""Evaluations and Baseline reports as rows: JSON without samples, and the samples as packed float64."""
 
 from __future__ import annotations
 
@@ -12,21 +12,21 @@ from db.tables.core import SampleRow
 from evaluator.schema import from_json, to_json
 from evaluator.types import BaselineReport, BaselineTime, Evaluation, Measurement
 
-# A Measurement must have a sample, so a stored body carries its median in the place of the samples.
+# A Measurement must have a sample, so a stored body carries its median in place of the samples.
 
 
 def pack(samples_us: tuple[float, ...]) -> bytes:
-    """Microseconds as little-endian float64, eight bytes each."""
+    """Pack microseconds as little-endian float64, eight bytes each."""
     return struct.pack(f"<{len(samples_us)}d", *samples_us)
 
 
 def unpack(data: bytes) -> tuple[float, ...]:
-    """The inverse of `pack`."""
+    """Reverse `pack`."""
     return struct.unpack(f"<{len(data) // 8}d", data)
 
 
 def clean(text: str) -> str:
-    """Text that PostgreSQL and UTF-8 take: no NUL characters, no lone surrogates."""
+    """Remove what PostgreSQL or UTF-8 refuses: NUL characters and lone surrogates."""
     return text.replace("\x00", "\N{REPLACEMENT CHARACTER}").encode("utf-8", "replace").decode("utf-8")
 
 
@@ -44,7 +44,7 @@ def _keep(s: Session, owner_id: str, workload: str, series: str, samples_us: tup
 
 
 def store_evaluation(s: Session, evaluation_id: str, evaluation: Evaluation) -> dict[str, object]:
-    """Write the samples; return the body to store."""
+    """Write the samples and return the body to store."""
     measurements = []
     for m in evaluation.measurements:
         _keep(s, evaluation_id, m.workload, "", m.samples_us)
@@ -57,7 +57,7 @@ def store_evaluation(s: Session, evaluation_id: str, evaluation: Evaluation) -> 
 
 
 def load_evaluations(s: Session, bodies: dict[str, dict[str, object]], *, samples: bool = True) -> list[Evaluation]:
-    """Evaluations by id, in the order given, with their samples unless told otherwise."""
+    """Return Evaluations by id, in the given order, with their samples unless `samples` is false."""
     found: dict[tuple[str, str, str], tuple[float, ...]] = {}
     if samples and bodies:
         rows = s.scalars(select(SampleRow).where(SampleRow.owner_id.in_(bodies)))
@@ -82,7 +82,7 @@ def _whole(m: Measurement, owner_id: str, found: dict[tuple[str, str, str], tupl
 
 
 def store_baseline(s: Session, baseline_id: str, report: BaselineReport) -> dict[str, object]:
-    """Write the samples; return the body to store."""
+    """Write the samples and return the body to store."""
     for time in report.times:
         _keep(s, baseline_id, time.workload, _series(time), time.samples_us)
     body: dict[str, object] = to_json(dataclasses.replace(report, times=tuple(_strip(t) for t in report.times)))
@@ -90,5 +90,5 @@ def store_baseline(s: Session, baseline_id: str, report: BaselineReport) -> dict
 
 
 def load_baseline(body: dict[str, object]) -> BaselineReport:
-    """A report without its samples: they are for charts, not for deciding."""
+    """Return a report without its samples, which serve charts and not decisions."""
     return from_json(BaselineReport, body)

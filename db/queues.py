@@ -1,4 +1,4 @@
-"""Names of the queues and of the kinds of Job on them. A nudge is the name of a queue with new work."""
+"""Names of the queues and of their kinds of Job. A nudge is the name of a queue with new work."""
 
 from __future__ import annotations
 
@@ -26,10 +26,13 @@ class JobKind(StrEnum):
 
 
 def build_queue(kind: DeviceKind) -> str:
-    """Where Candidates for a device kind are compiled: beside that device's toolchain, while others are timed on it."""
+    """Return the queue that compiles for a device kind.
+
+    Compiling needs the device's toolchain, and runs while the device times other Candidates.
+    """
     return BUILD if kind is DeviceKind.CPU else BUILD_CUDA
 
 
 def device_queue(kind: DeviceKind) -> str:
-    """The queue of a device kind: "cpu", or "gpu.cuda"."""
+    """Return the queue of a device kind: "cpu", or "gpu.cuda"."""
     return "cpu" if kind is DeviceKind.CPU else f"gpu.{kind.value}"

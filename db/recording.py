@@ -1,7 +1,7 @@
-"""A Run as one archive: everything that it was told and that it did, so that it can be replayed without a model.
+"""A Run as one archive with all its inputs and results, to be replayed without a model.
 
-A zip of JSON lines, the same bytes for the same Run: `manifest.json` names the schema version and the hash of every
-other member. It holds what the Run's owner may see, held-out Workloads included.
+A zip of JSON lines, the same bytes for the same Run. `manifest.json` names the schema version and the hash of every
+other member. The archive holds everything that the Run's owner may see, held-out Workloads included.
 """
 
 from __future__ import annotations
@@ -32,12 +32,12 @@ _EPOCH = (1980, 1, 1, 0, 0, 0)
 
 
 class BadRecording(DbError):
-    """An archive that is no recording of a Run, or not a whole one; the message says why."""
+    """The archive is not a complete recording of a Run; the message says why."""
 
 
 @dataclass(frozen=True, slots=True)
 class Recording:
-    """An archive that was read and checked: the single values, and the lines of each list."""
+    """A checked archive: its single values, and the lines of each list."""
 
     manifest: Mapping[str, Any]
     run: Mapping[str, Any]
@@ -45,9 +45,9 @@ class Recording:
 
 
 def export_run(s: Session, run_id: str, out: BinaryIO, *, project_id: str | None = None) -> None:
-    """Write the archive of a Run, live ones as far as they are; never more than a page of it is held in memory.
+    """Write the archive of a Run; a live Run is written as far as it is.
 
-    Raises NotFound.
+    Memory holds at most a page of it. Raise NotFound.
     """
     run = runs.get(s, run_id, project_id=project_id)
     row = s.get_one(RunRow, run_id)
@@ -79,7 +79,7 @@ def export_run(s: Session, run_id: str, out: BinaryIO, *, project_id: str | None
 
 
 def read_recording(data: bytes) -> Recording:
-    """An archive, checked against its manifest. Raises BadRecording."""
+    """Read an archive and check it against its manifest. Raise BadRecording."""
     try:
         with zipfile.ZipFile(io.BytesIO(data)) as archive:
             if sum(info.file_size for info in archive.infolist()) > MAX_BYTES:
@@ -88,7 +88,7 @@ def read_recording(data: bytes) -> Recording:
         manifest = json.loads(members.pop("manifest.json"))
         if manifest["format"] != FORMAT or manifest["schema_version"] != SCHEMA_VERSION:
             found = f"{manifest['format']} {manifest['schema_version']}"
-            raise BadRecording(f"this is {found}; needed is {FORMAT} {SCHEMA_VERSION}")
+            raise BadRecording(f"this is {found}; expected is {FORMAT} {SCHEMA_VERSION}")
         for name, expected in manifest["members"].items():
             if hashlib.sha256(members[name]).hexdigest() != expected:
                 raise BadRecording(f"{name} is not what the manifest says: the archive was changed or cut")
@@ -111,7 +111,7 @@ def read_recording(data: bytes) -> Recording:
 
 
 def _write(archive: zipfile.ZipFile, name: str, values: Iterable[Mapping[str, Any]]) -> str:
-    """One member, a line for each value; returns the SHA-256 of its bytes."""
+    """Write one member, a line for each value, and return the SHA-256 of its bytes."""
     info = zipfile.ZipInfo(name, _EPOCH)
     info.compress_type = zipfile.ZIP_DEFLATED
     digest = hashlib.sha256()

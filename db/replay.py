@@ -1,7 +1,7 @@
-"""`python -m db.replay FILE`: live a recorded Run again in an empty database, and compare every decision.
+"""`python -m db.replay FILE`: replay a recorded Run in an empty database, and compare every decision.
 
-No model, judge or device is asked: each answer is the recorded one, at the recorded place in the order of events. What
-the search decides is computed anew, with the recorded times as its clock.
+No model, judge or device is asked: each answer is the recorded one, at its recorded place in the order of events. The
+search decides anew, with the recorded times as its clock.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from evolution.types import Budget, ProposalOutcome, Run, RunConfig
 
 @dataclass(slots=True)
 class ReplayResult:
-    """What came of a replay. `differences` are empty where it went as recorded."""
+    """The outcome of a replay. `differences` is empty where every decision came out as recorded."""
 
     run_id: str = ""
     decisions: int = 0
@@ -50,7 +50,7 @@ class ReplayResult:
 
 
 def replay(engine: Engine, data: bytes, *, project_id: str = "default") -> ReplayResult:
-    """Replay an archive in a migrated database that has no Run of this Problem. Raises BadRecording."""
+    """Replay an archive in a migrated database that has no Run of this Problem. Raise BadRecording."""
     recording = read_recording(data)
     if recording.run["warm"] is not None or recording.run["run"]["config"]["seed_candidates"]:
         raise BadRecording("this run began with candidates of other runs, which its archive does not hold")
@@ -63,7 +63,7 @@ def replay(engine: Engine, data: bytes, *, project_id: str = "default") -> Repla
 
 
 class _Player:
-    """Walks the recorded events; after each, the same must have happened here."""
+    """Walk the recorded events and check that each one happens again."""
 
     def __init__(self, engine: Engine, recording: Recording, project_id: str) -> None:
         self.engine, self.recording, self.project_id = engine, recording, project_id
@@ -74,7 +74,7 @@ class _Player:
         self.device = DeviceKind(recording.run["run"]["device_kind"])
 
     def play(self, event: Mapping[str, Any]) -> None:
-        """Do what made this event."""
+        """Cause this event again."""
         do = getattr(self, "_" + event["kind"].replace(".", "_"), None)
         if do is None:
             return
@@ -101,7 +101,10 @@ class _Player:
         self._problem_admitted(s, data)
 
     def _run_status(self, s: Session, data: Mapping[str, Any]) -> None:
-        """A paused or resumed Run; or it runs, since its Baselines are timed: their own event may be another Run's."""
+        """Pause, resume or start the Run.
+
+        It starts once its Baselines are timed; their own event may lie in another Run.
+        """
         waiting = s.scalars(select(JobRow.id).where(JobRow.kind == JobKind.BASELINE, JobRow.state == "ready")).first()
         if data["status"] == "running" and waiting is not None:
             job = self._job(s, JobKind.BASELINE, None)
@@ -119,7 +122,7 @@ class _Player:
             cancel_run(s, self.found.run_id)
 
     def _search_decided(self, s: Session, data: Mapping[str, Any]) -> None:
-        enqueue_advance(s, lock_run(s, self.found.run_id))  # where two were under way at once, one is left here
+        enqueue_advance(s, lock_run(s, self.found.run_id))  # where two were in flight at once, one is still here
         advance(s, self._job(s, JobKind.ADVANCE, self.found.run_id))
         s.flush()
         here = s.scalars(
@@ -222,7 +225,7 @@ def _more(s: Session, run_id: str, data: Mapping[str, Any]) -> Budget:
 
 
 def replay_archive(data: bytes) -> ReplayResult:
-    """What comes of an archive in an empty database that is thrown away. Raises BadRecording."""
+    """Replay an archive in a temporary database. Raise BadRecording."""
     with tempfile.TemporaryDirectory(prefix="replay-") as folder:
         engine = make_engine(f"sqlite:///{Path(folder) / 'replay.db'}")
         try:
@@ -233,7 +236,7 @@ def replay_archive(data: bytes) -> ReplayResult:
 
 
 def print_result(found: ReplayResult) -> int:
-    """Print how a replay went. Exit status 0: as recorded; 1: not."""
+    """Print the outcome of a replay. Exit status 0: as recorded; 1: not."""
     for difference in found.differences:
         print(difference)
     print(f"{found.decisions} decisions as recorded" + (", then another one" if found.differences else ""))
@@ -241,7 +244,7 @@ def print_result(found: ReplayResult) -> int:
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit status 0: it went as recorded; 1: it did not; 2: no recording."""
+    """Exit with 0 where the replay matches the recording, 1 where it differs, 2 for no recording."""
     parser = argparse.ArgumentParser(prog="python -m db.replay", description=__doc__)
     parser.add_argument("file", type=Path)
     options = parser.parse_args(arguments)

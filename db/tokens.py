@@ -1,4 +1,4 @@
-"""Secrets that we hand out: 256 random bits each. Only their SHA-256 is stored, which is enough for random ones."""
+"""Secrets of 256 random bits. Only their SHA-256 is stored, which is enough for random ones."""
 
 from __future__ import annotations
 
@@ -16,27 +16,27 @@ def _random(length: int) -> str:
 
 
 def new_key() -> tuple[str, str]:
-    """A fresh API key: its public prefix (50 bits, to find it by), and the whole, which is shown once."""
+    """Make an API key; return its public prefix (50 bits, to find it by) and the whole, which is shown once."""
     prefix = _random(10)
     return prefix, f"ww_{prefix}_{_random(52)}"
 
 
 def new_secret() -> str:
-    """A fresh secret for a cookie."""
+    """Make a secret for a cookie."""
     return _random(52)
 
 
 def prefix_of(key: str) -> str | None:
-    """The prefix of what has the form of our keys, or None."""
+    """Return the prefix of a key in our format, or None."""
     match = _KEY.match(key)
     return None if match is None else match.group(1)
 
 
 def digest(secret: str, *, bound_to: str = "") -> str:
-    """What is stored of a secret: hexadecimal SHA-256. `bound_to` makes it void when that other secret changes."""
+    """Return the stored form of a secret: hexadecimal SHA-256. `bound_to` voids it when that other secret changes."""
     return hashlib.sha256(f"{secret}{bound_to}".encode("utf-8", "surrogateescape")).hexdigest()
 
 
 def same(one: str, other: str) -> bool:
-    """Whether two digests are equal, in a time that says nothing about where they differ."""
+    """Compare two digests in constant time."""
     return hmac.compare_digest(one.encode(), other.encode())

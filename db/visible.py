@@ -1,4 +1,4 @@
-"""What a project may see: its own things, and what others made public. Everything else is not there for it.
+"""The visible rows of a project: its own, and public ones. All others do not exist for it.
 
 Public are a Problem that its owner published, and the Champions of that Problem, past ones too. Runs, Proposals
 (prompts and replies) and every other Candidate stay with the project that made them.
@@ -13,12 +13,12 @@ from db.tables.core import CandidateRow, ChampionRow, ProblemRow, RunRow
 
 
 def problem_visible(project_id: str) -> ColumnElement[bool]:
-    """Holds for a `ProblemRow` that this project may see."""
+    """Match each `ProblemRow` that this project may see."""
     return or_(ProblemRow.project_id == project_id, ProblemRow.public)
 
 
 def candidate_visible(project_id: str) -> ColumnElement[bool]:
-    """Holds for a `CandidateRow` that this project may see, whatever else the query joins."""
+    """Match each `CandidateRow` that this project may see, independent of the query's other joins."""
     run, champion, problem = aliased(RunRow), aliased(ChampionRow), aliased(ProblemRow)
     own = select(run.id).where(run.id == CandidateRow.run_id, run.project_id == project_id).exists()
     crowned = (

@@ -1,4 +1,4 @@
-"""The arms of a Run: which Proposer can be asked for what, and which of them can be asked now."""
+"""The arms of a Run: each Proposer with each of its Operators, and their availability."""
 
 from __future__ import annotations
 
@@ -11,9 +11,9 @@ DOWN_AFTER = 3
 """An arm whose endpoint failed this many times in a row is not asked again in this Run."""
 
 DISPATCH = "dispatch"
-"""Puts several judged kernels into one; its variants say which."""
+"""Combines several judged kernels into one; the variant names them."""
 EXTERNAL = "external"
-"""Candidates that somebody outside gave: `external:NAME`."""
+"""Prefix of Candidates from external agents: `external:NAME`."""
 
 ENUMERATORS = ("synthesiser",)
 """Proposers that enumerate Candidates and ask no model, by the names that a Run may give."""
@@ -22,14 +22,14 @@ _MODEL_OPERATORS = (Operator.CREATE, Operator.REWRITE, Operator.DIFF, Operator.C
 
 
 def is_free(arm: Arm) -> bool:
-    """Whether an arm never uses tokens or dollars."""
+    """Return True if an arm never uses tokens or dollars."""
     return arm.proposer in (SEED.proposer, TUNER.proposer, DISPATCH) or arm.proposer.split(":", 1)[0] in _ENUMERATING
 
 
 def arms_of(proposers: tuple[str, ...]) -> tuple[Arm, ...]:
-    """Every arm of these Proposers. Synthesiser, replay and external ones enumerate Candidates; the rest are models.
+    """Return every arm of these Proposers. Synthesiser, replay and external ones enumerate; the rest are models.
 
-    The inner search over Tunables costs no model call and belongs to every Run.
+    The inner search over Tunables needs no model call, so every Run has it.
     """
     arms: list[Arm] = []
     for name in dict.fromkeys(proposers):
@@ -40,16 +40,16 @@ def arms_of(proposers: tuple[str, ...]) -> tuple[Arm, ...]:
 
 
 def stats_of(state: SearchState) -> list[ArmStats]:
-    """The counters of every arm of the Run, zeros for one that was never asked; the seed arm is not among them."""
+    """Return the counters of every arm of the Run except the seed arm; zeros for one that was never asked."""
     known = {stats.arm: stats for stats in state.arms}
     return [known.get(arm, ArmStats(arm=arm)) for arm in arms_of(state.config.proposers)]
 
 
 def is_up(stats: ArmStats) -> bool:
-    """Whether an arm still answers: neither exhausted, nor failing over and over, nor beyond the budget."""
+    """Return True if an arm is not exhausted, within the budget, and did not fail DOWN_AFTER times in a row."""
     return not (stats.exhausted or stats.broke) and stats.errors_in_row < DOWN_AFTER
 
 
 def seeds_asked(state: SearchState) -> int:
-    """How many seeds were already opened."""
+    """Return the number of seeds that were already proposed."""
     return next((stats.asked for stats in state.arms if stats.arm == SEED), 0)

@@ -1,4 +1,4 @@
-"""What is worth confirming. It costs many judgements, so it waits for a reason; before the end, all is tried."""
+"""Choose the Candidate to confirm. A confirmation costs many judgements, so it needs a reason until the Run's end."""
 
 from __future__ import annotations
 
@@ -8,17 +8,17 @@ from evolution.state import Elite, SearchState
 MARGIN = 1.02
 FINAL_MARGIN = 1.0
 SETTLED_AFTER = 24
-"""A new best is confirmed once this many later Candidates did not beat it, or at once where it reaches the target."""
-MOST_REFUSED = 4
-"""Once so many that seemed as fast were refused, only what is clearly faster than they is tried."""
+"""A new best is confirmed once this many later Candidates did not beat it, or at once if it reaches the target."""
+MAX_REFUSED = 4
+"""After this many refused confirmations of about the same speed, only a clearly faster Candidate is tried."""
 
 
-def contender(state: SearchState, *, final: bool) -> Elite | None:
-    """The elite to confirm now, or None. One at a time: each confirmation is against the Champion that stands.
+def elite_to_confirm(state: SearchState, *, final: bool) -> Elite | None:
+    """Return the elite to confirm now, or None. One at a time: each confirmation is against the current Champion.
 
-    During the search: a lower bound above the fastest Baseline, MARGIN above the Champion, and no newer best at hand.
-    `final` (nothing more will be proposed, or time is nearly up): the fastest that was never tried, if it is faster
-    than what stands.
+    During the search its lower bound must be above the fastest Baseline, its speedup above the Champion's by MARGIN,
+    and no better one may have appeared lately. `final` means that nothing more will be proposed, or that time is nearly
+    up: then return the fastest one without a confirmation, if it is faster than the Champion and the Baseline.
     """
     if state.open_confirms or not may_confirm(state):
         return None
@@ -29,7 +29,7 @@ def contender(state: SearchState, *, final: bool) -> Elite | None:
         return None
     best = max(fresh, key=lambda elite: (elite.speedup, elite.candidate_id))
     refused = sum(1 for e in state.elites if e.confirms and not e.confirmed and e.speedup * MARGIN >= best.speedup)
-    if refused >= MOST_REFUSED:
+    if refused >= MAX_REFUSED:
         return None
     if final:
         return best if best.speedup > bar * FINAL_MARGIN else None

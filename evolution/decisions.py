@@ -1,4 +1,4 @@
-"""Decisions in words that are equal wherever they are made: in a Run, and in its replay."""
+"""Decisions as text that is equal in a Run and in its replay."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from evaluator.types import canonical_json, content_hash
 from evolution.types import Confirm, Decision, Finish, Propose
 
 
-def named(decision: Decision) -> tuple[str, ...]:
-    """The ids of the Candidates that a decision is about."""
+def candidate_ids(decision: Decision) -> tuple[str, ...]:
+    """Return the ids of the Candidates in a decision."""
     match decision:
         case Propose():
             return decision.parents
@@ -21,8 +21,10 @@ def named(decision: Decision) -> tuple[str, ...]:
 
 
 def describe(decisions: Sequence[Decision], numbers: Mapping[str, int]) -> list[str]:
-    """One line for each: "propose synthesiser/create @0 from 3,4 #1f00". `numbers` are those of the Candidates."""
-    return [_line(decision, ",".join(str(numbers.get(id, 0)) for id in named(decision))) for decision in decisions]
+    """Return a line for each: "propose synthesiser/create @0 from 3,4 #1f00". `numbers` maps Candidates' ids."""
+    return [
+        _line(decision, ",".join(str(numbers.get(id, 0)) for id in candidate_ids(decision))) for decision in decisions
+    ]
 
 
 def _line(decision: Decision, of: str) -> str:

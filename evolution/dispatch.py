@@ -1,7 +1,7 @@
-"""Several kernels in one, each for the Workloads that it wins: when that may be faster than the best single one.
+"""Dispatch by Workload: combine kernels into one that calls the fastest for each Workload, if that may pay.
 
-What is proposed is an ordinary Candidate (`synthesis.dispatch` writes it), built, judged and confirmed like others; the
-time that choosing takes is in its time.
+The result is an ordinary Candidate (`synthesis.dispatch` writes it), built, judged and confirmed like others. Its
+measured time includes that of the choice.
 """
 
 from __future__ import annotations
@@ -12,25 +12,25 @@ from dataclasses import dataclass
 
 from evaluator.types import content_hash
 from evolution.arms import DISPATCH
-from evolution.state import SearchState, Share
+from evolution.state import SearchState, WorkloadLeaders
 from evolution.types import Arm, Operator, Propose
 
 REFERENCE = -1
 """The number of the reference among the kernels of a dispatch."""
-LEAST_GAIN = 0.01
-"""It is tried where it should be so much (in log) faster than the best single kernel."""
-MOST_DISPATCHES = 4
-RIPE_AFTER = 6
-"""It is tried once this many Candidates brought nothing faster, or when so little of the budget is left."""
-MOST_KERNELS = 8
-_LONGEST_KEY = 90
+MIN_LOG_GAIN = 0.01
+"""A dispatch is tried if its expected log gain over the best single kernel is at least this."""
+MAX_DISPATCHES = 4
+STAGNANT_AFTER = 6
+"""A dispatch is tried after this many Candidates without a new best, or with the budget of this many left."""
+MAX_KERNELS = 8
+_MAX_KEY_CHARACTERS = 90
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Split:
-    """Which kernel answers which Workload: `choices` are indices into `parents` (Candidate ids), or REFERENCE.
+    """The kernel of each Workload: `choices` are indices into `parents` (Candidates' ids), or REFERENCE.
 
-    `key` names it by Candidates' numbers, so that it is equal in a replay. `gain` is what it should be faster by.
+    `key` consists of Candidates' numbers, so it is equal in a replay. `gain` is the expected log gain.
     """
 
     parents: tuple[str, ...]
@@ -39,11 +39,11 @@ class Split:
     gain: float
 
 
-def best_split(shares: Mapping[str, Share]) -> Split | None:
-    """The kernel for each Workload that is known to be better there than the best single one, beyond their intervals.
+def best_split(shares: Mapping[str, WorkloadLeaders]) -> Split | None:
+    """Return the best assignment of kernels to Workloads, or None if its gain is too small or one kernel wins all.
 
-    The reference where it is the better Baseline and no kernel is as fast. None where no one kernel loses anywhere, or
-    where all of it together is worth too little.
+    The best single kernel keeps a Workload unless another one's interval there is clear above its own. The reference
+    gets a Workload if it is faster there than every kernel's interval.
     """
     chosen: dict[str, tuple[str, int]] = {}
     gain = total = 0.0
@@ -59,26 +59,26 @@ def best_split(shares: Mapping[str, Share]) -> Split | None:
         gain += share.weight * math.log(value / best.speedup)
         total += share.weight
     parents = tuple(dict.fromkeys(id for id, _ in chosen.values() if id))
-    if not parents or len({*chosen.values()}) < 2 or len(parents) > MOST_KERNELS or gain < LEAST_GAIN * total:
+    if not parents or len({*chosen.values()}) < 2 or len(parents) > MAX_KERNELS or gain < MIN_LOG_GAIN * total:
         return None
     key = ",".join("reference" if number == REFERENCE else str(number) for _, number in chosen.values())
     return Split(
         parents=parents,
         choices={workload: parents.index(id) if id else REFERENCE for workload, (id, _) in chosen.items()},
-        key=key if len(key) <= _LONGEST_KEY else content_hash("split", key),
+        key=key if len(key) <= _MAX_KEY_CHARACTERS else content_hash("split", key),
         gain=gain / total,
     )
 
 
 def dispatch_due(state: SearchState, *, last: bool) -> Propose | None:
-    """A dispatch to try now, or None. `last`: there is nothing else to do.
+    """Return a dispatch to try now, or None. `last` means that nothing else is left to do.
 
-    One at a time, none twice, and few in all; while something faster is still found often, it waits.
+    There is one at a time, none twice, and at most MAX_DISPATCHES. It waits while the search still finds faster ones.
     """
     asked = [stats for stats in state.arms if stats.arm.proposer == DISPATCH]
-    if sum(stats.asked for stats in asked) >= MOST_DISPATCHES or any(s.asked > s.settled for s in asked):
+    if sum(stats.asked for stats in asked) >= MAX_DISPATCHES or any(s.asked > s.settled for s in asked):
         return None
-    if not (last or state.since_best >= RIPE_AFTER or _is_late(state)):
+    if not (last or state.since_best >= STAGNANT_AFTER or _is_late(state)):
         return None
     split = best_split(state.shares)
     if split is None or any(stats.arm.variant == split.key for stats in asked):
@@ -88,11 +88,11 @@ def dispatch_due(state: SearchState, *, last: bool) -> Propose | None:
 
 
 def _is_late(state: SearchState) -> bool:
-    """Whether what is left of the budget is for a few Candidates more."""
-    few = RIPE_AFTER * state.judge_s
+    """Return True if the remaining budget allows only a few more Candidates."""
+    few = STAGNANT_AFTER * state.judge_s
     budget, spend = state.budget, state.spend
     return (
-        (budget.candidates is not None and spend.candidates + RIPE_AFTER >= budget.candidates)
+        (budget.candidates is not None and spend.candidates + STAGNANT_AFTER >= budget.candidates)
         or (budget.device_s is not None and spend.device_s + few >= budget.device_s)
         or (budget.wall_s is not None and spend.wall_s + few >= budget.wall_s)
     )

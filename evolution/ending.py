@@ -1,4 +1,4 @@
-"""When a Run is over, and what it says then."""
+"""The ends of a Run and their messages."""
 
 from __future__ import annotations
 
@@ -7,43 +7,41 @@ from evolution.types import EndReason, Finish
 
 
 def target_reached(state: SearchState) -> Finish | None:
-    """The end of a Run whose confirmed Champion reached the target."""
+    """Return the end of a Run if its confirmed Champion reached the target."""
     target, champion = state.config.target_speedup, state.champion
     if target is None or champion is None or champion.speedup < target:
         return None
-    text = f"The Champion runs {champion.speedup:.2f} times as fast as the fastest baseline; {target:g} was asked for."
+    text = f"The champion is {champion.speedup:.2f}x as fast as the fastest baseline; the target was {target:g}x."
     return Finish(reason=EndReason.TARGET_REACHED, message=text)
 
 
 def roofline_reached(state: SearchState) -> Finish | None:
-    """The end of a Run whose confirmed Champion is so near to what its device allows that little is left to gain."""
+    """Return the end of a Run if its confirmed Champion is close to the device's memory roofline."""
     share, champion = state.config.roofline_share, state.champion
     if share is None or champion is None or champion.attained is None or champion.attained < share:
         return None
     text = (
-        f"The Champion attains {champion.attained:.0%} of what memory allows ({share:.0%} ends a run): next to nothing "
-        f"is left to gain. It runs {champion.speedup:.2f} times as fast as the fastest baseline."
+        f"The champion attains {champion.attained:.0%} of the memory roofline (a run ends at {share:.0%}), so hardly "
+        f"any gain is left. It is {champion.speedup:.2f}x as fast as the fastest baseline."
     )
     return Finish(reason=EndReason.ROOFLINE_REACHED, message=text)
 
 
 def finish(state: SearchState, why: EndReason, words: str) -> Finish:
-    """The end of a Run for a reason; without a Champion the reason is no_improvement, with advice.
+    """Return the end of a Run for a reason. Without a Champion the reason becomes no_improvement, with advice.
 
-    A Run that never judged anything keeps the plain reason: it learned nothing about the Problem.
+    A Run that judged nothing keeps its reason: it found out nothing about the Problem.
     """
     if state.champion is not None:
-        whose = "The Champion" if state.champion.own else "The Champion of an earlier run still stands: it"
-        return Finish(
-            reason=why,
-            message=f"{words} {whose} runs {state.champion.speedup:.2f} times as fast as the fastest baseline.",
-        )
+        subject = "The champion" if state.champion.own else "The champion of an earlier run is still the fastest: it"
+        text = f"{words} {subject} is {state.champion.speedup:.2f}x as fast as the fastest baseline."
+        return Finish(reason=why, message=text)
     if why is EndReason.NO_PROPOSER or not state.judged_any:
         return Finish(reason=why, message=words)
     advice = f" Use {state.baseline}." if state.baseline else ""
     best = max(state.elites, key=lambda elite: elite.speedup, default=None)
-    seen = f" The best candidate ran {best.speedup:.2f} times as fast." if best is not None else ""
+    seen = f" The best candidate was {best.speedup:.2f}x as fast." if best is not None else ""
     return Finish(
         reason=EndReason.NO_IMPROVEMENT,
-        message=f"{words} Nothing was confirmed to be faster than the fastest baseline.{seen}{advice}",
+        message=f"{words} No candidate was confirmed to be faster than the fastest baseline.{seen}{advice}",
     )

@@ -1,4 +1,4 @@
-"""What a reference computes, coarsely: the operations that it names. Similar Problems share most of them."""
+"""A coarse fingerprint of a reference: the operations that it names. Similar Problems share most of them."""
 
 from __future__ import annotations
 
@@ -15,12 +15,12 @@ _PLAIN = frozenset(
 
 
 def fingerprint(source: str) -> frozenset[str]:
-    """The operations that the classes of a reference call, by name; inputs and plumbing are left out."""
+    """Return the names of the operations in a reference's classes, without inputs and tensor plumbing."""
     text = "".join(_CLASS.findall(source)) or source
     names = {next(name for name in found if name) for found in _CALL.findall(text)}
     return frozenset(name.lower() for name in names) - _PLAIN
 
 
-def likeness(one: frozenset[str], other: frozenset[str]) -> float:
-    """Shared operations over all of both: 1.0 for equal ones, 0.0 for nothing in common."""
+def similarity(one: frozenset[str], other: frozenset[str]) -> float:
+    """Return the Jaccard similarity of two fingerprints: 1.0 if equal, 0.0 with no common operation."""
     return len(one & other) / len(one | other) if one | other else 0.0

@@ -1,9 +1,9 @@
-"""What a Run teaches: which value of which Tunable was worth how much, measured on matched pairs.
+"""Lessons of a Run: the measured gain of each value of a Tunable, from matched pairs.
 
 Two Candidates of one family (the same source) that differ in the value of one Tunable alone are a pair; the log of
-their speedups' ratio says what that value was worth there. A lesson is the mean over such pairs, with a 95 % interval
-from their spread (Student's t), kept where the interval is clear of 1. So a lesson is evidence, not an opinion, and
-says on which Workload it was seen.
+their speedups' ratio is that value's gain there. A lesson is the mean over such pairs, with a 95 % interval from their
+spread (Student's t), kept if the interval is clear of 1. So a lesson is evidence, not an opinion, and it names its
+Workload.
 """
 
 from __future__ import annotations
@@ -15,17 +15,17 @@ from dataclasses import dataclass
 
 from evolution.tunables import Configuration, key_of
 
-LEAST_PAIRS = 3
-LEAST_GAIN = 0.02
-"""A value that is worth less (in log) is not told of."""
-MOST_LESSONS = 24
+MIN_PAIRS = 3
+MIN_LOG_GAIN = 0.02
+"""A smaller log gain is not reported."""
+MAX_LESSONS = 24
 _T95 = (12.71, 4.303, 3.182, 2.776, 2.571, 2.447, 2.365, 2.306, 2.262, 2.228)
 """Student's t for a two-sided 95 % interval, by degrees of freedom from 1."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Trial:
-    """One judged Configuration: its family, and its speedup on each Workload ("": over all of them)."""
+    """One judged Configuration: its family, and its speedup by Workload ("": over all of them)."""
 
     family: str
     language: str
@@ -34,10 +34,10 @@ class Trial:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Learned:
-    """On a Workload, `value` of a Tunable ran `ratio` times as fast as its other values did, over so many pairs.
+class TunableLesson:
+    """With `value`, kernels were `ratio` times as fast on a Workload as with the Tunable's other values, over `pairs`.
 
-    `value` is as Python writes it; `workload` is empty where it holds over all of them.
+    `value` is its Python `repr`. `workload` is empty for a lesson over all Workloads.
     """
 
     language: str
@@ -50,20 +50,20 @@ class Learned:
     pairs: int
 
 
-def distil(trials: Sequence[Trial]) -> tuple[Learned, ...]:
-    """The lessons of a Run, the surest gains first: one value for each Tunable, language and Workload."""
-    found: dict[tuple[str, str, str], Learned] = {}
-    for (language, tunable, workload, text), logs in _paired(trials).items():
-        learned = _learned(language, tunable, workload, text, logs)
+def distil(trials: Sequence[Trial]) -> tuple[TunableLesson, ...]:
+    """Return the lessons of a Run, by lower bound: one value for each Tunable, language and Workload."""
+    found: dict[tuple[str, str, str], TunableLesson] = {}
+    for (language, tunable, workload, text), logs in _match(trials).items():
+        learned = _lesson(language, tunable, workload, text, logs)
         key = language, tunable, workload
         if learned is not None and (key not in found or learned.low > found[key].low):
             found[key] = learned
     ordered = sorted(found.values(), key=lambda one: (-one.low, one.language, one.tunable, one.workload))
-    return tuple(ordered[:MOST_LESSONS])
+    return tuple(ordered[:MAX_LESSONS])
 
 
-def describe(one: Learned) -> str:
-    """A lesson in one line: "UNROLL = 4 ran 1.12 times (1.05 to 1.19) as fast as its other values (cpp, 8 pairs)"."""
+def describe(one: TunableLesson) -> str:
+    """Return a lesson in one line: "UNROLL = 4 ran 1.12 times (1.05 to 1.19) as fast as its other values (...)"."""
     where = f" on {one.workload}" if one.workload else ""
     return (
         f"{one.tunable} = {one.value} ran {one.ratio:.2f} times ({one.low:.2f} to {one.high:.2f}) as fast as its "
@@ -71,8 +71,8 @@ def describe(one: Learned) -> str:
     )
 
 
-def _paired(trials: Sequence[Trial]) -> dict[tuple[str, str, str, str], list[float]]:
-    """(language, Tunable, Workload, value as Python writes it): its worth, in log, over the others of a match."""
+def _match(trials: Sequence[Trial]) -> dict[tuple[str, str, str, str], list[float]]:
+    """Return log gains over the other values of a match, by (language, Tunable, Workload, value's `repr`)."""
     matches: dict[tuple[str, str, str], list[Trial]] = {}
     for trial in trials:
         for name in trial.configuration:
@@ -90,15 +90,15 @@ def _paired(trials: Sequence[Trial]) -> dict[tuple[str, str, str, str], list[flo
     return found
 
 
-def _learned(language: str, tunable: str, workload: str, text: str, logs: Sequence[float]) -> Learned | None:
-    if len(logs) < LEAST_PAIRS:
+def _lesson(language: str, tunable: str, workload: str, text: str, logs: Sequence[float]) -> TunableLesson | None:
+    if len(logs) < MIN_PAIRS:
         return None
     mean = statistics.fmean(logs)
     times = _T95[min(len(logs) - 1, len(_T95)) - 1]
     reach = times * statistics.stdev(logs) / math.sqrt(len(logs))
-    if mean - reach <= 0 or mean < LEAST_GAIN:
+    if mean - reach <= 0 or mean < MIN_LOG_GAIN:
         return None
-    return Learned(
+    return TunableLesson(
         language=language,
         tunable=tunable,
         value=text,

@@ -1,4 +1,4 @@
-"""`decide`: what to do next for a Run. Steady state: called when something settled, it tops up the work in flight."""
+"""The search of a Run. `decide` is called when work has settled; it tops up the work in flight (steady state)."""
 
 from __future__ import annotations
 
@@ -8,35 +8,35 @@ from random import Random
 
 from evolution import bandit, spending
 from evolution.arms import SEED, TUNER, is_free, is_up, seeds_asked, stats_of
-from evolution.confirming import contender
+from evolution.confirming import elite_to_confirm
 from evolution.dispatch import dispatch_due
 from evolution.ending import finish, roofline_reached, target_reached
-from evolution.parents import islanders, sample, sample_broken, sample_pair
+from evolution.parents import breeding_elites, newest_repairable, sample_parent, sample_parents
 from evolution.state import ArmStats, Elite, SearchState
 from evolution.tunables import key_of
-from evolution.tuning import next_trial
+from evolution.tuning import next_configuration
 from evolution.types import Arm, Confirm, Decision, EndReason, Finish, Operator, Propose
 
 TUNER_SHARE = 0.5
-"""At least this share of what is asked goes to the inner search, while it has something to try."""
-LEAST_FAMILIES = 2
-"""Until there are so many, what proposers have for designs comes first: the inner search compares relatives."""
+"""The inner search gets at least this share of the proposals, while it has something to try."""
+MIN_FAMILIES = 2
+"""With fewer families, new designs come first: the inner search compares families."""
 FIRST_DESIGNS = 5
-"""Until so many passed, new designs are asked for, and nothing is bred or mended yet..."""
-MOST_FIRST = 10
-"""...but for so many asks at the most..."""
-FIRST_SHARE = 8
-"""...and for one in so many of the Candidates that there may be."""
-LEAST_GAIN = 0.01
-"""The inner search has its share while something may be so much faster (in log) than the fastest."""
-MOST_FAMILIES = 8
-"""How many families the inner search looks at: the fastest."""
+"""Until this many designs passed, the search asks for new ones and breeds or repairs none..."""
+MAX_FIRST_ASKS = 10
+"""...for at most this many proposals..."""
+FIRST_DIVISOR = 8
+"""...and for at most the budget's Candidates divided by this."""
+MIN_LOG_GAIN = 0.01
+"""The inner search keeps its share while a Configuration may have this log gain over the fastest."""
+MAX_FAMILIES = 8
+"""The inner search considers this many families, the fastest ones."""
 _BREEDING = (Operator.REWRITE, Operator.DIFF, Operator.CROSSOVER, Operator.REPAIR)
 
 
 @dataclass(slots=True)
 class _Plan:
-    """The decisions of one call, and what they have used up that the state does not know of yet."""
+    """The decisions of one call, and their costs, which the state does not include yet."""
 
     decisions: list[Decision] = field(default_factory=list)
     proposals: int = 0
@@ -47,65 +47,65 @@ class _Plan:
 
 
 def decide(state: SearchState, rng: Random) -> list[Decision]:
-    """The next decisions for a Run; equal state and generator give equal decisions.
+    """Return the next decisions for a Run. Equal states and generators give equal decisions.
 
-    Returns nothing only while something is in flight, and `Finish` alone. Never proposes beyond a budget: see
-    `evolution.spending` for how what is in flight counts. A confirmation that was started in time is waited for.
+    The list is empty only while work is in flight. `Finish` comes alone. No proposal exceeds a budget; for work in
+    flight see `evolution.spending`. A confirmation that started in time is waited for.
     """
-    if spending.wall_over(state):
-        return [] if state.open_confirms else [finish(state, EndReason.BUDGET, "The wall budget is used up.")]
+    if spending.wall_budget_used_up(state):
+        return [] if state.open_confirms else [finish(state, EndReason.BUDGET, "The time budget is used up.")]
     reached = target_reached(state) or roofline_reached(state)
     if reached is not None:
         return [reached]
     plan = _Plan()
-    over = _over(state)
+    over = _reason_to_stop(state)
     if over is None:
         _top_up(state, plan, rng)
         if not plan.decisions and state.in_flight == 0:
-            _combine(state, plan, last=True)
+            _propose_dispatch(state, plan, last=True)
         if not plan.decisions and state.in_flight == 0:
-            over = _spent(state)
+            over = _nothing_left(state)
     quiet = over is not None and state.in_flight == 0
-    best = contender(state, final=quiet or spending.last_call(state))
+    best = elite_to_confirm(state, final=quiet or spending.last_chance_to_confirm(state))
     if best is not None:
         plan.decisions.append(Confirm(candidate_id=best.candidate_id))
     if not plan.decisions and state.idle:
-        return [over or _spent(state)]
+        return [over or _nothing_left(state)]
     return plan.decisions
 
 
-def _over(state: SearchState) -> Finish | None:
-    """Why nothing more is to be proposed, or None."""
+def _reason_to_stop(state: SearchState) -> Finish | None:
+    """Return the end of a Run that may propose nothing more, or None."""
     limit = state.budget.candidates
     if limit is not None and state.spend.candidates >= limit:
-        return finish(state, EndReason.BUDGET, f"All {limit} candidates have been tried.")
+        return finish(state, EndReason.BUDGET, f"The budget of {limit} candidates is used up.")
     if not spending.may_judge(state) and state.in_flight == 0:
-        return finish(state, EndReason.BUDGET, "What is left of the time budget is too little for another candidate.")
+        return finish(state, EndReason.BUDGET, "The remaining time is too short for another candidate.")
     if state.since_best >= state.config.stagnation_candidates:
-        return finish(state, EndReason.STAGNATED, f"The last {state.since_best} candidates brought nothing faster.")
+        return finish(state, EndReason.STAGNATED, f"None of the last {state.since_best} candidates was faster.")
     return None
 
 
-def _spent(state: SearchState) -> Finish:
-    """The end of a Run that has budget left and nobody left to ask."""
+def _nothing_left(state: SearchState) -> Finish:
+    """Return the end of a Run that has budget left but no arm left to ask."""
     arms = [arm for arm in stats_of(state) if arm.arm.operator is not Operator.TUNE]
     up = [arm for arm in arms if is_up(arm)]
-    too_dear = any(not is_free(arm.arm) for arm in up) and not spending.may_pay(state)
+    too_dear = any(not is_free(arm.arm) for arm in up) and not spending.may_ask_model(state)
     if too_dear or any(arm.broke for arm in arms):
         return finish(state, EndReason.BUDGET, "The budget for model calls is used up.")
     if not any(arm.candidates for arm in state.arms):
         names = ", ".join(state.config.proposers) or "none was named"
         return finish(state, EndReason.NO_PROPOSER, f"No proposer gave a candidate ({names}).")
-    return finish(state, EndReason.STAGNATED, "Every proposer has given what it has.")
+    return finish(state, EndReason.STAGNATED, "All proposers are exhausted.")
 
 
 def _top_up(state: SearchState, plan: _Plan, rng: Random) -> None:
     stats = stats_of(state)
     room = state.config.in_flight - state.in_flight
-    seeds = list(range(seeds_asked(state), len(state.config.seed_sources) + len(state.warm)))
+    seeds = list(range(seeds_asked(state), len(state.config.seed_sources) + len(state.warm_starts)))
     if room > 0:
-        _combine(state, plan, last=False)
-    turn = _asked(state)  # a family is tuned where it is at home
+        _propose_dispatch(state, plan, last=False)
+    turn = _asks(state)  # without the tuner's: it works on its family's island
     while len(plan.decisions) < room:
         if not spending.may_propose(state, plan.proposals):
             return
@@ -119,8 +119,8 @@ def _top_up(state: SearchState, plan: _Plan, rng: Random) -> None:
             turn += decision.arm != TUNER
 
 
-def _combine(state: SearchState, plan: _Plan, *, last: bool) -> None:
-    """Several kernels in one, where that is due."""
+def _propose_dispatch(state: SearchState, plan: _Plan, *, last: bool) -> None:
+    """Propose a dispatch over several kernels, if one is due."""
     found = dispatch_due(state, last=last) if spending.may_propose(state) else None
     if found is not None:
         plan.decisions.append(found)
@@ -129,22 +129,22 @@ def _combine(state: SearchState, plan: _Plan, *, last: bool) -> None:
 
 def _seed(state: SearchState, index: int, island: int) -> Propose:
     given = len(state.config.seed_sources)
-    hint = {"seed": index} if index < given else {"candidate_id": state.warm[index - given]}
+    hint = {"seed": index} if index < given else {"candidate_id": state.warm_starts[index - given]}
     return Propose(arm=SEED, island=island, hint=hint)
 
 
 def _next(state: SearchState, plan: _Plan, stats: list[ArmStats], island: int, rng: Random) -> Decision | None:
-    """One more step on an island: the bandit's arm, or the second best where the first has nothing to work on.
+    """Return one more step on an island: the bandit's arm, or its next choice if that has nothing to work on.
 
-    The inner search over Tunables costs no model call, so it has its share before the bandit is asked.
+    The inner search over Tunables needs no model call, so it gets its share before the bandit chooses.
     """
-    if len(state.families) >= LEAST_FAMILIES and _tuning_is_due(plan, stats):
-        tuned = _tune(state, plan, TUNER, rng, least=LEAST_GAIN)
+    if len(state.families) >= MIN_FAMILIES and _tuning_is_due(plan, stats):
+        tuned = _tune(state, plan, TUNER, rng, least=MIN_LOG_GAIN)
         if tuned is not None:
             index = next(i for i, arm in enumerate(stats) if arm.arm == TUNER)
             plan.asked[index] = plan.asked.get(index, 0) + 1
             return tuned
-    breeders = islanders(state.elites, island, rng)
+    breeders = breeding_elites(state.elites, island, rng)
     left = [i for i, arm in enumerate(stats) if _usable(state, plan, arm)]
     if _is_first(state, plan) and any(stats[i].arm.operator is Operator.CREATE for i in left):
         left = [i for i in left if stats[i].arm.operator not in _BREEDING]
@@ -163,24 +163,24 @@ def _next(state: SearchState, plan: _Plan, stats: list[ArmStats], island: int, r
 
 
 def _tuning_is_due(plan: _Plan, stats: list[ArmStats]) -> bool:
-    """Whether the tuner has had less than its share of what was asked."""
+    """Return True if the tuner got less than its share of the proposals."""
     asked = {arm.arm: arm.asked + plan.asked.get(i, 0) for i, arm in enumerate(stats)}
     return TUNER in asked and asked[TUNER] < TUNER_SHARE * (sum(asked.values()) + 1)
 
 
 def _usable(state: SearchState, plan: _Plan, arm: ArmStats) -> bool:
-    return is_up(arm) and (is_free(arm.arm) or spending.may_pay(state, plan.paid))
+    return is_up(arm) and (is_free(arm.arm) or spending.may_ask_model(state, plan.paid))
 
 
 def _is_first(state: SearchState, plan: _Plan) -> bool:
-    """Whether the first designs are still being collected: what a good one is made of is in some first draft."""
+    """Return True while the first designs are collected: good kernels are built from parts of some first draft."""
     limit = state.budget.candidates
-    wanted = FIRST_DESIGNS if limit is None else min(FIRST_DESIGNS, limit // FIRST_SHARE)
-    return len(state.elites) < wanted and _asked(state) + plan.proposals < MOST_FIRST
+    wanted = FIRST_DESIGNS if limit is None else min(FIRST_DESIGNS, limit // FIRST_DIVISOR)
+    return len(state.elites) < wanted and _asks(state) + plan.proposals < MAX_FIRST_ASKS
 
 
-def _asked(state: SearchState) -> int:
-    """How often anybody was asked, the inner search apart."""
+def _asks(state: SearchState) -> int:
+    """Return the number of proposals without those of the inner search."""
     return sum(arm.asked for arm in state.arms if arm.arm != TUNER)
 
 
@@ -193,7 +193,7 @@ def _step(
         case Operator.TUNE:
             return _tune(state, plan, arm, rng)
         case Operator.REPAIR:
-            broken = sample_broken(state.broken, frozenset(plan.repaired))
+            broken = newest_repairable(state.broken, frozenset(plan.repaired))
             if broken is None:
                 return None
             plan.repaired.add(broken.candidate_id)
@@ -201,19 +201,19 @@ def _step(
         case Operator.CROSSOVER:
             if len(breeders) < 2:
                 return None
-            return _bred(arm, island, *sample_pair(breeders, rng))
+            return _propose_child(arm, island, *sample_parents(breeders, rng))
         case Operator.REWRITE | Operator.DIFF:
-            return _bred(arm, island, sample(breeders, rng)) if breeders else None
+            return _propose_child(arm, island, sample_parent(breeders, rng)) if breeders else None
 
 
-def _bred(arm: Arm, island: int, *parents: Elite) -> Propose:
+def _propose_child(arm: Arm, island: int, *parents: Elite) -> Propose:
     return Propose(arm=arm, island=island, parents=tuple(parent.candidate_id for parent in parents))
 
 
 def _tune(state: SearchState, plan: _Plan, arm: Arm, rng: Random, *, least: float = -math.inf) -> Decision | None:
-    """The untried Configuration with the best prospects, on its family's island; those of this call count as tried."""
+    """Propose the most promising untried Configuration on its family's island; this call's own count as tried."""
     families = [replace(f, tried=f.tried | plan.tried.get(f.family, frozenset())) for f in state.families]
-    found = next_trial(families, rng, least=least)
+    found = next_configuration(families, rng, least=least)
     if found is None:
         return None
     family, configuration = found

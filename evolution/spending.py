@@ -1,24 +1,24 @@
-"""Budgets: hard limits, checked before spending. What is in flight is counted as if it had already been spent."""
+"""Budgets: hard limits, checked before spending. Work in flight counts as already spent."""
 
 from __future__ import annotations
 
 from evolution.arms import is_free
 from evolution.state import SearchState
 
-CONFIRM_OVER_JUDGE = 4.0
-"""Until one has been seen, a confirmation is taken to cost this many judgements."""
-MOST_RESERVED = 0.5
-"""Of a device or wall budget, at most this share is kept back for confirming."""
+CONFIRM_PER_JUDGE = 4.0
+"""The assumed cost of a confirmation, in judgements, until the first one."""
+MAX_RESERVED_SHARE = 0.5
+"""At most this share of a device or wall budget is reserved for confirmations."""
 
 
-def wall_over(state: SearchState) -> bool:
-    """Whether the wall budget has ended."""
+def wall_budget_used_up(state: SearchState) -> bool:
+    """Return True if no wall time is left."""
     return state.budget.wall_s is not None and state.spend.wall_s >= state.budget.wall_s
 
 
 def reserve_s(state: SearchState) -> float:
-    """Device-seconds to keep for one confirmation, so that a budget does not end with nothing confirmed."""
-    return state.confirm_s or CONFIRM_OVER_JUDGE * state.judge_s
+    """Return the device-seconds to reserve for one confirmation, so that a budget does not end without one."""
+    return state.confirm_s or CONFIRM_PER_JUDGE * state.judge_s
 
 
 def _committed_s(state: SearchState) -> float:
@@ -26,29 +26,29 @@ def _committed_s(state: SearchState) -> float:
 
 
 def may_judge(state: SearchState, more: int = 0) -> bool:
-    """Whether device and wall budgets have room for one more judgement, `more` of which were decided just now."""
+    """Return True if device and wall budgets allow one judgement on top of `more` that were decided just now."""
     reserved = reserve_s(state)
     need = _committed_s(state) + (more + 1) * state.judge_s
     if state.budget.device_s is not None:
-        keep = min(reserved, MOST_RESERVED * state.budget.device_s)
+        keep = min(reserved, MAX_RESERVED_SHARE * state.budget.device_s)
         if state.spend.device_s >= state.budget.device_s or state.spend.device_s + need + keep > state.budget.device_s:
             return False
     if state.budget.wall_s is not None:
-        # As if one device did it all: with several, a Run stops a little early rather than without a confirmation.
-        keep = min(reserved, MOST_RESERVED * state.budget.wall_s)
+        # Assume one device: with several, a Run stops a little early rather than without a confirmation.
+        keep = min(reserved, MAX_RESERVED_SHARE * state.budget.wall_s)
         if state.spend.wall_s >= state.budget.wall_s or state.spend.wall_s + need + keep > state.budget.wall_s:
             return False
     return True
 
 
-def last_call(state: SearchState) -> bool:
-    """Whether the wall budget has room for one more confirmation, if it starts now and waits for one judgement."""
+def last_chance_to_confirm(state: SearchState) -> bool:
+    """Return True if a confirmation must start now to end within the wall budget, after one judgement."""
     wall_s = state.budget.wall_s
     return wall_s is not None and state.spend.wall_s + reserve_s(state) + state.judge_s >= wall_s
 
 
 def may_confirm(state: SearchState) -> bool:
-    """Whether a confirmation may start: the limits themselves, since the room for it was kept back."""
+    """Return True if a confirmation may start: within the limits themselves, since its cost was reserved."""
     device_s, wall_s = state.budget.device_s, state.budget.wall_s
     return (device_s is None or state.spend.device_s + _committed_s(state) < device_s) and (
         wall_s is None or state.spend.wall_s < wall_s
@@ -56,13 +56,13 @@ def may_confirm(state: SearchState) -> bool:
 
 
 def may_propose(state: SearchState, more: int = 0) -> bool:
-    """Whether one more Candidate may be asked for, after `more` Proposals decided just now."""
+    """Return True if the budget allows one more Proposal, after `more` that were decided just now."""
     limit = state.budget.candidates
     return (limit is None or state.spend.candidates + more < limit) and may_judge(state, more)
 
 
-def may_pay(state: SearchState, more: int = 0) -> bool:
-    """Whether a model may be asked once more: tokens and dollars in flight are estimated by what asks have cost."""
+def may_ask_model(state: SearchState, more: int = 0) -> bool:
+    """Return True if the budget allows one more model call. Calls in flight count with the mean cost of past ones."""
     paid = [arm for arm in state.arms if not is_free(arm.arm)]
     settled = sum(arm.settled for arm in paid)
     waiting = sum(arm.asked - arm.settled for arm in paid) + more

@@ -1,4 +1,4 @@
-"""What the search sees of a Run: plain values, small enough to load for every decision."""
+"""The search's view of a Run: plain values, small enough to load for every decision."""
 
 from __future__ import annotations
 
@@ -12,10 +12,10 @@ from evolution.types import Arm, Budget, RunConfig, Spend
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Elite:
-    """The fastest passed Candidate of one design: a family, or a source of its own. Ratios are against the fastest
-    Baseline.
+    """The fastest passed Candidate of one design: a family, or a source without Tunables.
 
-    `confirms`: how often it went to confirm. `confirmed`: it was promoted.
+    Speedups are against the fastest Baseline. `confirms` counts its confirmations; `confirmed` means that it was
+    promoted.
     """
 
     candidate_id: str
@@ -31,10 +31,10 @@ class Elite:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Family:
-    """Candidates that differ in their Configuration alone. `candidate_id` is the fastest of them, at home on `island`.
+    """Candidates that differ only in their Configuration. `candidate_id` is the fastest of them; `island` is its own.
 
-    `seen` pairs Configurations with their speedups (0.0: it did not pass); `tried` holds the `tunables.key_of` of these
-    and of those that are under way or were turned away.
+    `seen` pairs Configurations with their speedups (0.0: it did not pass). `tried` holds the `tunables.key_of` of
+    these, of those in flight, and of refused ones.
     """
 
     family: str
@@ -47,7 +47,7 @@ class Family:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Broken:
-    """A Candidate that failed in a way that a Proposer may mend."""
+    """A Candidate that failed in a way that a Proposer may repair."""
 
     candidate_id: str
     island: int
@@ -56,8 +56,8 @@ class Broken:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Rated:
-    """How much faster than the fastest Baseline a Candidate is on one Workload. `combined`: it is a dispatch."""
+class RatedCandidate:
+    """The speedup of a Candidate over the fastest Baseline on one Workload. `combined` marks a dispatch."""
 
     candidate_id: str
     number: int
@@ -68,23 +68,24 @@ class Rated:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Share:
-    """One Workload: its weight, the Run's fastest Candidate there, and who leads there of those that are no dispatch.
+class WorkloadLeaders:
+    """The fastest Candidates of one Workload.
 
-    `reference` is how fast the reference as it is runs against the fastest Baseline, where that is known.
+    `best` is the Run's best over all Workloads; `leader` is the fastest on this one that is not a dispatch.
+    `reference` is the speedup of the unchanged reference over the fastest Baseline, if it is known.
     """
 
     weight: float
-    best: Rated
-    leader: Rated
+    best: RatedCandidate
+    leader: RatedCandidate
     reference: float | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmStats:
-    """What an arm has cost and brought in this Run. `asked - settled` are in flight.
+    """The costs and results of an arm in this Run. `asked - settled` are in flight.
 
-    `broke`: what was left of the budget did not pay for its last ask.
+    `broke` means that the remaining budget did not cover its last call.
     """
 
     arm: Arm
@@ -104,10 +105,10 @@ class ArmStats:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Standing:
-    """The Champion that stands. `own`: this Run promoted it. `speedup` was confirmed against the fastest Baseline.
+class StandingChampion:
+    """The current Champion. `own`: this Run promoted it. `speedup` was confirmed against the fastest Baseline.
 
-    `attained` is its share of the roofline (`evolution.roofline`), None where that is not known well enough.
+    `attained` is its share of the roofline (`evolution.roofline`), None if that is not known reliably.
     """
 
     candidate_id: str
@@ -119,11 +120,11 @@ class Standing:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SearchState:
-    """A Run, as `decide` is told about it.
+    """The state of a Run, as the input of `decide`.
 
-    `open_*` is what is in flight. `warm` are Candidates of other Runs to try.
-    `families` are those that the inner search may look at. Times are seconds of device work a step; 0.0 where none has
-    been seen. `baseline` says in words what the fastest Baseline is. `shares` are the Workloads, if several.
+    `open_*` count work in flight. `warm_starts` are Candidates of other Runs to try. `families` are those that the
+    inner search may try. `judge_s` and `confirm_s` are mean device-seconds per step; 0.0 before the first. `baseline`
+    names the fastest Baseline in words. `shares` holds the leaders by Workload, if there are several Workloads.
     """
 
     config: RunConfig
@@ -136,14 +137,14 @@ class SearchState:
     broken: tuple[Broken, ...] = ()
     arms: tuple[ArmStats, ...] = ()
     families: tuple[Family, ...] = ()
-    warm: tuple[str, ...] = ()
-    champion: Standing | None = None
+    warm_starts: tuple[str, ...] = ()
+    champion: StandingChampion | None = None
     since_best: int = 0
     judged_any: bool = False
     judge_s: float = 0.0
     confirm_s: float = 0.0
     baseline: str = ""
-    shares: Mapping[str, Share] = field(default_factory=dict)
+    shares: Mapping[str, WorkloadLeaders] = field(default_factory=dict)
 
     @property
     def in_flight(self) -> int:

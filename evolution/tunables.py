@@ -22,23 +22,23 @@ MAX_VALUES = 64
 
 
 class TunablesError(ValueError):
-    """TUNABLES or CONFIG is not what it should be; the message says how."""
+    """TUNABLES or CONFIG is invalid; the message gives the reason."""
 
 
 def read_tunables(source: str) -> tuple[dict[str, tuple[Scalar, ...]], dict[str, Scalar]]:
-    """The Tunables and the Configuration of a source; ({}, {}) where it declares none. Raises TunablesError."""
+    """Return the Tunables and the Configuration of a source; ({}, {}) if it declares none. Raises TunablesError."""
     found = _literals(source)
     if "TUNABLES" not in found:
         return {}, {}
     tunables = _checked_tunables(_value(found["TUNABLES"], "TUNABLES"))
     if "CONFIG" not in found:
-        raise TunablesError("TUNABLES needs a CONFIG beside it")
+        raise TunablesError("TUNABLES needs a CONFIG")
     configuration = _value(found["CONFIG"], "CONFIG")
     return tunables, check_configuration(tunables, configuration)
 
 
 def apply_configuration(source: str, configuration: Configuration) -> str:
-    """The source with its CONFIG literal rewritten, all else untouched. Raises TunablesError."""
+    """Return the source with only its CONFIG literal rewritten. Raises TunablesError."""
     tunables, _ = read_tunables(source)
     if not tunables:
         raise TunablesError("this source declares no TUNABLES")
@@ -48,13 +48,13 @@ def apply_configuration(source: str, configuration: Configuration) -> str:
 
 
 def family_of(source: str) -> str:
-    """A hash that all Configurations of one source share."""
+    """Return a hash that is equal for all Configurations of one source."""
     config = _literals(source).get("CONFIG")
     return content_hash("family", source if config is None else _splice(source, config, "{}"))
 
 
 def check_configuration(tunables: Tunables, configuration: Mapping[str, object]) -> dict[str, Scalar]:
-    """The Configuration, if it assigns every Tunable one of its values and nothing else. Raises TunablesError."""
+    """Return the Configuration if it assigns each Tunable one of its values and nothing else. Raises TunablesError."""
     if set(configuration) != set(tunables):
         raise TunablesError(f"CONFIG must assign exactly {sorted(tunables)}, not {sorted(configuration)}")
     checked: dict[str, Scalar] = {}
@@ -68,12 +68,12 @@ def check_configuration(tunables: Tunables, configuration: Mapping[str, object])
 
 
 def key_of(configuration: Configuration) -> str:
-    """Text that is equal for equal Configurations."""
+    """Return text that is equal for equal Configurations."""
     return canonical_json(dict(configuration))
 
 
 def neighbours(tunables: Tunables, configuration: Configuration) -> Iterator[dict[str, Scalar]]:
-    """Every Configuration that is one step away in one Tunable (steps follow the declared order of values)."""
+    """Yield every Configuration that is one step away in one Tunable. Steps follow the declared order of values."""
     for name, values in tunables.items():
         here = values.index(configuration[name])
         for there in (here - 1, here + 1):
@@ -82,7 +82,7 @@ def neighbours(tunables: Tunables, configuration: Configuration) -> Iterator[dic
 
 
 def _literals(source: str) -> dict[str, ast.expr]:
-    """The value nodes of the top-level assignments to TUNABLES and CONFIG (the last of each)."""
+    """Return the value nodes of the last top-level assignments to TUNABLES and CONFIG."""
     if len(source) > MAX_SOURCE:
         raise TunablesError(f"a source longer than {MAX_SOURCE} characters is not read for Tunables")
     try:
@@ -128,7 +128,7 @@ def _checked_tunables(value: dict[str, object]) -> dict[str, tuple[Scalar, ...]]
 
 
 def _splice(source: str, node: ast.expr, text: str) -> str:
-    """Replace a node's text. Columns of the syntax tree count UTF-8 bytes, and its lines end as Python's do."""
+    """Replace a node's text. Columns of the syntax tree count UTF-8 bytes, and its lines end as the tokenizer's do."""
     assert node.end_lineno is not None
     assert node.end_col_offset is not None
     lines = _lines(source.encode())
@@ -138,5 +138,5 @@ def _splice(source: str, node: ast.expr, text: str) -> str:
 
 
 def _lines(data: bytes) -> list[bytes]:
-    """Lines with their ends, split as the tokenizer splits: at \\n, \\r\\n and \\r only (`bytes.splitlines` does)."""
+    """Return lines with their ends, split as the tokenizer does: at \\n, \\r\\n and \\r only."""
     return data.splitlines(keepends=True)

@@ -1,10 +1,10 @@
-"""The inner search over Tunables: which Configuration of which design to judge next. It costs no model call.
+"""The inner search over Tunables: choose the Configuration and the design to judge next, without a model call.
 
-Every Candidate that differs from another in its Configuration alone belongs to one family. What a value is worth is
-estimated from all families together, as a sum of effects on the log of the speedup: one for the family, one for each
-(Tunable, value), one for each pair of values of neighbouring Tunables. So a design that was judged once, badly
-configured, is known for what it may become, and good values pass from one relative to the next. The estimate is ridge
-regression (Hoerl and Kennard 1970); what was seldom seen gets a bonus (as in upper confidence bounds).
+Candidates that differ only in their Configuration are one family. The log of the speedup is modelled over all families
+together as a sum of effects: one for the family, one for each (Tunable, value), one for each pair of values of two
+Tunables. So a design that was judged once, in a bad Configuration, shows its potential, and good values carry over
+between families. The estimate is ridge regression (Hoerl and Kennard 1970); rarely seen effects get a bonus, as in
+upper confidence bounds.
 """
 
 from __future__ import annotations
@@ -20,23 +20,23 @@ from evolution.tunables import Configuration, Scalar, key_of, neighbours
 
 SWEEPS = 6
 NOISE = 0.03
-"""Spread of what the sum of effects does not tell."""
+"""Standard deviation of the part that the effects do not explain."""
 FAMILY_SPREAD, VALUE_SPREAD, PAIR_SPREAD = 0.3, 0.15, 0.08
-CURIOSITY = 1.0
-"""How many spreads of what is not known count in favour."""
-FAILED = -0.5
-"""A Configuration that did not pass counts as this much (in log) slower than the slowest that did."""
-MOST_LISTED = 64
+EXPLORATION = 1.0
+"""Weight of a prediction's standard deviation in its upper bound."""
+FAILURE_LOG = -0.5
+"""A failed Configuration counts as slower than the slowest passed one by this log."""
+MAX_LISTED = 64
 
 Feature = tuple[str, ...] | tuple[str, str, Scalar] | tuple[str, str, Scalar, str, Scalar]
 
 
-def next_trial(
+def next_configuration(
     families: Sequence[Family], rng: Random, *, least: float = -math.inf
 ) -> tuple[Family, dict[str, Scalar]] | None:
-    """The untried Configuration with the best prospects, and its family.
+    """Return the untried Configuration with the highest upper bound, and its family.
 
-    None where all have been tried, or where even with its bonus none may be `least` (a log) faster than the fastest.
+    Return None if all were tried, or if no upper bound is above the fastest by the log `least`.
     """
     effects = Effects(families)
     fastest = max((speedup for family in families for _, speedup in family.seen), default=0.0)
@@ -44,34 +44,34 @@ def next_trial(
     best: tuple[float, Family, dict[str, Scalar]] | None = None
     for family in families:
         tried = family.tried
-        for configuration in _listed(family, rng):
+        for configuration in _candidates(family, rng):
             if key_of(configuration) in tried:
                 continue
-            score = effects.prospect(family, configuration) + 1e-4 * rng.random()
+            score = effects.upper_bound(family, configuration) + 1e-4 * rng.random()
             if best is None or score > best[0]:
                 best = score, family, configuration
     return None if best is None or best[0] < bar else (best[1], best[2])
 
 
-def _listed(family: Family, rng: Random) -> Iterator[dict[str, Scalar]]:
-    """All Configurations of a family, or of a large one: what is near its fastest, and some drawn at random."""
+def _candidates(family: Family, rng: Random) -> Iterator[dict[str, Scalar]]:
+    """Yield all Configurations of a family; of a large one, the neighbours of its fastest and a random sample."""
     tunables = family.tunables
-    if math.prod(len(values) for values in tunables.values()) <= MOST_LISTED:
+    if math.prod(len(values) for values in tunables.values()) <= MAX_LISTED:
         yield from (dict(zip(tunables, values, strict=True)) for values in itertools.product(*tunables.values()))
         return
     fastest = max(family.seen, key=lambda seen: seen[1], default=None)
     if fastest is not None:
         yield from neighbours(tunables, fastest[0])
-    yield from ({name: rng.choice(values) for name, values in tunables.items()} for _ in range(MOST_LISTED // 2))
+    yield from ({name: rng.choice(values) for name, values in tunables.items()} for _ in range(MAX_LISTED // 2))
 
 
 class Effects:
-    """What families and values are worth, as logs of speedups, from all that was judged."""
+    """The effects of families and values on the log of the speedup, fitted to all judged Configurations."""
 
     def __init__(self, families: Iterable[Family]) -> None:
         rows = [(list(_features(f.family, c)), speedup) for f in families for c, speedup in f.seen]
         logs = [math.log(speedup) for _, speedup in rows if speedup > 0]
-        low = min(logs, default=0.0) + FAILED
+        low = min(logs, default=0.0) + FAILURE_LOG
         self.mean = sum(logs) / len(logs) if logs else 0.0
         self.size: dict[Feature, float] = {}
         self.count = Counter(feature for features, _ in rows for feature, _ in features)
@@ -91,13 +91,13 @@ class Effects:
                 for i in indices:
                     rest[i] -= new - old
 
-    def prospect(self, family: Family, configuration: Configuration) -> float:
-        """What a Configuration may be worth: the sum of its effects, and more where they are not known well."""
+    def upper_bound(self, family: Family, configuration: Configuration) -> float:
+        """Return the upper confidence bound of a Configuration's log speedup."""
         worth, variance = self.mean, 0.0
         for feature, spread in _features(family.family, configuration):
             worth += self.size.get(feature, 0.0)
             variance += spread**2 / (1.0 + self.count[feature] * (spread / NOISE) ** 2)
-        return worth + CURIOSITY * math.sqrt(variance)
+        return worth + EXPLORATION * math.sqrt(variance)
 
 
 def _features(family: str, configuration: Configuration) -> Iterator[tuple[Feature, float]]:

@@ -26,14 +26,14 @@ class RunStatus(StrEnum):
 
 
 class RunKind(StrEnum):
-    """What a Run is for: a search, or one Candidate that somebody handed in to be judged."""
+    """The purpose of a Run: a search, or the judgement of one submitted Candidate."""
 
     OPTIMISE = "optimise"
     JUDGE = "judge"
 
 
 class EndReason(StrEnum):
-    """Why a Run ended."""
+    """The reason for the end of a Run."""
 
     BUDGET = "budget"
     TARGET_REACHED = "target_reached"
@@ -47,7 +47,7 @@ class EndReason(StrEnum):
 
 
 class Operator(StrEnum):
-    """How a parent is changed; `create` makes a Candidate from the reference alone."""
+    """The way to change a parent. `create` makes a Candidate from the reference alone."""
 
     CREATE = "create"
     REWRITE = "rewrite"
@@ -58,7 +58,7 @@ class Operator(StrEnum):
 
 
 class ProposalOutcome(StrEnum):
-    """What became of one attempt to make a Candidate."""
+    """The outcome of one attempt to make a Candidate."""
 
     CANDIDATE = "candidate"
     DUPLICATE = "duplicate"
@@ -97,7 +97,7 @@ class Budget:
             raise ValueError("a Budget sets at least one limit")
 
     def plus(self, more: Budget) -> Budget:
-        """This Budget with `more` added; what has no limit here keeps none."""
+        """Return this Budget with `more` added; a limit that is absent here stays absent."""
         return Budget(
             candidates=_sum(self.candidates, more.candidates),
             tokens=_sum(self.tokens, more.tokens),
@@ -107,14 +107,14 @@ class Budget:
         )
 
     def used_up(self, spend: Spend) -> tuple[str, ...]:
-        """The names of the limits that a Spend has reached."""
+        """Return the names of the limits that a Spend has reached."""
         names = ("candidates", "tokens", "usd", "device_s", "wall_s")
         return tuple(n for n in names if getattr(self, n) is not None and getattr(spend, n) >= getattr(self, n))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spend:
-    """What a Run has used so far. Queue waiting is not charged to `device_s`."""
+    """The resources that a Run has used so far. Waiting in a queue does not count in `device_s`."""
 
     candidates: int = 0
     tokens: int = 0
@@ -123,17 +123,18 @@ class Spend:
     wall_s: float = 0.0
 
 
-MOST_SEEDS = 64
-"""Kernels that a Run may be given to begin with."""
+MAX_SEEDS = 64
+"""Maximum number of kernels that a Run starts from."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
-    """How a Run searches. `proposers` are names from the operator's settings, "synthesiser" and "replay:FILE" included.
+    """The search settings of a Run. `proposers` are names from the operator's settings, "synthesiser" or "replay:FILE".
 
     `seed` drives every random choice. `target_speedup` ends the Run once a confirmed Champion reaches it.
-    `roofline_share` ends it once the Champion attains so much of what memory allows (see `evolution.roofline`).
-    `seed_sources` are texts to begin with, `seed_candidates` ids of stored Candidates of the same Problem.
+    `roofline_share` ends it once the Champion attains that share of the memory roofline (see `evolution.roofline`).
+    The search starts from `seed_sources`, which are texts, and `seed_candidates`, which are ids of stored Candidates
+    of the same Problem.
     """
 
     proposers: tuple[str, ...] = ("synthesiser",)
@@ -148,24 +149,24 @@ class RunConfig:
 
     def __post_init__(self) -> None:
         if not 1 <= self.islands <= 64:
-            raise ValueError("islands lies between 1 and 64")
+            raise ValueError("islands must be between 1 and 64")
         if not 1 <= self.in_flight <= 256:
-            raise ValueError("in_flight lies between 1 and 256")
+            raise ValueError("in_flight must be between 1 and 256")
         target = self.target_speedup
         if target is not None and not (math.isfinite(target) and target > 0):
             raise ValueError("target_speedup must be a positive number")
         share = self.roofline_share
         if share is not None and not 0 < share <= 1:
-            raise ValueError("roofline_share lies between 0 and 1")
-        if len(self.seed_sources) + len(self.seed_candidates) > MOST_SEEDS:
-            raise ValueError(f"a Run begins with at most {MOST_SEEDS} seeds")
+            raise ValueError("roofline_share must be above 0 and at most 1")
+        if len(self.seed_sources) + len(self.seed_candidates) > MAX_SEEDS:
+            raise ValueError(f"a Run starts from at most {MAX_SEEDS} seeds")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One optimisation of a Problem on a Device kind. Champion and best Candidate are ids.
+    """One optimisation of a Problem on a Device kind. `champion_id` and `best_id` are Candidates' ids.
 
-    `forked_from` is the Run whose Candidates this one began with.
+    `forked_from` is the Run that gave this one its first Candidates.
     """
 
     id: str
@@ -189,12 +190,12 @@ class Run:
 
     def __post_init__(self) -> None:
         if self.status.ended != (self.end_reason is not None):
-            raise ValueError("a Run says why it ended exactly when it has ended")
+            raise ValueError("a Run has an end reason exactly when it has ended")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """What the bandit chooses between: who is asked, with which model, to do what, with which prompt variant."""
+    """One choice of the bandit: a Proposer, its model, an Operator, and a prompt variant."""
 
     proposer: str
     operator: Operator
@@ -204,7 +205,7 @@ class Arm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """One attempt to make a Candidate: prompt, reply, tokens, cost, outcome. `outcome` is None while it is open."""
+    """One attempt to make a Candidate: prompt, reply, tokens, cost, outcome. `outcome` is None until it has ended."""
 
     id: str
     run_id: str
@@ -227,7 +228,7 @@ class Proposal:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Propose:
-    """Decision: ask `arm` for a Candidate from `parents` (candidate ids) on `island`."""
+    """Decision: ask `arm` for a Candidate from `parents` (Candidates' ids) on `island`."""
 
     arm: Arm
     island: int
@@ -237,7 +238,7 @@ class Propose:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Confirm:
-    """Decision: confirm a Candidate (fresh processes, fresh seeds, held-out Workloads, against the Champion)."""
+    """Decision: confirm a Candidate against the Champion, in new processes, with new seeds and held-out Workloads."""
 
     candidate_id: str
 

@@ -1,4 +1,4 @@
-"""What we say to a model and how we read its answer: `render(material)` and `read_reply(reply, ...)`."""
+"""Prompts to language models and the parsing of replies: `render(material)` and `read_reply(reply, ...)`."""
 
 from __future__ import annotations
 

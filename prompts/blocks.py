@@ -7,7 +7,7 @@ from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 
 _FENCE = re.compile(r"^(?P<indent>[ \t]*)(?P<fence>`{3,}|~{3,})(?P<info>[^`]*)$")
-_MAX_CLOSERS = 8  # closing fences that are tried for one block; code rarely quotes more
+_MAX_CLOSERS = 8  # closing fences tried for one block; code rarely quotes more
 
 
 @dataclass(frozen=True, slots=True)
@@ -63,7 +63,7 @@ def _opening(line: str) -> _Opening | None:
 
 
 def _read(opening: _Opening, lines: list[str], start: int, is_whole: Callable[[str], bool]) -> tuple[Block, int]:
-    """Return the block whose content begins at `start`, and the index of the line behind it."""
+    """Return the block with content from line `start` on, and the index of the line after it."""
     first: tuple[Block, int] | None = None
     for tried, (content, end) in enumerate(_endings(opening, lines, start)):
         found = opening.block(content, closed=True), end
@@ -77,7 +77,7 @@ def _read(opening: _Opening, lines: list[str], start: int, is_whole: Callable[[s
 
 
 def _endings(opening: _Opening, lines: list[str], start: int) -> Iterator[tuple[list[str], int]]:
-    """Yield each possible content of a block, and the index of the line behind its end."""
+    """Yield each possible content of a block, and the index of the line after its end."""
     for index in range(start, len(lines)):
         line = lines[index]
         if opening.closed_by(line):

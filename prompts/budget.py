@@ -1,4 +1,4 @@
-"""Fitting a prompt into a token budget: the least useful part goes first."""
+"""Fit a prompt into a token budget by shortening the least useful section first."""
 
 from __future__ import annotations
 
@@ -11,15 +11,15 @@ BYTES_PER_TOKEN = 3.0
 
 
 def estimate_tokens(text: str) -> int:
-    """A careful estimate for source code and English: a token for every three bytes, so rather too many."""
+    """Return an upper estimate for source code and English: one token for every three bytes."""
     return -(-len(text.encode()) // int(BYTES_PER_TOKEN)) if text else 0
 
 
 @dataclass(frozen=True, slots=True)
 class Section:
-    """One part of a prompt. `forms` run from whole to shortest; "" as the last one means that it may be left out.
+    """One section of a prompt. `forms` run from full to shortest; a last "" means that it may be left out.
 
-    `worth` orders what is shortened: the lowest first.
+    The section with the lowest `worth` is shortened first.
     """
 
     name: str
@@ -28,9 +28,9 @@ class Section:
 
 
 def fit(sections: Sequence[Section], tokens: int) -> tuple[str, tuple[str, ...]]:
-    """The joined text within `tokens`, and the names of the sections that were shortened, in order.
+    """Return the joined text within `tokens`, and the names of the shortened sections, in order.
 
-    Raises PromptTooLarge where even the shortest forms are too long.
+    Raises PromptTooLarge if even the shortest forms are too long.
     """
     level = {section.name: 0 for section in sections}
     shortened: list[str] = []
@@ -38,7 +38,7 @@ def fit(sections: Sequence[Section], tokens: int) -> tuple[str, tuple[str, ...]]
         open_ones = [section for section in sections if level[section.name] + 1 < len(section.forms)]
         if not open_ones:
             raise PromptTooLarge(
-                f"the reference and its parents need about {estimate_tokens(text)} tokens of {tokens} allowed: "
+                f"the reference and the parents need about {estimate_tokens(text)} tokens, and {tokens} are allowed: "
                 "shorten the reference, or raise WARPWRIGHT_PROMPT_TOKENS and the endpoint's context_tokens"
             )
         least = min(open_ones, key=lambda section: section.worth)
@@ -54,7 +54,7 @@ def _join(sections: Sequence[Section], level: dict[str, int]) -> str:
 
 
 def clip(text: str, characters: int) -> str:
-    """A text cut in its middle, where it is too long, with a note of how much is gone."""
+    """Return a text, shortened in its middle if it is too long, with a note of the omitted length."""
     if len(text) <= characters:
         return text
     half = characters // 2

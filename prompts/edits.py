@@ -1,4 +1,4 @@
-"""Search/replace edits, as a model writes them, applied to a source with errors that it can act on."""
+"""Parse and apply a model's search/replace edits, with errors that the model can act on."""
 
 from __future__ import annotations
 

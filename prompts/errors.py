@@ -1,20 +1,20 @@
 """The errors of prompts.
 
 PromptError
-├── PromptTooLarge     what must be said does not fit the token budget
-└── ReplyError         a reply holds no usable Candidate; the message can be sent back to who wrote it
+├── PromptTooLarge     the required sections exceed the token budget
+└── ReplyError         a reply holds no usable Candidate; the message can be sent back to the model
 """
 
 from __future__ import annotations
 
 
 class PromptError(Exception):
-    """Base of what this room raises."""
+    """Base of this room's errors."""
 
 
 class PromptTooLarge(PromptError):
-    """What must be said does not fit the token budget."""
+    """The required sections exceed the token budget."""
 
 
 class ReplyError(PromptError):
-    """A reply holds no usable Candidate; the message says what to do instead, to who wrote it."""
+    """A reply holds no usable Candidate. The message tells the model what to do instead."""

@@ -1,4 +1,4 @@
-"""The templates: loaded with StrictUndefined, named as `operator@version#hash`."""
+"""The prompt templates, loaded with StrictUndefined and identified as `operator@version#hash`."""
 
 from __future__ import annotations
 
@@ -12,6 +12,7 @@ import jinja2
 
 from evaluator.languages import adapter
 from evaluator.types import Language, content_hash
+from prompts import units
 
 FOLDER = Path(__file__).with_name("templates")
 _GUIDE = "guide_"
@@ -19,7 +20,7 @@ _GUIDE = "guide_"
 
 @cache
 def environment() -> jinja2.Environment:
-    """Jinja with undefined names refused; nothing is escaped, since a prompt is text and not a page."""
+    """Return the Jinja environment. It refuses undefined names, and escapes nothing, since a prompt is no HTML."""
     made = jinja2.Environment(
         loader=jinja2.FunctionLoader(lambda file: _text(file.removesuffix(".j2"))),
         undefined=jinja2.StrictUndefined,
@@ -28,18 +29,16 @@ def environment() -> jinja2.Environment:
         keep_trailing_newline=False,
         autoescape=False,
     )
-    made.filters["us"] = microseconds
+    made.filters["us"] = units.time
+    made.filters["size"] = units.size
+    made.filters["rate"] = units.rate
+    made.filters["operations"] = units.operations
     made.filters["settings"] = settings
     return made
 
 
-def microseconds(value: float) -> str:
-    """A time for a reader: three significant digits, without an exponent."""
-    return f"{value:.2f} us" if value < 10 else f"{value:.1f} us" if value < 100 else f"{value:.0f} us"
-
-
 def settings(configuration: Mapping[str, Any]) -> str:
-    """A Configuration for a reader: "NT=1, UNROLL=4"."""
+    """Return a Configuration as text: "NT=1, UNROLL=4"."""
     return ", ".join(f"{name}={value}" for name, value in sorted(configuration.items()))
 
 
@@ -55,13 +54,13 @@ def _text(name: str) -> str:
 
 
 def fill(name: str, /, **values: Any) -> str:
-    """Render one template of the folder. Raises jinja2.UndefinedError where a value is missing."""
+    """Render one template of the folder. Raises jinja2.UndefinedError if a value is missing."""
     return environment().get_template(f"{name}.j2").render(**values).strip()
 
 
 @cache
 def identity(names: tuple[str, ...]) -> str:
-    """`name@version#hash` of a set of templates: the first names it and carries the version; the hash covers all."""
+    """Return `name@version#hash` of templates: name and version are the first one's, and the hash covers all."""
     texts = [_text(name) for name in names]
     found = re.match(r"\{#-? version: (\d+)", texts[0])
     version = found.group(1) if found else "0"

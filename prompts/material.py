@@ -1,4 +1,4 @@
-"""What a prompt is made of: plain values, held-out Workloads already left out by `render`."""
+"""The input of a prompt, as plain values. `render` leaves out the held-out Workloads."""
 
 from __future__ import annotations
 
@@ -13,9 +13,9 @@ from evolution.types import Operator
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ApproachNote:
-    """A kernel that was answered: what its writer said it does, and what became of it (`verdict` "": not judged yet).
+    """An earlier answer: the model's description and the judge's verdict ("" before it is judged).
 
-    `measurements` and `ratios` are of one judging; there are none unless it PASSED.
+    `measurements` and `ratios` come from one judgement; there are none unless it PASSED.
     """
 
     number: int
@@ -33,9 +33,9 @@ class ApproachNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParentNote:
-    """A parent: its source, what the judge found, and how fast it is, beside the Baseline of the same session.
+    """A parent: its source, the judge's findings, and its times with those of the Baseline from the same session.
 
-    `relatives` are other values of its Tunables that were judged.
+    `relatives` are judged Candidates with other values of its Tunables.
     """
 
     source: str
@@ -53,7 +53,7 @@ class ParentNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LessonNote:
-    """One way in which earlier Candidates failed, and how many did."""
+    """A kind of failure of earlier Candidates, and their number."""
 
     verdict: str
     stage: str
@@ -73,7 +73,7 @@ class RememberedNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PrecedentNote:
-    """What a value of a Tunable was worth on a similar Problem: one line, and where it was seen."""
+    """The gain of a value of a Tunable on a similar Problem, in one line, with that Problem's name and sizes."""
 
     problem: str
     said: str
@@ -82,12 +82,11 @@ class PrecedentNote:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Material:
-    """All that a prompt may say. `notes` are refusals of earlier replies, newest first.
+    """All data for a prompt. `notes` are refusals of earlier replies, newest first.
 
-    `approaches` are earlier answers, failures included; `varied` are nearby sizes that are checked too; `number` turns
-    what a prompt asks to look at first.
-
-    `variant` is "default", or the language to ask for (a `Language` value).
+    `approaches` are earlier answers, including failures. `varied` are nearby sizes that are checked, too. `number`
+    rotates the aspect that a prompt names first. `variant` is "default", or the language to ask for (a `Language`
+    value).
     """
 
     problem: Problem
@@ -109,7 +108,7 @@ class Material:
 
     @property
     def language(self) -> Language:
-        """The language to answer in: the variant's, else the first parent's native one, else the device's usual one."""
+        """The Language of the answer: the variant's, else the first parent's native one, else the device's default."""
         if self.variant in {language.value for language in Language}:
             return Language(self.variant)
         if self.parents and self.parents[0].language is not Language.TORCH:

@@ -1,4 +1,4 @@
-"""Leaving held-out Workloads out of what a model reads, the reference's own text included."""
+"""Removal of held-out Workloads from the reference's text, so that no model sees them."""
 
 from __future__ import annotations
 
@@ -8,11 +8,9 @@ from evaluator.types import DeviceKind
 
 
 def without_held_out(source: str, kind: DeviceKind | None = None) -> str:
-    """The reference with the held-out entries of its WORKLOADS literal removed, comments inside it too.
+    """Return the reference without the held-out entries of its WORKLOADS literal and without comments inside it.
 
-    With `kind`, the entries for other devices go as well.
-
-    A source without such a literal comes back unchanged.
+    With `kind`, entries for other devices are removed, too. A source without such a literal is returned unchanged.
     """
     try:
         tree = ast.parse(source)
@@ -46,7 +44,7 @@ def _is_hidden(item: ast.expr, kind: DeviceKind | None) -> bool:
 
 
 def _device(item: ast.expr) -> object:
-    """The device that an entry names, or None."""
+    """Return the device that an entry names, or None."""
     if not isinstance(item, ast.Dict):
         return None
     pairs = zip(item.keys, item.values, strict=True)

@@ -1,4 +1,4 @@
-"""From Material to the messages that a model gets."""
+"""Render Material as the messages for a model."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evaluator.languages import adapter
 from evaluator.schema import to_json
 from evaluator.types import Domain, Precision, Problem, Verdict, Workload, WorkloadFacts
 from evolution.types import Operator
-from prompts import times
+from prompts import times, units
 from prompts.budget import Section, clip, estimate_tokens, fit
 from prompts.library import fill, guide, identity, settings
 from prompts.material import ApproachNote, Material, ParentNote
@@ -25,7 +25,7 @@ TEXT_CHARACTERS = 1500
 MAX_LESSONS = 12
 MAX_NOTES = 3
 REASON_CHARACTERS = 160
-_UNSAID = frozenset({"reserved_core"})  # facts of a device that change nothing for who writes a kernel
+_OMITTED_FACTS = frozenset({"reserved_core"})  # no help for a kernel's writer
 _PARTS = (
     "workloads",
     "device",
@@ -38,9 +38,9 @@ _PARTS = (
     "notes",
     "parent",
 )
-_OF_ALL_THAT_PASS = frozenset({"checked_calls", "oracle", "skipped", "worst_error_share"})
+_SAME_FOR_ALL_PASSED = frozenset({"checked_calls", "oracle", "skipped", "worst_error_share"})
 _BINDING = re.compile(r"libpython|python3|libtorch_python|_ctypes|libffi|_multiarray|.*cpython-|ld-linux")
-# A good implementation's error in norm is multiplied and added to, then that of an element: `comparison.tolerances`.
+# Factor and addend of a good implementation's error in norm, then of an element's: `comparison.tolerances`.
 TOLERANCES: Mapping[str, tuple[float, float, float, float]] = {
     "float64": (4, 3e-15, 8, 3e-14),
     "float32": (4, 3e-7, 16, 1e-6),
@@ -52,7 +52,7 @@ OPERATORS = (Operator.CREATE, Operator.REWRITE, Operator.DIFF, Operator.CROSSOVE
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Prompt:
-    """What is sent. `template` names and hashes what it was made from; `shortened` lists what did not fit."""
+    """The messages to send. `template` identifies the templates; `shortened` names the sections that did not fit."""
 
     system: str
     user: str
@@ -62,21 +62,21 @@ class Prompt:
 
     @property
     def text(self) -> str:
-        """Both messages as one text, as it is stored with the Proposal."""
+        """Both messages as one text, as stored with the Proposal."""
         return f"[system]\n{self.system}\n\n[user]\n{self.user}"
 
 
 def render(material: Material, *, tokens: int) -> Prompt:
-    """The messages for one Proposal within about `tokens` tokens.
+    """Return the messages for one Proposal, within about `tokens` tokens.
 
-    Raises PromptTooLarge where the reference and the parents alone are longer, ValueError for an Operator that
-    asks no model.
+    Raises PromptTooLarge if the reference and the parents alone are longer, ValueError for an Operator that needs no
+    model.
     """
     if material.operator not in OPERATORS:
         raise ValueError(f"no model is asked to {material.operator}")
     how = guide(material.language)
     names = (material.operator.value, "system", *_PARTS, how)
-    system = fill("system", problem=material.problem)
+    system = fill("system", problem=material.problem, kind=material.device_kind)
     user, shortened = fit(_sections(material, how), tokens - estimate_tokens(system))
     return Prompt(
         system=system,
@@ -88,22 +88,22 @@ def render(material: Material, *, tokens: int) -> Prompt:
 
 
 def follow_up(reason: str) -> str:
-    """What is said to a model whose reply could not be used."""
+    """Return the message to a model after an unusable reply."""
     return fill("follow_up", reason=reason.rstrip("."))
 
 
 def _sections(material: Material, how: str) -> list[Section]:
-    """What stays the same over a Run comes first, so that endpoints can cache the beginning of its prompts."""
+    """Return the sections, constant ones of a Run first, so that endpoints can cache the beginning of its prompts."""
     shown = [w for w in material.problem.workloads_for(material.device_kind) if not w.held_out]
     source = without_held_out(material.problem.source, material.device_kind).strip()
     names = {workload.name for workload in shown}
     device = fill("device", name=material.device_name, kind=material.device_kind, facts=_facts(material))
     over, own = _over_floor(material, names)
-    disturbed = own and times.busy(times.rows(material.parents[0].measurements, (), names, {}))
+    disturbed = own and times.was_disturbed(times.rows(material.parents[0].measurements, (), names, {}))
     flags = material.device_facts.get("flags", ())
     lines = techniques(material.language, source, over, own=own, disturbed=disturbed, flags=flags)
     general = material.problem.domain is Domain.GENERAL
-    answered = [_answer(one, names) for one in material.approaches]
+    answered = [_approach_line(one, names) for one in material.approaches]
     return [
         Section("guide", 90, tuple(fill(how, brief=brief, general=general) for brief in (False, True))),
         Section("reference", 100, (f"## The reference\n\n```python\n{source}\n```",)),
@@ -112,10 +112,10 @@ def _sections(material: Material, how: str) -> list[Section]:
         Section("timing", 65, (fill("timing", kind=material.device_kind), "")),
         Section("techniques", 55, (fill("techniques", lines=lines), "") if lines else ("",)),
         Section("remembered", 35, _remembered(material)),
-        Section("precedents", 36, _shorter("precedents", material.precedents)),
-        Section("approaches", 45, _shorter("approaches", answered)),
-        Section("lessons", 40, _shorter("lessons", material.lessons)),
-        Section("notes", 70, _shorter("notes", [clip(note, 600) for note in material.notes[:MAX_NOTES]])),
+        Section("precedents", 36, _list_forms("precedents", material.precedents)),
+        Section("approaches", 45, _list_forms("approaches", answered)),
+        Section("lessons", 40, _list_forms("lessons", material.lessons)),
+        Section("notes", 70, _list_forms("notes", [clip(note, 600) for note in material.notes[:MAX_NOTES]])),
         *(_parent(material, parent, number, shown) for number, parent in enumerate(material.parents, 1)),
         Section("ask", 100, (_ask(material, over if own and not disturbed else {}),)),
     ]
@@ -126,8 +126,8 @@ def _ask(material: Material, over: Mapping[str, float]) -> str:
     return fill(material.operator.value, language=adapter(material.language).title, angle=first)
 
 
-def _answer(one: ApproachNote, names: set[str]) -> str:
-    """One line for one answer: what became of it, and what its writer said."""
+def _approach_line(one: ApproachNote, names: set[str]) -> str:
+    """Return one line for an earlier answer: its result and the model's description."""
     measured = times.brief(one.measurements, one.ratios, names)
     failed = f"{one.verdict} at {one.stage}: {textwrap.shorten(one.reason, REASON_CHARACTERS, placeholder=' ...')}"
     became = measured or (failed if one.verdict else "being judged")
@@ -135,20 +135,20 @@ def _answer(one: ApproachNote, names: set[str]) -> str:
     return f"answer {one.number} ({kind}): {became}" + (f" | {one.said}" if one.said else "")
 
 
-def _relative(one: ApproachNote, names: set[str]) -> str:
-    """One line for another Configuration of a parent."""
+def _configuration_line(one: ApproachNote, names: set[str]) -> str:
+    """Return one line for another Configuration of a parent."""
     measured = times.brief(one.measurements, one.ratios, names)
     return f"{settings(one.configuration) or 'as written'}: {measured or f'{one.verdict}: {one.reason}'}"
 
 
 def _remembered(material: Material) -> tuple[str, ...]:
-    """Written for another reference, so it goes before anything that is about this one."""
+    """Return the forms of a similar Problem's Champion. It is the first to be left out: it is for another reference."""
     found = material.remembered
     return (fill("remembered", remembered=found), "") if found is not None else ("",)
 
 
-def _shorter(name: str, items: Sequence[object]) -> tuple[str, ...]:
-    """A list in forms that get shorter, the last one empty."""
+def _list_forms(name: str, items: Sequence[object]) -> tuple[str, ...]:
+    """Return a list in ever shorter forms, the last one empty."""
     counts = dict.fromkeys(min(limit, len(items)) for limit in (MAX_LESSONS, 6, 3, 0))
     return tuple(fill(name, **{name: items[:count]}) if count else "" for count in counts) or ("",)
 
@@ -158,8 +158,10 @@ def _floors(material: Material) -> dict[str, float]:
 
 
 def _over_floor(material: Material, names: set[str]) -> tuple[dict[str, float], bool]:
-    """How many times the least possible time each shown Workload takes, and whether it is the first parent's time
-    rather than the fastest Baseline's."""
+    """Return each shown Workload's time over its floor, and True if the time is the first parent's.
+
+    Without a timed parent it is the fastest Baseline's.
+    """
     floors = _floors(material)
     parent = material.parents[0].measurements if material.parents else ()
     took = {m.workload: m.median_us for m in parent if m.workload in names}
@@ -189,7 +191,7 @@ def _workloads(material: Material, shown: list[Workload]) -> str:
         }
         for workload in shown
     ]
-    rates = [fact.bytes_moved / fact.floor_us / 1000 for fact in facts.values() if fact.floor_us]
+    rates = [fact.bytes_moved / fact.floor_us * 1e6 for fact in facts.values() if fact.floor_us]
     every = material.problem.workloads_for(material.device_kind)
     return fill(
         "workloads",
@@ -202,7 +204,7 @@ def _workloads(material: Material, shown: list[Workload]) -> str:
 
 
 def _accuracy(problem: Problem, facts: Sequence[WorkloadFacts]) -> list[str]:
-    """How close the outputs must be, by type, where the Problem asks for what a good implementation does."""
+    """Return the allowed errors by dtype, if the Problem's precision is that of a good implementation."""
     if problem.precision is not Precision.EXACT:
         return []
     dtypes = dict.fromkeys(output.split()[0].partition("[")[0] for fact in facts for output in fact.outputs)
@@ -215,14 +217,22 @@ def _accuracy(problem: Problem, facts: Sequence[WorkloadFacts]) -> list[str]:
 
 
 def _facts(material: Material) -> dict[str, str]:
-    return {
-        key: clip(_fact(value), 400)
-        for key, value in sorted({**material.device_facts, **_versions(material)}.items())
-        if value is not None and key not in _UNSAID
-    }
+    facts = {**material.device_facts, **_versions(material)}
+    return dict(
+        _fact(key, value) for key, value in sorted(facts.items()) if value is not None and key not in _OMITTED_FACTS
+    )
 
 
-def _fact(value: Any) -> str:
+def _fact(key: str, value: Any) -> tuple[str, str]:
+    """Return a fact's name and value; the unit goes from the name to the value."""
+    if isinstance(value, int | float):
+        for unit, text in (("_bytes_per_s", units.rate), ("_bytes", units.size)):
+            if key.endswith(unit):
+                return key.removesuffix(unit), text(value)
+    return key, clip(_fact_text(value), 400)
+
+
+def _fact_text(value: Any) -> str:
     if isinstance(value, list | tuple) and all(isinstance(item, str) for item in value):
         return ", ".join(value)
     return value if isinstance(value, str) else json.dumps(to_json(value))
@@ -238,17 +248,17 @@ def _versions(material: Material) -> dict[str, str | None]:
 def _parent(material: Material, parent: ParentNote, number: int, shown: list[Workload]) -> Section:
     names = {workload.name for workload in shown}
     found = times.rows(parent.measurements, parent.ratios, names, _floors(material))
-    said, error_share = _told(parent)
+    said, error_share = _parent_evidence(parent)
     values = {
         "parent": parent,
         "number": number if len(material.parents) > 1 else None,
         "headline": times.headline(parent.ratios),
         "rows": found,
-        "busy": times.busy(found),
+        "busy": times.was_disturbed(found),
         "error_share": error_share,
     }
     secret = {workload.name for workload in material.problem.workloads} - names
-    relatives = [_relative(one, names) for one in parent.relatives]
+    relatives = [_configuration_line(one, names) for one in parent.relatives]
     evidence, resources = (_evidence(_visible(one, secret)) for one in (said, _resources(parent.resources)))
     forms: tuple[tuple[list[str], str, str], ...] = (
         (relatives, evidence, resources),
@@ -262,18 +272,18 @@ def _parent(material: Material, parent: ParentNote, number: int, shown: list[Wor
     )
 
 
-def _told(parent: ParentNote) -> tuple[Mapping[str, Any], float | None]:
-    """A parent's evidence, and the share of the allowed error that it used; what passing means for all is left out."""
+def _parent_evidence(parent: ParentNote) -> tuple[Mapping[str, Any], float | None]:
+    """Return a parent's evidence and its share of the allowed error, without facts that hold for all that passed."""
     correctness = parent.evidence.get("correctness")
     if parent.verdict != Verdict.PASSED or not isinstance(correctness, Mapping):
         return parent.evidence, None
-    kept = {key: value for key, value in correctness.items() if key not in _OF_ALL_THAT_PASS}
+    kept = {key: value for key, value in correctness.items() if key not in _SAME_FOR_ALL_PASSED}
     told = {key: value for key, value in parent.evidence.items() if key != "sanitizer"}  # it found nothing
     return {**told, "correctness": kept}, correctness.get("worst_error_share")
 
 
 def _resources(resources: Mapping[str, Any]) -> dict[str, Any]:
-    """Where the time was seen, by file: names within a file are the nearest that it exports, and mislead."""
+    """Return resources with time shares by file: a symbol is only the nearest export, which misleads."""
     kept = {key: value for key, value in resources.items() if key not in ("ran", "operations", "no counters")}
     operations = resources.get("operations")
     if isinstance(operations, Mapping):
@@ -290,7 +300,7 @@ def _resources(resources: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _visible(value: Any, secret: set[str]) -> Any:
-    """Evidence without what names a Workload that is not shown, and without what says nothing."""
+    """Return evidence without the names of hidden Workloads and without empty values."""
     if isinstance(value, Mapping):
         kept = {key: _visible(item, secret) for key, item in value.items() if key not in secret}
         return {key: item for key, item in kept.items() if item not in ([], {}, "", None)}
@@ -300,7 +310,7 @@ def _visible(value: Any, secret: set[str]) -> Any:
 
 
 def _evidence(value: Mapping[str, Any]) -> str:
-    """Evidence as indented JSON, long texts cut in their middle."""
+    """Return evidence as indented JSON, with long texts shortened in their middle."""
     if not value:
         return ""
     return clip(json.dumps(_clipped(to_json(value)), indent=1, ensure_ascii=False), EVIDENCE_CHARACTERS)

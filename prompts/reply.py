@@ -1,4 +1,4 @@
-"""Read a reply: find the one source among thoughts, prose, fences and edits, or say why there is none."""
+"""Parse a reply: find the one source among reasoning, prose, fences and edits, or explain why there is none."""
 
 from __future__ import annotations
 
@@ -62,7 +62,7 @@ def checked(source: str) -> str:
 
 
 def _defines_model(statement: ast.stmt) -> bool:
-    """Tell whether a statement is `class ModelNew` or `ModelNew = ...`."""
+    """Return True for `class ModelNew` and `ModelNew = ...`."""
     if isinstance(statement, ast.ClassDef):
         return statement.name == MODEL
     targets = statement.targets if isinstance(statement, ast.Assign) else []
@@ -138,7 +138,7 @@ def _up_to_prose(lines: list[str]) -> str | None:
 
 
 def _choose(blocks: list[Block], *, truncated: bool) -> str:
-    """Return the block that is meant, though it is no module. Raises ReplyError where there is none."""
+    """Return the most likely block, although it is no valid module. Raises ReplyError if there is none."""
     if not blocks:
         raise ReplyError("the reply has no code: answer with one fenced Python block that holds the whole file")
     last = blocks[-1]

@@ -1,4 +1,4 @@
-"""What a judging measured, in words: a kernel's time beside the Baseline's of the same session, never of another."""
+"""Measurements as text. A kernel's time is compared with the Baseline's from the same session only."""
 
 from __future__ import annotations
 
@@ -6,11 +6,12 @@ from collections.abc import Collection, Mapping, Sequence
 from dataclasses import dataclass
 
 from evaluator.types import BaselineTime, Measurement, Ratio
+from prompts import units
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Row:
-    """One Workload: microseconds a call, the Baseline timed in turns with it, and the ratio of the two."""
+    """One Workload: the time per call, the Baseline timed in alternation with it, and their ratio."""
 
     workload: str
     time: Measurement
@@ -24,7 +25,7 @@ class Row:
 def rows(
     measurements: Sequence[Measurement], ratios: Sequence[Ratio], shown: Collection[str], floors: Mapping[str, float]
 ) -> list[Row]:
-    """A row for each shown Workload that was timed."""
+    """Return a row for each timed Workload that may be shown."""
     by_workload = {one.workload: one for one in ratios}
     return [
         Row(
@@ -41,21 +42,21 @@ def rows(
     ]
 
 
-def busy(found: Sequence[Row]) -> bool:
-    """Whether other work on the machine spoilt more pairs of rounds than were kept."""
+def was_disturbed(found: Sequence[Row]) -> bool:
+    """Return True if other work on the machine spoilt more pairs of rounds than were kept."""
     return any(row.discarded > row.pairs for row in found)
 
 
 def headline(ratios: Sequence[Ratio]) -> Ratio | None:
-    """The Ratio over all Workloads."""
+    """Return the Ratio over all Workloads."""
     return next((one for one in ratios if one.workload is None), None)
 
 
 def brief(measurements: Sequence[Measurement], ratios: Sequence[Ratio], shown: Collection[str]) -> str:
-    """How fast, in a few words: "2.15 times the fastest baseline (a: 2.40 times, 161 us; b: 1.92 times, 170 us)"."""
+    """Return a short text: "2.15 times the fastest baseline (a: 2.40 times, 161 us; b: 1.92 times, 170 us)"."""
     whole = headline(ratios)
     parts = [
-        f"{row.workload}: {f'{row.ratio.value:.2f} times, ' if row.ratio else ''}{row.time.median_us:.3g} us"
+        f"{row.workload}: {f'{row.ratio.value:.2f} times, ' if row.ratio else ''}{units.time(row.time.median_us)}"
         for row in rows(measurements, ratios, shown, {})
     ]
     if whole is None:

@@ -1,1 +1,1 @@
-"""What service and workers share, without logic: settings, logging, queue names, nudges."""
+"""Shared by service and workers, without logic: settings, logging, queue names, nudges."""

@@ -1,4 +1,4 @@
-"""`python -m runtime settings` prints the table of settings for the documentation."""
+"""`python -m runtime settings`: print the table of settings for the documentation."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Which addresses a tenant may have us talk to: public ones, and the internal hosts that the operator lists."""
+"""Addresses that a tenant may have us call: public ones, and the internal hosts that the operator lists."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ IPAddress = ipaddress.IPv4Address | ipaddress.IPv6Address
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Target:
-    """An http(s) URL taken apart. `host` is a lower-case name or an address without brackets."""
+    """A parsed http(s) URL. `host` is a lower-case name or an address without brackets."""
 
     secure: bool
     host: str
@@ -28,7 +28,7 @@ class Target:
 
 
 def read_url(url: str) -> Target:
-    """Take an http(s) URL apart. Raises ValueError, in words, for anything else."""
+    """Parse an http(s) URL. Raise ValueError, with a readable message, for anything else."""
     if not url.isascii() or not url.isprintable() or " " in url or "\\" in url:
         raise ValueError("a URL is printable ASCII without spaces or backslashes")
     try:
@@ -48,9 +48,9 @@ def read_url(url: str) -> Target:
 
 
 def is_public(address: IPAddress) -> bool:
-    """Whether an address is of the open internet, whatever it is wrapped in.
+    """Tell whether an address belongs to the open internet, in any wrapped form.
 
-    Loopback, private, link-local (clouds' metadata), unique local, shared, multicast and reserved ones are not.
+    Loopback, private, link-local (clouds' metadata), unique local, shared, multicast and reserved ones do not.
     """
     if isinstance(address, ipaddress.IPv6Address):
         if address.ipv4_mapped is not None:
@@ -67,7 +67,7 @@ def is_public(address: IPAddress) -> bool:
 
 
 def literal(host: str) -> IPAddress | None:
-    """The address that a host is written as, or None for a name."""
+    """Return the address that a host spells out, or None for a name."""
     try:
         return ipaddress.ip_address(host)
     except ValueError:
@@ -75,5 +75,5 @@ def literal(host: str) -> IPAddress | None:
 
 
 def is_listed(target: Target, allowed: Collection[str]) -> bool:
-    """Whether the operator lets us talk to this host although it is internal: listed as HOST or HOST:PORT."""
+    """Tell whether the operator allows this internal host: listed as HOST or HOST:PORT."""
     return target.host in allowed or f"{target.host}:{target.port}" in allowed

@@ -1,4 +1,4 @@
-"""How Celery is set up on both ends: the service, which only sends, and the workers."""
+"""The Celery configuration of both ends: the service, which only sends, and the workers."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from runtime.queues import CONTROL
 
 
 def celery_config(redis_url: str) -> dict[str, Any]:
-    """Celery's configuration. Messages carry no state, so they are acknowledged on receipt and results are off.
+    """Return Celery's configuration.
 
-    One message is prefetched per slot, since a worker that is busy must leave nudges to its siblings.
+    Messages carry no state, so they are acknowledged on receipt and results are off. One message is prefetched per
+    slot, since a busy worker must leave nudges to the others.
     """
     return {
         "broker_url": redis_url,

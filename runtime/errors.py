@@ -8,7 +8,7 @@ from __future__ import annotations
 
 
 class RuntimeRoomError(Exception):
-    """Base of every error that this room raises."""
+    """The base of every error that this room raises."""
 
 
 class SettingsError(RuntimeRoomError):

@@ -12,7 +12,7 @@ NOISY = (
     *("httpx", "httpx2", "httpcore", "httpcore2", "openai"),
     *("celery.worker.strategy", "celery.worker.request", "celery.app.trace", "celery.redirected", "stamina"),
 )
-"""Loggers that tell of every single message or request; what matters of it we log ourselves."""
+"""Loggers of every single message or request; we log the important parts ourselves."""
 
 
 def configure_logging(level: str = "INFO", log_format: Literal["console", "json"] = "console") -> None:
@@ -30,7 +30,7 @@ def configure_logging(level: str = "INFO", log_format: Literal["console", "json"
     renderer: list[structlog.typing.Processor] = (
         [structlog.processors.format_exc_info, structlog.processors.JSONRenderer()]
         if log_format == "json"
-        # A plain traceback: the fancy one prints local variables, secrets among them, and takes seconds to minutes.
+        # A plain traceback: the rich one prints local variables, secrets among them, and takes seconds to minutes.
         else [
             structlog.dev.ConsoleRenderer(colors=sys.stderr.isatty(), exception_formatter=structlog.dev.plain_traceback)
         ]
@@ -55,6 +55,6 @@ def configure_logging(level: str = "INFO", log_format: Literal["console", "json"
 
 
 def get_logger(name: str) -> structlog.stdlib.BoundLogger:
-    """The logger of a module: `log.info("job.settled", job_id=..., kind=...)`."""
+    """Return the logger of a module: `log.info("job.settled", job_id=..., kind=...)`."""
     logger: structlog.stdlib.BoundLogger = structlog.stdlib.get_logger(name)
     return logger

@@ -16,15 +16,15 @@ RESERVED_NAMES = frozenset({"model", "synthesiser", "seed", "replay"})
 
 
 class ModelEndpoint(BaseModel):
-    """One OpenAI-compatible endpoint. Keys are never written here: `api_key_env` names the variable that holds one."""
+    """One OpenAI-compatible endpoint. `api_key_env` names the variable that holds its key, never the key."""
 
     model_config = ConfigDict(frozen=True, extra="forbid")
 
     name: Annotated[str, Field(pattern=r"^[A-Za-z0-9._-]{1,64}$")] = Field(
-        description="How runs, prices and dashboards call this endpoint."
+        description="Name of this endpoint in runs, prices and pages."
     )
     base_url: str = Field(
-        pattern=r"^https?://", description="Where the API is, with its /v1: http://127.0.0.1:8000/v1."
+        pattern=r"^https?://", description="Base URL of the API, with its /v1: http://127.0.0.1:8000/v1."
     )
     model: str = Field(min_length=1, description="The model's name at that endpoint.")
     api_key_env: str | None = Field(
@@ -41,17 +41,17 @@ class ModelEndpoint(BaseModel):
         default=4, ge=1, le=256, description="Requests in flight at once from one worker process."
     )
     timeout_s: float = Field(default=300.0, gt=0, description="Deadline of one request, from connect to last byte.")
-    stall_s: float = Field(default=90.0, gt=0, description="A reply of which nothing comes for so long is given up.")
+    stall_s: float = Field(default=90.0, gt=0, description="A reply is aborted after this long without data.")
     requests_per_minute: float | None = Field(
         default=None, gt=0, description="Rate limit of one worker process; unset: none."
     )
     tokens_per_minute: float | None = Field(
         default=None, gt=0, description="Rate limit of one worker process, in and out; unset: none."
     )
-    max_output_tokens: int = Field(default=16384, ge=1, description="Asked of the endpoint for each reply.")
+    max_output_tokens: int = Field(default=16384, ge=1, description="Token limit of each reply.")
     context_tokens: int = Field(default=32768, ge=1024, description="Prompts are cut to fit this with the reply.")
     temperature: float | None = Field(default=None, ge=0, le=2, description="Sampling temperature; unset: its default.")
-    stream: bool = Field(default=True, description="Stream replies, so that a stalled one is seen early.")
+    stream: bool = Field(default=True, description="Stream replies, so that a stalled one is noticed early.")
     reasoning: bool = Field(
         default=False, description="A reasoning model: its limit is sent as max_completion_tokens, thoughts included."
     )
@@ -62,17 +62,17 @@ class ModelEndpoint(BaseModel):
 
     @property
     def priced(self) -> bool:
-        """Whether both prices are known; a dollar budget is refused where one is not."""
+        """Tell whether both prices are known; a dollar budget is refused where one is not."""
         return self.usd_per_million_input is not None and self.usd_per_million_output is not None
 
     def usd(self, input_tokens: int, output_tokens: int) -> float:
-        """What a call cost in dollars; an unpriced endpoint counts as 0."""
+        """Return the cost of a call in dollars; an unpriced endpoint counts as 0."""
         return (
             input_tokens * (self.usd_per_million_input or 0.0) + output_tokens * (self.usd_per_million_output or 0.0)
         ) / 1e6
 
     def api_key(self) -> str:
-        """The key from the environment, or a placeholder where none is needed. Raises SettingsError."""
+        """Return the key from the environment, or a placeholder where none is needed. Raise SettingsError."""
         if self.api_key_env is None:
             return "none"
         key = os.environ.get(self.api_key_env, "")
@@ -82,7 +82,7 @@ class ModelEndpoint(BaseModel):
 
 
 def read_endpoints(value: object) -> tuple[ModelEndpoint, ...]:
-    """Endpoints from a list, JSON text, or the path of a JSON file. Raises SettingsError naming what is wrong."""
+    """Read endpoints from a list, JSON text, or the path of a JSON file. Raise SettingsError naming the fault."""
     items = _load(value)
     try:
         endpoints = tuple(

@@ -1,4 +1,4 @@
-"""Sending nudges: "there is work on queue Q". A lost nudge loses nothing; the sweeper sends another."""
+"""Send nudges: "there is work on queue Q". A lost nudge loses nothing; the sweeper sends another."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ def _producer(redis_url: str) -> Celery:
 def nudge(redis_url: str, queues: Iterable[str], *, expires_s: float = NUDGE_EXPIRES_S) -> bool:
     """Tell the workers of these queues that there is work; call it after the commit. Duplicates are sent once.
 
-    Returns False, after a warning in the log, where the broker could not be reached: the rows are safe in the
+    Return False, after a warning in the log, where the broker could not be reached: the rows are safe in the
     database, and the sweeper nudges again within seconds. Thread-safe.
     """
     sent = True

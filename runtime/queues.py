@@ -19,11 +19,11 @@ QUEUES = (CONTROL, PROPOSE, BUILD, BUILD_CUDA, CPU, CUDA)
 
 
 def device_queue(kind: DeviceKind | str) -> str:
-    """The queue of jobs that need a device of this kind: "cpu", or "gpu.<kind>"."""
+    """Return the queue of Jobs that need a device of this kind: "cpu", or "gpu.<kind>"."""
     kind = DeviceKind(kind)
     return CPU if kind is DeviceKind.CPU else GPU_PREFIX + kind.value
 
 
 def device_kind(queue: str) -> DeviceKind:
-    """The device kind that a device queue serves. Raises ValueError for a queue without a device."""
+    """Return the device kind of a device queue. Raise ValueError for a queue without a device."""
     return DeviceKind(queue.removeprefix(GPU_PREFIX))

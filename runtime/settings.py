@@ -1,4 +1,4 @@
-"""Every setting of service and workers: read from WARPWRIGHT_* variables, each with its meaning."""
+"""Every setting of service and workers, read from WARPWRIGHT_* variables, each with its meaning."""
 
 from __future__ import annotations
 
@@ -31,16 +31,14 @@ class Settings(BaseSettings):
     redis_url: str = Field(
         default="redis://127.0.0.1:6379/0", description="Redis or Valkey that carries nudges; it holds no state."
     )
-    data_dir: Path = Field(
-        default=Path("warpwright-data"), description="Folder for what is not in the database: logs, replay files."
-    )
+    data_dir: Path = Field(default=Path("warpwright-data"), description="Folder for logs and replay files.")
 
     # Service
     host: str = Field(default="127.0.0.1", description="Address that the service listens on.")
     port: int = Field(default=8000, ge=0, le=65535, description="Port that the service listens on.")
     allowed_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         default=("127.0.0.1", "localhost", "[::1]"),
-        description="Host headers that are answered, separated by commas; a port is ignored.",
+        description="Accepted Host headers, separated by commas; a port is ignored.",
     )
     max_request_bytes: int = Field(default=2 * 2**20, ge=1024, description="Largest accepted HTTP request body.")
     api_key: str | None = Field(
@@ -50,26 +48,26 @@ class Settings(BaseSettings):
     )
     session_hours: float = Field(default=12.0, gt=0, le=24 * 90, description="How long a browser stays signed in.")
     requests_per_s: float = Field(
-        default=100.0, ge=0, description="Requests a second that a key, and an address, may keep up; 0: no limit."
+        default=100.0, ge=0, description="Sustained requests a second of a key, and of an address; 0: no limit."
     )
-    request_burst: int = Field(default=1000, ge=1, description="Requests that may come at once before that.")
+    request_burst: int = Field(default=1000, ge=1, description="Requests allowed at once before that limit.")
     wrong_keys_per_minute: float = Field(
-        default=6.0, ge=0, description="Wrong keys a minute that an address may show, after the first ten; 0: no limit."
+        default=6.0, ge=0, description="Wrong keys a minute of an address, after the first ten; 0: no limit."
     )
     trusted_proxies: Annotated[tuple[IPv4Network | IPv6Network, ...], NoDecode] = Field(
         default=(),
-        description="Addresses or networks of reverse proxies, separated by commas: their X-Forwarded-For is believed.",
+        description="Addresses or networks of reverse proxies, separated by commas: their X-Forwarded-For is trusted.",
     )
-    event_poll_s: float = Field(default=0.2, gt=0, description="How often the event tailer looks for new events.")
+    event_poll_s: float = Field(default=0.2, gt=0, description="Interval at which the event tailer reads new events.")
 
     # Logging
-    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(default="INFO", description="Least level logged.")
-    log_format: Literal["console", "json"] = Field(default="console", description="One line per event, for whom.")
+    log_level: Literal["DEBUG", "INFO", "WARNING", "ERROR"] = Field(default="INFO", description="Minimum log level.")
+    log_format: Literal["console", "json"] = Field(default="console", description="Format of log lines, one per event.")
 
     # Queue
-    lease_s: float = Field(default=15.0, gt=0, description="How long a claim lasts without a heartbeat.")
-    heartbeat_s: float = Field(default=3.0, gt=0, description="How often a worker renews the lease of its job.")
-    sweep_interval_s: float = Field(default=2.0, gt=0, description="How often the sweeper looks for stuck work.")
+    lease_s: float = Field(default=15.0, gt=0, description="Lifetime of a claim without a heartbeat.")
+    heartbeat_s: float = Field(default=3.0, gt=0, description="Interval at which a worker renews its job's lease.")
+    sweep_interval_s: float = Field(default=2.0, gt=0, description="Interval at which the sweeper finds stuck work.")
     sample_days: float = Field(
         default=90.0,
         ge=0,
@@ -92,7 +90,7 @@ class Settings(BaseSettings):
 
     # Webhooks
     webhook_deadline_s: float = Field(
-        default=60.0, gt=0, description="Total time of telling one webhook, retries included."
+        default=60.0, gt=0, description="Total time of one webhook delivery, retries included."
     )
     webhook_internal_hosts: Annotated[tuple[str, ...], NoDecode] = Field(
         default=(),
@@ -101,15 +99,15 @@ class Settings(BaseSettings):
 
     # Judge
     judge_command: Annotated[tuple[str, ...], NoDecode] = Field(
-        default=(), description="Program that judges, called with `--device D`; unset: this Python's evaluator room."
+        default=(), description="Command of the judge, called with `--device D`; unset: this Python's `evaluator`."
     )
     minimum_isolation: Literal["any", "caged", "whole"] = Field(
         default="any",
-        description="Judge nothing at less isolation: `caged` asks for namespaces, `whole` for all. `doctor` shows it.",
+        description="Refuse to judge below this: `caged` needs namespaces, `whole` every protection. See `doctor`.",
     )
     built_files: str = Field(
         default="",
-        description="Folder of what Candidates compiled, for all judges of a machine; unset: each remembers its own.",
+        description="Build cache shared by all judges of a machine; unset: each judge keeps its own.",
     )
     sanitizer: str = Field(
         default="", description="compute-sanitizer's program; unset: where it is installed; `off`: never run."
@@ -147,22 +145,22 @@ class Settings(BaseSettings):
             raise ValueError(str(error)) from error
 
     def endpoint(self, name: str) -> ModelEndpoint | None:
-        """The endpoint of that name, or None."""
+        """Return the endpoint of that name, or None."""
         return next((endpoint for endpoint in self.models if endpoint.name == name), None)
 
     @property
     def proposer_names(self) -> tuple[str, ...]:
-        """What `RunConfig.proposers` may name here, besides `seed` and `replay:NAME`."""
+        """Return the names that `RunConfig.proposers` may use here, apart from `seed` and `replay:NAME`."""
         return (*ENUMERATORS, *(("model",) if self.models else ()), *(endpoint.name for endpoint in self.models))
 
     @property
     def default_proposers(self) -> tuple[str, ...]:
-        """The synthesiser alone, or with every model where one is configured."""
+        """Return the synthesiser alone, or with every model where one is configured."""
         return ("synthesiser", "model") if self.models else ("synthesiser",)
 
 
 def load_settings() -> Settings:
-    """Settings from the environment, read anew. Raises SettingsError with one line per wrong variable."""
+    """Read the settings from the environment. Raise SettingsError with one line per wrong variable."""
     try:
         return Settings()
     except ValidationError as error:
@@ -175,12 +173,12 @@ def load_settings() -> Settings:
 
 @cache
 def settings() -> Settings:
-    """The settings of this process, read once. Raises SettingsError."""
+    """Return the settings of this process, read once. Raise SettingsError."""
     return load_settings()
 
 
 def settings_table() -> str:
-    """A Markdown table of every setting and of every field of a model endpoint, for the documentation."""
+    """Return a Markdown table of every setting and of every field of a model endpoint."""
     lines = ["| variable | default | meaning |", "|---|---|---|"]
     for name, info in Settings.model_fields.items():
         lines.append(f"| `{PREFIX}{name.upper()}` | {_shown(info.default)} | {info.description} |")

@@ -108,7 +108,7 @@ class Writer:
         classes = "\n\n".join(self._dataclass(name) for name in names)
         used = {inner for name in names for inner in self.named(self.schemas[name])} - set(names)
         imports = _imports({name: earlier[name] for name in sorted(used)})
-        return f'"""What the API answers: {module}.\n\n{MARK}\n"""\n\n' + _head(classes) + imports + "\n\n" + classes
+        return f'"""Answers of the API: {module}.\n\n{MARK}\n"""\n\n' + _head(classes) + imports + "\n\n" + classes
 
     def _dataclass(self, name: str) -> str:
         schema = self.schemas[name]
@@ -122,7 +122,7 @@ class Writer:
     def enums_module(self) -> str:
         """Return the module of enumerations."""
         body = "\n".join(f"{name} = {self.annotation(self.schemas[name])}" for name in sorted(self.enums))
-        return f'"""The fixed sets of words of the API.\n\n{MARK}\n"""\n\n' + _head(body) + "\n" + body + "\n"
+        return f'"""Enumerations of the API.\n\n{MARK}\n"""\n\n' + _head(body) + "\n" + body + "\n"
 
     def requests_module(self, known: Mapping[str, str]) -> str:
         """Return the requests as typed dictionaries."""
@@ -141,7 +141,7 @@ class Writer:
         body = "\n\n".join(classes)
         used = {inner for name in names for inner in self.named(self.schemas[name])} - set(names)
         imports = _imports({name: known[name] for name in sorted(used)})
-        return f'"""What is sent to the API.\n\n{MARK}\n"""\n\n' + _head(body) + imports + "\n\n" + body
+        return f'"""Request bodies of the API.\n\n{MARK}\n"""\n\n' + _head(body) + imports + "\n\n" + body
 
     # -- Operations ---------------------------------------------------------------------------------------------------
 
@@ -158,18 +158,16 @@ class Writer:
         """Return the reading operations, or the changing ones, as methods."""
         chosen = [one for one in self.operations() if (one[0] == "get") == reads]
         methods = "\n".join(self._method(*one, awaited=awaited) for one in chosen)
-        what = "reads" if reads else "changes something"
+        what = "read operations" if reads else "operations that change something"
         base = "AsyncCaller" if awaited else "Caller"
         name = ("Async" if awaited else "") + ("Reading" if reads else "Changing")
-        body = (
-            f'class {name}({base}):\n    """Every operation that {what}, by its name in the document."""\n\n' + methods
-        )
+        body = f'class {name}({base}):\n    """All {what}, by their names in the document."""\n\n' + methods
         used = {name for name in known if re.search(rf"\b{name}\b", methods)}
         own = {base: "calling", **({"quoted": "calling"} if "{quoted(" in methods else {})}
         paged = {"Page": "decoding"} if "Page[" in methods else {}
         imports = _imports({**{n: known[n] for n in used}, **own, **paged})
-        how = "awaited" if awaited else "waited for"
-        title = f'"""Every operation that {what}, {how}.\n\n{MARK}\n"""\n\n'
+        how = "awaited" if awaited else "blocking"
+        title = f'"""All {what}, {how}.\n\n{MARK}\n"""\n\n'
         return title + _head(body) + imports + "\n\n" + body
 
     def _method(self, method: str, path: str, operation: Schema, *, awaited: bool) -> str:

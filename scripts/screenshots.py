@@ -56,7 +56,7 @@ def service() -> Iterator[str]:
     """The embedded stack on a folder of its own."""
     with tempfile.TemporaryDirectory() as folder:
         data = DataFolder(Path(folder))
-        with data.held(), Stack(data, workers=("control", "propose", "build", "cpu")) as stack:
+        with data.locked(), Stack(data, workers=("control", "propose", "build", "cpu")) as stack:
             yield stack.url
 
 

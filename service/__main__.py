@@ -16,11 +16,11 @@ from service import commands as commands_for_operators
 from service.errors import StartupError
 from service.exposure import check_exposure
 
-# The application takes seconds to import, so only what needs it does: an operator's command answers at once.
+# The application takes seconds to import, so only `serve` and `openapi` import it.
 
 
 def main(arguments: list[str] | None = None) -> int:
-    """Exit status: 0 after a clean end, 2 where the configuration is refused, 3 where it could not start."""
+    """Exit with 0 after a clean end, 2 for a refused configuration, 3 for a failed start."""
     parser = argparse.ArgumentParser(prog="python -m service", description=__doc__)
     commands = parser.add_subparsers(dest="command", metavar="COMMAND")
     commands.add_parser("serve", help="serve as the WARPWRIGHT_* variables say (the default)")

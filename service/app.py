@@ -1,4 +1,4 @@
-"""The application: routes, layers, and what lives as long as it does."""
+"""The application: routes, middleware, and resources with its lifetime."""
 
 from __future__ import annotations
 
@@ -9,6 +9,7 @@ from datetime import timedelta
 from typing import Any
 
 from fastapi import APIRouter, Depends, FastAPI
+from fastapi.routing import APIRoute
 from sqlalchemy import Engine
 from starlette.middleware import Middleware
 
@@ -72,7 +73,7 @@ def create_app(
     keep_alive_s: float = 15.0,
     stream_lifetime_s: float = 3600.0,
 ) -> FastAPI:
-    """The service for `settings`. The database must be migrated. The named parameters are for tests."""
+    """Build the service for `settings`. The database must be migrated. The named parameters are for tests."""
     own_engine = engine is None
     database = engine or make_engine(settings.database_url)
     metrics = Metrics(database)
@@ -112,7 +113,7 @@ def create_app(
         lifespan=lifespan,
         middleware=_middleware(context),
         openapi_url=f"{API}/openapi.json",
-        docs_url=None,  # its scripts come from elsewhere, which the content security policy forbids
+        docs_url=None,  # its scripts come from another origin, which the content security policy forbids
         redoc_url=None,
         redirect_slashes=False,
     )
@@ -188,5 +189,13 @@ def _routes(app: FastAPI) -> None:
     app.include_router(api)
     app.include_router(operations.router)
     for page in (leaderboard_pages, run_pages, candidate_pages, problem_pages, compare, fleet, submit, login):
+        _answer_head(page.router)
         app.include_router(page.router, include_in_schema=False)
     app.mount("/static", Assets(directory=ASSETS), name="static")
+
+
+def _answer_head(router: APIRouter) -> None:
+    """Let every page that answers GET answer HEAD too; the server leaves out the body."""
+    for route in router.routes:
+        if isinstance(route, APIRoute) and route.methods and "GET" in route.methods:
+            route.methods.add("HEAD")

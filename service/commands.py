@@ -1,4 +1,4 @@
-"""`python -m service keys`: API keys without the API, for whoever has the database: the first key, and the lost one."""
+"""`python -m service keys`: manage API keys in the database, without the API. For the first key, and a lost one."""
 
 from __future__ import annotations
 
@@ -20,16 +20,16 @@ from service.identity.principal import DEFAULT_PROJECT, Scope
 
 
 def add_keys(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> None:
-    """The `keys` command and its options."""
+    """Add the `keys` command and its options."""
     group = commands.add_parser("keys", help="make, list and revoke API keys in the database of the settings")
     actions = group.add_subparsers(dest="action", metavar="ACTION", required=True)
     create = actions.add_parser("create", help="make a key; it is printed once, on standard output")
     create.add_argument("--project", default=DEFAULT_PROJECT, help="a project's id or name (default: %(default)s)")
     create.add_argument("--scope", choices=[scope.value for scope in Scope], default=Scope.SUBMIT.value)
-    create.add_argument("--name", default="made on the command line", help="whose it is, or what for")
-    create.add_argument("--days", type=_days, help="how long it holds (default: until it is revoked)")
+    create.add_argument("--name", default="made on the command line", help="its owner or purpose")
+    create.add_argument("--days", type=_days, help="its lifetime (default: until it is revoked)")
     listing = actions.add_parser("list", help="every key without its secret, one JSON object a line")
-    listing.add_argument("--project", help="of this project alone")
+    listing.add_argument("--project", help="only keys of this project")
     revoke = actions.add_parser("revoke", help="end a key now, and every session that it opened")
     revoke.add_argument("id", help="key_...")
 
@@ -37,12 +37,12 @@ def add_keys(commands: argparse._SubParsersAction[argparse.ArgumentParser]) -> N
 def _days(text: str) -> int:
     value = int(text)
     if not 1 <= value <= 3650:
-        raise argparse.ArgumentTypeError("take between 1 and 3650 days")
+        raise argparse.ArgumentTypeError("choose between 1 and 3650 days")
     return value
 
 
 def run_keys(chosen: argparse.Namespace, engine: Engine) -> int:
-    """Exit status: 0, or 2 where there is no such project or key."""
+    """Return exit status 0, or 2 where there is no such project or key."""
     try:
         match chosen.action:
             case "create":
@@ -74,7 +74,7 @@ def _create(chosen: argparse.Namespace, engine: Engine) -> None:
         detail = {"name": view.name, "scope": view.scope}
         record(s, "create_key", project_id=project_id, actor=_actor(), subject=view.id, detail=detail)
     print(secret)
-    print(f"{view.id} ({view.scope}, project {project_id}): keep it now, it is not shown again", file=sys.stderr)
+    print(f"{view.id} ({view.scope}, project {project_id}): store it now, it is not shown again", file=sys.stderr)
 
 
 def _list(chosen: argparse.Namespace, engine: Engine) -> None:

@@ -1,4 +1,4 @@
-"""What every route may use: the engine, the settings, the event hub, and a way to send nudges."""
+"""The resources of every route: the engine, the settings, the event hub, and a function that sends nudges."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ class Context:
 
 
 def get_context(request: Request) -> Context:
-    """The context of the application that serves this request."""
+    """Return the context of the application that serves this request."""
     context: Context = request.app.state.context
     return context
 

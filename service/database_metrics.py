@@ -1,4 +1,4 @@
-"""Metrics that are the same whichever process is asked: read from the database at every scrape."""
+"""Metrics of the whole installation, the same from every process: read from the database at every scrape."""
 
 from __future__ import annotations
 
@@ -16,34 +16,34 @@ from db.repositories.work.operations import Operations, picture
 from db.tables.counters import BUCKETS_S, Labels
 
 _COUNTERS = (
-    ("evaluations", "Evaluations settled, by how they ended.", ("kind", "stage", "verdict")),
+    ("evaluations", "Evaluations settled, by result.", ("kind", "stage", "verdict")),
     ("proposals", "Proposals settled, by outcome.", ("proposer", "model", "outcome")),
     ("spend_usd", "Dollars spent on models.", ("proposer", "model")),
     ("tokens", "Tokens sent to models and received.", ("proposer", "model", "direction")),
-    ("device_seconds", "Seconds of device time that judging took.", ("kind", "device")),
+    ("device_seconds", "Seconds of device time used by judging.", ("kind", "device")),
 )
 
 
 class DatabaseMetrics(Collector):
-    """What `picture` sees. A database that is away shows as `warpwright_database_up 0`, and the rest is left out."""
+    """Export `picture`. Without a database only `warpwright_database_up 0` is exported."""
 
     def __init__(self, engine: Engine) -> None:
         self._engine = engine
 
     def describe(self) -> Iterable[Metric]:
-        """Nothing: asking the database when this is registered would be too early."""
+        """Return nothing: reading the database at registration would be too early."""
         return ()
 
     def collect(self) -> Iterator[Metric]:
-        """Everything, for one scrape."""
+        """Return every metric, for one scrape."""
         yield from pool(self._engine)
         try:
             with read_session(self._engine) as session:
                 seen = picture(session)
         except SQLAlchemyError:
-            yield _gauge("database_up", "1 where the database answers.", (), {(): 0})
+            yield _gauge("database_up", "1 while the database answers.", (), {(): 0})
             return
-        yield _gauge("database_up", "1 where the database answers.", (), {(): 1})
+        yield _gauge("database_up", "1 while the database answers.", (), {(): 1})
         yield from _present(seen)
         for name, text, labels in _COUNTERS:
             yield _counter(name, text, labels, seen.counters.get(name, {}))
@@ -51,7 +51,7 @@ class DatabaseMetrics(Collector):
 
 
 def pool(engine: Engine) -> Iterator[Metric]:
-    """This process's connections to the database."""
+    """Return the state of this process's connection pool."""
     found = engine.pool
     if isinstance(found, QueuePool):
         values = {("in_use",): found.checkedout(), ("idle",): found.checkedin()}
@@ -60,11 +60,11 @@ def pool(engine: Engine) -> Iterator[Metric]:
 
 def _present(seen: Operations) -> Iterator[Metric]:
     jobs = {(q.queue, state): getattr(q, state) for q in seen.queues for state in ("ready", "held", "claimed")}
-    yield _gauge("jobs", "Jobs that wait or are worked on.", ("queue", "state"), jobs)
+    yield _gauge("jobs", "Jobs waiting or in work.", ("queue", "state"), jobs)
     waits = {(q.queue,): q.oldest_ready_s for q in seen.queues if q.oldest_ready_s is not None}
-    yield _gauge("job_oldest_ready_seconds", "Age of the oldest Job that nobody has claimed.", ("queue",), waits)
+    yield _gauge("job_oldest_ready_seconds", "Age of the oldest unclaimed Job.", ("queue",), waits)
     yield _gauge("runs", "Runs that have not ended.", ("status",), {(k,): v for k, v in seen.runs.items()})
-    yield _gauge("devices", "Devices whose workers were heard of lately.", ("kind", "device"), seen.devices)
+    yield _gauge("devices", "Devices with a recent heartbeat.", ("kind", "device"), seen.devices)
 
 
 def _gauge(name: str, text: str, labels: tuple[str, ...], values: Mapping[Any, float]) -> Metric:
@@ -82,7 +82,7 @@ def _counter(name: str, text: str, labels: tuple[str, ...], values: Mapping[Labe
 
 
 def _histogram(counters: Mapping[str, Mapping[Labels, float]]) -> Metric:
-    """How long each stage of judging takes; buckets are cumulative, as Prometheus wants them."""
+    """Return the duration of each stage of judging; buckets are cumulative, as Prometheus requires."""
     family = HistogramMetricFamily("warpwright_stage_seconds", "Seconds of each stage of judging.", labels=("stage",))
     buckets, sums = counters.get("stage_seconds_bucket", {}), counters.get("stage_seconds_sum", {})
     for stage in sorted({key[0] for key in buckets}):

@@ -1,15 +1,15 @@
-"""What the service answers when it cannot do what was asked.
+"""Errors of the service.
 
 ServiceError                    every error of ours; becomes application/problem+json (RFC 9457)
 ├── BadRequest          400     the request cannot be understood (a forged cursor, a bad header)
 ├── Unauthorized        401     no API key, or a wrong one
-├── Forbidden           403     understood and refused (a page of another site asks)
-├── NotFound            404     nothing has this id, or it is another project's
-├── Conflict            409     it is not in a state where that can be done
-├── TooLarge            413     more bytes than are taken
+├── Forbidden           403     understood and refused (a request from another site's page)
+├── NotFound            404     nothing has this id, or it belongs to another project
+├── Conflict            409     its present state does not allow that
+├── TooLarge            413     the body is too large
 ├── Unprocessable       422     well formed and wrong (a reference that does not parse)
-├── TooManyRequests     429     too often, or a quota is used up
-└── Unavailable         503     ours, and passing: try again
+├── TooManyRequests     429     too many requests, or a quota is used up
+└── Unavailable         503     a temporary fault of ours: try again
 
 StartupError                    the service refuses to start; the message says what to do
 """
@@ -25,7 +25,7 @@ class ServiceError(Exception):
 
     status: ClassVar[int] = 500
     slug: str = "internal"
-    title: str = "Something went wrong on our side"
+    title: str = "Internal error"
 
     def __init__(
         self,
@@ -65,7 +65,7 @@ class Forbidden(ServiceError):
 class NotFound(ServiceError):
     status = 404
     slug = "not-found"
-    title = "There is nothing here"
+    title = "Not found"
 
 
 class Conflict(ServiceError):
@@ -83,7 +83,7 @@ class TooLarge(ServiceError):
 class Unprocessable(ServiceError):
     status = 422
     slug = "unprocessable"
-    title = "The request is well formed and wrong"
+    title = "The request is well formed but wrong"
 
 
 class TooManyRequests(ServiceError):

@@ -1,7 +1,6 @@
-"""Examples for the OpenAPI document: one of every schema, made of its own fields, so that none can be forgotten.
+"""Examples for the OpenAPI document: one for every schema, built from its fields, so that none can be missing.
 
-What a field holds is said by its own example, else chosen by its schema and name, else by its type. A test validates
-each.
+A field's example is its own, else one by schema and name, else one by type. A test validates each.
 """
 
 from __future__ import annotations
@@ -49,7 +48,7 @@ _CONFIG: Mapping[str, Any] = {
     "target_speedup": None, "roofline_share": 0.95, "stagnation_candidates": 40, "islands": 2, "in_flight": 4,
     "seed": 0,
 }  # fmt: skip
-# By name of the field, everywhere.
+# By field name, everywhere.
 _FIELDS: Mapping[str, Any] = {
     "problem_id": f"prob_{_ID}", "run_id": f"run_{_ID}", "candidate_id": f"cand_{_ID}", "champion_id": f"cand_{_ID}",
     "best_id": f"cand_{_ID}", "best_candidate_id": f"cand_{_ID}", "project_id": "default", "parents": [],
@@ -74,7 +73,7 @@ _FIELDS: Mapping[str, Any] = {
     "lease_until": "2026-11-21T20:38:15Z", "at": "2026-11-21T20:38:02Z", "revoked_at": None, "last_used_at": None,
     "expires_at": None, "expires_in_days": 90, "prompt": "", "reply": "", "prompt_template": "", "schema_version": 1,
 }  # fmt: skip
-# By schema and field, where a name means different things.
+# By schema and field, where one name has several meanings.
 _OWN: Mapping[str, Mapping[str, Any]] = {
     "ProblemRequest": {"source": _REFERENCE, "domain": None},
     "Problem": {"source": _REFERENCE},
@@ -90,7 +89,7 @@ _OWN: Mapping[str, Mapping[str, Any]] = {
     "ForkRequest": {"config": None, "heritage": "champions"},
     "ExtendRequest": {"target_speedup": 2.0},
     "ProblemDetails": {
-        "type": "/errors/not-found", "title": "There is nothing here", "status": 404,
+        "type": "/errors/not-found", "title": "Not found", "status": 404,
         "detail": "There is no run with this id.",
     },
     "Event": {"kind": "evaluation.settled", "seq": 12, "data": {"candidate_id": f"cand_{_ID}", "verdict": "PASSED"}},
@@ -113,7 +112,7 @@ _PREFIXES = {
 
 
 def add_examples(document: dict[str, Any]) -> None:
-    """Give every schema of a document its example, and every JSON body of a request or an answer one too."""
+    """Add an example to every schema of a document, and to every JSON body of a request or an answer."""
     schemas: dict[str, Any] = document["components"]["schemas"]
     made = {name: example(name, schema, schemas) for name, schema in schemas.items()}
     for name, schema in schemas.items():
@@ -128,7 +127,7 @@ def add_examples(document: dict[str, Any]) -> None:
 
 
 def example(name: str, schema: Mapping[str, Any], schemas: Mapping[str, Any]) -> Any:
-    """A value that a schema takes."""
+    """Return a valid value of a schema."""
     if "properties" not in schema:
         return _value("", schema, schemas)
     own = _OWN.get(name, {})
@@ -151,7 +150,7 @@ _TYPES = {str: "string", bool: "boolean", int: "integer", float: "number", list:
 
 
 def _fits(value: object, schema: Mapping[str, Any]) -> bool:
-    """Whether a value is of a type that a schema takes; what refers to another schema is made from that."""
+    """Tell whether a value has a type of the schema; references to other schemas are built from those."""
     kinds = {one.get("type") for one in schema.get("anyOf", [schema])}
     return _TYPES.get(type(value), "null") in kinds
 

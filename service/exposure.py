@@ -1,4 +1,4 @@
-"""Who can reach the service, and whether it may do without keys."""
+"""The exposure of the service: loopback only, or open to others, which requires keys."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ LEAST_CHARACTERS = 16
 
 
 def is_loopback(host: str) -> bool:
-    """Whether a service bound to `host` is reachable from this machine alone."""
+    """Tell whether a service bound to `host` is reachable only from this machine."""
     if host == "localhost":
         return True
     try:
@@ -22,7 +22,7 @@ def is_loopback(host: str) -> bool:
 
 
 def is_keyless(settings: Settings) -> bool:
-    """Whether whoever reaches the service is its operator: bound to loopback, under no other name, with no key set.
+    """Tell whether every caller counts as the operator: bound to loopback, under no other name, with no key set.
 
     A foreign name in WARPWRIGHT_ALLOWED_HOSTS means a proxy that lets others in.
     """
@@ -31,16 +31,19 @@ def is_keyless(settings: Settings) -> bool:
 
 
 def check_exposure(settings: Settings, *, operator_key: bool = False) -> None:
-    """Refuse to be reachable by others without a key. `operator_key`: the database holds one. Raises StartupError."""
+    """Raise StartupError where others could reach the service without a key.
+
+    `operator_key`: the database holds one.
+    """
     if not is_keyless(settings) and not settings.api_key and not operator_key:
         where = settings.host if not is_loopback(settings.host) else f"behind {', '.join(settings.allowed_hosts)}"
         raise StartupError(
-            f"refusing to listen on {where} without a key: anybody who reaches it could run code here. "
-            "Make one (python -m service keys create --scope operator), or set WARPWRIGHT_API_KEY "
+            f"refusing to listen on {where} without a key: any caller could run code here. "
+            "Create one (python -m service keys create --scope operator), or set WARPWRIGHT_API_KEY "
             f"({LEAST_CHARACTERS} characters or more), or listen on 127.0.0.1."
         )
     if settings.api_key is not None and len(settings.api_key) < LEAST_CHARACTERS:
         raise StartupError(
-            f"WARPWRIGHT_API_KEY is too short: take {LEAST_CHARACTERS} characters or more, "
+            f"WARPWRIGHT_API_KEY is too short: use {LEAST_CHARACTERS} characters or more, "
             "for example openssl rand -hex 24"
         )

@@ -1,4 +1,4 @@
-"""Idempotency-Key on POST: the answer is stored in the transaction that did the work, so a retry changes nothing."""
+"""Idempotency-Key on POST: the answer is stored in the transaction of the work, so a retry changes nothing."""
 
 from __future__ import annotations
 
@@ -26,14 +26,14 @@ IdempotencyKey = Annotated[
     Header(
         alias="Idempotency-Key",
         pattern=r"^[\x21-\x7e]{1,200}$",
-        description="Any unique text: a repeated POST with the same key and body is answered again, not done again.",
+        description="Any unique text: a repeated POST with the same key and body gets the first answer.",
     ),
 ]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Done:
-    """What a write did: the answer, and the queues to nudge once it is committed."""
+    """The result of a write: the answer, and the queues to nudge once it is committed."""
 
     value: object
     status: int
@@ -49,7 +49,7 @@ def perform(
     body: BaseModel | None,
     work: Callable[[Session], Done],
 ) -> Response:
-    """Do `work` in one write transaction and answer with what it did; under a key that was seen, answer as before."""
+    """Do `work` in one write transaction and answer with its result; repeat the stored answer for a known key."""
     fingerprint = content_hash(
         request.method, request.url.path, canonical_json(body.model_dump(mode="json") if body else None)
     )
@@ -74,14 +74,14 @@ def perform(
 
 
 def _subject(request: Request, done: Done) -> str:
-    """The id of what was made or changed."""
+    """Return the id of the created or changed thing."""
     return (done.location or "").rpartition("/")[2] or str(request.path_params.get("id", ""))
 
 
 def _again(stored: StoredAnswer, fingerprint: str) -> Response:
     if stored.fingerprint != fingerprint:
         raise Unprocessable(
-            "This Idempotency-Key was used for another request: take a fresh one.",
+            "This Idempotency-Key was used for another request: use a new one.",
             slug="idempotency-key-reused",
             title="The Idempotency-Key belongs to another request",
         )

@@ -1,4 +1,4 @@
-"""What /metrics answers: this process's requests and streams, and what the database knows, in Prometheus' format."""
+"""The metrics at /metrics in Prometheus' format: this process's requests and streams, and those of the database."""
 
 from __future__ import annotations
 
@@ -44,7 +44,7 @@ class Metrics:
         self.followers.set_function(count)
 
     def render(self) -> bytes:
-        """Everything, as a scrape answers it."""
+        """Return every metric, for one scrape."""
         return generate_latest(self.registry)
 
 

@@ -26,22 +26,22 @@ moments are ISO 8601 in UTC, ids sort by time. Errors are `application/problem+j
 `Idempotency-Key`. Lists answer `items` and `next_cursor`.
 """
 TAGS = {
-    "problems": "What is to be made fast: a reference and its Workloads. Immutable, found by its content.",
-    "runs": "One optimisation of a Problem on a kind of device, with its budget, its events, its search from inside.",
-    "candidates": "Kernels: where they come from, what became of them, their source.",
-    "evaluations": "What the judge said of a Candidate, down to the samples; and having one judged by itself.",
+    "problems": "A reference to speed up, with its Workloads. Immutable, identified by its content.",
+    "runs": "One optimisation of a Problem on a kind of device, with its budget, its events and its search state.",
+    "candidates": "Kernels: origin, results, source.",
+    "evaluations": "The judge's results of a Candidate, down to the samples; judges single kernels too.",
     "proposals": "Attempts to make a Candidate: prompt, reply, tokens, cost.",
-    "leaderboard": "The Champion of every Problem on every device, what stood before, and sums over all of it.",
+    "leaderboard": "The Champion of every Problem on every device, past Champions, and summaries.",
     "downloads": "The best kernel as one file that verifies itself.",
     "fleet": "Devices, workers and queues.",
-    "models": "Language models that may be asked, and what was spent.",
-    "access": "Who asks: keys, their scopes, the audit log.",
-    "operations": "For those who run the service.",
+    "models": "Available language models, and the spend.",
+    "access": "Keys, their scopes, the audit log.",
+    "operations": "Endpoints for operators.",
 }
 
 
 def build(app: FastAPI) -> dict[str, Any]:
-    """The document for `app`: FastAPI's, with errors as they are really sent and with plain names."""
+    """Return the document for `app`: FastAPI's, with the errors as really sent and with plain names."""
     if app.openapi_schema is None:
         schema = get_openapi(
             title="Warpwright", version=VERSION, summary="Kernels, proved", description=DESCRIPTION, routes=app.routes
@@ -71,12 +71,12 @@ def build(app: FastAPI) -> dict[str, Any]:
 
 
 def text(app: FastAPI) -> str:
-    """The document as it is committed."""
+    """Return the document as it is committed."""
     return json.dumps(build(app), indent=1, ensure_ascii=False, sort_keys=True) + "\n"
 
 
 def _errors(schema: dict[str, Any]) -> None:
-    """What the routes' errors refer to, once, and none of FastAPI's own."""
+    """Keep one schema for the routes' errors, and none of FastAPI's own."""
     components = schema["components"]["schemas"]
     for unused in ("HTTPValidationError", "ValidationError"):
         components.pop(unused, None)
@@ -86,15 +86,15 @@ def _errors(schema: dict[str, Any]) -> None:
     for path in schema["paths"].values():
         for operation in path.values():
             if "HTTPValidationError" in str(operation["responses"].get("422")):
-                del operation["responses"]["422"]  # FastAPI's guess: an id that cannot be is a 404 here
+                del operation["responses"]["422"]  # FastAPI's guess: an impossible id is a 404 here
 
 
-# What a worker registered: a Device, with where it is and since when.
+# The registered Device, with its queue and time.
 _RENAMED = {"ArmView": "ArmStatistics", "DeviceView": "RegisteredDevice"}
 
 
 def _plain_names(schema: dict[str, Any]) -> dict[str, Any]:
-    """Schemas by the words of the glossary: `Candidate`, not the name of the class that carries one."""
+    """Name schemas by the glossary: `Candidate`, not the class that carries one."""
     names = schema["components"]["schemas"]
     renamed = {
         name: _RENAMED.get(name, name.removesuffix("View").removesuffix("Answer"))

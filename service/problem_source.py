@@ -1,4 +1,4 @@
-"""Reading a posted reference: statically, in this process; it is executed only in the judge's cage."""
+"""Posted references: read statically in this process, executed only in the judge's cage."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from service.schemas.requests import ProblemRequest
 
 
 def read_request(request: ProblemRequest) -> tuple[Problem, str]:
-    """The Problem that a request describes, and its description. Raises Unprocessable with the line."""
+    """Return the Problem that a request describes, and its description. Raise Unprocessable with the line."""
     try:
         problem = read_problem(request.source, request.name)
         description = request.description if request.description is not None else describe_problem(request.source)
@@ -36,7 +36,7 @@ def read_request(request: ProblemRequest) -> tuple[Problem, str]:
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class ChosenProblem:
-    """The Problem that a request is about: one given with it, read already, or a stored one by its id."""
+    """The Problem of a request: given with it and already read, or stored, by its id."""
 
     id: str | None
     given: tuple[Problem, str] | None
@@ -44,7 +44,7 @@ class ChosenProblem:
 
     @classmethod
     def read(cls, id: str | None, given: ProblemRequest | None, device: DeviceKind) -> ChosenProblem:
-        """Raises Unprocessable, NotFound."""
+        """Raise Unprocessable, NotFound."""
         return cls(
             id=checked_id(id, "problem") if id is not None else None,
             given=read_request(given) if given is not None else None,
@@ -52,7 +52,7 @@ class ChosenProblem:
         )
 
     def find(self, session: Session, project_id: str) -> ProblemView:
-        """Stored now, or found. Raises db.errors.NotFound; Unprocessable where there is nothing to do on the device."""
+        """Store or find it. Raise db.errors.NotFound; Unprocessable without a Workload for the device."""
         if self.given is not None:
             view = create_problem(session, project_id, self.given[0], description=self.given[1])
         else:
@@ -60,7 +60,7 @@ class ChosenProblem:
         if not any(not workload.held_out for workload in view.problem.workloads_for(self.device)):
             raise Unprocessable(
                 f"The Problem has no Workload for {self.device.value}: add one to its WORKLOADS, "
-                "or take another device.",
+                "or choose another device.",
                 slug="no-workload",
                 title="Nothing to do on this device",
             )

@@ -1,4 +1,4 @@
-"""Running the application under uvicorn: one listening socket, one line that says where, an end that ends streams."""
+"""Run the application under uvicorn: one listening socket, one line with its address, a stop that ends streams."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ GRACE_S = 5
 
 
 def listen(host: str, port: int) -> socket.socket:
-    """A listening socket; port 0 takes a free one. Raises StartupError."""
+    """Open a listening socket; port 0 takes a free one. Raise StartupError."""
     family = socket.AF_INET6 if ":" in host else socket.AF_INET
-    # Named as TCP, since asyncio turns Nagle's algorithm off on such sockets alone: with it, an answer's second packet
+    # Named as TCP, since asyncio turns Nagle's algorithm off only on such sockets. With it, an answer's second packet
     # waits 40 ms for the client's acknowledgement of the first.
     sock = socket.socket(family, socket.SOCK_STREAM, socket.IPPROTO_TCP)
     sock.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
@@ -34,7 +34,7 @@ def listen(host: str, port: int) -> socket.socket:
 
 
 def freeze_heap() -> None:
-    """What was made until now stays for good: the garbage collector need not look at it again.
+    """Exempt every present object from garbage collection.
 
     Otherwise every full collection walks over 300,000 objects of libraries and routes, and all requests wait for it for
     a fifth of a second.
@@ -44,7 +44,7 @@ def freeze_heap() -> None:
 
 
 class Server(uvicorn.Server):
-    """Says where it listens once it does, and ends event streams before it waits for connections to close."""
+    """Prints its address once it listens, and ends event streams before it waits for connections to close."""
 
     def __init__(self, config: uvicorn.Config, context: Context, url: str) -> None:
         super().__init__(config)
@@ -63,7 +63,7 @@ class Server(uvicorn.Server):
 
 
 def serve(app: FastAPI, settings: Settings) -> int:
-    """Serve until SIGTERM or SIGINT; returns the exit status."""
+    """Serve until SIGTERM or SIGINT; return the exit status."""
     sock = listen(settings.host, settings.port)
     host, port = sock.getsockname()[:2]
     url = f"http://[{host}]:{port}" if ":" in host else f"http://{host}:{port}"

@@ -1,4 +1,4 @@
-"""The leaderboard in a few numbers: how many Champions, and how fast, over everything or by group."""
+"""The leaderboard in a few numbers: the count of Champions, and their speedups, over everything or by group."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ _KEYS: Mapping[str, Callable[[LeaderboardEntry], str]] = {
 
 
 def group_summaries(rows: Sequence[LeaderboardEntry], by: str) -> tuple[SummaryAnswer, ...]:
-    """One summary for each group, the largest first."""
+    """Return one summary for each group, the largest first."""
     groups: dict[str, list[LeaderboardEntry]] = {}
     for row in rows:
         groups.setdefault(_KEYS[by](row), []).append(row)

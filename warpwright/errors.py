@@ -1,12 +1,12 @@
-"""What the command line and the client raise, and the exit code that each ends in.
+"""The errors of the command line and the client, and their exit codes.
 
-WarpwrightError             the base; the message is for a person and says what to do
-├── BadUsage            2   an option or a file that cannot be used as given
-├── Refused             2   the service understood and refused (a reference that does not parse, an unknown id)
-├── ServiceFailed       3   the service answered with an error of its own, or with something unreadable
-├── Unreachable         3   nobody answers at this address
-├── StackFailed         3   the embedded stack did not come up, or went down in between
-└── Missing             3   a part that is needed is not installed here
+WarpwrightError             the base; the message tells a person what to do
+├── BadUsage            2   an option or a file cannot be used as given
+├── Refused             2   the service refused the request (a reference that does not parse, an unknown id)
+├── ServiceFailed       3   the service failed, or its answer could not be read
+├── Unreachable         3   no service answers at this address
+├── StackFailed         3   the embedded stack did not start, or it stopped
+└── Missing             3   a required part is not installed here
 """
 
 from __future__ import annotations
@@ -16,7 +16,7 @@ from typing import ClassVar
 
 
 class ExitCode(IntEnum):
-    """What every command ends with; docs/guide/exit-codes.md explains them and a test holds it to this list."""
+    """The exit codes of all commands. docs/guide/exit-codes.md explains them; a test compares it with this list."""
 
     OK = 0
     NOT_PASSED = 1
@@ -27,7 +27,7 @@ class ExitCode(IntEnum):
 
 
 class WarpwrightError(Exception):
-    """Something went wrong in a way that we can explain."""
+    """An error with a message for a person."""
 
     exit_code: ClassVar[ExitCode] = ExitCode.INTERNAL
 
@@ -37,7 +37,7 @@ class BadUsage(WarpwrightError):
 
 
 class Refused(WarpwrightError):
-    """The service said no. `status` is the HTTP status, `slug` the last part of the problem type."""
+    """The service refused. `status` is the HTTP status, `slug` the last part of the problem type."""
 
     exit_code = ExitCode.BAD_USAGE
 
@@ -48,20 +48,20 @@ class Refused(WarpwrightError):
 
 
 class ServiceFailed(WarpwrightError):
-    """The service failed, or sent what we cannot read."""
+    """The service failed, or its answer could not be read."""
 
 
 class Unreachable(WarpwrightError):
-    """Nobody answers at this address."""
+    """No service answers at this address."""
 
 
 class StackFailed(WarpwrightError):
-    """The embedded stack did not come up, or went down."""
+    """The embedded stack did not start, or it stopped."""
 
 
 class Interrupted(BaseException):
-    """Ctrl-C or SIGTERM, which end a command in the same way: children are stopped, temporary data goes."""
+    """Ctrl-C or SIGTERM. Both stop the children and remove temporary data."""
 
 
 class Missing(WarpwrightError):
-    """A part that this command needs is not installed."""
+    """A part that this command requires is not installed."""

@@ -1,4 +1,4 @@
-"""Where things are kept on this machine."""
+"""The folders of this machine: the user's data, and the checkout."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from pathlib import Path
 
 
 def default_data_dir() -> Path:
-    """The user's data folder, kept between runs so that the leaderboard grows: $WARPWRIGHT_DATA_DIR, else XDG's."""
+    """Return the user's data folder: $WARPWRIGHT_DATA_DIR, else XDG's. It outlives runs, so the leaderboard grows."""
     if named := os.environ.get("WARPWRIGHT_DATA_DIR"):
         return Path(named).expanduser().absolute()
     base = os.environ.get("XDG_DATA_HOME") or Path.home() / ".local" / "share"
@@ -15,5 +15,5 @@ def default_data_dir() -> Path:
 
 
 def checkout() -> Path:
-    """The folder that holds the other rooms beside this package (a checkout, or an image's application folder)."""
+    """Return the folder of this package and the other rooms: a checkout, or an image's application folder."""
     return Path(__file__).resolve().parents[1]

@@ -1,1 +1,1 @@
-"""The Celery app: one short task per step, and the Proposers. Nothing here ever loads torch."""
+"""The Celery app, with one short task per step, and the Proposers. Nothing here loads torch."""

@@ -1,4 +1,4 @@
-"""`python -m workers KIND`: one worker process for one kind of work, or `all` of them as children."""
+"""`python -m workers KIND`: run a worker process for one kind of work, or for `all` kinds as children."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ DIE_WITH_PARENT = Path(__file__).with_name("die_with_parent.py")
 
 
 def main(arguments: Sequence[str] | None = None) -> int:
-    """Run a worker until it is stopped. Exit status 2: it cannot be configured; 1: the database is not there."""
+    """Run a worker until it is stopped. Exit status 2: invalid settings; 1: the database is not ready."""
     options = _parser().parse_args(arguments)
     if options.device:
         os.environ["WARPWRIGHT_GPU_DEVICE"] = options.device
@@ -61,19 +61,19 @@ def _parser() -> argparse.ArgumentParser:
     parser.add_argument(
         "kind",
         choices=[*QUEUE_OF, "all"],
-        help="control: decides what is next, and sweeps; propose: asks Proposers; build, gpu-build: screen and compile "
-        "for the CPU or a GPU while others are timed; cpu, gpu: admit, time, judge and confirm on that device; "
-        "all: every one but those of a GPU",
+        help="control: decides the next steps and sweeps; propose: asks Proposers; build, gpu-build: screen and "
+        "compile for the CPU or a GPU while others are timed; cpu, gpu: admit, time, judge and confirm on that device; "
+        "all: all kinds except those of a GPU",
     )
     parser.add_argument(
-        "--device", metavar="cuda:N", help="which GPU a gpu or gpu-build worker serves (WARPWRIGHT_GPU_DEVICE)"
+        "--device", metavar="cuda:N", help="the GPU of a gpu or gpu-build worker (WARPWRIGHT_GPU_DEVICE)"
     )
-    parser.add_argument("--gpu", action="store_true", help="with all: a gpu and a gpu-build worker too")
+    parser.add_argument("--gpu", action="store_true", help="with all: add a gpu and a gpu-build worker")
     return parser
 
 
 def run_one(kind: str) -> int:
-    """A Celery worker in this process: threads for `propose`, one Job at a time for all else."""
+    """Run a Celery worker in this process: threads for `propose`, one Job at a time for other kinds."""
     from workers.app import app, context  # noqa: PLC0415  reads the settings when imported
 
     stop = threading.Event()
@@ -86,14 +86,14 @@ def run_one(kind: str) -> int:
     pool = ["--pool", "solo"]
     if kind == "propose":
         pool = ["--pool", "threads", "--concurrency", str(settings().propose_threads)]
-    # Messages are JSON, a queue's name and nothing else: what Celery warns of, as root, is pickle.
+    # Celery warns of pickle when run as root, but all messages are JSON and hold only a queue's name.
     warnings.filterwarnings("ignore", category=SecurityWarning)
     try:
         app.worker_main(
             ["--quiet", "worker", "-Q", QUEUE_OF[kind], *pool, "--hostname", f"{kind}-{os.getpid()}@%h", "--loglevel",
              settings().log_level, "--without-gossip", "--without-mingle", "--without-heartbeat"]
         )  # fmt: skip
-    except SystemExit as end:  # Celery ends a worker this way, a good end included
+    except SystemExit as end:  # Celery ends every worker this way, even without an error
         return int(end.code or 0)
     finally:
         stop.set()
@@ -103,7 +103,7 @@ def run_one(kind: str) -> int:
 
 
 def run_all(kinds: Sequence[str]) -> int:
-    """Each kind as a child; when one ends or a signal comes, all end."""
+    """Run each kind as a child; all end when one ends or a signal arrives."""
     stop = threading.Event()
     for number in (signal.SIGTERM, signal.SIGINT):
         signal.signal(number, lambda *_: stop.set())
@@ -125,7 +125,7 @@ def run_all(kinds: Sequence[str]) -> int:
 
 
 def await_schema(url: str, wait_s: float = SCHEMA_WAIT_S) -> None:
-    """Wait until the database is there and at our revision. Raises StartFailed."""
+    """Wait until the database answers and has our revision. Raises StartFailed."""
     deadline = time.monotonic() + wait_s
     while True:
         engine = make_engine(url)

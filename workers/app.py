@@ -1,4 +1,4 @@
-"""The Celery app: `celery -A workers.app worker -Q cpu --pool solo`. Its one task is a nudge to look at a queue."""
+"""The Celery app: `celery -A workers.app worker -Q cpu --pool solo`. Its one task is a nudge to work on a queue."""
 
 from __future__ import annotations
 
@@ -24,18 +24,18 @@ app.conf.update(celery_config(settings().redis_url))
 
 _presences: list[Presence] = []
 _busy: set[int] = set()
-"""The threads that do work at the moment. Kept without a lock, since a signal handler reads it."""
+"""The threads that work at the moment. It has no lock, since a signal handler reads it."""
 
 
 @cache
 def context() -> Context:
-    """This process's context, made when it is first needed."""
+    """Return this process's context, created by the first call."""
     return Context(settings())
 
 
 @app.task(name=TASK_WORK)  # type: ignore[untyped-decorator]
 def work_task(queue: str) -> None:
-    """There is work on a queue: do it until none is left."""
+    """Do the work of a queue until none is left."""
     _busy.add(threading.get_ident())
     try:
         work(context(), queue)
@@ -50,9 +50,9 @@ def _logging(**_: Any) -> None:
 
 @signals.worker_ready.connect  # type: ignore[untyped-decorator]
 def _ready(sender: Any, **_: Any) -> None:
-    """Look at our queues at once: what was waiting while no worker was there needs no other nudge.
+    """Nudge our own queues: Jobs may have waited since before this worker started.
 
-    What is here by now stays for good: a garbage collector that looked through it at the end would take half a second.
+    All objects so far live until the end. Freeze them, or the garbage collector takes half a second for them at exit.
     """
     gc.freeze()
     queues = sorted(queue.name for queue in sender.task_consumer.queues)
@@ -65,9 +65,9 @@ def _ready(sender: Any, **_: Any) -> None:
 
 @signals.worker_shutting_down.connect  # type: ignore[untyped-decorator]
 def _shutting_down(**_: Any) -> None:
-    """Claim nothing more, and break off what a judge is doing: its Job goes to another worker.
+    """Claim nothing more, and interrupt the judges: their Jobs go to other workers.
 
-    Who has nothing to do ends at once: Celery itself would first wait for the next nudge, for seconds.
+    An idle worker ends at once: Celery itself would wait for the next nudge, for seconds.
     """
     context().stopping.set()
     context().interrupt()

@@ -1,4 +1,4 @@
-"""What a worker process has: settings, engine, its name, its judges, and whether it is to stop."""
+"""The state of a worker process: settings, engine, name, judges, and a stop flag."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 
 class Context:
-    """One per worker process. Judges belong to the one thread of a solo pool; all else is thread-safe."""
+    """The state of one worker process. Its judges belong to the one thread of a solo pool; the rest is thread-safe."""
 
     def __init__(self, settings: Settings) -> None:
         self.settings = settings
@@ -38,12 +38,12 @@ class Context:
 
     @cached_property
     def proposers(self) -> Proposers:
-        from workers.proposers import Proposers  # noqa: PLC0415  models' clients take a second to import; most never ask
+        from workers.proposers import Proposers  # noqa: PLC0415  takes a second; most workers never need it
 
         return Proposers(self.settings)
 
     def judge(self, kind: DeviceKind) -> JudgeProcess:
-        """The judge for a device kind, started by its first request."""
+        """Return the judge of a device kind. Its first request starts it."""
         if kind not in self._judges:
             device = "cpu" if kind is DeviceKind.CPU else self.settings.gpu_device
             hidden = {endpoint.api_key_env for endpoint in self.settings.models if endpoint.api_key_env}
@@ -52,12 +52,12 @@ class Context:
         return self._judges[kind]
 
     def interrupt(self) -> None:
-        """Break off what the judges are doing; safe from a signal handler."""
+        """Interrupt all judges. Safe in a signal handler."""
         for judge in list(self._judges.values()):
             judge.interrupt()
 
     def close(self) -> None:
-        """End the judges."""
+        """Stop all judges."""
         for judge in self._judges.values():
             judge.close()
 

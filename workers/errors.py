@@ -1,30 +1,30 @@
 """The errors of workers.
 
 WorkerError
-├── StepFailed       a step could not be done, and it is our fault: it is tried again
-│   └── JudgeFault   the judge's process died, hung, or said something that is not an answer
-├── Refused          a webhook goes where it may not: it is not tried again
-└── StartFailed      this worker cannot work at all; the message says what to do
+├── StepFailed       a step failed through our fault: it is retried
+│   └── JudgeFault   the judge's process died, hung, or sent an invalid answer
+├── DestinationRefused   a webhook's destination is not allowed: it is not retried
+└── StartFailed      this worker cannot start; the message gives the remedy
 """
 
 from __future__ import annotations
 
 
 class WorkerError(Exception):
-    """Base of what this room raises."""
+    """Base of this room's errors."""
 
 
 class StepFailed(WorkerError):
-    """A step could not be done, and it is our fault: it is tried again."""
+    """A step failed through our fault. It is retried."""
 
 
 class JudgeFault(StepFailed):
-    """The judge's process died, hung, or said something that is not an answer."""
+    """The judge's process died, hung, or sent an invalid answer."""
 
 
-class Refused(WorkerError):
-    """A webhook goes where it may not: it is not tried again."""
+class DestinationRefused(WorkerError):
+    """A webhook's destination is not allowed. It is not retried."""
 
 
 class StartFailed(WorkerError):
-    """This worker cannot work at all; the message says what to do."""
+    """This worker cannot start. The message gives the remedy."""

@@ -29,10 +29,10 @@ log = get_logger(__name__)
 
 
 class JudgeProcess:
-    """One `python -m evaluator serve` child. One request at a time, from the thread that owns it.
+    """A `python -m evaluator serve` child. It takes one request at a time, from the thread that owns it.
 
-    The child is started by the first request, from the thread that makes it, and dies with that thread. `interrupt`
-    may be called from any thread, or from a signal handler: the request in progress then raises JudgeFault.
+    The first request starts the child, which dies with that request's thread. `interrupt` may be called from any
+    thread or from a signal handler: the request in progress then raises JudgeFault.
     """
 
     def __init__(
@@ -43,10 +43,10 @@ class JudgeProcess:
         hidden: Collection[str] = (),
         stopping: threading.Event | None = None,
     ) -> None:
-        """`command` is called with `--device D`; by default it is this Python's evaluator room.
+        """Run `command` (by default this Python's evaluator room) with `--device D`.
 
-        `hidden` names environment variables that the judge does not get, besides our own secrets. Once `stopping` is
-        set no child is started any more.
+        `hidden` names environment variables that the judge does not get, in addition to our own secrets. No child
+        starts once `stopping` is set.
         """
         self._device = device
         self._command = (*(command or (sys.executable, "-m", "evaluator", "serve")), "--device", device)
@@ -58,14 +58,13 @@ class JudgeProcess:
 
     @property
     def pid(self) -> int | None:
-        """The child's process id, or None where none runs."""
+        """The child's process id, or None if none runs."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
     def request(self, op: str, *, deadline_s: float, **payload: Any) -> Any:
-        """Send one request and wait for its result, `deadline_s` in all. Raises JudgeFault.
+        """Send a request and return its result, within `deadline_s` in total. Raises JudgeFault.
 
-        After a timeout, a broken pipe or an answer that cannot be read, the child is gone and the next request
-        starts another.
+        A timeout, a broken pipe or an unreadable answer kills the child; the next request starts another.
         """
         process = self._running()
         request_id = str(next(self._ids))
@@ -75,7 +74,7 @@ class JudgeProcess:
             reply = self._receive(process, request_id, deadline)
         except (OSError, ValueError) as error:
             self.kill()
-            raise JudgeFault(f"the judge broke off during {op}: {error}") from error
+            raise JudgeFault(f"the judge failed during {op}: {error}") from error
         except JudgeFault as fault:
             self.kill()
             raise JudgeFault(f"{op}: {fault}") from fault
@@ -84,14 +83,14 @@ class JudgeProcess:
         return reply.get("result")
 
     def interrupt(self) -> None:
-        """Kill the child's whole group at once, without waiting."""
+        """Kill the child's process group without waiting."""
         process = self._process
         if process is not None and process.returncode is None:
             with contextlib.suppress(ProcessLookupError, PermissionError):
                 os.killpg(process.pid, signal.SIGKILL)
 
     def kill(self) -> None:
-        """Kill the child's whole group and wait for it."""
+        """Kill the child's process group and wait for it."""
         process, self._process = self._process, None
         self._buffer.clear()
         if process is None:
@@ -105,7 +104,7 @@ class JudgeProcess:
                     pipe.close()
 
     def close(self) -> None:
-        """Let the child end by itself (end of its input), then kill what is left."""
+        """Close the child's input so that it ends by itself, then kill its process group."""
         process = self._process
         if process is not None and process.stdin is not None:
             with contextlib.suppress(OSError):
@@ -120,7 +119,7 @@ class JudgeProcess:
             self.kill()
         if self._process is None:
             if self._stopping.is_set():
-                raise JudgeFault("no judge is started in a worker that stops")
+                raise JudgeFault("a stopping worker starts no judge")
             environment = {key: value for key, value in os.environ.items() if key not in self._hidden}
             self._process = subprocess.Popen(
                 [sys.executable, "-S", "-E", str(DIE_WITH_PARENT), str(os.getpid()), *self._command],
@@ -142,7 +141,7 @@ class JudgeProcess:
         while data:
             _, ready, _ = select.select([], [descriptor], [], max(0.0, deadline - time.monotonic()))
             if not ready:
-                raise JudgeFault("the judge does not take its request")
+                raise JudgeFault("the judge did not read its request in time")
             data = data[os.write(descriptor, data[:65536]) :]
 
     def _receive(self, process: subprocess.Popen[bytes], request_id: str, deadline: float) -> dict[str, Any]:
@@ -151,7 +150,7 @@ class JudgeProcess:
         while True:
             while (end := self._buffer.find(b"\n")) < 0:
                 if len(self._buffer) > MAX_LINE_BYTES:
-                    raise JudgeFault("the judge's answer has no end")
+                    raise JudgeFault("the judge's answer is too long")
                 ready, _, _ = select.select([descriptor], [], [], max(0.0, deadline - time.monotonic()))
                 if not ready:
                     raise JudgeFault("the judge did not answer in time")
@@ -164,4 +163,4 @@ class JudgeProcess:
             reply = json.loads(line)
             if isinstance(reply, dict) and reply.get("id") == request_id:
                 return reply
-            raise JudgeFault("the judge answered something else")
+            raise JudgeFault("the judge answered another request")

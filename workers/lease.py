@@ -1,4 +1,4 @@
-"""Keeping a claimed Job ours while it is worked on."""
+"""The lease that keeps a claimed Job ours while it is worked on."""
 
 from __future__ import annotations
 
@@ -19,9 +19,9 @@ log = get_logger(__name__)
 
 
 class Lease:
-    """Renews a Job's lease from a thread of its own, until the block ends or the lease is lost.
+    """Renews a Job's lease in a thread until the `with` block ends or the lease is lost.
 
-    `lost` is then set, and `on_lost` called once from that thread, so that work for nothing can be broken off.
+    On a loss, `lost` is set and `on_lost` is called once in that thread, so that useless work can be interrupted.
     """
 
     def __init__(

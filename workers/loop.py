@@ -39,29 +39,29 @@ log = get_logger(__name__)
 
 
 def work(context: Context, queue: str) -> int:
-    """Do the Jobs of a queue until none is left or the worker stops; returns how many were done.
+    """Do the Jobs of a queue until none is left or the worker stops; return their number.
 
-    A nudge that comes twice, late, or for nothing does no harm: what is claimed is claimed once.
+    A nudge that arrives twice, late, or without need does no harm: each Job is claimed once.
     """
     done = 0
     if queue in DEVICE_QUEUES:
         register_device(context, queue)
     elif queue in BUILDS:
-        _warm(context, queue)
+        _start_build_judge(context, queue)
     while not context.stopping.is_set():
         with write_session(context.engine) as s:
             job = claim(s, [queue], context.name, context.settings.lease_s)
         if job is None:
             break
         if queue == PROPOSE:
-            context.nudge([queue])  # another thread may take the next one meanwhile
+            context.nudge([queue])  # so that another thread can take the next one meanwhile
         run_job(context, job)
         done += 1
     return done
 
 
 def run_job(context: Context, job: Job) -> None:
-    """Execute one claimed Job and settle it. Never raises for what a Job does; a lost lease drops the result."""
+    """Execute one claimed Job and settle it. A failed Job raises nothing; a lost lease drops the result."""
     ids = {"job_id": job.id, "run_id": job.run_id, "request_id": job.request_id}
     with ExitStack() as bound:
         bound.enter_context(structlog.contextvars.bound_contextvars(kind=job.kind, **ids))
@@ -78,15 +78,15 @@ def run_job(context: Context, job: Job) -> None:
             if settle is None or lease.lost.is_set():
                 log.info("job.dropped", lost=lease.lost.is_set(), stopping=context.stopping.is_set())
                 return
-            nudges = _settle(context, job, _accounted(job, settle))
+            nudges = _settle(context, job, _with_accounting(job, settle))
         log.info("job.settled", subject_id=job.subject_id, attempt=job.attempt, s=round(time.monotonic() - started, 3))
         context.nudge(nudges)
 
 
 def _execute(context: Context, job: Job, bound: ExitStack) -> Settle | None:
-    """How the Job is settled; None where it is not ours any more, or was broken off because this worker stops.
+    """Execute a Job; return its settlement, or None if it is no longer ours or this worker stops.
 
-    What the Job is about goes into every line of the log until `bound` ends.
+    The Job's subject goes into every line of the log until `bound` ends.
     """
     kind = JobKind(job.kind)
     try:
@@ -107,7 +107,7 @@ def _execute(context: Context, job: Job, bound: ExitStack) -> Settle | None:
 
 
 def _subject(item: WorkItem | None) -> dict[str, str]:
-    """The Candidate that a Job is about, or the Proposal that is to make one."""
+    """Return the ids of a Job's Candidate, Proposal and Evaluation, as far as it has them."""
     names = ("candidate_id", "proposal_id", "evaluation_id")
     return {name: getattr(item, name) for name in names if hasattr(item, name)}
 
@@ -117,11 +117,11 @@ def _settle(context: Context, job: Job, settle: Settle) -> list[Nudge]:
         return _write(context, settle)
     except Exception as error:
         log.exception("job.not_settled")
-        return _write(context, _accounted(job, _failed(job, f"{type(error).__name__}: {error}")))
+        return _write(context, _with_accounting(job, _failed(job, f"{type(error).__name__}: {error}")))
 
 
-def _accounted(job: Job, settle: Settle) -> Settle:
-    """Settles, and charges the project what the Job took."""
+def _with_accounting(job: Job, settle: Settle) -> Settle:
+    """Return a settlement that also charges the Job's time to its project."""
 
     def both(s: Session) -> list[Nudge]:
         nudges = settle(s)
@@ -139,15 +139,15 @@ def _failed(job: Job, message: str) -> Settle:
 
 
 def _write(context: Context, settle: Settle) -> list[Nudge]:
-    """One transaction; a database that is busy or away for a moment is tried again."""
+    """Settle in one transaction; retry if the database is busy or unreachable for a moment."""
     for attempt in stamina.retry_context(on=OperationalError, attempts=4, timeout=30.0, wait_initial=0.2):
         with attempt, write_session(context.engine) as s:
             return settle(s)
     raise AssertionError("unreachable: the last attempt raises")
 
 
-def _warm(context: Context, queue: str) -> None:
-    """Start the judge that builds, once, before the first Candidate waits for it."""
+def _start_build_judge(context: Context, queue: str) -> None:
+    """Start the judge of a build queue once, so that the first Candidate need not wait for it."""
     if queue in context.registered:
         return
     context.registered[queue] = float("inf")
@@ -158,9 +158,9 @@ def _warm(context: Context, queue: str) -> None:
 
 
 def register_device(context: Context, queue: str) -> None:
-    """Tell the database which device this worker serves, at its start and every few minutes.
+    """Register this worker's device in the database, at its start and every few minutes.
 
-    A judge that cannot say so is logged; the Jobs then fail by themselves, with their attempts counted.
+    A judge that fails to describe its device is logged. Its Jobs then fail by themselves, with their attempts counted.
     """
     if time.monotonic() < context.registered.get(queue, float("-inf")):
         return

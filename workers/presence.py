@@ -1,4 +1,4 @@
-"""A thread of every worker that says: I am here, and this is what my device does. Idle workers are seen by it alone."""
+"""A thread of every worker that reports its presence and its device's telemetry. Idle workers show only through it."""
 
 from __future__ import annotations
 
@@ -20,7 +20,7 @@ log = get_logger(__name__)
 
 
 class Presence:
-    """Tells the database every `every_s` seconds from `start` to `stop`; a database that is away is told later."""
+    """Reports to the database every `every_s` seconds from `start` to `stop`. A failed report is not retried."""
 
     def __init__(self, context: Context, queue: str, *, every_s: float = EVERY_S) -> None:
         self._context, self._queue, self._every_s = context, queue, every_s
@@ -29,11 +29,10 @@ class Presence:
         self._thread = threading.Thread(target=self._run, name="presence", daemon=True)
 
     def start(self) -> None:
-        """Begin."""
         self._thread.start()
 
     def stop(self) -> None:
-        """End, and say so."""
+        """Stop the thread and remove this worker from the database."""
         self._stop.set()
         self._thread.join(JOIN_S)
         try:
@@ -42,8 +41,8 @@ class Presence:
         except SQLAlchemyError as error:
             log.info("presence.not_ended", error=str(error)[:200])
 
-    def tell(self) -> None:
-        """Once. Raises SQLAlchemyError."""
+    def report(self) -> None:
+        """Report once. Raises SQLAlchemyError."""
         uuid = self._context.device_uuid
         if self._telemetry is None and uuid is not None and self._queue in (CPU, CUDA):
             self._telemetry = telemetry_of(device_kind(self._queue), uuid)
@@ -54,7 +53,7 @@ class Presence:
     def _run(self) -> None:
         while True:
             try:
-                self.tell()
+                self.report()
             except SQLAlchemyError as error:
                 log.info("presence.not_told", error=str(error)[:200])
             if self._stop.wait(self._every_s):

@@ -1,4 +1,4 @@
-"""`python -m workers.sweeper`, or a thread of the control worker: finds what is stuck, and nudges again."""
+"""The sweeper finds stuck work and nudges again: `python -m workers.sweeper`, or a thread of the control worker."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ log = get_logger(__name__)
 
 
 def sweep_once(context: Context) -> None:
-    """One look: expired leases go back, ready and unclaimed work is nudged again. A database away is waited for."""
+    """Requeue Jobs with expired leases and nudge for unclaimed ones. Log it if the database does not answer."""
     try:
         with write_session(context.engine) as s:
             nudges = sweep(s)
@@ -35,7 +35,7 @@ def sweep_once(context: Context) -> None:
 
 
 def tidy(context: Context, stop: threading.Event) -> None:
-    """Drop raw samples that are older than `sample_days`, a batch at a time, until none is left or `stop` is set."""
+    """Drop raw samples older than `sample_days` in batches, until none is left or `stop` is set."""
     with write_session(context.engine) as s:
         gather_statistics(s)
     if not context.settings.sample_days:

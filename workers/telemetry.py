@@ -1,4 +1,4 @@
-"""What a device is doing at this moment: utilisation, clocks, temperature, power. What it does not tell is left out."""
+"""The current state of a device: utilisation, clocks, temperature, power. Unknown values are left out."""
 
 from __future__ import annotations
 
@@ -13,14 +13,13 @@ SYS = Path("/sys")
 
 
 class CpuTelemetry:
-    """The processor, from what the kernel says; utilisation is over the time since the last look."""
+    """The processor's state from /proc and /sys. Utilisation is over the time since the last `read`."""
 
     def __init__(self, proc: Path = PROC, sys: Path = SYS) -> None:
         self._proc, self._sys = proc, sys
         self._before: tuple[int, int] | None = None
 
     def read(self) -> dict[str, Any]:
-        """One look."""
         found = {
             "utilisation_percent": self._utilisation(),
             "cpu_mhz": self._mhz(),
@@ -44,22 +43,21 @@ class CpuTelemetry:
         return round(max(speeds)) if speeds else None
 
     def _temperature(self) -> int | None:
-        """The hottest zone that the kernel knows of."""
+        """Return the temperature of the hottest thermal zone."""
         zones = (_text(path).strip() for path in self._sys.glob("class/thermal/thermal_zone*/temp"))
         degrees = [int(value) / 1000 for value in zones if value.lstrip("-").isdigit()]
         return round(max(degrees)) if degrees else None
 
 
 class GpuTelemetry:
-    """An NVIDIA GPU, from NVML."""
+    """An NVIDIA GPU's state from NVML."""
 
     def __init__(self, uuid: str) -> None:
-        from evaluator.devices.cuda_facts import Nvml  # noqa: PLC0415  NVML is there on GPU machines alone
+        from evaluator.devices.cuda_facts import Nvml  # noqa: PLC0415  only GPU machines have NVML
 
         self._nvml = Nvml(uuid)
 
     def read(self) -> dict[str, Any]:
-        """One look."""
         clocks = self._nvml.clocks()
         found = {
             "utilisation_percent": self._nvml.utilisation_percent(),
@@ -73,7 +71,7 @@ class GpuTelemetry:
 
 
 def telemetry_of(kind: DeviceKind, uuid: str) -> CpuTelemetry | GpuTelemetry | None:
-    """What looks at this device; None where nothing can."""
+    """Return the telemetry of a device, or None if it has none."""
     if kind is DeviceKind.CPU:
         return CpuTelemetry()
     try:

@@ -1,8 +1,8 @@
-"""Delivering a webhook: a signed POST to a public address, tried for a minute, never redirected.
+"""Delivery of a webhook: a signed POST to a public address, retried for a minute, never redirected.
 
-The name is resolved once for each try, every address that it has must be one that we may talk to, and the connection
-goes to one of those: a name that resolves differently a moment later changes nothing. A timer ends a try whatever the
-other side drips.
+Each attempt resolves the name once, requires that every address of it is allowed, and connects to one of these. So a
+name that resolves differently a moment later changes nothing. A timer ends an attempt even if the other side keeps
+sending.
 """
 
 from __future__ import annotations
@@ -20,16 +20,16 @@ from dataclasses import dataclass
 
 from db.views.work import Delivery, WebhookWork
 from runtime.addresses import Target, is_listed, is_public, read_url
-from workers.errors import Refused
+from workers.errors import DestinationRefused
 
-TRY_S = 10.0
+ATTEMPT_TIMEOUT_S = 10.0
 PAUSES_S = (1.0, 2.0, 4.0, 8.0, 15.0)
-_AGAIN = (408, 425, 429)
+_RETRYABLE_STATUSES = (408, 425, 429)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Limits:
-    """How long a delivery may take in all, and which internal hosts are allowed."""
+class DeliveryLimits:
+    """The total time of a delivery, its pauses between attempts, and the internal hosts that it may reach."""
 
     deadline_s: float
     allowed_hosts: Collection[str] = ()
@@ -37,28 +37,29 @@ class Limits:
 
 
 def signature(secret: str, timestamp: int, body: str) -> str:
-    """The value of `Warpwright-Signature`: HMAC-SHA256 over "TIMESTAMP.BODY", so that neither can be changed."""
+    """Return the value of `Warpwright-Signature`: HMAC-SHA256 over "TIMESTAMP.BODY", which protects both."""
     digest = hmac.new(secret.encode(), f"{timestamp}.{body}".encode(), hashlib.sha256).hexdigest()
     return f"t={timestamp},v1={digest}"
 
 
-def deliver(work: WebhookWork, limits: Limits, *, wait: Callable[[float], bool]) -> Delivery:
-    """Try until it is taken, refused for good, or the time is up. `wait` waits for seconds; True: this worker stops."""
+def deliver(work: WebhookWork, limits: DeliveryLimits, *, wait: Callable[[float], bool]) -> Delivery:
+    """Post until success, a final refusal, or the deadline. `wait` sleeps; it returns True if this worker stops."""
     end = time.monotonic() + limits.deadline_s
     attempts, status, error = 0, None, ""
     for pause in (*limits.pauses_s, None):
         attempts += 1
         try:
-            status = _try(work, limits, min(TRY_S, end - time.monotonic()))
-        except Refused as refused:
+            status = _post(work, limits, min(ATTEMPT_TIMEOUT_S, end - time.monotonic()))
+        except DestinationRefused as refused:
             return Delivery(delivered=False, attempts=attempts, error=str(refused))
         except (OSError, http.client.HTTPException) as failure:
             status, error = None, f"{type(failure).__name__}: {failure}"[:300]
         else:
             if 200 <= status < 300:
                 return Delivery(delivered=True, attempts=attempts, status=status)
-            error = f"it answered {status}" + (", and redirects are not followed" if 300 <= status < 400 else "")
-            if status < 500 and status not in _AGAIN:
+            error = f"the receiver answered {status}"
+            error += "; redirects are not followed" if 300 <= status < 400 else ""
+            if status < 500 and status not in _RETRYABLE_STATUSES:
                 break
         if pause is None or time.monotonic() + pause >= end or wait(pause):
             break
@@ -66,24 +67,24 @@ def deliver(work: WebhookWork, limits: Limits, *, wait: Callable[[float], bool])
 
 
 def addresses(target: Target, allowed: Collection[str]) -> list[str]:
-    """The addresses of a host, all of them ones that we may talk to. Raises Refused, OSError."""
+    """Return the addresses of a host, if all are allowed. Raises DestinationRefused, OSError."""
     found = socket.getaddrinfo(target.host, target.port, type=socket.SOCK_STREAM)
     known = list(dict.fromkeys(str(entry[4][0]) for entry in found))
     if not is_listed(target, allowed):
         for address in known:
             if not is_public(ipaddress.ip_address(address.partition("%")[0])):
-                raise Refused(f"{target.host} has an address that is not public; the operator can allow it")
+                raise DestinationRefused(f"{target.host} has an address that is not public; the operator can allow it")
     return known
 
 
-def _try(work: WebhookWork, limits: Limits, timeout_s: float) -> int:
-    """One POST; gives the status of the answer, whose body is not read."""
+def _post(work: WebhookWork, limits: DeliveryLimits, timeout_s: float) -> int:
+    """Send one POST and return the answer's status. Its body is not read."""
     try:
         target = read_url(work.url)
     except ValueError as error:
-        raise Refused(str(error)) from error
+        raise DestinationRefused(str(error)) from error
     address = addresses(target, limits.allowed_hosts)[0]
-    connection = _Pinned(target, address, timeout_s)
+    connection = _PinnedConnection(target, address, timeout_s)
     timestamp = int(time.time())
     headers = {
         "Host": target.authority,
@@ -93,39 +94,39 @@ def _try(work: WebhookWork, limits: Limits, timeout_s: float) -> int:
         "Warpwright-Delivery": work.delivery_id,
         "Warpwright-Signature": signature(work.secret, timestamp, work.body),
     }
-    watchdog = threading.Timer(timeout_s, connection.cut)
+    watchdog = threading.Timer(timeout_s, connection.abort)
     watchdog.start()
     try:
         connection.request("POST", target.path, body=work.body.encode(), headers=headers)
         status = connection.getresponse().status
-        if connection.was_cut:
-            raise TimeoutError(f"no whole answer within {timeout_s:.0f} s")
+        if connection.was_aborted:
+            raise TimeoutError(f"no complete answer within {timeout_s:.0f} s")
         return status
     finally:
         watchdog.cancel()
         connection.close()
 
 
-class _Pinned(http.client.HTTPConnection):
-    """A connection to an address that was looked at, under the name that was asked for."""
+class _PinnedConnection(http.client.HTTPConnection):
+    """A connection to a checked address, under the name of the URL."""
 
     def __init__(self, target: Target, address: str, timeout_s: float) -> None:
         super().__init__(target.host, target.port, timeout=max(0.1, timeout_s))
         self._target, self._address = target, address
-        self.was_cut = False
+        self.was_aborted = False
 
     def connect(self) -> None:
-        """Connect to the address; a certificate has to be for the name."""
+        """Connect to the address; the certificate must be for the name."""
         self.sock = socket.create_connection((self._address, self._target.port), self.timeout)
         if self._target.secure:
             context = ssl.create_default_context()
             self.sock = context.wrap_socket(self.sock, server_hostname=self._target.host)
 
-    def cut(self) -> None:
-        """End whatever is going on, from another thread."""
-        self.was_cut = True
+    def abort(self) -> None:
+        """Shut the connection down, from another thread."""
+        self.was_aborted = True
         if self.sock is not None:
             try:
                 self.sock.shutdown(socket.SHUT_RDWR)
             except OSError:
-                return  # it was over already
+                return  # it has ended already

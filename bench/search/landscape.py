@@ -15,7 +15,7 @@ from typing import Any
 
 from bench.search.designs import patch_line
 from evaluator.types import Language, Verdict
-from evolution.search import MOST_FAMILIES
+from evolution.search import MAX_FAMILIES
 from evolution.state import Family
 from evolution.tunables import Scalar, apply_configuration, key_of, read_tunables
 
@@ -272,7 +272,7 @@ class Known:
                 seen=tuple(self.seen[family].values()),
                 tried=frozenset(self.seen[family]) | frozenset(self.asked.get(family, ())),
             )
-            for family in sorted(working, key=lambda f: self.fastest[f], reverse=True)[:MOST_FAMILIES]
+            for family in sorted(working, key=lambda f: self.fastest[f], reverse=True)[:MAX_FAMILIES]
         ]
 
 

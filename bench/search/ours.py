@@ -17,7 +17,7 @@ from evolution import bandit
 from evolution.arms import TUNER, stats_of
 from evolution.bandit import judged_reward, spent_s
 from evolution.search import decide
-from evolution.state import ArmStats, Broken, Elite, Family, SearchState, Standing
+from evolution.state import ArmStats, Broken, Elite, Family, SearchState, StandingChampion
 from evolution.types import Arm, Budget, Confirm, Finish, Operator, Propose, RunConfig, Spend
 
 CONFIRM_COST = 4
@@ -39,7 +39,7 @@ class Ours:
     arms: dict[Arm, ArmStats] = field(default_factory=dict)
     seen: set[str] = field(default_factory=set)
     compiled: dict[str, float] = field(default_factory=dict)
-    champion: Standing | None = None
+    champion: StandingChampion | None = None
     since_best: int = 0
     proposals: int = 0
     decisions: int = 0
@@ -102,7 +102,9 @@ class Ours:
         good = kernel.speedup > 1.01 * (self.champion.speedup if self.champion is not None else 1.0)
         self.elites[design] = dataclasses.replace(elite, confirms=elite.confirms + 1, confirmed=good)
         if good:
-            self.champion = Standing(candidate_id=elite.candidate_id, hash=elite.hash, speedup=kernel.speedup, own=True)
+            self.champion = StandingChampion(
+                candidate_id=elite.candidate_id, hash=elite.hash, speedup=kernel.speedup, own=True
+            )
 
     def _confirmed(self, kernel: Kernel) -> None:
         self.meter.measure(kernel, CONFIRM_COST)
@@ -199,7 +201,7 @@ def _without(off: str) -> Iterator[None]:
         with patch.object(bandit, "choose", lambda arms, asked, rng: rng.randrange(len(arms))):
             yield
     elif off == "models":
-        with patch.object(bandit, "whom", _in_turn):
+        with patch.object(bandit, "choose_model", _in_turn):
             yield
     elif off == "tuning":
         with patch("evolution.search.stats_of", _untuned):

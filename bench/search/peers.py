@@ -14,7 +14,7 @@ from collections.abc import Callable
 from typing import Any
 
 from bench.search.landscape import Kernel, Known, Landscape, Meter, Proposer
-from evolution.tuning import next_trial
+from evolution.tuning import next_configuration
 
 Search = Callable[[Landscape, int, int, bool], int | None]
 SHINKA_ATTEMPTS = 3
@@ -38,7 +38,7 @@ class _Tuned:
 
     def step(self) -> tuple[Kernel, float] | None:
         """Return a tuned and measured kernel with its measurement, or None."""
-        found = next_trial(self.known.families(), self.rng) if self.on else None
+        found = next_configuration(self.known.families(), self.rng) if self.on else None
         if found is None:
             return None
         child = self.land.at(found[0].family, found[1])

@@ -1,4 +1,4 @@
-"""Runs migrations on the connection that `db.engine.migrate` hands over, inside its transaction."""
+"""Run migrations on the connection that `db.engine.migrate` passes, inside its transaction."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""All reads. Each function takes a Session and returns frozen dataclasses; none of them writes."""
+"""All reads. Each function takes a Session and returns frozen dataclasses; none writes."""

@@ -1,4 +1,4 @@
-"""The Archive of a Run: the elites, one of every design."""
+"""The Archive of a Run: the elites, one of each design."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ MOST_ELITES = 200
 
 
 def elites(s: Session, run_id: str) -> tuple[CandidateView, ...]:
-    """The fastest passed Candidate of each of the fastest designs, the fastest first."""
+    """Return the fastest passed Candidate of each of the fastest designs, fastest first."""
     rows = s.execute(
         select(*LISTED)
         .where(CandidateRow.run_id == run_id, CandidateRow.elite)

@@ -11,7 +11,7 @@ from evaluator.types import BaselineReport, DeviceKind
 
 
 def newest(s: Session, problem_id: str, device_kind: DeviceKind) -> BaselineReport | None:
-    """The newest timing of a Problem's Baselines on a device kind, without samples, or None."""
+    """Return the newest Baseline report of a Problem on a device kind, without samples, or None."""
     body = s.scalars(
         select(BaselineRow.body)
         .where(

@@ -41,13 +41,13 @@ LISTED = (
     CandidateRow.elite,
     CandidateRow.configuration,
 )
-"""What `view` shows. Lists select these alone: no sources, and no objects of the session for hundreds of rows."""
+"""The columns of `view`. Lists select these alone: no sources, and no session objects for hundreds of rows."""
 
 Listed = CandidateRow | Row[Any]
 
 
 def ratio(row: Listed) -> Ratio | None:
-    """The newest judged headline against the fastest Baseline, or None."""
+    """Return the newest judged headline against the fastest Baseline, or None."""
     if row.speedup is None or row.speedup_low is None or row.speedup_high is None:
         return None
     interval = Interval(low=row.speedup_low, high=row.speedup_high, confidence=row.confidence or 0.95)
@@ -55,7 +55,7 @@ def ratio(row: Listed) -> Ratio | None:
 
 
 def view(row: Listed) -> CandidateView:
-    """The picture of a row, or of its LISTED columns."""
+    """Build the view of a row, or of its LISTED columns."""
     return CandidateView(
         id=row.id,
         run_id=row.run_id,
@@ -91,12 +91,12 @@ def _row(s: Session, candidate_id: str, project_id: str | None) -> CandidateRow:
 
 
 def get(s: Session, candidate_id: str, *, project_id: str | None = None) -> CandidateView:
-    """Raises NotFound."""
+    """Raise NotFound."""
     return view(_row(s, candidate_id, project_id))
 
 
 def get_many(s: Session, ids: Sequence[str], *, project_id: str | None = None) -> tuple[CandidateView, ...]:
-    """A page of Candidates by id, in no order; those that are not there (for this project) are left out."""
+    """Return a page of Candidates by id, in no order. Ids that this project may not see are left out."""
     query = select(*LISTED)
     if project_id is not None:
         query = query.where(candidate_visible(project_id))
@@ -104,7 +104,7 @@ def get_many(s: Session, ids: Sequence[str], *, project_id: str | None = None) -
 
 
 def source(s: Session, candidate_id: str, *, project_id: str | None = None) -> Candidate:
-    """The Candidate with its source. Raises NotFound."""
+    """Return the Candidate with its source. Raise NotFound."""
     row = _row(s, candidate_id, project_id)
     return Candidate(
         source=row.source, language=Language(row.language), parents=tuple(row.parents), proposer=row.proposer
@@ -113,7 +113,7 @@ def source(s: Session, candidate_id: str, *, project_id: str | None = None) -> C
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which Candidates a list shows; None leaves a thing open. `proposer` is a Proposer's or a model's name."""
+    """The filter of a list; None leaves a field open. `proposer` is the name of a Proposer or of a model."""
 
     verdict: Verdict | None = None
     language: Language | None = None
@@ -134,10 +134,10 @@ def list(
     by_speedup: bool = False,
     only: Filter = ALL,
 ) -> tuple[CandidateView, ...]:
-    """Newest first, or those that passed, the fastest first; `after` is the last id of the page before.
+    """List newest first, or the passed ones, fastest first; `after` is the last id of the previous page.
 
-    The page is picked from an index alone, filters included, and only then are its rows read: a filter that nothing
-    fits costs a walk over a narrow index, never over a hundred thousand sources.
+    The page, filters included, is picked from an index alone; only then are its rows read. A filter without a match
+    costs a walk over a narrow index, never over a hundred thousand sources.
     """
     picked = _only(select(CandidateRow.number).where(CandidateRow.run_id == run_id), only)
     fastest = (CandidateRow.speedup.desc(), CandidateRow.number)

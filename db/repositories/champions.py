@@ -10,7 +10,7 @@ from evaluator.types import DeviceKind
 
 
 def standing(s: Session, problem_id: str, device_kind: DeviceKind) -> ChampionRow | None:
-    """The newest standing Champion of a Problem on a device kind, or None."""
+    """Return the newest standing Champion of a Problem on a device kind, or None."""
     return s.scalars(
         select(ChampionRow)
         .where(ChampionRow.problem_id == problem_id, ChampionRow.device_kind == device_kind, ChampionRow.standing)

@@ -15,13 +15,13 @@ from evaluator.types import DeviceKind, Evaluation, Stage, Verdict
 
 
 def for_candidate(s: Session, candidate_id: str, *, samples: bool = True) -> tuple[Evaluation, ...]:
-    """Settled Evaluations, oldest first; without `samples` each Measurement carries its median alone."""
+    """Return settled Evaluations, oldest first; without `samples` each Measurement carries its median alone."""
     rows = s.scalars(_settled(candidate_id)).all()
     return tuple(load_evaluations(s, {row.id: row.body for row in rows if row.body is not None}, samples=samples))
 
 
 def list(s: Session, candidate_id: str) -> tuple[EvaluationView, ...]:
-    """Settled Evaluations, oldest first, with their ids and kinds; samples left out."""
+    """List settled Evaluations, oldest first, with their ids and kinds, without samples."""
     rows = [row for row in s.scalars(_settled(candidate_id)) if row.body is not None]
     whole = load_evaluations(s, {row.id: row.body for row in rows if row.body is not None}, samples=False)
     return tuple(
@@ -46,7 +46,7 @@ def _settled(candidate_id: str) -> Select[EvaluationRow]:
 
 
 def get(s: Session, evaluation_id: str, *, project_id: str | None = None) -> EvaluationRecord:
-    """One Evaluation with what is known of it. Raises NotFound."""
+    """Return one Evaluation with its result, if settled. Raise NotFound."""
     query = select(EvaluationRow, RunRow).join(RunRow, RunRow.id == EvaluationRow.run_id)
     if project_id is not None:
         query = query.join(CandidateRow, CandidateRow.id == EvaluationRow.candidate_id)
@@ -58,7 +58,7 @@ def get(s: Session, evaluation_id: str, *, project_id: str | None = None) -> Eva
 
 
 def of_candidate(s: Session, candidate_id: str) -> tuple[EvaluationRecord, ...]:
-    """Every Evaluation of a Candidate, oldest first, with results. There are few."""
+    """List every Evaluation of a Candidate, oldest first, with results. There are few."""
     query = select(EvaluationRow, RunRow).join(RunRow, RunRow.id == EvaluationRow.run_id)
     query = query.where(EvaluationRow.candidate_id == candidate_id).order_by(EvaluationRow.ordinal)
     return tuple(_record(s, row, run, result=True) for row, run in s.execute(query))
@@ -73,7 +73,7 @@ def of_run(
     state: str | None = None,
     verdict: Verdict | None = None,
 ) -> tuple[EvaluationRecord, ...]:
-    """Newest first, without results; `after` is the last id of the page before."""
+    """List newest first, without results; `after` is the last id of the previous page."""
     query = select(EvaluationRow).options(defer(EvaluationRow.body)).where(EvaluationRow.run_id == run_id)
     if state is not None:
         query = query.where(EvaluationRow.state == state)
@@ -87,7 +87,7 @@ def of_run(
 
 
 def samples(s: Session, evaluation_id: str) -> tuple[Samples, ...]:
-    """Every raw sample of an Evaluation, by Workload and series; none where they were not kept."""
+    """Return every raw sample of an Evaluation, by Workload and series; empty where samples were dropped."""
     rows = s.scalars(
         select(SampleRow).where(SampleRow.owner_id == evaluation_id).order_by(SampleRow.workload, SampleRow.series)
     )

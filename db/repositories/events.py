@@ -15,12 +15,11 @@ _AT_ONCE = 300
 
 
 def view(row: EventRow) -> EventView:
-    """The picture of a row."""
     return EventView(run_id=row.run_id, seq=row.seq, kind=row.kind, created_at=iso(row.created_at) or "", data=row.data)
 
 
 def after(s: Session, run_id: str, seq: int, limit: int = 100) -> list[EventView]:
-    """Events of a Run with a greater seq, in order."""
+    """Return events of a Run with a greater seq, in order."""
     rows = s.scalars(
         select(EventRow).where(EventRow.run_id == run_id, EventRow.seq > seq).order_by(EventRow.seq).limit(limit)
     )
@@ -28,9 +27,9 @@ def after(s: Session, run_id: str, seq: int, limit: int = 100) -> list[EventView
 
 
 def since(s: Session, tails: Mapping[str, int], limit: int) -> list[EventView]:
-    """What happened to each of these Runs after its seq: by Run and in order, at most `limit` events of each.
+    """Return the events of each of these Runs after its seq: by Run and in order, at most `limit` for each.
 
-    Runs without news cost one look at their rows, all in one statement.
+    One statement covers all Runs, so a Run without news costs one row.
     """
     found: list[EventView] = []
     for ids in _chunks(tails):
@@ -47,6 +46,6 @@ def since(s: Session, tails: Mapping[str, int], limit: int) -> list[EventView]:
 
 
 def _chunks(tails: Mapping[str, int]) -> list[list[str]]:
-    """Few enough at once for SQLite, which takes no expression that is deeper than a thousand."""
+    """Split for SQLite, which refuses expressions that are deeper than a thousand."""
     ids = list(tails)
     return [ids[begin : begin + _AT_ONCE] for begin in range(0, len(ids), _AT_ONCE)]

@@ -1,4 +1,4 @@
-"""What a Run is likely to use: what Runs like it used here lately."""
+"""The expected use of a Run, from the recent use of similar Runs."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ USED = 20
 
 
 def expectation(s: Session, project_id: str, device_kind: DeviceKind) -> Expectation | None:
-    """From the newest ended Runs of a project on a device kind; None where none has judged anything yet."""
+    """Estimate from the newest ended Runs of a project on a device kind; None where none has judged anything yet."""
     newest = s.scalars(
         select(RunRow).where(RunRow.project_id == project_id).order_by(RunRow.id.desc()).limit(LOOKED_AT)
     )

@@ -1,4 +1,4 @@
-"""What pages draw of a Run: its milestones, its tallies, its arms. All of it bounded, however long the Run."""
+"""The data behind a Run's pages: milestones, tallies, arms. Its size is bounded for any length of Run."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ MOST_MILESTONES = 600
 
 
 def milestones(s: Session, run_id: str) -> tuple[Milestone, ...]:
-    """In order; the newest MOST_MILESTONES of them."""
+    """Return the newest MOST_MILESTONES milestones, in order."""
     rows = s.scalars(
         select(MilestoneRow)
         .where(MilestoneRow.run_id == run_id)
@@ -46,7 +46,7 @@ def milestones(s: Session, run_id: str) -> tuple[Milestone, ...]:
 
 
 def tallies(s: Session, run_id: str) -> tuple[Tally, ...]:
-    """Every way in which Evaluations of a Run ended: at most verdicts times stages times three."""
+    """Count every way in which a Run's Evaluations ended: at most verdicts times stages times three."""
     return tuple(
         Tally(
             kind=row.kind,
@@ -60,7 +60,7 @@ def tallies(s: Session, run_id: str) -> tuple[Tally, ...]:
 
 
 def arms(s: Session, run_id: str) -> tuple[ArmView, ...]:
-    """Every arm of a Run: who was asked to do what, what it cost, what came of it. The best first."""
+    """Return every arm of a Run with its requests, costs and results, best first."""
     rows = s.scalars(select(ArmStat).where(ArmStat.run_id == run_id)).all()
     views = [
         ArmView(**{name: getattr(row, name) for name in ArmView.__dataclass_fields__}) for row in rows
@@ -69,7 +69,7 @@ def arms(s: Session, run_id: str) -> tuple[ArmView, ...]:
 
 
 def champions_of(s: Session, run_id: str, *, limit: int = 20) -> tuple[ChampionView, ...]:
-    """The promotions that a Run won, newest first."""
+    """Return the promotions of a Run, newest first."""
     rows = s.scalars(
         select(ChampionRow).where(ChampionRow.run_id == run_id).order_by(ChampionRow.id.desc()).limit(limit)
     )
@@ -77,7 +77,7 @@ def champions_of(s: Session, run_id: str, *, limit: int = 20) -> tuple[ChampionV
 
 
 def promotion_of(s: Session, run_id: str, candidate_id: str) -> ChampionView | None:
-    """The newest promotion of a Candidate, or None."""
+    """Return the newest promotion of a Candidate, or None."""
     row = s.scalars(
         select(ChampionRow)
         .where(ChampionRow.run_id == run_id, ChampionRow.candidate_id == candidate_id)
@@ -88,13 +88,13 @@ def promotion_of(s: Session, run_id: str, candidate_id: str) -> ChampionView | N
 
 
 def newest_champions(s: Session, run_ids: Sequence[str]) -> dict[str, ChampionView]:
-    """The newest promotion of each of a page of Runs."""
+    """Return the newest promotion of each of a page of Runs."""
     rows = s.scalars(select(ChampionRow).where(ChampionRow.run_id.in_(run_ids)).order_by(ChampionRow.id))
     return {row.run_id: champion_view(row) for row in rows}
 
 
 def of_problem(s: Session, problem_id: str, *, limit: int = 100) -> tuple[ChampionView, ...]:
-    """The promotions of a Problem on all devices, newest first."""
+    """Return the promotions of a Problem on all devices, newest first."""
     rows = s.scalars(
         select(ChampionRow).where(ChampionRow.problem_id == problem_id).order_by(ChampionRow.id.desc()).limit(limit)
     )
@@ -102,7 +102,6 @@ def of_problem(s: Session, problem_id: str, *, limit: int = 100) -> tuple[Champi
 
 
 def champion_view(row: ChampionRow) -> ChampionView:
-    """The picture of a row."""
     return ChampionView(
         candidate_id=row.candidate_id,
         run_id=row.run_id,

@@ -24,9 +24,9 @@ TREND = 12
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """What to leave in: words of a Problem's name, its family, a kind of device or one exactly, a language, a maker.
+    """A filter: words of a Problem's name, its family, a device kind or a device, a language, a proposer.
 
-    `proposer` is a Proposer's or a model's name.
+    `proposer` is the name of a Proposer or of a model.
     """
 
     text: str = ""
@@ -51,7 +51,7 @@ def rows(
     sort: Sort = "speedup",
     after: str | None = None,
 ) -> tuple[LeaderboardEntry, ...]:
-    """Of own and public Problems, fastest first or as `sort` says; `after` is the last id of the page before."""
+    """List own and public Problems, fastest first or as `sort` says; `after` is the last id of the previous page."""
     wanted: tuple[Any, ...] = (
         ChampionRow, ProblemRow.name, ProblemRow.family,
         CandidateRow.language, CandidateRow.proposer, CandidateRow.model,
@@ -69,7 +69,7 @@ def rows(
 
 
 def devices(s: Session, project_id: str) -> tuple[str, ...]:
-    """The names of the devices that have a Champion."""
+    """Return the names of the devices that have a Champion."""
     query = (
         select(ChampionRow.device_name)
         .join(ProblemRow, ProblemRow.id == ChampionRow.problem_id)
@@ -82,7 +82,7 @@ def devices(s: Session, project_id: str) -> tuple[str, ...]:
 
 
 def trends(s: Session, entries: Sequence[LeaderboardEntry]) -> dict[str, tuple[float, ...]]:
-    """The confirmed speedups that led to each of a page of entries, oldest first, by the entry's id."""
+    """Return the confirmed speedups that led to each of a page of entries, oldest first, by the entry's id."""
     latest = (
         select(
             ChampionRow.problem_id,
@@ -119,7 +119,7 @@ def _only(query: Select[Any], only: Filter) -> Select[Any]:
 
 
 def _sorted(query: Select[Any], sort: Sort, after: str | None) -> Select[Any]:
-    """In order, ties by id, from the entry after `after` on."""
+    """Sort, ties by id, from the entry after `after` on."""
     columns: dict[Sort, Any] = {
         "speedup": ChampionRow.speedup,
         "roofline": func.coalesce(ChampionRow.roofline, -1.0),

@@ -1,4 +1,4 @@
-"""Who comes from whom: the ancestors of some Candidates, a generation a query, within bounds."""
+"""Ancestors and descendants of Candidates, one generation a query, within bounds."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ NEAR = 200
 
 
 def ancestry(s: Session, ids: Sequence[str], *, most: int = MOST_NODES) -> tuple[CandidateView, ...]:
-    """The Candidates of these ids and their ancestors, oldest first; at most `most` of them, the nearest ones."""
+    """Return these Candidates and their ancestors, oldest first: at most `most`, the nearest ones."""
     found: dict[str, CandidateView] = {}
     wanted = list(dict.fromkeys(ids))
     for _ in range(MOST_GENERATIONS):
@@ -36,7 +36,7 @@ def ancestry(s: Session, ids: Sequence[str], *, most: int = MOST_NODES) -> tuple
 def children(
     s: Session, run_id: str, candidate_id: str, *, after_number: int, limit: int = 20
 ) -> tuple[CandidateView, ...]:
-    """Candidates that were made from this one, among the next NEAR of its Run."""
+    """Return the Candidates made from this one, among the next NEAR of its Run."""
     rows = s.execute(
         select(*LISTED)
         .where(
@@ -50,9 +50,9 @@ def children(
 
 
 def descendants(s: Session, candidate: CandidateView, *, most: int = MOST_NODES) -> tuple[CandidateView, ...]:
-    """The Candidates that come from this one, in order of their numbers; at most `most`, among the next MOST_LATER.
+    """Return the descendants of a Candidate by number: at most `most`, among the next MOST_LATER.
 
-    A child is younger than its parents, so one look at what came later finds every generation.
+    A child is younger than its parents, so one pass over later Candidates finds every generation.
     """
     family = {candidate.id}
     for row in _later(s, candidate):
@@ -65,7 +65,7 @@ def descendants(s: Session, candidate: CandidateView, *, most: int = MOST_NODES)
 
 
 def _later(s: Session, candidate: CandidateView) -> Iterator[Row[str, list[str]]]:
-    """Who came next in its Run, with their parents: read in pieces, since the first few hold most families."""
+    """Yield the next Candidates of the Run with their parents, in pieces: the first few hold most families."""
     number = candidate.number
     for _ in range(MOST_LATER // PIECE):
         rows = s.execute(

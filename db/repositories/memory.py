@@ -1,4 +1,4 @@
-"""What earlier Runs found for similar Problems: Champions by what the reference computes, on such a device."""
+"""Results of earlier Runs on similar Problems: Champions by the reference's operations, on such a device."""
 
 from __future__ import annotations
 
@@ -10,8 +10,8 @@ from db.tables.lessons import LessonRow
 from db.views.work import Precedent, Remembered
 from evaluator.schema import from_json
 from evaluator.types import Language
-from evolution.fingerprint import fingerprint, likeness
-from evolution.lessons import Learned, describe
+from evolution.fingerprint import fingerprint, similarity
+from evolution.lessons import TunableLesson, describe
 
 LEAST_LIKENESS = 0.5
 _NEWEST = 200
@@ -20,7 +20,7 @@ _PER_PROBLEM = 4
 
 
 def similar_champion(s: Session, run: RunRow, reference: str) -> Remembered | None:
-    """The Champion of the most similar other Problem, own or public; the faster of equally similar ones."""
+    """Return the Champion of the most similar other Problem, own or public; of equally similar ones the faster."""
     wanted = fingerprint(reference)
     rows = s.execute(
         select(ChampionRow.candidate_id, ChampionRow.speedup, ProblemRow.name, ProblemRow.body)
@@ -34,7 +34,7 @@ def similar_champion(s: Session, run: RunRow, reference: str) -> Remembered | No
         .order_by(ChampionRow.id.desc())
         .limit(_NEWEST)
     ).all()
-    alike = [(likeness(wanted, fingerprint(str(row.body["source"]))), row.speedup, row) for row in rows]
+    alike = [(similarity(wanted, fingerprint(str(row.body["source"]))), row.speedup, row) for row in rows]
     fit = [item for item in alike if item[0] >= LEAST_LIKENESS]
     if not fit:
         return None
@@ -46,9 +46,9 @@ def similar_champion(s: Session, run: RunRow, reference: str) -> Remembered | No
 
 
 def precedents(s: Session, run: RunRow, reference: str) -> tuple[Precedent, ...]:
-    """What earlier Runs learned on similar Problems on a device of this name, own or public; the most alike first.
+    """Return lessons of earlier Runs on similar Problems on a device of this name, own or public.
 
-    Of each Problem the surest few; of equal ones the newest.
+    The most similar Problem comes first, with its surest lessons; of equally sure ones the newest.
     """
     device = s.scalars(select(BaselineRow.device_name).where(BaselineRow.id == run.baseline_id)).one_or_none()
     if device is None:
@@ -66,10 +66,10 @@ def precedents(s: Session, run: RunRow, reference: str) -> tuple[Precedent, ...]
         .limit(_NEWEST)
     ).all()
     wanted = fingerprint(reference)
-    alike = {row.problem_id: likeness(wanted, fingerprint(str(row.problem["source"]))) for row in rows}
+    alike = {row.problem_id: similarity(wanted, fingerprint(str(row.problem["source"]))) for row in rows}
     found: dict[tuple[object, ...], tuple[float, Precedent]] = {}
     for row in rows:
-        lesson = from_json(Learned, row.body)
+        lesson = from_json(TunableLesson, row.body)
         key = row.problem_id, lesson.language, lesson.tunable, lesson.workload
         if alike[row.problem_id] >= LEAST_LIKENESS and key not in found:
             made = Precedent(problem=row.name, sizes=row.sizes, lesson=lesson)
@@ -85,7 +85,7 @@ def precedents(s: Session, run: RunRow, reference: str) -> tuple[Precedent, ...]
 
 
 def lessons_of(s: Session, run_id: str) -> tuple[str, ...]:
-    """What an ended Run taught, a line each, the surest first."""
+    """Return the lessons of an ended Run, a line each, the surest first."""
     bodies = s.scalars(select(LessonRow.body).where(LessonRow.run_id == run_id))
-    found = sorted((from_json(Learned, body) for body in bodies), key=lambda one: -one.low)
+    found = sorted((from_json(TunableLesson, body) for body in bodies), key=lambda one: -one.low)
     return tuple(describe(one) for one in found)

@@ -17,7 +17,6 @@ from evaluator.types import Admission, DeviceKind, Problem, WorkloadFacts
 
 
 def view(row: ProblemRow) -> ProblemView:
-    """The picture of a row."""
     return ProblemView(
         id=row.id,
         project_id=row.project_id,
@@ -32,7 +31,7 @@ def view(row: ProblemRow) -> ProblemView:
 
 
 def get(s: Session, problem_id: str, *, project_id: str | None = None) -> ProblemView:
-    """The project's own, or a public one. Raises NotFound."""
+    """Return an own or a public Problem. Raise NotFound."""
     row = s.get(ProblemRow, problem_id)
     if row is None or (project_id is not None and row.project_id != project_id and not row.public):
         raise NotFound("problem", problem_id)
@@ -40,13 +39,12 @@ def get(s: Session, problem_id: str, *, project_id: str | None = None) -> Proble
 
 
 def names(s: Session, ids: Collection[str]) -> dict[str, str]:
-    """The names of a page of Problems."""
     rows = s.execute(select(ProblemRow.id, ProblemRow.name).where(ProblemRow.id.in_(ids)))
     return {row.id: row.name for row in rows}
 
 
 def facts(s: Session, problem_id: str, device_kind: DeviceKind) -> tuple[WorkloadFacts, ...]:
-    """What the newest accepted Admission learned about every Workload; none where there is no such Admission."""
+    """Return the newest accepted Admission's facts about every Workload; empty where there is no such Admission."""
     row = s.scalars(
         select(AdmissionRow)
         .where(
@@ -71,9 +69,9 @@ def list(
     family: str | None = None,
     public: bool = False,
 ) -> tuple[ProblemView, ...]:
-    """Newest first: the project's own, or everybody's public ones; `after` is the last id of the page before.
+    """List newest first, the project's own or all public ones; `after` is the last id of the previous page.
 
-    Every word of `text` is looked for in the name.
+    Every word of `text` must be in the name.
     """
     query = select(ProblemRow).where(ProblemRow.public if public else ProblemRow.project_id == project_id)
     for word in (text or "").split()[:8]:

@@ -13,7 +13,7 @@ from evolution.types import Arm, Operator, Proposal, ProposalOutcome
 
 
 def view(row: ProposalRow, *, prompt: str = "", reply: str = "") -> Proposal:
-    """The picture of a row; its texts are loaded by `whole`."""
+    """Build the view of a row; `with_texts` loads its texts."""
     return Proposal(
         id=row.id,
         run_id=row.run_id,
@@ -41,13 +41,13 @@ def view(row: ProposalRow, *, prompt: str = "", reply: str = "") -> Proposal:
 
 
 def with_texts(s: Session, row: ProposalRow) -> Proposal:
-    """The picture of a row with prompt and reply."""
+    """Build the view of a row with prompt and reply."""
     prompt, reply = (load_text(s, row.run_id, parts) for parts in (row.prompt_parts, row.reply_parts))
     return view(row, prompt=prompt, reply=reply)
 
 
 def get(s: Session, proposal_id: str, *, project_id: str | None = None) -> Proposal:
-    """With prompt and reply. Raises NotFound."""
+    """Return a Proposal with prompt and reply. Raise NotFound."""
     query = select(ProposalRow).where(ProposalRow.id == proposal_id)
     if project_id is not None:
         query = query.join(RunRow, RunRow.id == ProposalRow.run_id).where(RunRow.project_id == project_id)
@@ -58,7 +58,7 @@ def get(s: Session, proposal_id: str, *, project_id: str | None = None) -> Propo
 
 
 def of_candidate(s: Session, candidate_id: str, *, project_id: str | None = None) -> Proposal | None:
-    """The Proposal that a Candidate came of, with prompt and reply; a public Candidate's is its own project's alone."""
+    """Return a Candidate's Proposal with prompt and reply. Only its own project sees that of a public Candidate."""
     query = (
         select(ProposalRow)
         .join(CandidateRow, CandidateRow.proposal_id == ProposalRow.id)
@@ -71,10 +71,10 @@ def of_candidate(s: Session, candidate_id: str, *, project_id: str | None = None
 
 
 def list(s: Session, run_id: str, *, limit: int = 50, after: str | None = None) -> tuple[Proposal, ...]:
-    """Newest first, without prompts and replies; `after` is the last id of the page before."""
+    """List newest first, without prompts and replies; `after` is the last id of the previous page."""
     query = select(ProposalRow).where(ProposalRow.run_id == run_id)
     if after is not None:
-        # By number, as it is ordered: a range of one index, however deep the page lies.
+        # Filter by number, the order of the list: one index range, at any depth of the page.
         last = select(ProposalRow.number).where(ProposalRow.id == after, ProposalRow.run_id == run_id)
         query = query.where(ProposalRow.number < last.scalar_subquery())
     query = query.options(defer(ProposalRow.prompt_parts), defer(ProposalRow.reply_parts)).order_by(

@@ -1,4 +1,4 @@
-"""How near a Champion is to the roofline of its device, from its confirmation."""
+"""A Champion's share of its device's roofline, from its confirmation."""
 
 from __future__ import annotations
 
@@ -11,11 +11,11 @@ from evaluator.types import Admission, Evaluation, Problem
 from evolution.roofline import attained
 
 _KNOWN: BoundedCache[str, float | None] = BoundedCache()
-"""By the Evaluation that confirmed it, which never changes."""
+"""Keyed by the confirming Evaluation, which never changes."""
 
 
 def roofline_share(s: Session, champion: ChampionRow) -> float | None:
-    """Its share of what memory allows, None where that is not known well enough."""
+    """Return the reached share of the memory roofline; None where it is not known well enough."""
     if champion.evaluation_id not in _KNOWN:
         _KNOWN[champion.evaluation_id] = _attained(s, champion)
     return _KNOWN[champion.evaluation_id]

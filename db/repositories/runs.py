@@ -18,7 +18,7 @@ from evolution.types import Budget, EndReason, Run, RunConfig, RunKind, RunStatu
 
 
 def wall_s(row: RunRow, moment: datetime) -> float:
-    """Seconds since the search started, pauses left out; it stands still once the Run has ended."""
+    """Return seconds since the search started, without pauses; the value stands still once the Run has ended."""
     if row.started_at is None:
         return 0.0
     until = row.ended_at or row.paused_at or moment
@@ -26,7 +26,7 @@ def wall_s(row: RunRow, moment: datetime) -> float:
 
 
 def spend(row: RunRow, moment: datetime) -> Spend:
-    """What a Run has used so far."""
+    """Return a Run's use so far."""
     return Spend(
         candidates=row.spent_candidates,
         tokens=row.spent_tokens,
@@ -37,7 +37,7 @@ def spend(row: RunRow, moment: datetime) -> Spend:
 
 
 def view(row: RunRow, moment: datetime) -> Run:
-    """The picture of a row at a moment."""
+    """Build the view of a row at a moment."""
     return Run(
         id=row.id,
         project_id=row.project_id,
@@ -61,7 +61,7 @@ def view(row: RunRow, moment: datetime) -> Run:
 
 
 def get(s: Session, run_id: str, *, project_id: str | None = None) -> Run:
-    """Raises NotFound."""
+    """Raise NotFound."""
     s.flush()
     row = s.get(RunRow, run_id, populate_existing=True)
     if row is None or (project_id is not None and row.project_id != project_id):
@@ -71,7 +71,7 @@ def get(s: Session, run_id: str, *, project_id: str | None = None) -> Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Filter:
-    """Which Runs a list shows. `text` is looked for in the Problem's name; by default searches alone."""
+    """The filter of a list. `text` is searched in the Problem's name; by default only searches are listed."""
 
     kind: RunKind | None = RunKind.OPTIMISE
     problem_id: str | None = None
@@ -86,7 +86,7 @@ ALL = Filter()
 def list(
     s: Session, project_id: str, *, limit: int = 50, after: str | None = None, only: Filter = ALL
 ) -> tuple[Run, ...]:
-    """Newest first; `after` is the last id of the page before."""
+    """List newest first; `after` is the last id of the previous page."""
     query = select(RunRow).where(RunRow.project_id == project_id)
     if only.kind is not None:
         query = query.where(RunRow.kind == only.kind)

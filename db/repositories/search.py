@@ -1,4 +1,4 @@
-"""The state of a search, loaded for one decision: a handful of indexed reads, however many Candidates there are."""
+"""The state of a search, loaded for one decision in a handful of indexed reads, for any number of Candidates."""
 
 from __future__ import annotations
 
@@ -17,16 +17,18 @@ from db.repositories.workload_leaders import workload_leaders
 from db.tables.core import ArmStat, BaselineRow, CandidateRow, EvaluationRow, ProposalRow, RunRow
 from evaluator.schema import from_json
 from evaluator.types import DeviceKind, Language, Verdict
-from evolution.search import MOST_FAMILIES
-from evolution.state import ArmStats, Broken, Elite, Family, SearchState, Standing
+from evolution.search import MAX_FAMILIES
+from evolution.state import ArmStats, Broken, Elite, Family, SearchState, StandingChampion
 from evolution.tunables import key_of
 from evolution.types import Arm, Budget, Operator, RunConfig
 
 _RECENT = 40
 _MOST_ELITES, _MOST_ELITES_EACH = 64, 16
-"""So many designs are bred from (or so many for each island), the fastest: others would hardly ever be drawn."""
+"""Parents come from this many of the fastest designs (or from this many for each island): selection would hardly
+ever draw others.
+"""
 _MOST_SEEN = 16
-"""So many Configurations of a family are told to the inner search."""
+"""The inner search sees this many Configurations of a family."""
 _MOST_BROKEN = 8
 _MENDABLE = (
     Verdict.INVALID_SUBMISSION,
@@ -41,7 +43,7 @@ _MENDABLE = (
 )
 
 
-# Statements are made once: building them costs as much as running them.
+# Statements are built once: building one costs as much as running it.
 _RUN: BindParameter[str] = bindparam("run_id")
 _ELITES = (
     select(
@@ -59,7 +61,7 @@ _ELITES = (
     .order_by(CandidateRow.speedup.desc(), CandidateRow.number)
     .limit(bindparam("most"))
 )
-# These read the index of families alone; Candidates' rows are long.
+# These read only the family index, since Candidate rows are long.
 _FAMILIES = (
     select(CandidateRow.family, func.max(CandidateRow.speedup))
     .where(CandidateRow.run_id == _RUN, CandidateRow.family.is_not(None))
@@ -107,12 +109,12 @@ _BROKEN = (
 
 
 def arm_rows(s: Session, run_id: str) -> Sequence[ArmStat]:
-    """The counters of every arm that a Run has used."""
+    """Return the counters of every arm that a Run has used."""
     return s.scalars(_ARMS, {"run_id": run_id}).all()
 
 
 def load(s: Session, run: RunRow, arms: Sequence[ArmStat]) -> SearchState:
-    """The state of a locked Run. `arms` are its `arm_rows`."""
+    """Load the state of a locked Run. `arms` are its `arm_rows`."""
     s.flush()
     open_evaluations = s.execute(_OPEN_EVALUATIONS, {"run_id": run.id}).all()
     open_proposals = s.execute(_OPEN_PROPOSALS, {"run_id": run.id}).all()
@@ -133,7 +135,7 @@ def load(s: Session, run: RunRow, arms: Sequence[ArmStat]) -> SearchState:
         broken=_broken(s, run),
         arms=stats,
         families=_families(s, run, [row.hint for row in open_proposals]),
-        warm=_warm(run, budget),
+        warm_starts=_warm(run, budget),
         champion=_standing(s, run),
         since_best=run.since_best,
         judged_any=any(arm.judged for arm in stats),
@@ -144,12 +146,12 @@ def load(s: Session, run: RunRow, arms: Sequence[ArmStat]) -> SearchState:
     )
 
 
-def _standing(s: Session, run: RunRow) -> Standing | None:
+def _standing(s: Session, run: RunRow) -> StandingChampion | None:
     row = champions.standing(s, run.problem_id, DeviceKind(run.device_kind))
     if row is None:
         return None
     source_hash = s.scalars(select(CandidateRow.hash).where(CandidateRow.id == row.candidate_id)).one()
-    return Standing(
+    return StandingChampion(
         candidate_id=row.candidate_id,
         hash=source_hash,
         speedup=row.speedup,
@@ -200,10 +202,10 @@ def _arm(row: ArmStat) -> ArmStats:
 
 
 def _families(s: Session, run: RunRow, hints: Sequence[Mapping[str, Any]]) -> tuple[Family, ...]:
-    """The Run's fastest families, each with what was seen of it and what is under way."""
+    """Return the Run's fastest families with their results and their open work."""
     found = s.execute(_FAMILIES, {"run_id": run.id})
     fastest = {family: speedup for family, speedup in found if family is not None and speedup is not None}
-    chosen = sorted(fastest, key=lambda family: (-fastest[family], family))[:MOST_FAMILIES]
+    chosen = sorted(fastest, key=lambda family: (-fastest[family], family))[:MAX_FAMILIES]
     if not chosen:
         return ()
     members = {
@@ -234,7 +236,7 @@ def _order(member: tuple[str, str]) -> tuple[float, str]:
 
 
 def _seen(members: Sequence[tuple[str, str]]) -> tuple[tuple[dict[str, Any], float], ...]:
-    """What was judged of a family, fastest first; of much, the fastest half and some of the rest."""
+    """Return a family's results, fastest first; of many, the fastest half and some of the rest."""
     judged = [member for member in members if member[0]]
     if len(judged) > _MOST_SEEN:
         rest = judged[_MOST_SEEN // 2 :]
@@ -243,7 +245,7 @@ def _seen(members: Sequence[tuple[str, str]]) -> tuple[tuple[dict[str, Any], flo
 
 
 def _warm(run: RunRow, budget: Budget) -> tuple[str, ...]:
-    """What was chosen to begin with, and the Champion that stood at the start: judged here and bred from.
+    """Return the chosen seeds and the Champion that stood at the start, to be judged here and used as parents.
 
     A Run of very few Candidates leaves that Champion out.
     """
@@ -253,11 +255,11 @@ def _warm(run: RunRow, budget: Budget) -> tuple[str, ...]:
 
 
 _WORDS: BoundedCache[str, str] = BoundedCache()
-"""What was read of Baseline reports. They never change once they are timed."""
+"""Cached Baseline reports; they never change once timed."""
 
 
 def _baseline(s: Session, run: RunRow) -> str:
-    """The fastest Baselines in words: "max-autotune-no-cudagraphs (12.3 us on decode)"."""
+    """Name the fastest Baselines: "max-autotune-no-cudagraphs (12.3 us on decode)"."""
     if run.baseline_id is None:
         return ""
     if run.baseline_id not in _WORDS:

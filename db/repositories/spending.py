@@ -1,4 +1,4 @@
-"""What was spent: by model, by Proposer, by project. Sums of counters that the Runs keep, not of Proposals."""
+"""Spend by model, by Proposer and by project: sums over the Runs' counters, not over Proposals."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ MOST = 1000
 
 
 def by_model(s: Session, project_id: str) -> tuple[SpendRow, ...]:
-    """What each model of a project cost; what needs no model stands under its Proposer's name."""
+    """Return the spend of a project by model; a Proposer without a model stands under its own name."""
     name = func.coalesce(func.nullif(ArmStat.model, ""), ArmStat.proposer)
     query = (
         select(
@@ -40,7 +40,7 @@ def by_model(s: Session, project_id: str) -> tuple[SpendRow, ...]:
 
 
 def by_project(s: Session, project_id: str | None = None) -> tuple[SpendRow, ...]:
-    """What the Runs of each project, or of one, have used."""
+    """Return the use of each project's Runs, or of one project's."""
     query = (
         select(
             RunRow.project_id,

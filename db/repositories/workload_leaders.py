@@ -1,4 +1,4 @@
-"""Who leads on which Workload of a Run."""
+"""The fastest Candidate on each Workload of a Run."""
 
 from __future__ import annotations
 
@@ -13,11 +13,11 @@ from db.tables.core import BaselineRow, CandidateRow, ProblemRow, RunRow
 from db.tables.ratios import WorkloadRatioRow
 from evaluator.schema import from_json
 from evaluator.types import BaselineReport, DeviceKind, Problem
-from evolution.state import Rated, Share
+from evolution.state import RatedCandidate, WorkloadLeaders
 
 _Known = Mapping[str, tuple[float, float | None]]
 _KNOWN: BoundedCache[tuple[str, str, str | None], _Known] = BoundedCache()
-"""Weights of Workloads, and how fast the reference is there. Neither changes once the Baselines are timed."""
+"""Weights and reference speeds of Workloads. Neither changes once the Baselines are timed."""
 
 _COLUMNS = (
     WorkloadRatioRow.workload,
@@ -30,9 +30,11 @@ _COLUMNS = (
 )
 
 
-def workload_leaders(s: Session, run: RunRow) -> dict[str, Share]:
-    """The Workloads of a Run with the fastest Candidate on each; nothing where there is one Workload alone, or where
-    nothing has passed yet."""
+def workload_leaders(s: Session, run: RunRow) -> dict[str, WorkloadLeaders]:
+    """Return the fastest Candidate on each Workload of a Run.
+
+    The result is empty for a single Workload, and before anything has passed.
+    """
     if run.best_id is None:
         return {}
     known = _known(s, run)
@@ -40,7 +42,7 @@ def workload_leaders(s: Session, run: RunRow) -> dict[str, Share]:
         return {}
     joined = select(*_COLUMNS).join(CandidateRow, CandidateRow.id == WorkloadRatioRow.candidate_id)
     best = {row.workload: row for row in s.execute(joined.where(WorkloadRatioRow.candidate_id == run.best_id))}
-    found: dict[str, Share] = {}
+    found: dict[str, WorkloadLeaders] = {}
     for workload, (weight, reference) in known.items():
         leads = joined.where(
             WorkloadRatioRow.run_id == run.id,
@@ -50,13 +52,15 @@ def workload_leaders(s: Session, run: RunRow) -> dict[str, Share]:
         leader = s.execute(leads.limit(1)).one_or_none()
         if leader is None or workload not in best:
             return {}
-        found[workload] = Share(weight=weight, best=_rated(best[workload]), leader=_rated(leader), reference=reference)
+        found[workload] = WorkloadLeaders(
+            weight=weight, best=_rated(best[workload]), leader=_rated(leader), reference=reference
+        )
     return found
 
 
-def _rated(row: object) -> Rated:
+def _rated(row: object) -> RatedCandidate:
     names = ("candidate_id", "number", "speedup", "low", "high", "combined")
-    return Rated(**{name: getattr(row, name) for name in names})
+    return RatedCandidate(**{name: getattr(row, name) for name in names})
 
 
 def _known(s: Session, run: RunRow) -> _Known:
@@ -71,6 +75,6 @@ def _known(s: Session, run: RunRow) -> _Known:
 
 
 def _reference(report: BaselineReport | None, workload: str) -> float | None:
-    """How fast the reference as it is runs against the fastest Baseline: at most 1."""
+    """Return the speed of the eager reference against the fastest Baseline: at most 1."""
     eager = [time for time in report.times if (time.mode, time.workload) == ("eager", workload)] if report else []
     return None if report is None or not eager else report.fastest(workload).median_us / eager[0].median_us

@@ -1,8 +1,8 @@
-"""Who may do what, and who did: keys, browser sessions, the audit log, what projects used.
+"""Keys, browser sessions, the audit log, and the usage of projects.
 
 projects ── api_keys ── sessions
    └── usage
-audit_log stands alone: it outlives what it tells of, and triggers refuse to change or delete a line of it.
+audit_log stands alone: it outlives its subjects, and triggers refuse to change or delete a line of it.
 """
 
 from __future__ import annotations
@@ -17,7 +17,7 @@ from db.tables.base import Base, Hash, Id, Word
 
 
 class ApiKeyRow(Base):
-    """A key of a project. Of the secret only its SHA-256 is kept; `prefix` finds the row, and a person the key."""
+    """A key of a project. Only the SHA-256 of the secret is stored; `prefix` finds the row, and a person the key."""
 
     __tablename__ = "api_keys"
     __table_args__ = (Index(None, "project_id", "id"),)
@@ -53,7 +53,7 @@ class SessionRow(Base):
 
 
 class AuditRow(Base):
-    """Who did what, to what, when and from where. Append-only."""
+    """One operation with its actor, subject, time and address. Append-only."""
 
     __tablename__ = "audit_log"
     __table_args__ = (Index(None, "project_id", "id"),)
@@ -69,7 +69,7 @@ class AuditRow(Base):
 
 
 class UsageRow(Base):
-    """What a project was charged in a month (UTC). Added to in the transaction that settles what it paid for."""
+    """A project's charges of one month (UTC), added in the transaction that settles the work."""
 
     __tablename__ = "usage"
 

@@ -1,4 +1,4 @@
-"""What every table shares: the declarative base, column types, constraint names."""
+"""The declarative base, column types and constraint names of every table."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class Utc(TypeDecorator[datetime]):
         if value is None:
             return None
         if value.tzinfo is None:
-            raise ValueError("a naive datetime does not say when")
+            raise ValueError("a naive datetime has no time zone")
         value = value.astimezone(UTC)
         return value.replace(tzinfo=None) if dialect.name == "sqlite" else value
 
@@ -38,8 +38,6 @@ class Utc(TypeDecorator[datetime]):
 
 
 class Base(DeclarativeBase):
-    """The declarative base."""
-
     metadata = MetaData(naming_convention=NAMES)
     type_annotation_map = {datetime: Utc(), dict[str, Any]: JSON(none_as_null=True), list[str]: JSON(none_as_null=True)}  # noqa: RUF012  SQLAlchemy's name
 

@@ -1,4 +1,4 @@
-"""The tables. What is sorted or filtered by is a column; immutable things are JSON with their `schema_version`.
+"""The core tables. Lists sort and filter by columns; immutable values are JSON with their `schema_version`.
 
 projects ── problems ── admissions, baselines          champions ── evaluations
                 └────── runs ── proposals ── candidates ── evaluations ── samples
@@ -19,7 +19,7 @@ from db.tables.base import Base, Hash, Id, Word
 
 
 class Project(Base):
-    """Whose things these are. `weight` is its share of the queues; a limit that is null limits nothing."""
+    """A tenant. `weight` is its share of the queues; a limit that is null limits nothing."""
 
     __tablename__ = "projects"
 
@@ -37,7 +37,7 @@ class Project(Base):
 class ProblemRow(Base):
     """`body` is the Problem's JSON; immutable. `family` is read from it once.
 
-    `public`: other projects may see it, and its Champions.
+    `public`: other projects may see it and its Champions.
     """
 
     __tablename__ = "problems"
@@ -59,7 +59,7 @@ class ProblemRow(Base):
 
 
 class AdmissionRow(Base):
-    """One try of a reference on a device kind. `state` is open, accepted, refused or failed."""
+    """One trial of a reference on a device kind. `state` is open, accepted, refused or failed."""
 
     __tablename__ = "admissions"
     __table_args__ = (Index(None, "problem_id", "device_kind", "state"),)
@@ -76,7 +76,7 @@ class AdmissionRow(Base):
 
 
 class BaselineRow(Base):
-    """One timing of every Baseline, found again by Problem and environment. `state` is open, timed or failed."""
+    """One timing of every Baseline, looked up by Problem and environment. `state` is open, timed or failed."""
 
     __tablename__ = "baselines"
     __table_args__ = (Index(None, "problem_id", "device_kind", "state"),)
@@ -143,15 +143,15 @@ class RunRow(Base):
 class ProposalRow(Base):
     """`outcome` is null while it is open. `arm_number` counts within the Run and arm.
 
-    `prompt_parts` and `reply_parts` name what was said in `texts`.
-    `held_*` is the most that its calls in flight can cost, counted against the Run's budget until it is settled.
+    `prompt_parts` and `reply_parts` name the texts' parts in `texts`.
+    `held_*` is the most that its calls in flight can cost; it counts against the Run's budget until it is settled.
     """
 
     __tablename__ = "proposals"
     __table_args__ = (
         UniqueConstraint("run_id", "number"),
         Index(None, "run_id", "outcome"),
-        # What is open is asked for by every decision, and is little: an index of its own, whatever the statistics say.
+        # Every decision asks for the few open ones: an index of their own, independent of statistics.
         Index(
             "ix_proposals_open",
             "run_id",
@@ -189,7 +189,7 @@ class ProposalRow(Base):
 
 
 class ArmStat(Base):
-    """What an arm of a Run has cost and brought, kept as counters so that a decision need not scan Proposals."""
+    """The cost and results of a Run's arm, kept as counters so that a decision need not scan Proposals."""
 
     __tablename__ = "arm_stats"
 
@@ -214,11 +214,11 @@ class ArmStat(Base):
 
 
 FILTERS = ("verdict", "language", "confirmed", "island", "proposer", "model")
-"""What lists of Candidates are filtered by: in their indexes, so that what does not fit is never read."""
+"""The filters of Candidate lists. The indexes hold them, so that rows without a match are never read."""
 
 
 class CandidateRow(Base):
-    """Immutable source, and what is known of it so far (verdict to `elite`), which the settlements keep."""
+    """Immutable source, and the results so far (verdict to `elite`), which settlements update."""
 
     __tablename__ = "candidates"
     __table_args__ = (
@@ -360,7 +360,7 @@ class EventRow(Base):
 
 
 class StoredAnswerRow(Base):
-    """What a POST with an Idempotency-Key was answered; kept for two days."""
+    """The answer to a POST with an Idempotency-Key; kept for two days."""
 
     __tablename__ = "stored_answers"
 

@@ -1,7 +1,7 @@
-"""Counters of the whole installation, kept in the transactions that they tell of, so that every process sees the same.
+"""Counters of the whole installation, updated in the transactions they count, so that every process reads the same.
 
-A counter is a name with labels, in a few shards, so that workers do not wait for each other's rows. What a transaction
-counts is written at its end, in one statement and always in the same order: no deadlocks.
+A counter is a name with labels, in a few shards, so that workers do not wait for each other's rows. A transaction
+writes its counts at its end, in one statement and always in the same order: no deadlocks.
 """
 
 from __future__ import annotations
@@ -37,20 +37,20 @@ class CounterRow(Base):
 
 
 def count(s: Session, name: str, *labels: str, by: float = 1.0) -> None:
-    """Add to a counter once this write transaction ends well. Labels are few: never what a tenant may choose freely."""
+    """Add to a counter if this write transaction commits. Labels take few values, never a tenant's free text."""
     pending: dict[tuple[str, Labels], float] = s.info.setdefault(_PENDING, defaultdict(float))
     pending[name, labels] += by
 
 
 def observe(s: Session, name: str, seconds: float, *labels: str) -> None:
-    """Add to a histogram: its bucket, and its sum."""
+    """Add to a histogram: its bucket and its sum."""
     bucket = bisect_left(BUCKETS_S, seconds)
     count(s, f"{name}_bucket", *labels, str(BUCKETS_S[bucket]) if bucket < len(BUCKETS_S) else "+Inf")
     count(s, f"{name}_sum", *labels, by=seconds)
 
 
 def flush(s: Session) -> None:
-    """Write what was counted; `write_session` calls it before the commit."""
+    """Write the counts; `write_session` calls it before the commit."""
     pending: dict[tuple[str, Labels], float] = s.info.pop(_PENDING, {})
     if not pending:
         return
@@ -70,7 +70,7 @@ def flush(s: Session) -> None:
 
 
 def totals(s: Session) -> Mapping[str, Mapping[Labels, float]]:
-    """Every counter by name and labels: a few hundred rows, however much has happened."""
+    """Return every counter by name and labels: a few hundred rows at any age of the database."""
     query = select(CounterRow.name, CounterRow.labels, func.sum(CounterRow.value)).group_by(
         CounterRow.name, CounterRow.labels
     )

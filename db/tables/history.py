@@ -1,4 +1,4 @@
-"""Tables that pages draw from: kept where things happen, so that no page counts or scans the Candidates of a Run."""
+"""Tables behind pages, updated by the transitions, so that no page counts or scans the Candidates of a Run."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from db.tables.base import Base, Id, Word
 
 
 class MilestoneRow(Base):
-    """A moment at which a Run's best changed, with what had been used by then. `confirmed`: a Champion was crowned."""
+    """A moment at which a Run's best changed, with the use so far. `confirmed`: a Champion was promoted."""
 
     __tablename__ = "milestones"
 
@@ -32,7 +32,7 @@ class MilestoneRow(Base):
 
 
 class TallyRow(Base):
-    """How many Evaluations of a Run ended where, and how. `kind` is judge or confirm."""
+    """The number of a Run's Evaluations by stage and verdict. `kind` is judge or confirm."""
 
     __tablename__ = "tallies"
 
@@ -45,7 +45,7 @@ class TallyRow(Base):
 
 
 class DeviceHourRow(Base):
-    """What was done on a device within one hour of UTC. `observed` is what it last told of clocks and temperature."""
+    """The work of a device within one hour of UTC. `observed` is its last reading of clocks and temperature."""
 
     __tablename__ = "device_hours"
 

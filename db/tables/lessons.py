@@ -1,4 +1,4 @@
-"""What Runs have taught."""
+"""Lessons of Runs."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from db.tables.base import Base, Id, Word
 
 
 class LessonRow(Base):
-    """One lesson of an ended Run. `body` is an `evolution.lessons.Learned`, `sizes` those of its Workload."""
+    """One lesson of an ended Run. `body` is an `evolution.lessons.TunableLesson`, `sizes` those of its Workload."""
 
     __tablename__ = "lessons"
     __table_args__ = (Index(None, "device_kind", "device_name", "id"), Index(None, "run_id"))

@@ -12,15 +12,16 @@ from db.tables.base import Base, Hash, Id, Word
 
 _ALIVE = "state IN ('ready', 'held', 'claimed')"
 ALIVE = text(f"jobs.{_ALIVE}")
-"""A Job that is not over. Said in these words, it is looked up in an index of such Jobs alone: nearly all are over,
-which statistics of their states cannot tell SQLite."""
+"""The condition of an unfinished Job. In these words SQLite uses the partial index of such Jobs: nearly all Jobs
+are finished, and its statistics of states cannot show that.
+"""
 
 
 class JobRow(Base):
     """The queue. `state` is ready, held (its Run is paused), claimed, done or dead. `lease` names the present claim.
 
-    `request_id` is the request that set it off, for the logs; `charged_s` the estimate that its project was charged,
-    until it ends and what it took is known.
+    `request_id` is the HTTP request behind it, for the logs. `charged_s` is the estimate charged to its project,
+    until it ends and its real duration is known.
     """
 
     __tablename__ = "jobs"
@@ -73,7 +74,8 @@ class JobRow(Base):
 class ShareRow(Base):
     """A project's place in a queue: virtual start and finish of its last service, in seconds over its weight.
 
-    `cost_s` is what its Jobs took of late. `kept_by` is a worker that stays free for its first Candidate till then.
+    `cost_s` is the recent duration of its Jobs. `kept_by` is the worker that stays free for its first Candidate until
+    `kept_until`.
     """
 
     __tablename__ = "shares"
@@ -88,7 +90,7 @@ class ShareRow(Base):
 
 
 class DeviceRow(Base):
-    """A device that a worker serves, with the environment that it serves it in."""
+    """A device that a worker serves, with the worker's environment."""
 
     __tablename__ = "devices"
 

@@ -1,4 +1,4 @@
-"""How fast each Candidate is on each Workload."""
+"""The speed of each Candidate on each Workload."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Prompts and replies in parts, each stored once a Run: reference, guide and parents come back in every prompt."""
+"""Prompts and replies in parts, each stored once a Run: reference, guide and parents recur in every prompt."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ class TextRow(Base):
 
 
 def store_text(s: Session, run_id: str, text: str) -> list[str]:
-    """Store a text, cut at its headings; returns the hashes of its parts, in order."""
+    """Store a text, cut at its headings, and return the hashes of its parts, in order."""
     cut = [(content_hash("text", part), part) for part in _HEADING.split(text) if part]
     if cut:
         insert = postgresql.insert if s.get_bind().dialect.name == "postgresql" else sqlite.insert
@@ -39,7 +39,7 @@ def store_text(s: Session, run_id: str, text: str) -> list[str]:
 
 
 def load_text(s: Session, run_id: str, hashes: Sequence[str]) -> str:
-    """The text that these parts make."""
+    """Join these parts to a text."""
     rows = s.execute(select(TextRow.hash, TextRow.data).where(TextRow.run_id == run_id, TextRow.hash.in_(hashes)))
     parts = {row.hash: zlib.decompress(row.data).decode() for row in rows}
     return "".join(parts[key] for key in hashes)

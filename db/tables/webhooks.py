@@ -1,4 +1,4 @@
-"""The table of webhooks: where to tell that a Run has ended, and what became of that."""
+"""The table of webhooks: the address to call at the end of a Run, and the outcome."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from db.tables.base import Base, Id, Word
 
 
 class WebhookRow(Base):
-    """`state` is waiting (for the end of the Run), ready, delivered or failed. `secret` is never given out."""
+    """`state` is waiting (for the end of the Run), ready, delivered or failed. `secret` is never returned."""
 
     __tablename__ = "webhooks"
 

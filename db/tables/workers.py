@@ -1,4 +1,4 @@
-"""Who works, and what they see of their devices."""
+"""Workers, and their readings of their devices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from db.tables.base import Base, Word
 
 
 class WorkerRow(Base):
-    """A worker process, busy or not. `observed` is what it last saw of its device: clocks, temperature, utilisation."""
+    """A worker process, busy or not. `observed` is its last reading of its device: clocks, temperature, utilisation."""
 
     __tablename__ = "workers"
 

@@ -1,4 +1,4 @@
-"""Settling Admissions and Baselines: every Run that waits for one goes on."""
+"""Settle Admissions and Baselines: every waiting Run goes on."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ _LIVE = (RunStatus.QUEUED, RunStatus.ADMITTING, RunStatus.PAUSED)
 
 
 def settle_admission(s: Session, job: Job, admission: Admission) -> list[Nudge]:
-    """Store an Admission; the Runs that wait for it go on, or end as problem_refused."""
+    """Store an Admission; the waiting Runs go on, or end as problem_refused."""
     row = lock_job(s, job)
     if row is None:
         return []
@@ -36,7 +36,7 @@ def settle_admission(s: Session, job: Job, admission: Admission) -> list[Nudge]:
     found.body, found.settled_at = to_json(admission), now(s)
     found.environment_key = admission.environment.key if admission.environment is not None else None
     if admission.verdict is Verdict.INTERNAL_ERROR:
-        return abandon_admission(s, found, f"The Problem could not be tried: {admission.reason}")
+        return abandon_admission(s, found, f"The reference could not be tried: {admission.reason}")
     found.state = "accepted" if admission.accepted else "refused"
     nudges: list[Nudge] = []
     for run in _waiting(s, RunRow.admission_id == found.id, RunRow.baseline_id.is_(None)):
@@ -51,7 +51,7 @@ def settle_admission(s: Session, job: Job, admission: Admission) -> list[Nudge]:
 
 
 def settle_baseline(s: Session, job: Job, report: BaselineReport) -> list[Nudge]:
-    """Store a BaselineReport; the Runs that wait for it start."""
+    """Store a BaselineReport; the waiting Runs start."""
     row = lock_job(s, job)
     if row is None:
         return []
@@ -80,7 +80,7 @@ def _waiting(s: Session, *conditions: object) -> list[RunRow]:
 
 
 def abandon_admission(s: Session, found: AdmissionRow, message: str) -> list[Nudge]:
-    """It could not be tried at all, which is our fault: the Runs that wait for it fail."""
+    """Fail the waiting Runs: the reference could not be tried, by an internal error."""
     found.state, found.settled_at = "failed", now(s)
     for run in _waiting(s, RunRow.admission_id == found.id, RunRow.baseline_id.is_(None)):
         end_run(s, run, RunStatus.FAILED, EndReason.INTERNAL_ERROR, message)
@@ -88,7 +88,7 @@ def abandon_admission(s: Session, found: AdmissionRow, message: str) -> list[Nud
 
 
 def abandon_baseline(s: Session, found: BaselineRow, message: str) -> list[Nudge]:
-    """No Baseline could be timed, which is our fault: the Runs that wait for it fail."""
+    """Fail the waiting Runs: no Baseline could be timed, by an internal error."""
     found.state, found.settled_at = "failed", now(s)
     for run in _waiting(s, RunRow.baseline_id == found.id):
         end_run(s, run, RunStatus.FAILED, EndReason.INTERNAL_ERROR, message)
@@ -96,7 +96,7 @@ def abandon_baseline(s: Session, found: BaselineRow, message: str) -> list[Nudge
 
 
 def give_up_admitting(s: Session, row: JobRow, message: str) -> list[Nudge]:
-    """An admit or baseline Job failed for good."""
+    """Handle an admit or baseline Job that failed for good."""
     admission = s.get(AdmissionRow, row.subject_id)
     if admission is not None:
         lock_problem(s, admission.problem_id)

@@ -1,4 +1,4 @@
-"""What next: the search's decisions become rows."""
+"""The next step of a search: decisions become rows."""
 
 from __future__ import annotations
 
@@ -19,21 +19,21 @@ from db.transitions.work.enqueue import end_run, enqueue_job, finish_job
 from db.transitions.work.locks import lock_job, lock_run
 from db.views.rows import Job
 from evaluator.types import DeviceKind, content_hash
-from evolution.decisions import describe, named
+from evolution.decisions import candidate_ids, describe
 from evolution.search import decide
 from evolution.state import SearchState
 from evolution.types import Confirm, Decision, EndReason, Finish, Operator, Propose, RunStatus
 
 
 def generator(seed: int, decision: int) -> Random:
-    """The random generator of one decision: the same for the same Run seed and decision number, on every machine."""
+    """Return the random generator of one decision: the same for a seed and decision number on every machine."""
     return Random(int(content_hash("decision", str(seed), str(decision)), 16))
 
 
 def advance(s: Session, job: Job) -> list[Nudge]:
-    """Load the Run's state, ask evolution.decide, write Proposals, Evaluations, Jobs and events; settles the Job.
+    """Load the Run's state, ask evolution.decide, write Proposals, Evaluations, Jobs and events; settle the Job.
 
-    Serialised by the Run's row, which stays locked throughout.
+    The Run's row stays locked throughout, which serialises its decisions.
     """
     row = lock_job(s, job)
     if row is None:
@@ -47,7 +47,7 @@ def advance(s: Session, job: Job) -> list[Nudge]:
 
 
 def _decide(s: Session, run: RunRow) -> list[Nudge]:
-    arms = search.arm_rows(s, run.id)  # held, so that counting does not read them again
+    arms = search.arm_rows(s, run.id)  # kept referenced, so that counting does not read them again
     state = search.load(s, run, arms)
     decisions = decide(state, generator(state.config.seed, run.decisions))
     if not decisions:
@@ -72,14 +72,14 @@ def _decide(s: Session, run: RunRow) -> list[Nudge]:
 
 
 def _last_detail(s: Session, run: RunRow) -> str:
-    """Return what the newest settled Proposal says of its outcome."""
+    """Return the outcome's detail of the newest settled Proposal."""
     details = select(ProposalRow.detail).where(ProposalRow.run_id == run.id, ProposalRow.outcome.is_not(None))
     return s.scalars(details.order_by(ProposalRow.number.desc()).limit(1)).first() or ""
 
 
 def _numbers(s: Session, decisions: Sequence[Decision]) -> dict[str, int]:
-    """The numbers of the Candidates that decisions name: ids differ between a Run and its replay."""
-    ids = {id for decision in decisions for id in named(decision)}
+    """Return the numbers of the Candidates in decisions: ids differ between a Run and its replay."""
+    ids = {id for decision in decisions for id in candidate_ids(decision)}
     if not ids:
         return {}
     return dict(s.execute(select(CandidateRow.id, CandidateRow.number).where(CandidateRow.id.in_(ids))).all())

@@ -1,4 +1,4 @@
-"""From a new Run to a running one: admission and Baselines, each done once and found again."""
+"""From a new Run to a running one: admission and Baselines, each done once and reused."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ from evolution.types import Budget, RunKind, RunStatus
 
 
 def progress(s: Session, run: RunRow, status: RunStatus) -> None:
-    """Move a locked Run on. A paused Run stays paused and will come back to the new status."""
+    """Move a locked Run to a status. A paused Run stays paused and resumes with the new status."""
     if run.status == RunStatus.PAUSED:
         run.paused_from = status
         return
@@ -31,7 +31,7 @@ def progress(s: Session, run: RunRow, status: RunStatus) -> None:
 
 
 def seek_admission(s: Session, run: RunRow) -> list[Nudge]:
-    """Find an Admission that still holds, join one under way, or order one."""
+    """Find a valid Admission, join an open one, or order one."""
     row, nudges = _seek(s, run, AdmissionRow, "accepted", JobKind.ADMIT)
     run.admission_id = row.id
     if row.state != "accepted":
@@ -41,7 +41,7 @@ def seek_admission(s: Session, run: RunRow) -> list[Nudge]:
 
 
 def seek_baseline(s: Session, run: RunRow) -> list[Nudge]:
-    """Find Baselines timed on a present device and environment, join a timing under way, or order one."""
+    """Find Baselines timed on a present device and environment, join an open timing, or order one."""
     row, nudges = _seek(s, run, BaselineRow, "timed", JobKind.BASELINE)
     run.baseline_id = row.id
     return start(s, run) if row.state == "timed" else nudges
@@ -52,7 +52,7 @@ _PREFIX = {JobKind.ADMIT: "adm", JobKind.BASELINE: "base"}
 
 
 def _seek(s: Session, run: RunRow, table: type[Found], good: str, kind: JobKind) -> tuple[Found, list[Nudge]]:
-    """The newest row in state `good` for a present environment, else an open one, else a new one with its Job."""
+    """Return the newest row in state `good` for a present environment, else an open one, else a new one and its Job."""
     rows = s.scalars(
         select(table)
         .where(
@@ -81,12 +81,12 @@ def _seek(s: Session, run: RunRow, table: type[Found], good: str, kind: JobKind)
 
 
 def _environments(s: Session, device_kind: str) -> set[str]:
-    """Environment keys of the devices of a kind; empty where none has registered (then any cached result will do)."""
+    """Return environment keys of the devices of a kind; empty before any has registered (any cached result will do)."""
     return set(s.scalars(select(DeviceRow.environment_key).where(DeviceRow.kind == device_kind)))
 
 
 def start(s: Session, run: RunRow) -> list[Nudge]:
-    """The search begins: the wall clock starts here, so waiting for a device is not charged."""
+    """Start the search. The wall clock starts here, so waiting for a device is not charged."""
     moment = now(s)
     run.started_at = moment
     if run.paused_at is not None:
@@ -100,7 +100,7 @@ def start(s: Session, run: RunRow) -> list[Nudge]:
 
 
 def enqueue_builds(s: Session, run: RunRow) -> list[Nudge]:
-    """Have built what was handed in before the Run could begin."""
+    """Build the Candidates that were submitted before the Run could begin."""
     found = s.scalars(
         select(EvaluationRow.id).where(EvaluationRow.run_id == run.id, EvaluationRow.state == "building")
     ).all()

@@ -1,4 +1,4 @@
-"""Events of a Run, appended in the transaction that they tell about."""
+"""Events of a Run, appended in the transaction that causes them."""
 
 from __future__ import annotations
 
@@ -12,7 +12,10 @@ from db.tables.core import EventRow, RunRow
 
 
 def emit(s: Session, run_id: str, kind: str, /, **data: Any) -> int:
-    """Append an event and return its `seq`: gap-free, in commit order, since the Run's row stays locked until then."""
+    """Append an event and return its `seq`.
+
+    The Run's row stays locked until then, so `seq` is gap-free and in commit order.
+    """
     seq = s.scalars(
         update(RunRow)
         .where(RunRow.id == run_id)

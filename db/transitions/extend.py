@@ -1,4 +1,4 @@
-"""Extending: more budget for a live Run, or for one that ended, which then goes on where it stood."""
+"""Extend a Run: more budget for a live Run, or for an ended one, which then continues."""
 
 from __future__ import annotations
 
@@ -33,15 +33,15 @@ def extend_run(
     target_speedup: float | None = None,
     project_id: str | None = None,
 ) -> tuple[Run, list[Nudge]]:
-    """Add `more` to a Run's budget; a kind that the Run does not limit stays unlimited.
+    """Add `more` to a Run's budget; a limit that the Run does not have stays absent.
 
-    A Run that ended by budget, stagnation or its target goes on. `target_speedup` replaces the Run's. Raises NotFound;
+    A Run that ended by budget, stagnation or its target continues. `target_speedup` replaces the Run's. Raise NotFound;
     Conflict where the Run was cancelled or failed, or would end again at once (the message says what to add);
     QuotaExceeded where it would live again.
     """
     run = lock_run(s, run_id, project_id)
     if run.kind == RunKind.JUDGE:
-        raise Conflict(f"run {run_id} judges one candidate; only a search can be given more")
+        raise Conflict(f"run {run_id} judges one candidate; only a search can be extended")
     budget = from_json(Budget, run.budget).plus(more)
     config = from_json(RunConfig, run.config)
     if target_speedup is not None:
@@ -69,11 +69,11 @@ def extend_run(
 
 
 def _check(s: Session, run: RunRow, budget: Budget, config: RunConfig) -> None:
-    """Raise Conflict where the ended Run cannot go on."""
+    """Raise Conflict where the ended Run cannot continue."""
     if run.status != RunStatus.FINISHED or run.end_reason not in _GOES_ON:
         raise Conflict(
             f"run {run.id} ended as {run.status} ({run.end_reason}); only one that ran out of budget, stagnated or "
-            "reached its target goes on: fork it, or start a new one"
+            "reached its target can be extended: fork it, or start a new one"
         )
     used = budget.used_up(runs.spend(run, now(s)))
     if used:
@@ -88,7 +88,7 @@ def _check(s: Session, run: RunRow, budget: Budget, config: RunConfig) -> None:
 
 
 def _revive(s: Session, run: RunRow) -> list[Nudge]:
-    """Give every arm another chance, and pick up what was dropped when the Run ended."""
+    """Reset every arm's exhaustion, and enqueue work that was dropped when the Run ended."""
     s.execute(update(ArmStat).where(ArmStat.run_id == run.id).values(errors_in_row=0, exhausted=False, broke=False))
     nudges: list[Nudge] = []
     for candidate in _unjudged(s, run):
@@ -102,7 +102,7 @@ def _revive(s: Session, run: RunRow) -> list[Nudge]:
 
 
 def _unjudged(s: Session, run: RunRow) -> list[CandidateRow]:
-    """Candidates that were paid for and never judged, because the Run ended first."""
+    """Return Candidates that were paid for and never judged, because the Run ended first."""
     going_on = (
         select(EvaluationRow.id)
         .where(
@@ -116,7 +116,7 @@ def _unjudged(s: Session, run: RunRow) -> list[CandidateRow]:
 
 
 def _unconfirmed(s: Session, run: RunRow) -> list[CandidateRow]:
-    """Candidates whose only confirmation was dropped when the Run ended: they may be confirmed again."""
+    """Return Candidates with a confirmation that was dropped at the end of the Run: they may be confirmed again."""
     confirms = select(EvaluationRow.candidate_id).where(EvaluationRow.run_id == run.id, EvaluationRow.kind == "confirm")
     query = select(CandidateRow).where(
         CandidateRow.id.in_(confirms.where(EvaluationRow.state == "cancelled")),

@@ -1,4 +1,4 @@
-"""Injecting: a Candidate that a person or an agent wrote, into a Run that is under way."""
+"""Inject a Candidate that a person or an agent wrote into a live Run."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ def inject_candidate(
     detail: str = "",
     project_id: str | None = None,
 ) -> tuple[Proposal, list[Nudge]]:
-    """Have a Candidate judged in a running or paused Run, beside what the search proposes.
+    """Have a Candidate judged in a running or paused Run, along with the search's own.
 
-    `candidate.parents` are Candidates of this Run; `by` names who wrote it. It takes one of the Run's candidates; a
-    source that the Run has already is not charged: the Proposal then says `duplicate` and which. Raises NotFound
-    (the Run, a parent), Conflict (not under way, or the budget is used up).
+    `candidate.parents` are Candidates of this Run; `by` names its author. It uses one of the Run's candidates. A source
+    that the Run already has is not charged: the Proposal then says `duplicate` and names it. Raise NotFound (the Run,
+    a parent), Conflict (the Run is not live, or the budget is used up).
     """
     run = lock_run(s, run_id, project_id)
     _check(s, run)
@@ -54,7 +54,7 @@ def inject_candidate(
 
 def _check(s: Session, run: RunRow) -> None:
     if run.kind == RunKind.JUDGE:
-        raise Conflict(f"run {run.id} judges one candidate; hand another one in by itself")
+        raise Conflict(f"run {run.id} judges one candidate; submit another one on its own")
     paused_early = run.status == RunStatus.PAUSED and run.started_at is None
     if run.status not in _OPEN or paused_early:
         raise Conflict(f"run {run.id} is {run.status}; a candidate can be injected while it is running or paused")
@@ -64,7 +64,7 @@ def _check(s: Session, run: RunRow) -> None:
 
 
 def _island(s: Session, run: RunRow, parents: tuple[str, ...]) -> int:
-    """The first parent's island, else the islands in turn. Raises NotFound for a parent of another Run."""
+    """Return the first parent's island, else the islands in turn. Raise NotFound for a parent of another Run."""
     rows = s.execute(
         select(CandidateRow.id, CandidateRow.island).where(CandidateRow.run_id == run.id, CandidateRow.id.in_(parents))
     )

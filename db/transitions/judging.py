@@ -1,4 +1,4 @@
-"""Settling Evaluations: what a Candidate is worth, the archive, and who becomes Champion."""
+"""Settle Evaluations: results of Candidates, the archive, and promotions."""
 
 from __future__ import annotations
 
@@ -30,13 +30,13 @@ from evolution.bandit import confirmed_reward, judged_reward
 from evolution.types import EndReason, RunStatus
 
 FAULTS = 5
-"""This many Evaluations in a row that failed by our fault end a Run: a broken judge must not eat a night."""
+"""A Run ends after this many internal errors in a row: a broken judge must not use up a night."""
 
 
 def add_evaluation(
     s: Session, run: RunRow, candidate: CandidateRow, *, kind: str, state: str, against_id: str | None = None
 ) -> EvaluationRow:
-    """A new open Evaluation of a Candidate, numbered after its last."""
+    """Create an open Evaluation of a Candidate, numbered after its last."""
     last = s.scalars(
         select(EvaluationRow.ordinal)
         .where(EvaluationRow.candidate_id == candidate.id)
@@ -60,7 +60,7 @@ def add_evaluation(
 
 
 def retry_internal(row: JobRow) -> bool:
-    """Whether a fault of ours is worth another attempt."""
+    """Tell whether an internal error may be tried again."""
     return row.attempts < ATTEMPTS
 
 
@@ -75,12 +75,12 @@ def settle_judge(s: Session, job: Job, evaluation: Evaluation) -> list[Nudge]:
 
 
 def settle_confirm(s: Session, job: Job, evaluation: Evaluation) -> list[Nudge]:
-    """Store the Evaluation; a Champion is promoted where evidence['promote'] is true."""
+    """Store the Evaluation; promote where evidence['promote'] is true."""
     return settle_judge(s, job, evaluation)
 
 
 def close_evaluation(s: Session, row: JobRow, evaluation: Evaluation) -> list[Nudge]:
-    """Settle the Evaluation of a locked, claimed Job, whatever the verdict."""
+    """Settle the Evaluation of a locked, claimed Job, for any verdict."""
     found = s.get_one(EvaluationRow, row.subject_id)
     candidate = s.get_one(CandidateRow, found.candidate_id)
     if found.kind == "confirm":
@@ -95,7 +95,7 @@ def close_evaluation(s: Session, row: JobRow, evaluation: Evaluation) -> list[Nu
 
 
 def _store(s: Session, found: EvaluationRow, evaluation: Evaluation) -> float:
-    """Fill the row; returns the device seconds to charge (none for a fault of ours)."""
+    """Fill the row; return the device seconds to charge (none for an internal error)."""
     found.state, found.settled_at = "settled", now(s)
     found.verdict, found.stage, found.reason = evaluation.verdict, evaluation.stage, clean(evaluation.reason)
     found.device_name = evaluation.device.name if evaluation.device is not None else None
@@ -111,7 +111,7 @@ def _store(s: Session, found: EvaluationRow, evaluation: Evaluation) -> float:
 def store_verdict(
     s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow, evaluation: Evaluation
 ) -> list[Nudge]:
-    """Store what the build or the judge said of a Candidate."""
+    """Store the result of the build or the judge."""
     device_s = _store(s, found, evaluation)
     passed = evaluation.verdict is Verdict.PASSED
     best_before = run.best_speedup
@@ -156,11 +156,11 @@ def _describe(candidate: CandidateRow, evaluation: Evaluation) -> None:
 
 
 def _our_fault(s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow) -> list[Nudge]:
-    """The Candidate is not charged; a Run whose judge keeps failing ends, and says so."""
+    """Leave the Candidate uncharged; end a Run with a judge that keeps failing, with a message."""
     run.faults += 1
     _tell(s, run, candidate, found)
     if run.faults >= FAULTS and not RunStatus(run.status).ended:
-        message = f"The judge failed {FAULTS} times in a row, by its own fault: {found.reason}"
+        message = f"The judge failed {FAULTS} times in a row with an internal error: {found.reason}"
         end_run(s, run, RunStatus.FAILED, EndReason.INTERNAL_ERROR, message)
     return enqueue_advance(s, run)
 
@@ -210,7 +210,7 @@ def _confirmed(
 def _promote(
     s: Session, run: RunRow, candidate: CandidateRow, found: EvaluationRow, evaluation: Evaluation
 ) -> list[Nudge]:
-    """Crown the Candidate, unless another was crowned since this was ordered: then it is confirmed against that one."""
+    """Promote the Candidate; if another was promoted meanwhile, confirm it against that one instead."""
     _tell(s, run, candidate, found)
     standing = champions.standing(s, run.problem_id, DeviceKind(run.device_kind))
     if (standing.candidate_id if standing is not None else None) != found.against_id:
@@ -286,7 +286,7 @@ def make_champion(
 
 
 def _roofline(evaluation: Evaluation) -> float | None:
-    """The geometric mean over Workloads of floor / time, between 0 and 1; None where a floor is not known."""
+    """Return the geometric mean over Workloads of floor / time, between 0 and 1; None where a floor is not known."""
     shares = [min(1.0, m.floor_us / m.median_us) for m in evaluation.measurements if m.floor_us]
     if not shares or len(shares) < len(evaluation.measurements):
         return None
@@ -294,6 +294,6 @@ def _roofline(evaluation: Evaluation) -> float | None:
 
 
 def _comparator(evaluation: Evaluation) -> str:
-    """The fastest Baselines' modes, one name where they agree over the Workloads."""
+    """Return the fastest Baselines' modes, one name where they agree over the Workloads."""
     modes = {min(m.baselines, key=lambda t: t.median_us).mode: None for m in evaluation.measurements if m.baselines}
     return ", ".join(modes) or "unknown"

@@ -1,4 +1,4 @@
-"""The last look at a Run's budget: what waited while it was used up is dropped instead of begun."""
+"""The last check of a Run's budget: waiting work is dropped, not begun, once it is used up."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ _DEVICE = frozenset({JobKind.BUILD, JobKind.JUDGE, JobKind.CONFIRM})
 
 
 def exhausted_limit(s: Session, run_id: str | None, kind: str) -> str | None:
-    """The limit that forbids to begin a Job of this kind, or None. Model calls are held to theirs by `hold`."""
+    """Return the limit that forbids a Job of this kind, or None. Model calls are limited by `reserve`."""
     if run_id is None or kind not in _DEVICE:
         return None
     run = s.get_one(RunRow, run_id, populate_existing=True)
@@ -28,8 +28,8 @@ def exhausted_limit(s: Session, run_id: str | None, kind: str) -> str | None:
 def drop_unstarted(s: Session, job_id: str, limit: str) -> None:
     """Close a Job that was claimed just now, and its Evaluation.
 
-    The Run is not locked, since a claim may do this for several: what else is in flight, or the sweeper, has it looked
-    at again.
+    The Run is not locked, since one claim may do this for several Runs. Its other work in flight, or the sweeper,
+    makes it look again.
     """
     row = s.get_one(JobRow, job_id, populate_existing=True)
     words = f"not begun: the run's budget of {limit} was used up"

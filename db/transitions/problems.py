@@ -18,7 +18,7 @@ from evaluator.types import SCHEMA_VERSION, Problem
 
 
 def create_problem(s: Session, project_id: str, problem: Problem, *, description: str = "") -> ProblemView:
-    """Store a Problem, or find the stored one with its hash in this project. Raises NotFound for the project."""
+    """Store a Problem, or find the stored one with its hash in this project. Raise NotFound for the project."""
     # The project's row is the lock that makes "look, then store" one step.
     if (
         s.scalars(select(Project.id).where(Project.id == project_id).with_for_update(key_share=True)).one_or_none()
@@ -46,9 +46,9 @@ def create_problem(s: Session, project_id: str, problem: Problem, *, description
 
 
 def publish_problem(s: Session, problem_id: str, project_id: str, *, public: bool) -> ProblemView:
-    """Let every project see a Problem and its Champions, or its own alone again.
+    """Make a Problem and its Champions visible to every project, or to its own alone again.
 
-    Raises NotFound (also for a public one of others), Conflict where others have Runs of it.
+    Raise NotFound (also for another project's public Problem), Conflict where others have Runs of it.
     """
     row = lock_problem(s, problem_id, project_id)
     if row.project_id != project_id:

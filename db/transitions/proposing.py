@@ -1,4 +1,4 @@
-"""Settling Proposals and builds: Candidates come to be, and duplicates are turned away before any device time."""
+"""Settle Proposals and builds: create Candidates, and reject duplicates before any device time."""
 
 from __future__ import annotations
 
@@ -29,11 +29,11 @@ from evolution.tunables import Scalar, TunablesError, family_of, key_of, read_tu
 from evolution.types import ProposalOutcome, Propose, RunStatus
 
 FRUITLESS = frozenset({ProposalOutcome.DUPLICATE, ProposalOutcome.MALFORMED, ProposalOutcome.REFUSED})
-"""Answers that made no new Candidate. They are not charged to `budget.candidates`, and count as no progress."""
+"""Outcomes without a new Candidate. They are not charged to `budget.candidates`, and count as no progress."""
 
 
 def open_proposal(s: Session, run: RunRow, decision: Propose) -> ProposalRow:
-    """A new open Proposal of a locked Run, charged as if it had made its Candidate."""
+    """Open a Proposal of a locked Run, charged in advance for its Candidate."""
     stat = arm_stat(s, run.id, decision.arm)
     row = ProposalRow(
         id=new_id("prop"),
@@ -68,7 +68,7 @@ def open_proposal(s: Session, run: RunRow, decision: Propose) -> ProposalRow:
 
 
 def settle_proposal(s: Session, job: Job, result: ProposalResult) -> list[Nudge]:
-    """Store the answer and its Candidate, with an Evaluation and its build Job; a duplicate is refused here."""
+    """Store the answer and its Candidate, with an Evaluation and its build Job; reject a duplicate."""
     row = lock_job(s, job)
     return [] if row is None else close_proposal(s, row, result)
 
@@ -119,7 +119,7 @@ def store_proposal(
 def _take_candidate(
     s: Session, run: RunRow, proposal: ProposalRow, result: ProposalResult
 ) -> tuple[ProposalOutcome, list[Nudge]]:
-    """Make the Candidate, or find that the Run has it already."""
+    """Create the Candidate, or find the Run's Candidate with this source."""
     assert result.source is not None
     assert result.language is not None
     candidate = Candidate(
@@ -162,7 +162,7 @@ def _count(s: Session, proposal: ProposalRow, outcome: ProposalOutcome) -> None:
     stat.broke = outcome is ProposalOutcome.OUT_OF_BUDGET
     failed = outcome in (ProposalOutcome.ENDPOINT_ERROR, ProposalOutcome.DEADLINE)
     stat.errors_in_row = stat.errors_in_row + 1 if failed else 0
-    proposer = proposal.proposer.partition(":")[0]  # what follows may be anybody's choice
+    proposer = proposal.proposer.partition(":")[0]  # the rest of the name may be free text
     counters.count(s, "proposals", proposer, proposal.model, outcome.value)
     if proposal.usd or proposal.input_tokens or proposal.output_tokens:
         counters.count(s, "spend_usd", proposer, proposal.model, by=proposal.usd)
@@ -212,7 +212,7 @@ def _create_candidate(s: Session, run: RunRow, proposal: ProposalRow, candidate:
     if RunStatus(run.status).ended:
         return []
     evaluation = add_evaluation(s, run, row, kind="judge", state="building")
-    if run.started_at is None:  # handed in early: `begin.start` orders it
+    if run.started_at is None:  # submitted early: `begin.start` enqueues it
         return []
     return enqueue_job(
         s, JobKind.BUILD, evaluation.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind), run=run
@@ -220,7 +220,7 @@ def _create_candidate(s: Session, run: RunRow, proposal: ProposalRow, candidate:
 
 
 def _tunables(source: str) -> tuple[dict[str, list[Scalar]], dict[str, Scalar], str | None]:
-    """Tunables as JSON, the Configuration in force, and the family; empty where none can be read."""
+    """Return Tunables as JSON, the present Configuration, and the family; empty where none can be read."""
     try:
         tunables, configuration = read_tunables(source)
         family = family_of(source) if tunables else None
@@ -230,7 +230,7 @@ def _tunables(source: str) -> tuple[dict[str, list[Scalar]], dict[str, Scalar], 
 
 
 def settle_build(s: Session, job: Job, report: BuildReport) -> list[Nudge]:
-    """Refused: the Evaluation is stored. A duplicate by signature: dropped. Else its judge Job is ready."""
+    """Store a refusal; drop a duplicate by signature; else make the judge Job ready."""
     row = lock_job(s, job)
     if row is None:
         return []
@@ -261,7 +261,7 @@ def settle_build(s: Session, job: Job, report: BuildReport) -> list[Nudge]:
 
 
 def _twin(s: Session, candidate: CandidateRow) -> str | None:
-    """Another Candidate of this Run that is the same program, and was not lost to a fault of ours."""
+    """Return another Candidate of this Run with the same program, unless an internal error lost it."""
     s.flush()
     same = [CandidateRow.signature == candidate.signature]
     if candidate.launches is not None:

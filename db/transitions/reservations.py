@@ -1,4 +1,4 @@
-"""Holding part of a budget before a model is called, so that calls in flight together cannot pass it."""
+"""Reservations of budget for model calls, so that concurrent calls cannot exceed it together."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from evolution.types import Budget, RunStatus
 
 
 def reserve(s: Session, job: Job, call: Call) -> int:
-    """Hold the most that a call can cost; returns the tokens of reply that it may take, 0 where it may not be made.
+    """Reserve the most that a call can cost; return its limit of reply tokens, 0 where it may not be made.
 
-    What this Proposal held before is replaced: `call.spent_tokens` and `call.spent_usd` say what its earlier calls
-    came to. Nothing is granted once the claim was lost, the wall budget is over or the Run has ended.
+    This replaces the Proposal's previous reservation: `call.spent_tokens` and `call.spent_usd` are the cost of its
+    earlier calls. Nothing is granted once the claim was lost, the wall budget is over or the Run has ended.
     """
     row = lock_job(s, job)
     if row is None:
@@ -37,7 +37,7 @@ def reserve(s: Session, job: Job, call: Call) -> int:
 
 
 def _left(s: Session, run: RunRow, proposal: ProposalRow) -> tuple[int | None, float | None]:
-    """What of the Run's budget, and of its project's quota of dollars, neither was spent nor is held by others."""
+    """Return the free tokens and dollars of the Run's budget and the project's quota: neither spent nor reserved."""
     budget = from_json(Budget, run.budget)
     held = s.execute(
         select(
@@ -53,7 +53,7 @@ def _left(s: Session, run: RunRow, proposal: ProposalRow) -> tuple[int | None, f
 
 
 def release(s: Session, run: RunRow, proposal: ProposalRow) -> None:
-    """Give back what a settled Proposal held and did not use: arms that found too little may ask again."""
+    """Free a settled Proposal's unused reservation: arms that were refused may ask again."""
     returned = proposal.held_tokens > proposal.input_tokens + proposal.output_tokens
     proposal.held_tokens, proposal.held_usd = 0, 0.0
     if returned:

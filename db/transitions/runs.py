@@ -33,9 +33,9 @@ def create_run(
     *,
     forked_from: str | None = None,
 ) -> tuple[Run, list[Nudge]]:
-    """Start a Run: queued, with its admission ordered or taken from an earlier one.
+    """Start a Run: queued, with its admission ordered or reused from an earlier one.
 
-    Raises NotFound (the Problem, or a seed Candidate of another project), Conflict (a seed of another Problem),
+    Raise NotFound (the Problem, or a seed Candidate of another project), Conflict (a seed of another Problem),
     QuotaExceeded.
     """
     check_quota(s, project_id)
@@ -68,7 +68,7 @@ def create_run(
 
 
 def cancel_run(s: Session, run_id: str, *, project_id: str | None = None) -> tuple[Run, list[Nudge]]:
-    """End a Run now: ready jobs die, what is in flight is stored. An ended Run is left as it is. Raises NotFound."""
+    """End a Run now: ready Jobs are dropped, work in flight is stored. An ended Run stays as it is. Raise NotFound."""
     run = lock_run(s, run_id, project_id)
     if not RunStatus(run.status).ended:
         end_run(s, run, RunStatus.CANCELLED, EndReason.CANCELLED, "Cancelled on request.")
@@ -76,9 +76,9 @@ def cancel_run(s: Session, run_id: str, *, project_id: str | None = None) -> tup
 
 
 def pause_run(s: Session, run_id: str, *, project_id: str | None = None, why: str = "") -> tuple[Run, list[Nudge]]:
-    """Hold a Run: nothing new starts, what is in flight is stored, the wall clock stands. Raises NotFound, Conflict.
+    """Pause a Run: nothing new starts, work in flight is stored, the wall clock stops. Raise NotFound, Conflict.
 
-    `why` is kept as the Run's message until it goes on.
+    `why` is the Run's message until it resumes.
     """
     run = lock_run(s, run_id, project_id)
     if RunStatus(run.status).ended:
@@ -92,8 +92,9 @@ def pause_run(s: Session, run_id: str, *, project_id: str | None = None, why: st
 
 
 def resume_run(s: Session, run_id: str, *, project_id: str | None = None) -> tuple[Run, list[Nudge]]:
-    """Go on with a paused Run; one that is not paused is left as it is. Raises NotFound, Conflict (it has ended),
-    QuotaExceeded.
+    """Resume a paused Run; one that is not paused stays as it is.
+
+    Raise NotFound, Conflict (it has ended), QuotaExceeded.
     """
     run = lock_run(s, run_id, project_id)
     if RunStatus(run.status).ended:

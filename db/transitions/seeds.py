@@ -1,4 +1,4 @@
-"""Kernels that a Run begins with: stored Candidates, chosen by hand or taken over from another Run."""
+"""Seeds of a Run: stored Candidates, chosen by hand or copied from another Run."""
 
 from __future__ import annotations
 
@@ -12,18 +12,18 @@ from db.tables.core import CandidateRow, RunRow
 from evaluator.types import Verdict
 
 MOST_INHERITED = 16
-"""Each is judged again before anything new is asked for."""
+"""Each seed is judged again before any proposer is asked."""
 
 
 class Heritage(StrEnum):
-    """What a forked Run takes over: every elite of the archive, or only what was confirmed."""
+    """The seeds of a fork: every elite of the archive, or only confirmed Candidates."""
 
     POPULATION = "population"
     CHAMPIONS = "champions"
 
 
 def check_seeds(s: Session, project_id: str, problem_id: str, ids: tuple[str, ...]) -> None:
-    """Whether these Candidates may seed a Run of this Problem. Raises NotFound, Conflict."""
+    """Raise NotFound or Conflict unless these Candidates may seed a Run of this Problem."""
     if not ids:
         return
     rows = s.execute(
@@ -40,7 +40,7 @@ def check_seeds(s: Session, project_id: str, problem_id: str, ids: tuple[str, ..
 
 
 def inherited(s: Session, run_id: str, heritage: Heritage, *, most: int) -> tuple[str, ...]:
-    """The Candidates that a fork of a Run begins with, the fastest first, each source once: `most`, or fewer."""
+    """Return the seeds of a fork, fastest first, each source once: at most `most`."""
     kept = CandidateRow.confirmed if heritage is Heritage.CHAMPIONS else CandidateRow.elite
     rows = s.execute(
         select(CandidateRow.id, CandidateRow.hash)

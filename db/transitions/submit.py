@@ -1,6 +1,6 @@
-"""Judge-only work: a Candidate that somebody hands in for a Problem, judged by the same queue and the same judge.
+"""Judge-only work: one submitted Candidate, judged by the same queue and the same judge.
 
-It lives in a Run of its own kind, so that admission, Baselines, budgets, events and the leaderboard work as ever.
+It lives in a Run of its own kind, so that admission, Baselines, budgets, events and the leaderboard need no exception.
 """
 
 from __future__ import annotations
@@ -29,10 +29,10 @@ from evolution.types import Arm, Budget, Operator, ProposalOutcome, Propose, Run
 def submit_candidate(
     s: Session, project_id: str, problem_id: str, device_kind: DeviceKind, candidate: Candidate, *, by: str
 ) -> tuple[EvaluationRecord, list[Nudge]]:
-    """Have a Candidate judged, and confirmed if it beats what stands. `by` names who wrote it.
+    """Have a Candidate judged, and confirmed if it beats the Champion. `by` names its author.
 
-    Its Evaluation is there at once; its build is ordered when the Problem is admitted and its Baselines are timed.
-    Raises NotFound, QuotaExceeded.
+    Its Evaluation exists at once; its build is enqueued when the Problem is admitted and its Baselines are timed.
+    Raise NotFound, QuotaExceeded.
     """
     check_quota(s, project_id)
     lock_problem(s, problem_id, project_id)

@@ -1,1 +1,1 @@
-"""What repositories return and workers exchange: frozen dataclasses."""
+"""Values that repositories return and workers exchange: frozen dataclasses."""

@@ -26,7 +26,7 @@ class ApiKeyView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Grant:
-    """What a secret that was shown allows. `credential` is the id of what can be revoked: a key or a session."""
+    """The rights of a presented secret. `credential` is the id of the revocable thing: a key or a session."""
 
     credential: str
     key_id: str | None
@@ -52,7 +52,7 @@ class AuditView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
-    """What a project may use; None: as much as it likes. Days and months are UTC's."""
+    """The limits of a project; None: no limit. Days and months are in UTC."""
 
     live_runs: int | None = None
     runs_per_day: int | None = None
@@ -62,7 +62,7 @@ class Quota:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What a project uses now, started today, and was charged this month."""
+    """A project's live Runs, its Runs started today, and its charges of this month."""
 
     live_runs: int
     runs_today: int
@@ -74,7 +74,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectView:
-    """A project. `weight` is its share of the devices against others that wait too."""
+    """A project. `weight` is its share of the devices against other waiting projects."""
 
     id: str
     name: str

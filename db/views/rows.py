@@ -1,4 +1,4 @@
-"""What the repositories return: frozen, read-only pictures of rows. Timestamps are ISO 8601 in UTC."""
+"""Values that the repositories return: frozen, read-only copies of rows. Timestamps are ISO 8601 in UTC."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ class CandidateView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderboardEntry:
-    """The Champion of a Problem on a Device kind, with the confirmed speedups that made it one.
+    """The Champion of a Problem on a Device kind, with its confirmed speedups.
 
     `roofline` is how near it comes to the Roofline floor, 0 to 1: the geometric mean over Workloads of floor / time.
     """
@@ -104,7 +104,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JobView:
-    """One Job as it waits (`ready`, `held`) or is worked on (`claimed` by `worker`). `error` is of its last attempt."""
+    """One Job, waiting (`ready`, `held`) or `claimed` by `worker`. `error` is of its last attempt."""
 
     id: str
     kind: str
@@ -119,10 +119,10 @@ class JobView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceView:
-    """A device that a worker registered. `isolation` lists what its machine cannot enforce.
+    """A registered device. `isolation` lists the protections that its machine cannot enforce.
 
-    `observed` is what a worker last saw of it, at `observed_at`: `utilisation_percent`, clocks in MHz (`sm_mhz`,
-    `memory_mhz`, `cpu_mhz`), `temperature_c`, `power_w`, `throttle`; what it does not tell is left out.
+    `observed` is a worker's last reading, at `observed_at`: `utilisation_percent`, clocks in MHz (`sm_mhz`,
+    `memory_mhz`, `cpu_mhz`), `temperature_c`, `power_w`, `throttle`; unavailable readings are left out.
     """
 
     device: Device
@@ -136,7 +136,7 @@ class DeviceView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class DeviceHour:
-    """What was done on a device within the hour of UTC that begins at `hour`. `observed`: clocks, temperature."""
+    """The work of a device in the hour of UTC that begins at `hour`. `observed`: clocks, temperature."""
 
     hour: str
     busy_s: float
@@ -146,7 +146,7 @@ class DeviceHour:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Expectation:
-    """What Runs like this one used here lately, per Candidate and per confirmation, as (least, median, most)."""
+    """The recent use of similar Runs, per Candidate and per confirmation, as (least, median, most)."""
 
     runs: int
     device_s: tuple[float, float, float]
@@ -172,7 +172,7 @@ class EvaluationRecord:
     """An Evaluation as stored, from the moment it is ordered.
 
     `kind` is judge or confirm; `state` is building, judging, settled, duplicate (of another Candidate of its Run, as
-    `reason` says) or cancelled. `result` is there once it is settled, unless a list leaves it out; its Measurements
+    `reason` says) or cancelled. `result` is present once it is settled, unless a list leaves it out. Its Measurements
     carry their median as only sample: the samples have an address of their own.
     """
 
@@ -205,7 +205,7 @@ class Samples:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Milestone:
-    """A moment at which a Run's best changed, and what had been used by then. `confirmed`: a Champion was crowned."""
+    """A moment at which a Run's best changed, with the use so far. `confirmed`: a Champion was promoted."""
 
     candidate_id: str
     number: int
@@ -220,7 +220,7 @@ class Milestone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """How many Evaluations of a Run ended at a stage with a Verdict. `kind` is judge or confirm."""
+    """The number of a Run's Evaluations that ended at a stage with a Verdict. `kind` is judge or confirm."""
 
     kind: str
     stage: Stage
@@ -231,7 +231,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmView:
-    """What one arm of a Run was asked, what it cost, and what came of it. `reward` is the bandit's."""
+    """The requests, costs and results of one arm of a Run. `reward` is the bandit's."""
 
     proposer: str
     operator: str
@@ -267,7 +267,7 @@ class ChampionView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class StoredAnswer:
-    """What a POST with an Idempotency-Key was answered. `fingerprint` hashes the request that it belongs to."""
+    """The answer to a POST with an Idempotency-Key. `fingerprint` hashes its request."""
 
     fingerprint: str
     status: int
@@ -303,7 +303,7 @@ class WorkerView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpendRow:
-    """What was spent under a name: a model's, a Proposer's or a project's. `runs` and `passed` where they are known."""
+    """The spend under a name: a model's, a Proposer's or a project's. `runs` and `passed` where they are known."""
 
     name: str
     runs: int | None
@@ -317,7 +317,7 @@ class SpendRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookView:
-    """What became of a Run's webhook. `state` is waiting, ready, delivered or failed; `status` is the last answer's."""
+    """The state of a Run's webhook: waiting, ready, delivered or failed. `status` is the last answer's."""
 
     url: str
     state: str

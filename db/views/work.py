@@ -1,6 +1,6 @@
-"""What a worker is handed for a claimed Job, and what it hands back: frozen dataclasses, complete and self-contained.
+"""The input and output of a worker for a claimed Job: frozen dataclasses, complete and self-contained.
 
-`db.repositories.work.jobs.payload(s, job)` makes one of these inside a short read transaction; the worker then works
+`db.repositories.work.jobs.payload(s, job)` makes one of these inside a short read transaction. The worker then works
 without the database and settles through `db.transitions.work.settle` in another transaction.
 """
 
@@ -23,7 +23,7 @@ from evaluator.types import (
     Verdict,
     WorkloadFacts,
 )
-from evolution.lessons import Learned
+from evolution.lessons import TunableLesson
 from evolution.types import Arm, ProposalOutcome
 
 
@@ -56,7 +56,7 @@ class BuildWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class JudgeWork:
-    """Judge a Candidate against the fastest Baseline: op `judge`. `build` is what the build stage found, if it ran."""
+    """Judge a Candidate against the fastest Baseline: op `judge`. `build` is the build stage's report, if it ran."""
 
     evaluation_id: str
     candidate_id: str
@@ -85,7 +85,7 @@ class ConfirmWork:
 class Call:
     """A model call about to be made: the most tokens that it can take, and their prices.
 
-    `spent_*` is what earlier calls of the same Proposal came to.
+    `spent_*` is the cost of earlier calls of the same Proposal.
     """
 
     input_tokens: int
@@ -97,11 +97,11 @@ class Call:
     spent_usd: float = 0.0
 
     def usd(self, output_tokens: int) -> float:
-        """What it costs with so many tokens of reply."""
+        """Return the cost with so many tokens of reply."""
         return self.input_tokens * self.usd_per_input + output_tokens * self.usd_per_output
 
     def affordable(self, tokens_left: int | None, usd_left: float | None) -> int:
-        """The tokens of reply that what is left pays for (None: no limit), 0 where that is too few to be of use."""
+        """Return the reply tokens that the remaining budget pays for (None: no limit); 0 where too few to use."""
         most = self.output_tokens
         if tokens_left is not None:
             most = min(most, tokens_left - self.spent_tokens - self.input_tokens)
@@ -113,10 +113,10 @@ class Call:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ParentView:
-    """A parent as a Proposer sees it: source, what the judge said about it, and how fast it is.
+    """A parent as a Proposer sees it: source, the judge's result, and its speed.
 
     `measurements` and `ratios` are of one judging, its newest, so they agree with each other; the times in a Baseline
-    report are of another session. `relatives` are the other configurations of its Tunables that were judged.
+    report are of another session. `relatives` are the other judged configurations of its Tunables.
     """
 
     candidate_id: str
@@ -135,7 +135,7 @@ class ParentView:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lesson:
-    """One way in which earlier Candidates of this Run failed; `count` is how many did (same verdict and reason)."""
+    """A frequent failure of earlier Candidates of this Run: `count` had the same verdict and reason."""
 
     verdict: Verdict
     stage: Stage
@@ -147,7 +147,7 @@ class Lesson:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Approach:
-    """A Candidate of the Run: the first words of the reply that it came of, and what became of it.
+    """A Candidate of the Run: the first words of its reply, and its result.
 
     `verdict` is None while it is being judged.
 
@@ -179,24 +179,24 @@ class Remembered:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Precedent:
-    """A lesson that an earlier Run on such a device learned on a similar Problem, or on this one.
+    """A lesson of an earlier Run on such a device, on a similar Problem or on this one.
 
     `sizes` are those of its Workload, empty where it holds over all of them.
     """
 
     problem: str
     sizes: Mapping[str, Any]
-    lesson: Learned
+    lesson: TunableLesson
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposeWork:
     """Make one Candidate.
 
-    `arm` says who is asked and what for. `arm_number` counts this arm's Proposals in this Run from 0, so an arm that
+    `arm` is the proposer and its task. `arm_number` counts this arm's Proposals in this Run from 0, so an arm that
     enumerates designs (the synthesiser, a replay) answers with design `arm_number` and EXHAUSTED beyond its last.
-    `hint` is what the search adds: {"configuration": {...}} for TUNE (apply it to `parents[0].source` with
-    `evolution.tunables.apply_configuration`). `given` is a source to take as it is (arm.proposer == "seed").
+    `hint` comes from the search: {"configuration": {...}} for TUNE (apply it to `parents[0].source` with
+    `evolution.tunables.apply_configuration`). `given` is a source to use unchanged (arm.proposer == "seed").
     `tried` holds the source hashes (`Candidate.hash`) and build signatures of this Run's newest Candidates.
     `calls` is how many times this Proposal has been begun, this time included: above 1, an earlier answer was lost.
     `varied` are the nearby sizes that every Candidate is checked on too ("rows=31"). `approaches` are earlier answers
@@ -233,7 +233,7 @@ class ProposeWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WebhookWork:
-    """Tell `url` that a Run has ended: `body` as it is, signed with `secret`."""
+    """Post `body` to `url`, signed with `secret`: the Run has ended."""
 
     run_id: str
     url: str
@@ -244,7 +244,7 @@ class WebhookWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Delivery:
-    """What became of telling: `status` is the last answer's, `error` one line for a person where nobody took it."""
+    """The outcome of a webhook: `status` is the last answer's, `error` one line for a person where it failed."""
 
     delivered: bool
     attempts: int
@@ -257,10 +257,10 @@ WorkItem = AdmitWork | BaselineWork | BuildWork | JudgeWork | ConfirmWork | Prop
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProposalResult:
-    """What a Proposer answered. `source` and `language` are given exactly when `outcome` is CANDIDATE.
+    """The answer of a Proposer. `source` and `language` are given exactly when `outcome` is CANDIDATE.
 
-    `model` is what the endpoint says answered; `detail` is one line for a person (why malformed, which error).
-    `usd` and the token counts are what this Proposal cost in all, lost calls included where known.
+    `model` is the name that the endpoint reports; `detail` is one line for a person (why malformed, which error).
+    `usd` and the token counts are the cost of this Proposal in all, lost calls included where known.
     """
 
     outcome: ProposalOutcome

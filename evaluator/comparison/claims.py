@@ -87,10 +87,10 @@ def tensor_claims(reply: Any) -> list[dict[str, Any]]:
 
 
 def lazy_reason(claim: Mapping[str, Any]) -> str:
-    """Return a message with advice for a tensor with a lazy layout: its memory does not hold its values. ""
-    for others."""
+    """Say that a tensor's layout is lazy, with advice, since its memory does not hold its values; "" for any other
+    tensor."""
     layout = str(claim.get("layout", ""))[:80]
-    advice = "whose memory holds other values: return its resolve_conj().resolve_neg()"
+    advice = "with other values in memory: return its resolve_conj().resolve_neg()"
     return f"a {layout}, {advice}" if layout.startswith("lazy") else ""
 
 

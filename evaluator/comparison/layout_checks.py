@@ -57,15 +57,15 @@ def _check_tensor(path: str, want: Mapping[str, Any], got: Mapping[str, Any]) ->
         reason = f"{path} lies scattered over {spec.span_bytes} bytes of memory: return a dense tensor"
         raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="layout", stride=list(spec.stride))
     if _overlaps_itself(spec) and not _overlaps_itself(asked):
-        reason = f"{path} overlaps itself: several of its elements are one in memory (return a contiguous copy)"
+        reason = f"{path} overlaps itself: several of its elements share one place in memory (return a contiguous copy)"
         raise Rejection(Verdict.INCORRECT_SHAPE, STAGE, reason, check="layout", stride=list(spec.stride))
 
 
 def check_no_alias(expected: Expected, reply: Any, where: str, **evidence: Any) -> None:
-    """Raise Rejection where an output is memory of an input, unless the reference's is, too."""
+    """Raise Rejection where an output shares memory with an input, unless the reference's is, too."""
     for mine, theirs in zip(tensor_claims(expected.reply), tensor_claims(reply), strict=True):
         if theirs.get("alias") and not mine.get("alias"):
-            reason = f"an output is memory of an input, on {where}: every call must return fresh tensors"
+            reason = f"an output shares memory with an input, on {where}: every call must return fresh tensors"
             raise Rejection(Verdict.INCORRECT_VALUES, STAGE, reason, check="alias", **evidence)
 
 

@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 
 from evaluator.child.protocol.layout import LayoutError
-from evaluator.device_session import DeviceSession
 from evaluator.errors import ChildFault, ComparatorFailed, EvaluatorError
 from evaluator.oracle.oracle import Oracle
 from evaluator.stages.judge import Judge
@@ -57,7 +56,7 @@ def _baseline(judge: Judge, problem: Problem) -> BaselineReport:
 def _time(session: DeviceSession, bench: Bench, rules: Rules, skipped: dict[str, str]) -> list[BaselineTime]:
     """Time the modes that work, without those that fail or are wrong, which happens with torch.compile."""
     try:
-        with session.exclusive():
+        with judge.session.exclusive():
             while True:
                 try:
                     bench.run(rules)

@@ -42,6 +42,7 @@ class Judge:
         torch.set_num_threads(1)
         self.backend = backend
         self.session = session or DeviceSession(backend)
+        self.protocol = protocol or TimingProtocol()
         self.device = backend.describe()
         self.protocol = protocol
         self._versions = backend.environment()
@@ -51,6 +52,7 @@ class Judge:
         self.children = CandidateChildren(self.session, BuildCache.from_environment(self._versions))
         self.check_stage = CheckStage(self.session, self.children, cases)
         self.tool_history = ToolHistory()
+        self.patience = memory_shortage.Patience()
 
     def close(self) -> None:
         self.session.close()
@@ -149,7 +151,7 @@ class Judge:
             return self.internal_error(trial, error)
 
     def refused(self, trial: Trial, found: Rejection) -> Evaluation:
-        self._suspicious = self._suspicious or outcomes.may_have_broken_device(found)
+        self.suspicious = self.suspicious or outcomes.may_have_broken_device(found)
         return outcomes.refused(trial, self.origin, found)
 
     def internal_error(self, trial: Trial, error: EvaluatorError) -> Evaluation:
@@ -161,7 +163,7 @@ class Judge:
 
     def retry_on_shortage(self, work: Callable[[], Done]) -> Done:
         """Do the work; retry when memory runs out."""
-        return memory_shortage.retry_on_shortage(work, self.backend, self.session, self.release_memory)
+        return memory_shortage.retry_on_shortage(work, self.backend, self.session, self.release_memory, self.patience)
 
     def release_memory(self) -> None:
         """End every cached child and release all cached memory."""
@@ -174,14 +176,14 @@ class Judge:
 
         Raises EvaluatorError if the device is lost; then `lost` is set, and this judge has to be restarted.
         """
-        if self._suspicious:
+        if self.suspicious:
             self.session.reset()
             self.check_stage.cases.clear()
             why = self.backend.probe()
             self.lost = bool(why)
             if why:
                 raise EvaluatorError(f"{why}. The judge has to be restarted")
-            self._suspicious = False
+            self.suspicious = False
 
 
 def _screen_for_device(trial: Trial) -> Screened:

@@ -14,7 +14,7 @@ import statistics
 import time
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import dataclass, replace
+from dataclasses import replace
 
 from evaluator.device_session import DeviceSession
 from evaluator.devices.base import Round, RoundPlan

@@ -1,1 +1,1 @@
-"""HTTP itself: answers, errors, caching, cursors, limits."""
+"""HTTP itself: answers, errors, negotiation, caching, cursors, limits."""

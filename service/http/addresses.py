@@ -1,4 +1,4 @@
-"""Where a request comes from, past the proxies that we trust."""
+"""The client's address, past trusted proxies."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ FORWARDED = ("x-forwarded-for", "forwarded", "x-real-ip", "via")
 
 
 def address_of(scope: Scope, trusted: Sequence[Network]) -> str:
-    """The client's address. X-Forwarded-For is believed from trusted proxies alone, and read from its end."""
+    """Return the client's address. X-Forwarded-For counts only from trusted proxies, and is read from its end."""
     peer = scope["client"][0] if scope.get("client") else ""
     hops = [hop.strip() for line in Headers(scope=scope).getlist("x-forwarded-for") for hop in line.split(",")]
     while hops and _is_one_of(peer, trusted):
@@ -22,13 +22,13 @@ def address_of(scope: Scope, trusted: Sequence[Network]) -> str:
 
 
 def is_forwarded(scope: Scope) -> bool:
-    """Whether a proxy says that it passed this on."""
+    """Tell whether a proxy forwarded this request."""
     headers = Headers(scope=scope)
     return any(name in headers for name in FORWARDED)
 
 
 def block_of(address: str) -> str:
-    """What is limited together: an IPv4 address, or the /64 that one subscriber of IPv6 has."""
+    """Return the unit of rate limits: an IPv4 address, or the /64 of one IPv6 subscriber."""
     try:
         parsed = ipaddress.ip_address(address)
     except ValueError:

@@ -1,4 +1,4 @@
-"""How routes answer: dataclasses as JSON, refusals of `db` as ours, ids checked before they are looked up."""
+"""Answers of routes: dataclasses as JSON, refusals of `db` as HTTP errors, ids checked before any look-up."""
 
 from __future__ import annotations
 
@@ -24,22 +24,22 @@ _ID = re.compile(r"[a-z]{2,8}_[0-9a-z]{8,40}\Z")
 _MEANINGS = {
     400: "The request cannot be understood.",
     401: "An API key is needed and was not sent, or is wrong.",
-    403: "The key does not allow this, or a page of another site asked; `type` says which.",
+    403: "The key does not allow this, or a page of another site sent it; `type` says which.",
     404: "Nothing has this id.",
-    405: "Not this method.",
-    406: "Not in this form.",
+    405: "Method not allowed.",
+    406: "None of the accepted media types is available.",
     408: "The body arrived too slowly.",
     409: "Not possible in its present state.",
     413: "More than 2 MiB.",
-    429: "Too often, or a quota is used up; `Retry-After` says when to try again where that helps.",
-    422: "Well formed and wrong: the fields or the line are named.",
-    500: "Our fault; logged under `error_id`.",
+    429: "Too many requests, or a quota is used up; `Retry-After` says when to try again, if that helps.",
+    422: "Well formed but wrong: the fields or the line are named.",
+    500: "Internal error; logged under `error_id`.",
     503: "Not available at the moment.",
 }
 
 
 def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The documented errors of a route, on top of those that every route has."""
+    """Return the documented errors of a route, on top of those of every route."""
     return {
         status: {
             "description": _MEANINGS[status],
@@ -50,19 +50,19 @@ def errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
 
 
 def write_errors(*statuses: int) -> dict[int | str, dict[str, Any]]:
-    """The documented errors of a route that changes something: it takes a body."""
+    """Return the documented errors of a route that changes something: it takes a body."""
     return errors(408, 413, *statuses)
 
 
 def answer(value: object, *, status: int = 200, headers: Mapping[str, str] | None = None) -> Response:
-    """A JSON answer for a dataclass or a container of them."""
+    """Return a JSON answer for a dataclass or a container of them."""
     body = json.dumps(to_json(value), ensure_ascii=False, allow_nan=False, separators=(",", ":"))
     return Response(body.encode("utf-8", "replace"), status_code=status, media_type="application/json", headers=headers)
 
 
 @contextmanager
 def refusals() -> Iterator[None]:
-    """Turns what the database room refuses into answers."""
+    """Turn refusals of the database room into HTTP errors."""
     try:
         yield
     except db.errors.NotFound as error:
@@ -74,8 +74,8 @@ def refusals() -> Iterator[None]:
 
 
 _QUOTAS = {
-    "live_runs": "{used:g} of {allowed:g} Runs that may live at once do. Wait for one to end, or cancel one.",
-    "runs_per_day": "{used:g} of {allowed:g} Runs of today (UTC) are started. There is room again after midnight.",
+    "live_runs": "{used:g} of {allowed:g} concurrent Runs are live. Wait for one to end, or cancel one.",
+    "runs_per_day": "{used:g} of {allowed:g} Runs of today (UTC) have started. More may start after midnight.",
     "device_s_per_month": "{used:.0f} of {allowed:g} device seconds of this month (UTC) are used.",
     "usd_per_month": "{used:.2f} of {allowed:g} US dollars of this month (UTC) are used.",
 }
@@ -99,7 +99,7 @@ def _quota(error: db.errors.QuotaExceeded) -> TooManyRequests:
 
 
 def checked_id(value: str, noun: str) -> str:
-    """An id that could exist. Raises NotFound otherwise, so that odd characters never reach the database."""
+    """Return a well-formed id. Raise NotFound otherwise, so that odd characters never reach the database."""
     if not _ID.match(value):
         raise NotFound(f"There is no {noun} with this id.")
     return value

@@ -1,4 +1,4 @@
-"""ETags on what never changes."""
+"""ETags of immutable things."""
 
 from __future__ import annotations
 
@@ -11,14 +11,14 @@ IMMUTABLE = "private, max-age=31536000, immutable"
 
 
 def etag_matches(header: str, etag: str) -> bool:
-    """Whether an If-None-Match header names `etag` (weak comparison, RFC 9110 section 13.1.2)."""
+    """Tell whether an If-None-Match header names `etag` (weak comparison, RFC 9110 section 13.1.2)."""
     if header.strip() == "*":
         return True
     return any(tag.strip().removeprefix("W/") == etag for tag in header.split(","))
 
 
 def not_modified(request: Request, content: str) -> tuple[dict[str, str], Response | None]:
-    """Headers for an immutable answer identified by `content` (a hash), and a 304 where the client has it already."""
+    """Return headers for an immutable answer identified by `content` (a hash), and a 304 where the client has it."""
     etag = f'"{content}"'
     headers: Mapping[str, str] = {"ETag": etag, "Cache-Control": IMMUTABLE}
     if etag_matches(request.headers.get("if-none-match", ""), etag):

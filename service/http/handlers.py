@@ -1,4 +1,4 @@
-"""From exceptions to answers: problem documents for programs, a page for people who look at pages."""
+"""From exceptions to answers."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from service.http.negotiation import respond
 
 
 def install(app: FastAPI) -> None:
-    """Register every handler; what is left over is the boundary's."""
+    """Register every handler; the error boundary catches the rest."""
     app.add_exception_handler(ServiceError, _service_error)
     app.add_exception_handler(RequestValidationError, _validation_error)
     app.add_exception_handler(HTTPException, _http_error)
@@ -29,7 +29,7 @@ def _service_error(request: Request, error: Exception) -> Response:
 
 
 def refusal(request: Request, error: ServiceError) -> Response:
-    """The answer to a request that is refused."""
+    """Answer a refused request."""
     members = problem_details.document(error.status, error.slug, error.title, error.detail, **error.extra)
     return respond(request, members, error.headers)
 
@@ -40,7 +40,7 @@ def _validation_error(request: Request, error: Exception) -> Response:
     members = problem_details.document(
         422,
         "invalid-request",
-        "The request does not fit what is taken here",
+        "The request does not match the schema",
         "The fields named in `errors` are missing, unknown or wrong.",
         errors=fields,
     )
@@ -48,9 +48,9 @@ def _validation_error(request: Request, error: Exception) -> Response:
 
 
 _DETAILS = {
-    400: "The body is not the JSON that its headers say it is.",
+    400: "The body is not valid JSON.",
     404: "There is nothing at this address.",
-    405: "This address does not take this method.",
+    405: "This address does not support this method.",
 }
 
 
@@ -64,7 +64,7 @@ def _http_error(request: Request, error: Exception) -> Response:
 
 
 def _methods(request: Request) -> list[str]:
-    """Every method that this address takes; the router knows only of the first route that fits."""
+    """Return every method of this address; the router knows only those of the first matching route."""
     for template, operations in request.app.openapi()["paths"].items():
         if re.fullmatch(re.sub(r"\\{[^}]*\\}", "[^/]+", re.escape(template)), request.url.path):
             return sorted(method.upper() for method in operations)
@@ -72,7 +72,7 @@ def _methods(request: Request) -> list[str]:
 
 
 def _database_error(request: Request, error: Exception) -> Response:
-    """The database is away or busy beyond patience: nothing was stored, and trying again is right."""
+    """Answer that the database is away or too busy: nothing was stored, and a retry is right."""
     members = problem_details.document(
         503, "unavailable", "Not available at the moment", "The database did not answer in time; try again shortly."
     )

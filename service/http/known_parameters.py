@@ -1,4 +1,4 @@
-"""Query parameters that a route does not know are refused: a misspelt filter must not pass as no filter."""
+"""Unknown query parameters are refused: a misspelt filter must not pass as no filter."""
 
 from __future__ import annotations
 
@@ -14,11 +14,11 @@ _KNOWN: dict[Callable[..., object], frozenset[str]] = {}
 
 
 def known_parameters(request: Request) -> None:
-    """A dependency of every route of the API. Raises RequestValidationError (422) naming what is not known."""
+    """Raise RequestValidationError (422) naming the unknown parameters. A dependency of every API route."""
     known = _names(request.scope["route"])
     unknown = [name for name in dict.fromkeys(request.query_params) if name not in known]
     if unknown:
-        takes = f"this takes {', '.join(sorted(known))}" if known else "this takes none"
+        takes = f"accepted: {', '.join(sorted(known))}" if known else "none is accepted"
         raise RequestValidationError(
             [
                 {"type": "unknown", "loc": ("query", name), "msg": f"there is no such parameter; {takes}"}
@@ -28,7 +28,7 @@ def known_parameters(request: Request) -> None:
 
 
 def _names(route: APIRoute) -> frozenset[str]:
-    endpoint = route.endpoint  # routes themselves cannot be keys
+    endpoint = route.endpoint  # routes are not hashable
     if endpoint not in _KNOWN:
         found = get_flat_params(route.dependant)
         _KNOWN[endpoint] = frozenset(

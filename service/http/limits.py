@@ -1,4 +1,4 @@
-"""Token buckets in memory: how often a key or an address may ask, and how often somebody may guess."""
+"""Token buckets in memory that limit requests by key and by address, and guesses of keys."""
 
 from __future__ import annotations
 
@@ -14,13 +14,13 @@ from service.errors import TooManyRequests
 
 REMEMBERED = 20_000
 GUESSES = 10
-"""So many wrong keys from one address at once; then as few as the settings say."""
+"""Wrong keys allowed from one address at once; afterwards the rate of the settings."""
 
 
 class TokenBuckets:
-    """One bucket a name, of `burst` tokens that refill at `per_s`. The names not seen for longest are forgotten.
+    """One bucket a name, of `burst` tokens that refill at `per_s`. The least recent names are forgotten.
 
-    A forgotten bucket is a full one, so that a flood of names costs memory of a fixed size and nothing else.
+    A forgotten bucket is a full one, so a flood of names costs memory of a fixed size and nothing else.
     """
 
     def __init__(self, per_s: float, burst: int, *, clock: Callable[[], float] = time.monotonic) -> None:
@@ -31,7 +31,7 @@ class TokenBuckets:
         self._lock = threading.Lock()
 
     def take(self, name: str) -> None:
-        """Take a token. Raises TooManyRequests, saying when there will be one, where there is none."""
+        """Take a token. Raise TooManyRequests with the time of the next one where there is none."""
         wait_s = self.try_take(name)
         if wait_s > 0:
             raise too_many(wait_s)
@@ -43,7 +43,10 @@ class TokenBuckets:
             raise too_many(wait_s)
 
     def try_take(self, name: str, *, taken: float = 1.0) -> float:
-        """Seconds to wait; 0 where there was a token, of which `taken` is gone now. A rate of 0 limits nothing."""
+        """Take `taken` of a token where there is one, and return 0; else return the seconds to wait.
+
+        A rate of 0 limits nothing.
+        """
         if self._per_s <= 0:
             return 0.0
         with self._lock:
@@ -66,16 +69,14 @@ class TokenBuckets:
 
 
 def too_many(wait_s: float) -> TooManyRequests:
-    """The refusal, with Retry-After in whole seconds."""
+    """Return the refusal, with Retry-After in whole seconds."""
     seconds = max(1, math.ceil(wait_s))
-    return TooManyRequests(
-        f"Too many requests: try again in {seconds} s, and not faster than that.", headers={"Retry-After": str(seconds)}
-    )
+    return TooManyRequests(f"Too many requests: try again in {seconds} s.", headers={"Retry-After": str(seconds)})
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Limits:
-    """How often: per address, per key, and wrong guesses per address."""
+    """The rates: per address, per key, and wrong guesses per address."""
 
     addresses: TokenBuckets
     keys: TokenBuckets
@@ -83,9 +84,9 @@ class Limits:
 
 
 def check_guesses(limits: Limits, block: str, key: str) -> None:
-    """Refuse to look at what may be a guess from an address that guessed too often.
+    """Refuse a possible guess from an address with too many wrong ones.
 
-    Keys of our own making have 256 random bits and are always looked at; one that a person chose can be guessed.
+    Keys of our own format have 256 random bits and are always checked; a key that a person chose can be guessed.
     """
     if prefix_of(key) is None:
         limits.guesses.check(block)

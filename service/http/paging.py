@@ -1,4 +1,4 @@
-"""Opaque cursors: where a list goes on. A cursor belongs to one list and is refused anywhere else."""
+"""Opaque cursors: the position where a list continues. A cursor fits one list and is refused anywhere else."""
 
 from __future__ import annotations
 
@@ -16,10 +16,10 @@ from service.errors import BadRequest
 MAX_LIMIT = 200
 _SHAPE = re.compile(r"[A-Za-z0-9_-]{4,400}\Z")
 
-Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="How many items at most.")]
+Limit = Annotated[int, Query(ge=1, le=MAX_LIMIT, description="Maximum number of items.")]
 Cursor = Annotated[
     str | None,
-    Query(max_length=400, description="`next_cursor` of the page before; leave out for the first page."),
+    Query(max_length=400, description="`next_cursor` of the previous page; omit for the first page."),
 ]
 Search = Annotated[
     str | None,
@@ -28,25 +28,25 @@ Search = Annotated[
 
 
 def encode_cursor(list_name: str, position: str) -> str:
-    """The cursor that resumes `list_name` after `position` (what the last item sent was sorted by).
+    """Return the cursor that resumes `list_name` after `position` (the sort key of the last item sent).
 
-    `list_name` says all that the list depends on, its filters too: a cursor fits the list that it came from alone.
+    `list_name` names everything that the list depends on, its filters too, so a cursor fits only its own list.
     """
     text = json.dumps([content_hash(list_name)[:16], position], separators=(",", ":"))
     return base64.urlsafe_b64encode(text.encode()).decode().rstrip("=")
 
 
 def decode_cursor(list_name: str, cursor: str | None) -> str | None:
-    """The position that a cursor stands for, or None without one. Raises BadRequest for what we did not make."""
+    """Return the position of a cursor, or None without one. Raise BadRequest for a cursor that is not ours."""
     if cursor is None:
         return None
     position = _position(content_hash(list_name)[:16], cursor)
     if position is None or encode_cursor(list_name, position) != cursor:
         raise BadRequest(
-            "This cursor is not one that this list gave out: use next_cursor of the page before, unchanged, "
-            "or leave it out to start from the beginning.",
+            "This cursor does not belong to this list: use next_cursor of the previous page, unchanged, "
+            "or omit it to start from the beginning.",
             slug="bad-cursor",
-            title="The cursor is not ours",
+            title="Invalid cursor",
         )
     return position
 

@@ -1,1 +1,1 @@
-"""Authentication, scopes and the audit line."""
+"""Authentication, scopes and audit lines."""

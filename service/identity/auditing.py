@@ -1,4 +1,4 @@
-"""What a request did, for the audit log: one line, in the transaction that did it."""
+"""Audit lines of requests: one each, in the transaction of the operation."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from service.identity.principal import Principal
 def record_operation(
     session: Session, who: Principal, request: Request, subject: str, *, project_id: str | None = None, **detail: Any
 ) -> None:
-    """Append who did this operation to `subject` (an id), and from where."""
+    """Append this operation on `subject` (an id), with its actor and address."""
     route = request.scope.get("route")
     record(
         session,

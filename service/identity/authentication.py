@@ -1,4 +1,4 @@
-"""From a bearer key or a session's cookie to a Principal. Nothing is remembered: a revoked key is refused at once."""
+"""From a bearer key or a session's cookie to a Principal. Nothing is cached: a revoked key is refused at once."""
 
 from __future__ import annotations
 
@@ -24,11 +24,11 @@ log = logging.getLogger("warpwright.service")
 
 COOKIE = "warpwright_session"
 SECURE_COOKIE = "__Host-warpwright"
-"""Over https: the prefix makes browsers refuse it from a subdomain or a plain connection."""
+"""Over https: this prefix makes browsers refuse it from a subdomain or a plain connection."""
 
 
 class Authenticator:
-    """Makes Principals. `bootstrap` is the key of the settings; `keyless` lets in whoever shows nothing at all."""
+    """Makes Principals. `bootstrap` is the key of the settings; `keyless` accepts requests without credentials."""
 
     def __init__(self, engine: Engine, *, bootstrap: str | None, keyless: bool, session_lifetime: timedelta) -> None:
         self._engine = engine
@@ -37,9 +37,10 @@ class Authenticator:
         self.session_lifetime = session_lifetime
 
     def of_request(self, authorization: str | None, cookies: Mapping[str, str], *, forwarded: bool) -> Principal | None:
-        """Who asks, or None where nobody says who they are and everybody has to. Raises Unauthorized for a bad key.
+        """Return the caller, or None for a request without credentials that needs some.
 
-        `forwarded`: a proxy passed this on, so it comes from elsewhere, however local the connection is.
+        Raise Unauthorized for a bad key. `forwarded`: a proxy passed the request on, so it comes from another machine,
+        even over a local connection.
         """
         if authorization is not None:
             scheme, _, key = authorization.partition(" ")
@@ -52,7 +53,7 @@ class Authenticator:
         return LOCAL if self.keyless and not forwarded else None
 
     def of_key(self, key: str) -> tuple[Principal, str | None]:
-        """Whose key this is, and its id (None for the one of the settings). Raises Unauthorized."""
+        """Return a key's owner and the key's id (None for the one of the settings). Raise Unauthorized."""
         if self._bootstrap is not None and same(digest(key), self._bootstrap):
             return BOOTSTRAP, None
         with read_session(self._engine) as s:
@@ -63,13 +64,13 @@ class Authenticator:
         return _principal(grant), grant.key_id
 
     def of_cookie(self, secret: str) -> Principal | None:
-        """Whose session this is, or None for one that is forged or over."""
+        """Return a session's owner, or None for a session that is forged or over."""
         with read_session(self._engine) as s:
             grant = keys.grant_of_session(s, secret, bound_to=self._bootstrap or "")
         return None if grant is None else _principal(grant, csrf_token=csrf_token_of(secret))
 
     def sign_in(self, key: str, *, address: str) -> str:
-        """Exchange a key for a session; returns the cookie's secret. Raises Unauthorized."""
+        """Exchange a key for a session; return the cookie's secret. Raise Unauthorized."""
         who, key_id = self.of_key(key)
         with write_session(self._engine) as s:
             session_id, secret = open_session(
@@ -107,11 +108,11 @@ class Authenticator:
             with write_session(self._engine) as s:
                 touch_key(s, grant.key_id)
         except OperationalError:
-            log.warning("the use of a key was not noted: the database is busy")
+            log.warning("the last use of a key was not stored: the database is busy")
 
 
 def csrf_token_of(secret: str) -> str:
-    """The token that unsafe requests of a session bring: derived, so that nothing more has to be kept."""
+    """Return the token that unsafe requests of a session must carry: derived, so that it need not be stored."""
     return hmac.new(secret.encode("utf-8", "surrogateescape"), b"csrf", hashlib.sha256).hexdigest()
 
 
@@ -127,6 +128,6 @@ def _principal(grant: Grant, *, csrf_token: str | None = None) -> Principal:
 
 def _wrong_key() -> Unauthorized:
     return Unauthorized(
-        "This API key is unknown, has expired or was revoked. Send one that holds: Authorization: Bearer KEY.",
+        "This API key is unknown, has expired or was revoked. Send a valid one: Authorization: Bearer KEY.",
         headers={"WWW-Authenticate": "Bearer"},
     )

@@ -1,7 +1,7 @@
-"""Who asks: a Principal per request, and the scope that a route needs.
+"""The caller of a request, and the scope that a route needs.
 
-A route says what it needs by the type of its parameter: `who: Reads`, `who: Submits`, `who: Manages`, `who: Operates`.
-The access layer has made the Principal before; a test holds every route to having one of these.
+A route declares its scope by the type of a parameter: `Reads`, `Submits`, `Manages` or `Operates`. The access layer has
+made the Principal before; a test holds every route to one of these types.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ DEFAULT_PROJECT = "default"
 
 
 class Scope(StrEnum):
-    """What a key allows. Each allows everything that stands before it."""
+    """The rights of a key. Each scope includes those before it."""
 
     READ = "read"
     SUBMIT = "submit"
@@ -28,17 +28,17 @@ class Scope(StrEnum):
     OPERATOR = "operator"
 
     def allows(self, needed: Scope) -> bool:
-        """Whether this is enough for what needs `needed`."""
+        """Tell whether this scope includes `needed`."""
         order = list(Scope)
         return order.index(self) >= order.index(needed)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Principal:
-    """Who asks, and in which project. `actor` names it in the audit log: a key's id, or "bootstrap", or "local".
+    """The caller and its project. `actor` names it in the audit log: a key's id, or "bootstrap", or "local".
 
-    `credential` is what has to stay valid while a stream is open: a key's or a session's id, None where nothing can
-    be revoked. `csrf_token` is set for a browser session alone: every unsafe request has to bring it back.
+    `credential` must stay valid while a stream is open: a key's or a session's id, None where nothing can be revoked.
+    `csrf_token` is set only for a browser session: every unsafe request has to carry it.
     """
 
     project_id: str
@@ -58,11 +58,11 @@ BOOTSTRAP = Principal(project_id=DEFAULT_PROJECT, scope=Scope.OPERATOR, actor="b
 
 
 VIEWER: ContextVar[Principal | None] = ContextVar("viewer", default=None)
-"""Whose request this is, for templates; routes take it as a parameter."""
+"""The caller of this request, for templates; routes take it as a parameter."""
 
 
 def principal_of(request: Request) -> Principal:
-    """Who asks. Raises Unauthorized where nobody was made out (on the few addresses that are open to all)."""
+    """Return the caller. Raise Unauthorized on the few open addresses, which identify none."""
     found: Principal | None = request.scope.get("principal")
     if found is None:
         raise Unauthorized("Send an API key: Authorization: Bearer KEY.", headers={"WWW-Authenticate": "Bearer"})
@@ -70,7 +70,7 @@ def principal_of(request: Request) -> Principal:
 
 
 class RequiresScope:
-    """The dependency behind `Reads`, `Submits`, `Manages` and `Operates`; `scope` is read by tests and by OpenAPI."""
+    """The dependency behind `Reads`, `Submits`, `Manages` and `Operates`; tests and OpenAPI read `scope`."""
 
     def __init__(self, scope: Scope) -> None:
         self.scope = scope
@@ -80,7 +80,7 @@ class RequiresScope:
         if not who.scope.allows(self.scope):
             raise Forbidden(
                 f"This needs a key with the scope {self.scope.value!r}; this one has {who.scope.value!r}. "
-                "Ask whoever manages the project's keys for one.",
+                "Ask a manager of the project's keys for one.",
                 slug="scope-missing",
                 title="The key does not allow this",
                 needed=self.scope.value,
@@ -89,7 +89,7 @@ class RequiresScope:
 
 
 def scope_of(calls: list[Callable[..., object] | None]) -> Scope | None:
-    """The scope that one of a route's dependencies asks for, or None."""
+    """Return the scope that one of a route's dependencies requires, or None."""
     return next((call.scope for call in calls if isinstance(call, RequiresScope)), None)
 
 

@@ -1,1 +1,1 @@
-"""Plain ASGI layers around the application, outermost first: boundary, headers, hosts, keys, origins, body limits."""
+"""Plain ASGI middleware, outermost first: boundary, headers, hosts, keys, origins, body limits."""

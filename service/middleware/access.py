@@ -1,4 +1,4 @@
-"""Who may ask at all: a Host allow-list against DNS rebinding, and no other site's pages."""
+"""A Host allow-list against DNS rebinding, and a refusal of requests from other sites' pages."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ SAFE_METHODS = frozenset({"GET", "HEAD", "OPTIONS"})
 
 
 def host_name(value: str) -> str:
-    """A Host header without its port, in lower case; IPv6 addresses keep their brackets."""
+    """Return a Host header without its port, in lower case; IPv6 addresses keep their brackets."""
     name = value.strip().lower()
     if name.startswith("["):
         return name.partition("]")[0] + "]"
@@ -24,7 +24,7 @@ def host_name(value: str) -> str:
 
 
 class AccessControl:
-    """Refuses what may not ask before anything of it is read."""
+    """Refuses foreign hosts and origins before anything of the request is read."""
 
     def __init__(self, app: ASGIApp, *, hosts: Collection[str]) -> None:
         self.app = app
@@ -57,12 +57,12 @@ class AccessControl:
 
 
 def _check_origin(headers: Headers, host: str) -> None:
-    """A browser says which site's page asks; another site's may not change anything here."""
+    """Refuse changes from another site's page, which the browser names."""
     origin = headers.get("origin")
     foreign = origin is not None and urlsplit(origin).netloc.lower() != host.strip().lower()
     if foreign or headers.get("sec-fetch-site", "same-origin") not in ("same-origin", "none"):
         raise Forbidden(
-            "A page of another site asked for this; only this service's own pages and programs may.",
+            "A page of another site sent this request; only this service's own pages and programs may.",
             slug="cross-origin",
             title="Requests from other sites are refused",
         )

@@ -1,4 +1,4 @@
-"""Makes out who asks, before any of the body is read; strangers are sent to sign in, and nobody asks too often."""
+"""Authentication and rate limits, before any of the body is read; browsers without a session go to the login page."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ OPEN_PREFIX = "/static/"
 
 
 class Authenticate:
-    """Puts the Principal and the address into the request's scope, or answers 401, 429 or a way to the login page."""
+    """Puts the Principal and the address into the request's scope, or answers 401, 429 or a redirect to the login."""
 
     def __init__(
         self, app: ASGIApp, *, authenticator: Authenticator, limits: Limits, trusted: Sequence[Network] = ()
@@ -80,7 +80,7 @@ class Authenticate:
 
     async def _in_thread(self, authorization: str | None, cookies: dict[str, str], forwarded: bool) -> Principal | None:
         if self._limiter is None:
-            self._limiter = anyio.CapacityLimiter(self.threads)  # threads of its own, so that slow routes delay nobody
+            self._limiter = anyio.CapacityLimiter(self.threads)  # own threads, so that slow routes cannot delay it
         return await anyio.to_thread.run_sync(
             lambda: self.authenticator.of_request(authorization, cookies, forwarded=forwarded), limiter=self._limiter
         )

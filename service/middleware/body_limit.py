@@ -1,4 +1,4 @@
-"""Bodies that are too large or too slow are refused before anybody parses them."""
+"""Bodies that are too large or too slow are refused before any parsing."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from service.http import problem_details
 
-# The rest of the body is not read, so the connection cannot be used again.
+# The rest of the body is not read, so the connection cannot be reused.
 CLOSE = {"Connection": "close"}
 
 
@@ -20,7 +20,7 @@ class _Refused(Exception):
 
 
 class BodyLimit:
-    """Reads a whole body of at most `max_bytes` within `deadline_s`, then hands it on in one message."""
+    """Reads a whole body of at most `max_bytes` within `deadline_s`, then passes it on in one message."""
 
     def __init__(self, app: ASGIApp, *, max_bytes: int, deadline_s: float) -> None:
         self.app = app

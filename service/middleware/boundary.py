@@ -1,4 +1,4 @@
-"""A 500 that leaks nothing but an id, whatever breaks within."""
+"""A 500 that reveals nothing but an id."""
 
 from __future__ import annotations
 
@@ -12,9 +12,9 @@ log = get_logger(__name__)
 
 
 class ErrorBoundary:
-    """Turns whatever escapes the application into a problem document, and logs it under the request's id.
+    """Turns every uncaught exception into a problem document, and logs it under the request's id.
 
-    Where the answer has begun already the connection is cut, so that a client never takes half for whole.
+    Where the answer has already begun the connection is cut, so that a client never takes half for whole.
     """
 
     def __init__(self, app: ASGIApp) -> None:
@@ -42,7 +42,7 @@ class ErrorBoundary:
             members = problem_details.document(
                 500,
                 "internal",
-                "Something went wrong on our side",
+                "Internal error",
                 f"It was logged as {error_id}; trying again may help.",
                 error_id=error_id,
             )

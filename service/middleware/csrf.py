@@ -1,4 +1,4 @@
-"""What a browser session writes has to carry the session's token: in X-CSRF-Token, or as a form's `csrf_token`."""
+"""CSRF tokens: a browser session's writes carry the token in X-CSRF-Token, or as a form's `csrf_token`."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORM = "application/x-www-form-urlencoded"
 
 
 class CsrfGuard:
-    """Stands inside the body limit, so that a form is here in one message. Keys are sent by programs: not asked."""
+    """Stands inside the body limit, so that a form arrives in one message. Requests with a key need no token."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -33,7 +33,7 @@ class CsrfGuard:
         given = headers.get("x-csrf-token") or _field(headers, first)
         if not hmac.compare_digest(given.encode("utf-8", "replace"), who.csrf_token.encode()):
             error = Forbidden(
-                "The page that asked is out of date, or not ours: load it again, then try once more.",
+                "The page is out of date, or belongs to another site: reload it and try again.",
                 slug="csrf",
                 title="The session's token is missing or wrong",
             )

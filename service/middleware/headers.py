@@ -30,7 +30,7 @@ HEADERS = {
 
 
 class SecurityHeaders:
-    """Adds the headers above; an answer that says nothing about caching is not cached."""
+    """Adds the headers above; an answer without a caching header is not cached."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app

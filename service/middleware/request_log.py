@@ -1,4 +1,4 @@
-"""The outermost layer: an id for every request, bound to every log line and Job that comes of it, and one line each."""
+"""The outermost layer: an id for every request, bound to its log lines and Jobs, and one log line each."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from runtime.logs import get_logger
 log = get_logger(__name__)
 
 QUIET = ("/healthz", "/readyz", "/metrics", "/static/")
-"""Asked every few seconds by machines, or by every page: not worth a line."""
+"""Polled every few seconds by machines, or loaded by every page: not worth a line."""
 
 _NOUNS = {
     "run": "run_id",
@@ -30,7 +30,7 @@ _NOUNS = {
 
 
 class RequestLog:
-    """The id goes back as X-Request-ID; `db.origin` hands it on to the Jobs that the request orders."""
+    """Returns the id as X-Request-ID; `db.origin` passes it to the Jobs that the request enqueues."""
 
     def __init__(self, app: ASGIApp) -> None:
         self.app = app
@@ -59,7 +59,7 @@ class RequestLog:
 
 
 def _log_request(scope: Scope, answer: dict[str, Any], seconds: float) -> None:
-    """One line: what was asked, what was answered (0: nothing was), and which run, candidate, ... it was about."""
+    """Write one line: method, path, status (0: none was sent), and the ids of the run, candidate, ... concerned."""
     path = (scope.get("raw_path") or quote(scope["path"]).encode()).decode("ascii", "replace")
     level = logging.DEBUG if path.startswith(QUIET) else logging.INFO
     route = scope.get("route")

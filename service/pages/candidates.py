@@ -1,4 +1,4 @@
-"""One Candidate as pages: what it is worth, its source, what changed, how it was judged, how it came to be."""
+"""One Candidate as pages: results, source, changes, evidence, origin."""
 
 from __future__ import annotations
 
@@ -41,7 +41,7 @@ NEAR = 12
 
 @router.get("/candidates/{id}")
 def overview(context: Ctx, who: Reads, id: CandidateId) -> Response:
-    """The verdict, the times by Workload, where it came from, what it was judged on."""
+    """Show the verdict, the times by Workload, the origin and the verified domain."""
     with read_session(context.engine) as session, refusals():
         values = _frame(session, who, id, "")
         view: CandidateView = values["candidate"]
@@ -65,7 +65,7 @@ def overview(context: Ctx, who: Reads, id: CandidateId) -> Response:
 
 @router.get("/candidates/{id}/source")
 def show_source(context: Ctx, who: Reads, id: CandidateId) -> Response:
-    """The source, highlighted."""
+    """Show the source, highlighted."""
     with read_session(context.engine) as session, refusals():
         values = _frame(session, who, id, "source")
         source = candidates.source(session, id).source
@@ -76,7 +76,7 @@ def show_source(context: Ctx, who: Reads, id: CandidateId) -> Response:
 def show_diff(
     context: Ctx, who: Reads, id: CandidateId, to: Annotated[str | None, Query(max_length=60)] = None
 ) -> Response:
-    """What changed from a parent, or from any other Candidate named by `to`."""
+    """Show the changes from a parent, or from any other Candidate named by `to`."""
     with read_session(context.engine) as session, refusals():
         values = _frame(session, who, id, "diff")
         view: CandidateView = values["candidate"]
@@ -90,7 +90,7 @@ def show_diff(
 
 @router.get("/candidates/{id}/evidence")
 def show_evidence(context: Ctx, who: Reads, id: CandidateId) -> Response:
-    """Every Evaluation, gate by gate, newest first."""
+    """Show every Evaluation stage by stage, newest first."""
     with read_session(context.engine) as session, refusals():
         values = _frame(session, who, id, "evidence")
         reports = [report(view) for view in reversed(evaluations.list(session, id))]
@@ -99,18 +99,18 @@ def show_evidence(context: Ctx, who: Reads, id: CandidateId) -> Response:
 
 @router.get("/candidates/{id}/proposal")
 def show_proposal(context: Ctx, who: Reads, id: CandidateId) -> Response:
-    """What was asked, what was answered, what it cost."""
+    """Show the prompt, the reply and the cost."""
     with read_session(context.engine) as session, refusals():
         values = _frame(session, who, id, "proposal")
         proposal = proposals.of_candidate(session, id, project_id=who.project_id)
     if proposal is None:
-        raise NotFound("The Proposal of this Candidate is its project's own, or is not kept any more.")
+        raise NotFound("The Proposal of this Candidate is private to its project, or was deleted.")
     return page("candidate_proposal.html", **values, proposal=proposal)
 
 
 @router.get("/candidates/{id}/samples")
 def show_samples(context: Ctx, who: Reads, id: CandidateId) -> Response:
-    """The raw samples behind the official times."""
+    """Show the raw samples behind the official times."""
     with read_session(context.engine) as session, refusals():
         values = _frame(session, who, id, "samples")
         official = _official(session, id)
@@ -120,7 +120,7 @@ def show_samples(context: Ctx, who: Reads, id: CandidateId) -> Response:
 
 @router.get("/candidates/{id}/download")
 def download(context: Ctx, who: Reads, id: CandidateId, form: KernelFormat = DEFAULT) -> Response:
-    """The file of this Candidate, which says what it was verified on and whether that was confirmed."""
+    """Send the file of this Candidate; it states the verified domain and whether that was confirmed."""
     with read_session(context.engine) as session, refusals():
         view = candidates.get(session, id, project_id=who.project_id)
         export = collect(who, session, id, runs.get(session, view.run_id).device_kind)
@@ -132,7 +132,7 @@ def _official(session: Session, candidate_id: str) -> Evaluation | None:
 
 
 def _frame(session: Session, who: Principal, candidate_id: str, tab: str) -> dict[str, Any]:
-    """What the top of every tab shows."""
+    """Return the values at the top of every tab."""
     view = candidates.get(session, candidate_id, project_id=who.project_id)
     run = runs.get(session, view.run_id)
     won: ChampionView | None = history.promotion_of(session, view.run_id, candidate_id)

@@ -1,4 +1,4 @@
-"""Two or more Candidates side by side: what they are worth, where they differ, and how they differ in text."""
+"""Two or more Candidates side by side: results, Tunables, and the difference in text."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ Ids = Annotated[list[str], Query(alias="id", max_length=50)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Side:
-    """One Candidate of the comparison. `ratio` is confirmed where `won` is there."""
+    """One Candidate of the comparison. `ratio` is confirmed where `won` is set."""
 
     candidate: CandidateView
     run: Run
@@ -42,14 +42,14 @@ class Side:
         return self.won.against_fastest if self.won is not None else self.candidate.speedup
 
     def measurement(self, workload: str) -> Measurement | None:
-        """The official times on a Workload."""
+        """Return the official times on a Workload."""
         found = self.official.measurements if self.official is not None else ()
         return next((m for m in found if m.workload == workload), None)
 
 
 @router.get("/compare")
 def show(context: Ctx, who: Reads, id: Ids = []) -> Response:  # noqa: B006  FastAPI copies it
-    """Candidates by id; with fewer than two, how to choose some."""
+    """Show Candidates by id; with fewer than two, a form to choose some."""
     ids = [checked_id(one, "candidate") for one in dict.fromkeys(id)]
     chosen = ids[:MOST]
     with read_session(context.engine) as session, refusals():
@@ -80,7 +80,7 @@ def show(context: Ctx, who: Reads, id: Ids = []) -> Response:  # noqa: B006  Fas
 
 
 def _caveats(sides: Sequence[Side]) -> list[str]:
-    """Why these numbers may not be held against each other."""
+    """Return the reasons why these numbers are not comparable."""
     lines = []
     if len({side.candidate.problem_id for side in sides}) > 1:
         lines.append("They solve different problems: their speedups are not comparable.")
@@ -90,9 +90,7 @@ def _caveats(sides: Sequence[Side]) -> list[str]:
     if len({side.won is not None for side in sides}) > 1:
         lines.append("Some of these numbers are confirmed and some are not.")
     if len(sides) > 1 and not lines:
-        lines.append(
-            "Each was timed in a session of its own, beside its baselines; only intervals that stay apart tell."
-        )
+        lines.append("Each was timed in a session of its own: only separate intervals show a difference.")
     return lines
 
 
@@ -102,7 +100,7 @@ def _workloads(sides: Sequence[Side]) -> list[tuple[str, list[Measurement | None
 
 
 def _differing(configurations: Sequence[Mapping[str, Any]]) -> list[tuple[str, list[Any]]]:
-    """Tunables that do not have the same value everywhere."""
+    """Return the Tunables with several values among the Candidates."""
     keys = dict.fromkeys(key for one in configurations for key in one)
     rows = [(key, [one.get(key, "–") for one in configurations]) for key in keys]
     return [(key, values) for key, values in rows if len({str(value) for value in values}) > 1]

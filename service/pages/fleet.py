@@ -1,4 +1,4 @@
-"""The fleet as a page: devices, what they can do, how busy they are, what waits, and who works."""
+"""The fleet as a page: devices and their abilities, utilisation, queues, workers."""
 
 from __future__ import annotations
 
@@ -37,7 +37,7 @@ class DeviceActivity:
 
 @router.get("/fleet")
 def show(context: Ctx, _: Reads) -> Response:
-    """Every device that a worker has registered, newest seen first."""
+    """Show every registered device, newest seen first."""
     with read_session(context.engine) as session:
         found = devices.list(session)
         hours = fleet.hours(session)

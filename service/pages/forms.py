@@ -1,4 +1,4 @@
-"""The form of a new Run: read as it was filled in, and turned into what the API takes."""
+"""The form of a new Run: parsed, and converted to the API's requests."""
 
 from __future__ import annotations
 
@@ -33,7 +33,7 @@ _LABELS = {
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunForm:
-    """The fields as text. `shown` are the names of the Workloads that had a box to tick, `chosen` those ticked."""
+    """The fields as text. `shown` are the names of the Workloads with a checkbox, `chosen` those ticked."""
 
     name: str = ""
     source: str = ""
@@ -49,7 +49,7 @@ class RunForm:
     chosen: tuple[str, ...] = ()
 
     def leaves_out(self, name: str) -> bool:
-        """Whether the reader has unticked this Workload."""
+        """Tell whether the reader has unticked this Workload."""
         return name in self.shown and name not in self.chosen
 
 
@@ -67,7 +67,7 @@ def run_form(
     shown: Lines = [],  # noqa: B006
     chosen: Lines = [],  # noqa: B006
 ) -> RunForm:
-    """The form in a request's body."""
+    """Read the form from a request's body."""
     return RunForm(
         name=name.strip(),
         source=source,
@@ -85,7 +85,7 @@ def run_form(
 
 
 def run_request(form: RunForm, source: str) -> RunRequest:
-    """What the API would be sent. Raises Unprocessable with every field that is wrong in its words."""
+    """Convert to the API's request. Raise Unprocessable naming every wrong field."""
     limits = {
         "candidates": _number(form.candidates, "Candidates"),
         "wall_s": _scaled(_number(form.minutes, "Minutes"), 60.0),
@@ -108,7 +108,7 @@ def run_request(form: RunForm, source: str) -> RunRequest:
 
 
 def extend_request(candidates: str, minutes: str) -> ExtendRequest:
-    """More budget, as the API takes it. Raises Unprocessable."""
+    """Return more budget as the API takes it. Raise Unprocessable."""
     limits = {
         "candidates": _number(candidates.strip(), "Candidates"),
         "wall_s": _scaled(_number(minutes.strip(), "Minutes"), 60.0),
@@ -120,7 +120,7 @@ def extend_request(candidates: str, minutes: str) -> ExtendRequest:
 
 
 def problem_request(form: RunForm) -> ProblemRequest:
-    """The Problem alone, for a look at it while it is written; a name is made up where there is none yet."""
+    """Return the Problem alone, for the preview while it is written; it gets a default name where it has none yet."""
     try:
         return ProblemRequest.model_validate({"name": form.name or "unnamed", "source": form.source})
     except ValidationError as error:
@@ -128,13 +128,13 @@ def problem_request(form: RunForm) -> ProblemRequest:
 
 
 def words(error: ValidationError) -> str:
-    """What is wrong, field by field."""
+    """Describe what to correct, field by field."""
     found = field_errors([{**one, "loc": ("body", *one["loc"])} for one in error.errors()])
     return "; ".join(f"{_LABELS.get(one['field'], one['field'].strip('/'))}: {one['message']}" for one in found)
 
 
 def with_workloads(source: str, problem: Problem, form: RunForm) -> str:
-    """The source, with WORKLOADS set anew at its end where the reader has unticked some. Raises Unprocessable."""
+    """Return the source, with WORKLOADS set anew at its end where some are unticked. Raise Unprocessable."""
     kept = [one for one in problem.workloads if not form.leaves_out(one.name)]
     if len(kept) == len(problem.workloads):
         return source
@@ -145,7 +145,7 @@ def with_workloads(source: str, problem: Problem, form: RunForm) -> str:
 
 
 def entry(workload: Workload) -> dict[str, Any]:
-    """A Workload as a problem file writes it."""
+    """Return a Workload as a problem file writes it."""
     written: dict[str, Any] = {"name": workload.name, **workload.sizes}
     if workload.weight != 1.0:
         written["weight"] = workload.weight
@@ -170,5 +170,5 @@ def _scaled(value: float | None, by: float) -> float | None:
 
 
 def unticked(problem: Problem, form: RunForm) -> Sequence[str]:
-    """The names of the Workloads that the reader has left out."""
+    """Return the names of the Workloads that the reader has left out."""
     return [one.name for one in problem.workloads if form.leaves_out(one.name)]

@@ -1,4 +1,4 @@
-"""An Evaluation gate by gate: which stages it passed, how long each took, and what each one found."""
+"""An Evaluation stage by stage: result, duration and findings of each."""
 
 from __future__ import annotations
 
@@ -34,7 +34,7 @@ class Report:
 
 
 def report(view: EvaluationView) -> Report:
-    """The report of a stored Evaluation."""
+    """Return the report of a stored Evaluation."""
     found = view.evaluation
     return Report(
         id=view.id,
@@ -80,7 +80,7 @@ def _findings(evidence: Mapping[str, Any]) -> list[tuple[str, str]]:
 
 
 def _plain(value: Any) -> Any:
-    """JSON values from mappings and tuples."""
+    """Convert mappings and tuples to JSON values."""
     if isinstance(value, Mapping):
         return {str(key): _plain(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

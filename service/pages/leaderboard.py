@@ -43,14 +43,14 @@ Text = Annotated[str, Query(max_length=100)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderboardQuery:
-    """What the reader asked for; `address` makes a permalink of it."""
+    """The reader's filters and order; `address` makes a permalink of them."""
 
     only: Filter
     sort: Sort
     view: View
 
     def address(self, path: str = "/", **changes: str) -> str:
-        """A link to the same question, with some of it changed."""
+        """Return a link to the same query, with some fields changed."""
         given = {
             "q": self.only.text,
             "device": self.only.device,
@@ -73,7 +73,7 @@ def leaderboard_query(
     sort: Sort = "speedup",
     view: View = "list",
 ) -> LeaderboardQuery:
-    """The question in a query string."""
+    """Read the query string."""
     only = Filter(text=q.strip(), device=device, language=language, proposer=proposer, family=family)
     return LeaderboardQuery(only=only, sort=sort, view=view)
 
@@ -82,26 +82,26 @@ QueryParameters = Annotated[LeaderboardQuery, Depends(leaderboard_query)]
 
 
 @router.get("/")
-def show(context: Ctx, who: Reads, question: QueryParameters, cursor: Cursor = None) -> Response:
-    """The leaderboard; where it is empty, what to do about that."""
-    list_name = f"leaderboard:{question.address()}"[:300]
+def show(context: Ctx, who: Reads, query: QueryParameters, cursor: Cursor = None) -> Response:
+    """Show the leaderboard; for an empty one, the next step to take."""
+    list_name = f"leaderboard:{query.address()}"[:300]
     after = decode_cursor(list_name, cursor)
-    as_map = question.view == "map"
-    summed = question.view == "families"
+    as_map = query.view == "map"
+    summed = query.view == "families"
     limit = MAP if as_map else MOST_ROWS if summed else PAGE
-    sort: Sort = "problem" if as_map else question.sort
+    sort: Sort = "problem" if as_map else query.sort
     with read_session(context.engine) as session:
-        found = leaderboard.rows(session, who.project_id, limit=limit + 1, only=question.only, sort=sort, after=after)
+        found = leaderboard.rows(session, who.project_id, limit=limit + 1, only=query.only, sort=sort, after=after)
         shown = found[:limit]
-        trends = leaderboard.trends(session, shown) if question.view == "list" else {}
+        trends = leaderboard.trends(session, shown) if query.view == "list" else {}
         devices = leaderboard.devices(session, who.project_id)
-        # Said only where there is nothing to show.
+        # Only for an empty leaderboard.
         newest = () if shown else runs.list(session, who.project_id, limit=20)
     more = encode_cursor(list_name, shown[-1].id) if len(found) > limit else None
     return page(
         "leaderboard.html",
         section="leaderboard",
-        question=question,
+        query=query,
         rows=shown,
         grid=_grid(shown) if as_map else None,
         families=group_summaries(shown, "family") if summed else None,
@@ -119,10 +119,10 @@ def show(context: Ctx, who: Reads, question: QueryParameters, cursor: Cursor = N
 
 
 @router.get("/leaderboard.csv")
-def as_csv(context: Ctx, who: Reads, question: QueryParameters) -> Response:
-    """The same question, answered as a file of comma-separated values."""
+def as_csv(context: Ctx, who: Reads, query: QueryParameters) -> Response:
+    """Send the same rows as a file of comma-separated values."""
     with read_session(context.engine) as session:
-        found = leaderboard.rows(session, who.project_id, limit=MOST_ROWS, only=question.only, sort=question.sort)
+        found = leaderboard.rows(session, who.project_id, limit=MOST_ROWS, only=query.only, sort=query.sort)
     return attachment(LEADERBOARDS["csv"], found, "leaderboard")
 
 

@@ -1,4 +1,4 @@
-"""Lineage as a tree: every Candidate under its first parent; further parents are named beside it."""
+"""Lineage as a tree: every Candidate under its first parent; further parents are named next to it."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ SHOWN = 250
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Node:
-    """A Candidate, its children in this picture, and the parents that it is not drawn under."""
+    """A Candidate, its children in this tree, and the parents that it is not drawn under."""
 
     candidate: CandidateView
     children: tuple[Node, ...]
@@ -25,7 +25,7 @@ class Node:
 
 
 def of_run(session: Session, run: Run) -> tuple[Node, ...]:
-    """The Champion, the fastest elites and the newest Candidates with their ancestors."""
+    """Return the Champion, the fastest elites and the newest Candidates with their ancestors."""
     fastest = sorted(archive.elites(session, run.id), key=lambda one: -(one.speedup.value if one.speedup else 0.0))
     ids = [id for id in (run.champion_id, run.best_id) if id is not None]
     ids += [one.id for one in fastest[:ROOTS_OF]]
@@ -34,7 +34,7 @@ def of_run(session: Session, run: Run) -> tuple[Node, ...]:
 
 
 def forest(found: Sequence[CandidateView]) -> tuple[Node, ...]:
-    """Trees of these Candidates, which come oldest first, so that parents stand before their children."""
+    """Build trees of these Candidates. They come oldest first, so parents stand before their children."""
     known = {one.id for one in found}
     under: dict[str | None, list[CandidateView]] = {}
     for one in found:

@@ -1,4 +1,4 @@
-"""Signing in: a key is exchanged for a session's cookie, which scripts cannot read and other sites cannot use."""
+"""Sign in: a key is exchanged for a session's cookie, which scripts cannot read and other sites cannot use."""
 
 from __future__ import annotations
 
@@ -23,7 +23,7 @@ NO_STORE = {"Cache-Control": "no-store"}
 
 
 def safe_target(target: str) -> str:
-    """Where to go afterwards: an address of ours, whatever was asked for."""
+    """Return the page to go to afterwards: always an address of ours."""
     parts = urlsplit(target)
     ours = target.startswith("/") and not target.startswith(("//", "/\\")) and not parts.netloc and target.isprintable()
     return target if ours and parts.path != "/login" else "/"
@@ -31,7 +31,7 @@ def safe_target(target: str) -> str:
 
 @router.get("/login")
 def show(context: Ctx, target: Next = "/") -> Response:
-    """The form. Where no key is needed there is nothing to sign in to."""
+    """Show the form; without need of a key, redirect."""
     if context.authenticator.keyless:
         return RedirectResponse("/", status_code=303)
     return _form(target)
@@ -50,7 +50,7 @@ def sign_in(
     key: Annotated[str, Form(max_length=500)] = "",
     target: Annotated[str, Form(alias="next", max_length=2000)] = "/",
 ) -> Response:
-    """A session for a key. Browsers say where the form came from, so that no other site can sign a reader in."""
+    """Open a session for a key. The Origin header keeps other sites from signing a reader in."""
     origin = request.headers.get("origin")
     if origin is None and request.headers.get("sec-fetch-site") != "same-origin":
         raise Forbidden(
@@ -83,7 +83,7 @@ def sign_in(
 
 @router.post("/logout")
 def sign_out(context: Ctx, who: Reads) -> Response:
-    """Ends the session here and now, not in this browser alone."""
+    """End the session on the server, not only in this browser."""
     context.authenticator.sign_out(who)
     answer = RedirectResponse("/login", status_code=303, headers=NO_STORE)
     answer.delete_cookie(COOKIE, path="/", httponly=True, samesite="lax")

@@ -21,7 +21,6 @@ RUNS = 10
 
 @router.get("/problems/{id}")
 def show(context: Ctx, who: Reads, id: ProblemId) -> Response:
-    """The page of one Problem."""
     with read_session(context.engine) as session, refusals():
         view = problems.get(session, id, project_id=who.project_id)
         champions = leaderboard.rows(session, who.project_id, problem_id=id)
@@ -46,7 +45,7 @@ def show(context: Ctx, who: Reads, id: ProblemId) -> Response:
 
 
 def _by_workload(report: BaselineReport) -> list[tuple[str, list[BaselineTime], float]]:
-    """(Workload, its times with the fastest first, the slowest upper end) of a report."""
+    """Yield (Workload, its times with the fastest first, the slowest upper end) of a report."""
     names = dict.fromkeys(time.workload for time in report.times)
     rows = []
     for name in names:

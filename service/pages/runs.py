@@ -55,7 +55,7 @@ def show_all(
     status: Annotated[Literal["", "live", "finished", "failed", "cancelled"], Query()] = "",
     cursor: Cursor = None,
 ) -> Response:
-    """Newest first."""
+    """List Runs, newest first."""
     list_name = f"runs:{q}:{status}"
     after = decode_cursor(list_name, cursor)
     statuses = LIVE if status == "live" else (RunStatus(status),) if status else ()
@@ -83,7 +83,7 @@ def show_all(
 
 @router.get("/runs/{id}")
 def overview(context: Ctx, who: Reads, id: RunId, x: Axis = "evaluations") -> Response:
-    """The best so far, the funnel, the newest Candidates, what was spent."""
+    """Show the best so far, the funnel, the newest Candidates and the spend."""
     with read_session(context.engine) as session, refusals():
         values = _frame(session, who, id, "")
         run = values["run"]
@@ -94,7 +94,7 @@ def overview(context: Ctx, who: Reads, id: RunId, x: Axis = "evaluations") -> Re
         values |= {
             "best": candidates.get(session, run.best_id) if run.best_id is not None else None,
             "newest": candidates.list(session, id, limit=NEWEST),
-            "gates": funnel(arms, tallies, (_confirms(tallies), len(crowned))),
+            "gates": funnel(arms, tallies, (_confirms(tallies), len(crowned)), ended=run.status.ended),
             "gauges": gauges(run),
             "taught": memory.lessons_of(session, id) if run.status.ended else (),
             "axis": x,
@@ -106,7 +106,7 @@ def overview(context: Ctx, who: Reads, id: RunId, x: Axis = "evaluations") -> Re
 
 @router.get("/runs/{id}/progress")
 def progress(context: Ctx, who: Reads, id: RunId) -> Response:
-    """The numbers of the chart, for the script that draws it."""
+    """Return the numbers of the chart, for the script that draws it."""
     with read_session(context.engine) as session, refusals():
         run = runs.get(session, id, project_id=who.project_id)
         found = history.milestones(session, id)
@@ -138,7 +138,7 @@ def list_candidates(
     verdict: Annotated[Verdict | Literal[""], Query()] = "",
     cursor: Cursor = None,
 ) -> Response:
-    """Newest first, or those that passed with the fastest first."""
+    """List newest first, or the passed ones, fastest first."""
     list_name = f"candidates:{id}:{order}:{verdict}"
     after = decode_cursor(list_name, cursor)
     with read_session(context.engine) as session, refusals():
@@ -167,7 +167,7 @@ def list_candidates(
 
 @router.get("/runs/{id}/archive")
 def show_archive(context: Ctx, who: Reads, id: RunId) -> Response:
-    """The elites as a map of islands and Niches."""
+    """Show the elites as a map of islands and Niches."""
     with read_session(context.engine) as session, refusals():
         values = _frame(session, who, id, "archive")
         found = archive.elites(session, id)
@@ -176,7 +176,7 @@ def show_archive(context: Ctx, who: Reads, id: RunId) -> Response:
 
 @router.get("/runs/{id}/lineage")
 def show_lineage(context: Ctx, who: Reads, id: RunId) -> Response:
-    """The elites and the Champion with their ancestors, as a tree."""
+    """Show the elites and the Champion with their ancestors, as a tree."""
     with read_session(context.engine) as session, refusals():
         values = _frame(session, who, id, "lineage")
         trees = lineage.of_run(session, values["run"])
@@ -185,7 +185,7 @@ def show_lineage(context: Ctx, who: Reads, id: RunId) -> Response:
 
 @router.get("/runs/{id}/credit")
 def show_credit(context: Ctx, who: Reads, id: RunId) -> Response:
-    """What every Proposer and Operator cost and brought."""
+    """Show the costs and results of every Proposer and Operator."""
     with read_session(context.engine) as session, refusals():
         values = _frame(session, who, id, "credit")
         arms = history.arms(session, id)
@@ -194,7 +194,7 @@ def show_credit(context: Ctx, who: Reads, id: RunId) -> Response:
 
 @router.get("/runs/{id}/queue")
 def show_queue(context: Ctx, who: Reads, id: RunId) -> Response:
-    """What is in the works, and where the device time went."""
+    """Show the open work, and the device time by stage."""
     with read_session(context.engine) as session, refusals():
         values = _frame(session, who, id, "queue")
         jobs = queue.of_run(session, id)
@@ -229,7 +229,7 @@ def change(
 
 
 def _frame(session: Session, who: Principal, run_id: str, tab: str) -> dict[str, Any]:
-    """What the top of every tab shows."""
+    """Return the values at the top of every tab."""
     run = runs.get(session, run_id, project_id=who.project_id)
     problem: ProblemView = problems.get(session, run.problem_id)
     crowned: tuple[ChampionView, ...] = history.champions_of(session, run_id)
@@ -250,12 +250,12 @@ def _confirms(tallies: Any) -> int:
 
 
 def _ends(run: Run, milestones: tuple[Milestone, ...], tallies: Any) -> dict[str, float]:
-    """How far every axis reaches by now."""
+    """Return the present end of every axis."""
     evaluations = sum(tally.number for tally in tallies)
     return {"evaluations": float(evaluations), "seconds": run.spend.wall_s, "dollars": run.spend.usd}
 
 
 def _top(highs: list[float]) -> float:
-    """The upper end of a scale for many intervals: the widest few may be cut off."""
+    """Return the upper end of a scale for many intervals; the widest few may be cut off."""
     ordered = sorted(highs)
     return max(1.25, ordered[int(len(ordered) * 0.9)]) if ordered else 1.25

@@ -1,4 +1,4 @@
-"""Starting a Run: the form, a look at the reference while it is written, and what it is likely to cost."""
+"""Start a Run: the form, a preview of the reference while it is written, and its likely cost."""
 
 from __future__ import annotations
 
@@ -30,7 +30,7 @@ Filled = Annotated[RunForm, Depends(forms.run_form)]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Estimate:
-    """What the budget is likely to mean, in (least, likely, most); `bound` names the limit that ends it first."""
+    """The likely extent of the Run, in (least, likely, most); `bound` names the limit that ends it first."""
 
     runs: int
     candidates: tuple[float, float, float]
@@ -42,7 +42,7 @@ class Estimate:
 
 @router.get("/submit")
 def show(context: Ctx, who: Submits, problem: Annotated[str | None, Query(max_length=60)] = None) -> Response:
-    """The form, empty or filled with a stored Problem."""
+    """Show the form, empty or filled with a stored Problem."""
     form = RunForm(proposers=context.settings.default_proposers)
     if problem is not None:
         with read_session(context.engine) as session, refusals():
@@ -58,7 +58,7 @@ def show(context: Ctx, who: Submits, problem: Annotated[str | None, Query(max_le
 
 @router.post("/submit/check")
 def check(context: Ctx, who: Submits, form: Filled) -> Response:
-    """What the reference says and what the Run may cost. It is read, never executed."""
+    """Preview the reference, and estimate the cost of the Run. The reference is read, never executed."""
     response = page("_check.html", **_look(context, who, form))
     response.headers["Cache-Control"] = "no-store"
     return response
@@ -66,7 +66,7 @@ def check(context: Ctx, who: Submits, form: Filled) -> Response:
 
 @router.post("/submit")
 def submit(context: Ctx, who: Submits, request: Request, form: Filled) -> Response:
-    """Store the Problem, start the Run, and go to its page; with a mistake in it, the form comes back."""
+    """Store the Problem, start the Run, and go to its page; with an error in it, show the form again."""
     try:
         found, _ = read_request(forms.problem_request(form))
         body = forms.run_request(form, forms.with_workloads(form.source, found, form))
@@ -97,7 +97,7 @@ def _page(
 
 
 def _look(context: Context, who: Principal, form: RunForm) -> dict[str, Any]:
-    """The Problem as it reads now, or why it does not; and the estimate."""
+    """Return the Problem as it reads now, or its error; and the estimate."""
     problem: Problem | None = None
     description, trouble, line = "", "", None
     if form.source.strip():
@@ -111,7 +111,7 @@ def _look(context: Context, who: Principal, form: RunForm) -> dict[str, Any]:
         with read_session(context.engine) as session:
             known = expectations.expectation(session, who.project_id, kind)
         estimate = None if known is None else estimate_of(form, known)
-        unknown = "" if known is not None else f"No run on {kind.value} has ended here yet: there is nothing to go by."
+        unknown = "" if known is not None else f"No estimate: no run on {kind.value} has ended here yet."
     except (ValueError, Unprocessable) as error:
         unknown = str(error)
     return {
@@ -122,12 +122,13 @@ def _look(context: Context, who: Principal, form: RunForm) -> dict[str, Any]:
         "estimate": estimate,
         "unknown": unknown,
         "left_out": forms.unticked(problem, form) if problem is not None else (),
+        "asks_models": any(one.name in form.proposers or not form.proposers for one in context.settings.models),
         "form": form,
     }
 
 
 def estimate_of(form: RunForm, known: Expectation) -> Estimate:
-    """From what one Candidate has used in Runs like this: how many the limits allow, and what they take together."""
+    """Estimate from the use of one Candidate in similar Runs: how many the limits allow, and their use together."""
     request = forms.run_request(
         RunForm(
             name="estimate",
@@ -148,7 +149,7 @@ def estimate_of(form: RunForm, known: Expectation) -> Estimate:
     }
     given = {name: counts for name, counts in allowed.items() if counts is not None}
     if not given:
-        raise Unprocessable("Nothing recorded says how far these limits reach.")
+        raise Unprocessable("No estimate: earlier runs used nothing of these limits.")
     bound = min(given, key=lambda name: given[name][1])
     counts = tuple(min(each[i] for each in given.values()) for i in range(3))
     return Estimate(
@@ -162,7 +163,7 @@ def estimate_of(form: RunForm, known: Expectation) -> Estimate:
 
 
 def _fits(limit: float | None, each: tuple[float, float, float], once: float) -> tuple[float, float, float] | None:
-    """How many Candidates fit a limit (fewest, likely, most); None without a limit, or where they use none of it."""
+    """Return how many Candidates fit a limit (fewest, likely, most); None without a limit, or for use of none of it."""
     if limit is None or min(each) <= 0:
         return None
     left = max(0.0, limit - once)
@@ -172,7 +173,7 @@ def _fits(limit: float | None, each: tuple[float, float, float], once: float) ->
 def _total(
     counts: tuple[float, ...], each: tuple[float, float, float], once: float, limit: float | None
 ) -> tuple[float, float, float]:
-    """What that many use together, at most the limit; likely by the likely count."""
+    """Return the use of that many together, at most the limit; likely by the likely count."""
     spent = sorted((counts[0] * each[0], counts[1] * each[1], counts[2] * each[2]))
     low, likely, high = (min(one + once, limit) if limit is not None else one + once for one in spent)
     return low, likely, high

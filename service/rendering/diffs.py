@@ -1,4 +1,4 @@
-"""The difference of two sources, line by line, with what has not changed folded away."""
+"""The difference of two sources, line by line, with unchanged parts folded away."""
 
 from __future__ import annotations
 
@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from difflib import SequenceMatcher
 
 CONTEXT = 4
-# Matching is quadratic: beyond this many lines a page would take seconds.
+# Matching is quadratic: above this many lines a page would take seconds.
 MAX_LINES = 4000
 
 
@@ -31,7 +31,7 @@ class Diff:
 
 
 def diff(old: str, new: str) -> Diff | None:
-    """The difference from `old` to `new`; None where they are too long to compare here."""
+    """Return the difference from `old` to `new`; None where they are too long to compare here."""
     before, after = old.splitlines(), new.splitlines()
     if len(before) > MAX_LINES or len(after) > MAX_LINES:
         return None

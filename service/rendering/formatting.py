@@ -1,4 +1,4 @@
-"""Numbers as people read them. Every function takes plain values and returns text."""
+"""Numbers for readers. Every function takes plain values and returns text."""
 
 from __future__ import annotations
 
@@ -8,20 +8,20 @@ DASH = "–"
 
 
 def times(value: float) -> str:
-    """A ratio: 2.31×, 12.4×, 1.008×."""
+    """Format a ratio: 2.31×, 12.4×, 1.008×."""
     if abs(value - 1) < 0.05:
         return f"{value:.3f}×"
     return f"{value:.2f}×" if value < 10 else f"{value:.1f}×"
 
 
 def span(low: float, high: float) -> str:
-    """An interval of ratios: 2.20–2.42."""
+    """Format an interval of ratios: 2.20–2.42."""
     digits = 3 if abs(low - 1) < 0.05 or abs(high - 1) < 0.05 else 2 if high < 10 else 1
     return f"{low:.{digits}f}{DASH}{high:.{digits}f}"
 
 
 def duration_us(value: float) -> str:
-    """Microseconds with three significant digits and a unit that fits."""
+    """Format microseconds with three significant digits and a fitting unit."""
     for limit, scale, unit in ((1e3, 1.0, "µs"), (1e6, 1e3, "ms")):
         if value < limit:
             return f"{_three(value / scale)} {unit}"
@@ -29,7 +29,7 @@ def duration_us(value: float) -> str:
 
 
 def duration_s(value: float) -> str:
-    """Seconds: 0.4 s, 12 s, 3 min 20 s, 2 h 5 min."""
+    """Format seconds: 0.4 s, 12 s, 3 min 20 s, 2 h 5 min."""
     if value < 10:
         return f"{value:.1f} s"
     seconds = round(value)
@@ -42,22 +42,22 @@ def duration_s(value: float) -> str:
 
 
 def usd(value: float) -> str:
-    """Dollars; cents of a cent where there are no dollars."""
+    """Format dollars; below a dollar with hundredths of a cent."""
     return f"${value:,.2f}" if value >= 1 or value == 0 else f"${value:.4f}"
 
 
 def count(value: int) -> str:
-    """A whole number with thin spaces between thousands."""
+    """Format a whole number with thin spaces between thousands."""
     return f"{value:,}".replace(",", "\u2009")
 
 
 def whole(value: float) -> str:
-    """The nearest whole number."""
+    """Round to a whole number."""
     return count(round(value))
 
 
 def moment(value: str) -> str:
-    """An ISO 8601 moment in UTC, for readers without scripts."""
+    """Format an ISO 8601 moment in UTC, for readers without scripts."""
     try:
         parsed = datetime.fromisoformat(value)
     except ValueError:
@@ -66,12 +66,12 @@ def moment(value: str) -> str:
 
 
 def words(value: str) -> str:
-    """A name of ours as words: NOT_A_THING becomes "not a thing"."""
+    """Turn an identifier into words: NOT_A_THING becomes "not a thing"."""
     return value.replace("_", " ").lower()
 
 
 def plural(number: int, one: str, many: str) -> str:
-    """1 run, 2 runs."""
+    """Format a count with its noun: 1 run, 2 runs."""
     return f"{count(number)} {one if number == 1 else many}"
 
 

@@ -1,4 +1,4 @@
-"""Static files, addressed by content so that they can be kept for ever and never be stale."""
+"""Static files, addressed by content so that browsers may cache them for ever."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ _LEAST_BYTES = 1000
 
 @cache
 def asset(name: str) -> str:
-    """The address of a static file, with its content's hash in the query."""
+    """Return the address of a static file, with its content's hash in the query."""
     digest = hashlib.sha256((ASSETS / name).read_bytes()).hexdigest()[:12]
     return f"/static/{name}?v={digest}"
 
@@ -30,10 +30,10 @@ def _packed(path: Path, changed_ns: int) -> bytes:
 
 
 class Assets(StaticFiles):
-    """Static files, packed for browsers that take that; an address that carries a version is kept for a year."""
+    """Static files, compressed for browsers that accept that; an address with a version is cached for a year."""
 
     async def get_response(self, path: str, scope: Scope) -> Response:
-        """The file, or 304 where the client has it."""
+        """Return the file, or 304 where the client has it."""
         response = await super().get_response(path, scope)
         if response.status_code == 200:
             response = self._pack(path, scope, response)
@@ -41,7 +41,7 @@ class Assets(StaticFiles):
             if scope.get("query_string", b"").startswith(b"v="):
                 response.headers["Cache-Control"] = "public, max-age=31536000, immutable"
             elif path.endswith(".woff2"):
-                # Named by a style sheet, so without a version; a week is long enough, and a font hardly ever changes.
+                # A style sheet names it without a version. A week is long enough, and a font hardly ever changes.
                 response.headers["Cache-Control"] = "public, max-age=604800"
         return response
 

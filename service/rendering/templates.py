@@ -1,4 +1,4 @@
-"""Templates and what they may use. Everything is escaped; a name that a template misspells is an error."""
+"""Templates and their globals. Everything is escaped; an undefined name in a template is an error."""
 
 from __future__ import annotations
 
@@ -47,12 +47,12 @@ templates.globals.update(
 
 
 def viewer() -> Principal | None:
-    """Who looks at the page: `project_id`, `scope`, and `csrf_token` where it is a browser session."""
+    """Return the page's reader: `project_id`, `scope`, and `csrf_token` for a browser session."""
     return VIEWER.get()
 
 
 def csrf_token() -> str:
-    """What a form brings back as `csrf_token`, and a script as X-CSRF-Token; empty where no session needs it."""
+    """Return the token for a form's `csrf_token` and a script's X-CSRF-Token; empty where no session needs it."""
     who = VIEWER.get()
     return "" if who is None else who.csrf_token or ""
 
@@ -61,5 +61,5 @@ templates.globals.update(viewer=viewer, csrf_token=csrf_token)
 
 
 def page(template: str, *, status: int = 200, **values: Any) -> Response:
-    """A page, or a fragment of one."""
+    """Render a page, or a fragment of one."""
     return HTMLResponse(templates.get_template(template).render(**values), status_code=status)

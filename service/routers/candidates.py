@@ -46,7 +46,7 @@ def list_of_run(
     confirmed: Annotated[bool | None, Query(description="Only those that were, or were not, confirmed.")] = None,
     island: Annotated[int | None, Query(ge=0, le=63, description="Only those of this island.")] = None,
 ) -> Response:
-    """Newest first, or the fastest; without their sources."""
+    """List newest first, or the fastest; without their sources."""
     only = candidates.Filter(verdict=verdict, language=language, proposer=proposer, confirmed=confirmed, island=island)
     list_name = f"candidates:{id}:{order}:{only!r}"
     after = decode_cursor(list_name, cursor)
@@ -66,7 +66,7 @@ def list_of_run(
     summary="Read a Candidate",
 )
 def get(context: Ctx, who: Reads, id: CandidateId) -> Response:
-    """Where it comes from and what the judge said; its source and its Evaluations have addresses of their own."""
+    """Return the origin and the result; its source and its Evaluations have addresses of their own."""
     with read_session(context.engine) as session, refusals():
         return answer(candidates.get(session, id, project_id=who.project_id))
 
@@ -78,12 +78,12 @@ def get(context: Ctx, who: Reads, id: CandidateId) -> Response:
     responses={
         **errors(404),
         200: {"description": "The source, as text.", "content": {"text/x-python": {"schema": {"type": "string"}}}},
-        304: {"description": "Not changed: a source never does."},
+        304: {"description": "Not modified: a source never changes."},
     },
     summary="Read the source of a Candidate",
 )
 def get_source(context: Ctx, who: Reads, request: Request, id: CandidateId) -> Response:
-    """The text alone, as it was judged. It never changes: keep it by its ETag."""
+    """Return the text alone, as it was judged. It never changes: cache it by its ETag."""
     with read_session(context.engine) as session, refusals():
         view = candidates.get(session, id, project_id=who.project_id)
         headers, unchanged = not_modified(request, view.hash)

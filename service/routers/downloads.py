@@ -65,7 +65,7 @@ _ARCHIVE: dict[int | str, dict[str, Any]] = {
 MOST_RECORDED = 10_000
 PIECE_BYTES = 1 << 16
 _ONE_AT_A_TIME = threading.Lock()
-"""Writing one takes a processor for seconds: others' pages must not wait for several."""
+"""Writing one takes a CPU core for seconds: other requests must not wait for several."""
 
 
 @router.get(
@@ -76,7 +76,7 @@ _ONE_AT_A_TIME = threading.Lock()
     summary="Download the best kernel of a Run",
 )
 def of_run(context: Ctx, who: Reads, id: RunId, form: KernelFormat = DEFAULT) -> Response:
-    """The Champion; where there is none, the best Candidate so far, and the file says that it is not confirmed."""
+    """Send the Champion; without one, the best Candidate so far, and the file says that it is not confirmed."""
     with read_session(context.engine) as session, refusals():
         run = runs.get(session, id, project_id=who.project_id)
         best = run.champion_id or run.best_id
@@ -97,10 +97,10 @@ def of_problem(
     context: Ctx,
     who: Reads,
     id: ProblemId,
-    device: Annotated[DeviceKind, Query(description="For which kind of device.")],
+    device: Annotated[DeviceKind, Query(description="The device kind.")],
     form: KernelFormat = DEFAULT,
 ) -> Response:
-    """The fastest Champion on that kind of device."""
+    """Send the fastest Champion on that kind of device."""
     with read_session(context.engine) as session, refusals():
         problems.get(session, id, project_id=who.project_id)
         champions = leaderboard.rows(session, who.project_id, problem_id=id)
@@ -121,9 +121,9 @@ def of_problem(
     summary="Download a whole Run",
 )
 def whole_run(context: Ctx, who: Reads, id: RunId) -> Response:
-    """Everything that it was told and that it did, prompts and replies, verdicts, samples and events: to be replayed.
+    """Send prompts and replies, verdicts, samples and events, so that the Run can be replayed.
 
-    Of a live Run what is there so far. A Run of more than 10,000 Candidates is read through its lists instead.
+    A live Run is sent as far as it is. A Run of more than 10,000 Candidates is read through its lists instead.
     """
     with read_session(context.engine) as session, refusals():
         run = runs.get(session, id, project_id=who.project_id)
@@ -144,7 +144,7 @@ def whole_run(context: Ctx, who: Reads, id: RunId) -> Response:
 
 
 def _recorded(session: Session, run_id: str) -> IO[bytes]:
-    """A temporary file with the recording, standing at its end; who sends it closes it. Raises TooManyRequests."""
+    """Return a temporary file with the recording, at its end; the caller closes it. Raise TooManyRequests."""
     if not _ONE_AT_A_TIME.acquire(blocking=False):
         raise TooManyRequests(
             "Another recording is being written; try again in a few seconds.", headers={"Retry-After": "5"}
@@ -159,7 +159,7 @@ def _recorded(session: Session, run_id: str) -> IO[bytes]:
 
 
 def _chunks(file: IO[bytes]) -> Iterator[bytes]:
-    """A file from its beginning, a piece at a time; nobody waits for the database meanwhile."""
+    """Yield a file from its beginning, a piece at a time, without a database connection."""
     with file:
         file.seek(0)
         while piece := file.read(PIECE_BYTES):
@@ -167,7 +167,7 @@ def _chunks(file: IO[bytes]) -> Iterator[bytes]:
 
 
 def collect(who: Principal, session: Session, candidate_id: str, device_kind: DeviceKind) -> Export:
-    """Everything that the file of a Candidate says. Raises db.errors.NotFound."""
+    """Return everything that the file of a Candidate states. Raise db.errors.NotFound."""
     view = candidates.get(session, candidate_id, project_id=who.project_id)
     evaluation = deciding_evaluation(evaluations.for_candidate(session, candidate_id))
     return Export(
@@ -184,7 +184,7 @@ def collect(who: Principal, session: Session, candidate_id: str, device_kind: De
 
 
 def deciding_evaluation(found: Sequence[Evaluation]) -> Evaluation | None:
-    """The Evaluation that speaks for a Candidate: the newest passed confirmation, else the newest that passed."""
+    """Return a Candidate's newest passed confirmation, else its newest passed Evaluation."""
     passed = [evaluation for evaluation in found if evaluation.verdict is Verdict.PASSED]
     confirmations = [evaluation for evaluation in passed if evaluation.stage is Stage.CONFIRM]
     return next(iter(reversed(confirmations or passed)), None)

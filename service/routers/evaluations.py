@@ -1,4 +1,4 @@
-"""Evaluations: have a Candidate judged by itself, read what the judge said, and the raw samples behind it."""
+"""Evaluations: have a Candidate judged on its own, read the result, and the raw samples behind it."""
 
 from __future__ import annotations
 
@@ -38,10 +38,10 @@ State = Literal["building", "judging", "settled", "duplicate", "cancelled"]
 def create(
     context: Ctx, who: Submits, request: Request, body: EvaluationRequest, key: IdempotencyKey = None
 ) -> Response:
-    """For external agents and for kernels written by hand: stored, screened, built and judged like any other.
+    """Judge a kernel of an external agent or of a person: stored, screened, built and judged like any other.
 
-    Read `Location` until its `state` is settled, or follow the events of its `run_id`. A Candidate that beats what
-    stands is confirmed too, and may become the Champion.
+    Read `Location` until its `state` is settled, or follow the events of its `run_id`. A Candidate that beats the
+    Champion is confirmed too, and may become the Champion.
     """
     chosen = ChosenProblem.read(body.problem_id, body.problem, body.device)
     candidate = body.candidate()
@@ -62,7 +62,7 @@ def create(
     summary="Read an Evaluation",
 )
 def get(context: Ctx, who: Reads, id: EvaluationId) -> Response:
-    """Its state, and once it is settled all that the judge said, the raw samples left out."""
+    """Return its state, and once it is settled the judge's whole result, without raw samples."""
     with read_session(context.engine) as session, refusals():
         return answer(evaluations.get(session, id, project_id=who.project_id))
 
@@ -75,7 +75,7 @@ def get(context: Ctx, who: Reads, id: EvaluationId) -> Response:
     summary="Read the samples of an Evaluation",
 )
 def get_samples(context: Ctx, who: Reads, id: EvaluationId) -> Response:
-    """Every raw sample, of the Candidate and of the Baselines timed beside it. Old ones may be gone: then none."""
+    """Return every raw sample, of the Candidate and of the Baselines of the same session; old ones may be dropped."""
     with read_session(context.engine) as session, refusals():
         evaluations.get(session, id, project_id=who.project_id)
         found = evaluations.samples(session, id)
@@ -90,7 +90,7 @@ def get_samples(context: Ctx, who: Reads, id: EvaluationId) -> Response:
     summary="List the Evaluations of a Candidate",
 )
 def list_of_candidate(context: Ctx, who: Reads, id: CandidateId) -> Response:
-    """Oldest first, with their results. There are few, so there is one page."""
+    """List oldest first, with results. There are few, so there is one page."""
     with read_session(context.engine) as session, refusals():
         candidates.get(session, id, project_id=who.project_id)
         found = evaluations.of_candidate(session, id)
@@ -113,7 +113,7 @@ def list_of_run(
     state: Annotated[State | None, Query(description="Only those in this state.")] = None,
     verdict: Annotated[Verdict | None, Query(description="Only those with this verdict.")] = None,
 ) -> Response:
-    """Newest first, without their results."""
+    """List newest first, without results."""
     list_name = f"evaluations:{id}:{state}:{verdict}"
     after = decode_cursor(list_name, cursor)
     with read_session(context.engine) as session, refusals():

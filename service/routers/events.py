@@ -38,7 +38,7 @@ STREAM_HEADERS = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
             "of each is its `seq`; a stream resumes after Last-Event-ID and ends after `run.ended`.",
             "content": {"text/event-stream": {"schema": {"type": "string"}}},
         },
-        204: {"description": "A stream was asked for, and there is nothing left to send: the Run has ended."},
+        204: {"description": "A stream was requested, and nothing is left to send: the Run has ended."},
     },
     summary="Read or follow the events of a Run",
 )
@@ -51,7 +51,7 @@ async def list_all(
     limit: Limit = 100,
     last_event_id: Annotated[str | None, Header(alias="Last-Event-ID", description="As `after`.")] = None,
 ) -> Response:
-    """Gap-free, in commit order."""
+    """List events without gaps, in commit order."""
     if "text/event-stream" not in request.headers.get("accept", ""):
         return await anyio.to_thread.run_sync(_page, context, who, id, after, limit)
     if last_event_id:

@@ -1,4 +1,4 @@
-"""Who does the work: devices, workers and queues; which models may be asked, and what was spent."""
+"""The fleet: devices, workers and queues; the available models, and the spend."""
 
 from __future__ import annotations
 
@@ -27,7 +27,7 @@ router = APIRouter()
     summary="List devices",
 )
 def list_devices(context: Ctx, _: Reads) -> Response:
-    """Every device that a worker has registered, with its environment and what it cannot isolate. Newest seen first."""
+    """List every registered device with its environment and missing isolation, newest seen first."""
     with read_session(context.engine) as session:
         found = devices.list(session)
     return answer(DevicePage(items=tuple(found), next_cursor=None))
@@ -42,7 +42,7 @@ def list_devices(context: Ctx, _: Reads) -> Response:
     summary="List queues",
 )
 def list_queues(context: Ctx, _: Reads) -> Response:
-    """How much waits and how much is worked on, over all projects. A queue with nothing on it is left out."""
+    """Count waiting and claimed work over all projects. An empty queue is left out."""
     with read_session(context.engine) as session:
         return answer(QueuePage(items=queue.depths(session), next_cursor=None))
 
@@ -56,7 +56,7 @@ def list_queues(context: Ctx, _: Reads) -> Response:
     summary="List workers",
 )
 def list_workers(context: Ctx, _: Reads) -> Response:
-    """Those that hold a job, the longest at it first, then those that wait for one. Whose job it is, is not said."""
+    """List the workers that hold a job, the longest at it first, then those that wait. A job's owner is not shown."""
     with read_session(context.engine) as session:
         return answer(WorkerPage(items=fleet.workers(session), next_cursor=None))
 
@@ -70,7 +70,7 @@ def list_workers(context: Ctx, _: Reads) -> Response:
     summary="List models",
 )
 def list_models(context: Ctx, _: Reads) -> Response:
-    """The language models that the operator has set up, with their prices in dollars. Where they are is not said."""
+    """List the operator's language models, with their prices in dollars. Their addresses are not shown."""
     items = tuple(
         ModelAnswer(
             name=endpoint.name,
@@ -92,7 +92,7 @@ def list_models(context: Ctx, _: Reads) -> Response:
     tags=["models"],
     response_model=SpendPage,
     responses=errors(),
-    summary="Read what was spent",
+    summary="Read the spend",
 )
 def list_spend(
     context: Ctx,
@@ -101,7 +101,7 @@ def list_spend(
         Literal["model", "project"], Query(description="`project`: all projects for an operator, else one's own.")
     ] = "model",
 ) -> Response:
-    """Dollars, tokens and device seconds; the most dollars first."""
+    """List dollars, tokens and device seconds; the most dollars first."""
     with read_session(context.engine) as session:
         if by == "model":
             found = spending.by_model(session, who.project_id)

@@ -1,4 +1,4 @@
-"""API keys: make one, list them, revoke one. A project's managers see to their own, the operator to everybody's."""
+"""API keys: make one, list them, revoke one. A project's managers have their own keys, the operator has all."""
 
 from __future__ import annotations
 
@@ -24,12 +24,14 @@ router = APIRouter(tags=["access"])
 
 ProjectFilter = Annotated[
     str | None,
-    Query(pattern=PROJECT_ID, description="Of this project. The operator alone may name others, or none for all."),
+    Query(
+        pattern=PROJECT_ID, description="Only of this project. Only the operator may name others, or omit it for all."
+    ),
 ]
 
 
 def seen_project(who: Principal, project_id: str | None) -> str | None:
-    """The one project that a list is of, or None for all. Raises NotFound for a project of others."""
+    """Return the one project of a list, or None for all. Raise NotFound for another project."""
     if who.is_operator:
         return project_id
     if project_id not in (None, who.project_id):
@@ -46,7 +48,10 @@ def seen_project(who: Principal, project_id: str | None) -> str | None:
     summary="Make an API key",
 )
 def create(context: Ctx, who: Manages, request: Request, body: ApiKeyRequest) -> Response:
-    """The answer holds the key, this once. Two POSTs make two: an Idempotency-Key would have to keep the secret."""
+    """Create a key; the answer holds it, this once.
+
+    Two POSTs make two keys: an Idempotency-Key would have to store the secret.
+    """
     if not who.scope.allows(body.scope):
         raise Forbidden(
             f"A key with the scope {who.scope.value!r} cannot make one with {body.scope.value!r}.",
@@ -75,7 +80,7 @@ def create(context: Ctx, who: Manages, request: Request, body: ApiKeyRequest) ->
 def list_all(
     context: Ctx, who: Manages, limit: Limit = 50, cursor: Cursor = None, project_id: ProjectFilter = None
 ) -> Response:
-    """Newest first, without their secrets, revoked ones too."""
+    """List newest first, without secrets, revoked keys too."""
     project = seen_project(who, project_id)
     name = f"keys:{project}"
     after = decode_cursor(name, cursor)
@@ -89,7 +94,7 @@ def list_all(
     "/keys/{id}", operation_id="get_key", response_model=ApiKeyView, responses=errors(404), summary="Read an API key"
 )
 def get(context: Ctx, who: Manages, id: KeyId) -> Response:
-    """Whose it is, what it allows, when it was last used."""
+    """Return its project, its scope, and its last use."""
     with read_session(context.engine) as session, refusals():
         return answer(keys.get(session, id, project_id=seen_project(who, None)))
 
@@ -102,16 +107,19 @@ def get(context: Ctx, who: Manages, id: KeyId) -> Response:
     summary="Revoke an API key",
 )
 def revoke(context: Ctx, who: Manages, request: Request, id: KeyId) -> Response:
-    """At once, with every session that it opened; open streams end within seconds. The key stays listed."""
+    """Revoke it at once, with every session that it opened.
+
+    Open streams end within seconds. The key stays listed.
+    """
     with write_session(context.engine) as session, refusals():
         view = revoke_key(session, id, project_id=seen_project(who, None))
         record_operation(session, who, request, id, project_id=view.project_id)
     return answer(view)
 
 
-@router.get("/me", operation_id="get_me", response_model=WhoAmI, responses=errors(), summary="Who am I here?")
+@router.get("/me", operation_id="get_me", response_model=WhoAmI, responses=errors(), summary="Read my own identity")
 def me(who: Reads) -> Response:
-    """The project and the scope of the key or session that asks."""
+    """Return the project and the scope of the key or session in use."""
     return answer(WhoAmI(project_id=who.project_id, scope=who.scope, actor=who.actor))
 
 
@@ -125,7 +133,7 @@ def me(who: Reads) -> Response:
 def list_audit(
     context: Ctx, who: Manages, limit: Limit = 50, cursor: Cursor = None, project_id: ProjectFilter = None
 ) -> Response:
-    """Who did what, to what, when and from where; newest first."""
+    """List operations with actor, subject, time and address, newest first."""
     project = seen_project(who, project_id)
     name = f"audit:{project}"
     after = decode_cursor(name, cursor)

@@ -1,4 +1,4 @@
-"""The leaderboard: the Champion of every Problem on every device, as JSON, as a file, and summed up."""
+"""The leaderboard: the Champion of every Problem on every device, as JSON, as a file, and as summaries."""
 
 from __future__ import annotations
 
@@ -34,11 +34,11 @@ def leaderboard_filter(
     q: Search = None,
     device: Annotated[DeviceKind | None, Query(description="A kind of device.")] = None,
     device_name: Annotated[Name, Query(description="The name of a device, exactly.")] = None,
-    language: Annotated[Language | None, Query(description="What the kernel is written in.")] = None,
-    proposer: Annotated[Name, Query(description="Who made it: a Proposer's or a model's name.")] = None,
-    family: Annotated[Family | None, Query(description="What kind of operation the Problem is.")] = None,
+    language: Annotated[Language | None, Query(description="The language of the kernel.")] = None,
+    proposer: Annotated[Name, Query(description="The name of a Proposer or of a model.")] = None,
+    family: Annotated[Family | None, Query(description="The family of the Problem's operation.")] = None,
 ) -> Filter:
-    """The filter in a query string."""
+    """Read the filter from the query string."""
     return Filter(
         text=q or "",
         kind=device.value if device is not None else "",
@@ -68,7 +68,7 @@ def list_champions(
     limit: Limit = 100,
     cursor: Cursor = None,
 ) -> Response:
-    """What stands: confirmed speedups over the fastest Baseline."""
+    """List standing Champions: confirmed speedups over the fastest Baseline."""
     list_name = f"leaderboard:{only!r}:{problem_id}:{sort}"
     after = decode_cursor(list_name, cursor)
     with read_session(context.engine) as session:
@@ -95,7 +95,7 @@ def list_champions(
 def as_csv(
     context: Ctx, who: Reads, only: FilterParameters, problem_id: Only = None, sort: Order = "speedup"
 ) -> Response:
-    """As comma-separated values; what a spreadsheet would take for a formula is made text."""
+    """Send comma-separated values; cells that a spreadsheet would run as formulas become text."""
     with read_session(context.engine) as session:
         found = leaderboard.rows(session, who.project_id, limit=MOST_ROWS, problem_id=problem_id, only=only, sort=sort)
     return attachment(LEADERBOARDS["csv"], found, "leaderboard")
@@ -106,15 +106,15 @@ def as_csv(
     operation_id="summarise_leaderboard",
     response_model=SummaryPage,
     responses=errors(),
-    summary="Sum the leaderboard up",
+    summary="Summarise the leaderboard",
 )
 def summarise(
     context: Ctx,
     who: Reads,
     only: FilterParameters,
-    by: Annotated[Literal[GROUPS], Query(description="What to sum over.")] = "everything",  # type: ignore[valid-type]
+    by: Annotated[Literal[GROUPS], Query(description="The grouping.")] = "everything",  # type: ignore[valid-type]
 ) -> Response:
-    """How many Champions there are and how fast they are, over everything or by group: the largest group first."""
+    """Count Champions and summarise their speedups, overall or by group: the largest group first."""
     with read_session(context.engine) as session:
         found = leaderboard.rows(session, who.project_id, limit=MOST_ROWS, only=only)
     return answer(SummaryPage(items=group_summaries(found, by), next_cursor=None))
@@ -128,7 +128,7 @@ def summarise(
     summary="List the Champions of a Problem",
 )
 def list_history(context: Ctx, who: Reads, id: ProblemId, limit: Limit = 100) -> Response:
-    """Every promotion on every device, newest first: what stands, and what stood before."""
+    """List every promotion on every device, newest first, past ones too."""
     with read_session(context.engine) as session, refusals():
         problems.get(session, id, project_id=who.project_id)
         found = history.of_problem(session, id, limit=limit)

@@ -1,4 +1,4 @@
-"""For those who run the service: alive, ready, metrics."""
+"""Endpoints for operators: alive, ready, metrics."""
 
 from __future__ import annotations
 
@@ -24,13 +24,13 @@ router = APIRouter(tags=["operations"])
 
 
 READY_S = 4.0
-"""A check that takes longer has failed: whoever asks (a load balancer) does not wait longer either."""
-_limiter = CapacityLimiter(2)  # threads of their own: those of the routes may all be waiting for the database
+"""A longer check has failed: its caller (a load balancer) does not wait longer either."""
+_limiter = CapacityLimiter(2)  # own threads: those of the routes may all be waiting for the database
 
 
-@router.get("/healthz", operation_id="get_health", response_model=Health, summary="Is the process alive?")
+@router.get("/healthz", operation_id="get_health", response_model=Health, summary="Check that the process is alive")
 async def health() -> Response:
-    """Answers as long as the process can answer at all: it needs no thread, no database, no broker."""
+    """Answer while the process runs: no thread, no database, no broker is needed."""
     return answer(Health(status="ok", checks={}), headers={"Cache-Control": "no-store"})
 
 
@@ -38,11 +38,11 @@ async def health() -> Response:
     "/readyz",
     operation_id="get_readiness",
     response_model=Health,
-    responses={503: {"description": "Something that is needed is not there; `checks` says what.", "model": Health}},
-    summary="Can it do its work?",
+    responses={503: {"description": "A dependency is missing; `checks` names it.", "model": Health}},
+    summary="Check that it is ready",
 )
 async def readiness(context: Ctx) -> Response:
-    """Tries the database (reachable, and at the right revision), the broker, and what feeds the event streams."""
+    """Check the database (reachable, at the right revision), the broker, and the tailer of event streams."""
     database, broker = await asyncio.gather(_in_time(_database, context), _in_time(_broker, context))
     tailer = "ok" if context.hub.tailing else "stopped: event streams stand still; restart this process"
     checks = {"database": database, "broker": broker, "events": tailer}
@@ -65,7 +65,7 @@ async def readiness(context: Ctx) -> Response:
     summary="Metrics for Prometheus",
 )
 def metrics(context: Ctx, _: Operates) -> Response:
-    """Queue, verdicts, stages, spend and devices of the whole installation; requests and streams of this process."""
+    """Return the whole installation's queue, verdicts, stages, spend and devices, and this process's requests."""
     return Response(context.metrics.render(), headers={"Content-Type": CONTENT_TYPE, "Cache-Control": "no-store"})
 
 

@@ -34,7 +34,7 @@ router = APIRouter(prefix="/problems", tags=["problems"])
     summary="Store a Problem",
 )
 def create(context: Ctx, who: Submits, request: Request, body: ProblemRequest, key: IdempotencyKey = None) -> Response:
-    """Reads the reference statically and stores it. The same Problem again answers with the stored one."""
+    """Read the reference statically and store it. The same Problem again returns the stored one."""
     problem, description = read_request(body)
 
     def work(session: Session) -> Done:
@@ -54,9 +54,9 @@ def list_all(
     q: Search = None,
     hash: Annotated[str | None, Query(pattern=r"^[0-9a-f]{64}$", description="Only the one with this hash.")] = None,
     family: Annotated[Family | None, Query(description="Only of this kind of operation.")] = None,
-    public: Annotated[bool, Query(description="Everybody's public ones, instead of your project's own.")] = False,
+    public: Annotated[bool, Query(description="All public ones, instead of your project's own.")] = False,
 ) -> Response:
-    """Newest first, without their sources."""
+    """List newest first, without sources."""
     list_name = f"problems:{q}:{hash}:{family}:{public}"
     after = decode_cursor(list_name, cursor)
     with read_session(context.engine) as session:
@@ -72,11 +72,11 @@ def list_all(
     "/{id}",
     operation_id="get_problem",
     response_model=ProblemAnswer,
-    responses={**errors(404), 304: {"description": "Not changed: a Problem never does."}},
+    responses={**errors(404), 304: {"description": "Not modified: a Problem never changes."}},
     summary="Read a Problem",
 )
 def get(context: Ctx, who: Reads, request: Request, id: ProblemId) -> Response:
-    """The Problem with its source. It never changes: keep it by its ETag."""
+    """Return the Problem with its source. It never changes: cache it by its ETag."""
     with read_session(context.engine) as session, refusals():
         view = problems.get(session, id, project_id=who.project_id)
     headers, unchanged = not_modified(request, f"{view.id}-{view.hash}-{view.public}")

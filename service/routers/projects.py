@@ -1,4 +1,4 @@
-"""Projects: tenants with quotas. The operator makes and limits them; everybody can read their own and its use."""
+"""Projects: tenants with quotas. The operator creates and limits them; each project reads its own and its usage."""
 
 from __future__ import annotations
 
@@ -38,7 +38,7 @@ router = APIRouter(tags=["access"])
     summary="Make a project",
 )
 def create(context: Ctx, who: Operates, request: Request, body: ProjectRequest, key: IdempotencyKey = None) -> Response:
-    """A tenant: its problems, runs and keys are its own. Make a key for it next."""
+    """Create a tenant with problems, runs and keys of its own. Make a key for it next."""
 
     def work(session: Session) -> Done:
         view = create_project(session, body.name, weight=body.weight, quota=body.quota.quota())
@@ -56,7 +56,7 @@ def create(context: Ctx, who: Operates, request: Request, body: ProjectRequest, 
     summary="List projects",
 )
 def list_all(context: Ctx, who: Reads, limit: Limit = 50, cursor: Cursor = None) -> Response:
-    """With what they use. The operator sees all; everybody else their own alone."""
+    """List projects with their usage. The operator sees all, others only their own."""
     after = decode_cursor("projects", cursor)
     with read_session(context.engine) as session:
         if not who.is_operator:
@@ -77,7 +77,7 @@ def list_all(context: Ctx, who: Reads, limit: Limit = 50, cursor: Cursor = None)
     summary="Read a project",
 )
 def get(context: Ctx, who: Reads, id: ProjectId) -> Response:
-    """Its quotas, and how much of them is used."""
+    """Return its quotas and its usage."""
     with read_session(context.engine) as session, refusals():
         _check_seen(who, id)
         return answer(ProjectAnswer.of(projects.get(session, id), projects.usage(session, id)))
@@ -91,7 +91,7 @@ def get(context: Ctx, who: Reads, id: ProjectId) -> Response:
     summary="Change a project",
 )
 def change(context: Ctx, who: Operates, request: Request, id: ProjectId, body: ProjectChangeRequest) -> Response:
-    """Rename, weigh or limit it; close it (`archived`: its keys let nobody in, its Runs pause) or open it again."""
+    """Change its name, weight or quota; close it (`archived`: keys are refused, Runs pause) or open it again."""
     with write_session(context.engine) as session, refusals():
         quota = body.quota.quota() if body.quota is not None else None
         view = change_project(session, id, name=body.name, weight=body.weight, quota=quota)
@@ -114,7 +114,7 @@ def _check_seen(who: Principal, project_id: str) -> None:
     summary="Publish a Problem",
 )
 def set_visibility(context: Ctx, who: Manages, request: Request, id: ProblemId, body: VisibilityRequest) -> Response:
-    """Public: every project may read it, its Champions and their kernels, and start Runs of it.
+    """Make it public: every project may read it, its Champions and their kernels, and start Runs of it.
 
     Runs, prompts and other Candidates stay private. Once others have Runs of it, it stays public (409).
     """

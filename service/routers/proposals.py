@@ -25,7 +25,7 @@ router = APIRouter(tags=["proposals"])
     summary="List the Proposals of a Run",
 )
 def list_of_run(context: Ctx, who: Reads, id: RunId, limit: Limit = 50, cursor: Cursor = None) -> Response:
-    """Newest first, without prompts and replies."""
+    """List newest first, without prompts and replies."""
     list_name = f"proposals:{id}"
     after = decode_cursor(list_name, cursor)
     with read_session(context.engine) as session, refusals():
@@ -44,6 +44,6 @@ def list_of_run(context: Ctx, who: Reads, id: RunId, limit: Limit = 50, cursor: 
     summary="Read a Proposal",
 )
 def get(context: Ctx, who: Reads, id: ProposalId) -> Response:
-    """What was asked, what was answered, and what it cost."""
+    """Return the prompt, the reply and the cost."""
     with read_session(context.engine) as session, refusals():
         return answer(proposals.get(session, id, project_id=who.project_id))

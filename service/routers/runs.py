@@ -40,7 +40,7 @@ router = APIRouter(prefix="/runs", tags=["runs"])
     summary="Start a Run",
 )
 def create(context: Ctx, who: Submits, request: Request, body: RunRequest, key: IdempotencyKey = None) -> Response:
-    """Stores the Problem where it is given here, and starts optimising it. Follow the Run at `Location`."""
+    """Start optimising a Problem, stored or given here. Follow the Run at `Location`."""
     config = body.config.config(context.settings.default_proposers)
     check_proposers(context, config)
     if body.webhook is not None:
@@ -58,7 +58,7 @@ def create(context: Ctx, who: Submits, request: Request, body: RunRequest, key: 
 
 
 def check_proposers(context: Context, config: RunConfig) -> None:
-    """Raises Unprocessable for a Proposer that is not configured here."""
+    """Raise Unprocessable for a Proposer that is not configured here."""
     known = context.settings.proposer_names
     unknown = [name for name in config.proposers if name not in known and not name.startswith("replay:")]
     if unknown:
@@ -70,7 +70,7 @@ def check_proposers(context: Context, config: RunConfig) -> None:
 
 
 def check_webhook(context: Context, url: str) -> None:
-    """Raises Unprocessable for what is plainly internal. What a name resolves to is looked at when it is told."""
+    """Raise Unprocessable for an internal address. A name's addresses are checked at delivery."""
     target = read_url(url)
     address = literal(target.host)
     internal = target.host == "localhost" if address is None else not is_public(address)
@@ -78,7 +78,7 @@ def check_webhook(context: Context, url: str) -> None:
         raise Unprocessable(
             "The webhook goes to an internal address; the operator can allow it in WARPWRIGHT_WEBHOOK_INTERNAL_HOSTS.",
             slug="internal-webhook",
-            title="The webhook may not go there",
+            title="The webhook's address is not allowed",
         )
 
 
@@ -91,10 +91,10 @@ def list_all(
     status: Annotated[list[RunStatus] | None, Query(description="Only these; may be given several times.")] = None,
     problem_id: Annotated[ProblemRef | None, Query(description="Only those of this Problem.")] = None,
     device: Annotated[DeviceKind | None, Query(description="Only those for this kind of device.")] = None,
-    kind: Annotated[RunKind, Query(description="Searches, or Candidates that were handed in.")] = RunKind.OPTIMISE,
+    kind: Annotated[RunKind, Query(description="Searches, or submitted Candidates.")] = RunKind.OPTIMISE,
     q: Search = None,
 ) -> Response:
-    """Newest first."""
+    """List Runs, newest first."""
     only = runs.Filter(
         kind=kind, problem_id=problem_id, device_kind=device, statuses=tuple(dict.fromkeys(status or ())), text=q
     )
@@ -108,7 +108,7 @@ def list_all(
 
 @router.get("/{id}", operation_id="get_run", response_model=Run, responses=errors(404), summary="Read a Run")
 def get(context: Ctx, who: Reads, id: RunId) -> Response:
-    """Its state, budget and spend, and the best so far."""
+    """Return its state, budget and spend, and the best so far."""
     with read_session(context.engine) as session, refusals():
         return answer(runs.get(session, id, project_id=who.project_id))
 
@@ -121,7 +121,7 @@ def get(context: Ctx, who: Reads, id: RunId) -> Response:
     summary="Read the webhook of a Run",
 )
 def get_webhook(context: Ctx, who: Reads, id: RunId) -> Response:
-    """Where its end is told, and what became of that. The secret is never given out."""
+    """Return its address and the outcome of its delivery. The secret is never returned."""
     with read_session(context.engine) as session, refusals():
         runs.get(session, id, project_id=who.project_id)
         return answer(webhooks.get(session, id))
@@ -147,7 +147,7 @@ def _change(
     "/{id}/cancel", operation_id="cancel_run", summary="Cancel a Run", response_model=Run, responses=write_errors(404)
 )
 def cancel(context: Ctx, who: Submits, request: Request, id: RunId, key: IdempotencyKey = None) -> Response:
-    """Ends the Run now; what is in flight is stored. A Run that has ended stays as it is."""
+    """End the Run now; work in flight is stored. A Run that has ended stays as it is."""
     return _change(context, who, request, key, id, cancel_run)
 
 
@@ -155,7 +155,7 @@ def cancel(context: Ctx, who: Submits, request: Request, id: RunId, key: Idempot
     "/{id}/pause", operation_id="pause_run", summary="Pause a Run", response_model=Run, responses=write_errors(404, 409)
 )
 def pause(context: Ctx, who: Submits, request: Request, id: RunId, key: IdempotencyKey = None) -> Response:
-    """Holds the Run: nothing new starts, what is in flight is stored, the wall clock stands."""
+    """Pause the Run: nothing new starts, work in flight is stored, the wall clock stops."""
     return _change(context, who, request, key, id, pause_run)
 
 
@@ -167,5 +167,5 @@ def pause(context: Ctx, who: Submits, request: Request, id: RunId, key: Idempote
     responses=write_errors(404, 409),
 )
 def resume(context: Ctx, who: Submits, request: Request, id: RunId, key: IdempotencyKey = None) -> Response:
-    """Goes on with a paused Run."""
+    """Resume a paused Run."""
     return _change(context, who, request, key, id, resume_run)

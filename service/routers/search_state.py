@@ -1,4 +1,4 @@
-"""What a Run's search looks like from inside: Archive, milestones, tallies, arms, work in flight, lineage."""
+"""The inner state of a Run's search: Archive, milestones, tallies, arms, work in flight, lineage."""
 
 from __future__ import annotations
 
@@ -31,7 +31,7 @@ def _of_run(context: Context, who: Principal, run_id: str, read: Any, page: Any)
     "/runs/{id}/archive", operation_id="get_archive", response_model=CandidatePage, summary="Read the Archive", **_RUN
 )
 def get_archive(context: Ctx, who: Reads, id: RunId) -> Response:
-    """The fastest passed Candidate of each of the 200 fastest designs, the fastest first."""
+    """Return the fastest passed Candidate of each of the 200 fastest designs, fastest first."""
     return _of_run(context, who, id, archive.elites, CandidatePage)
 
 
@@ -43,7 +43,7 @@ def get_archive(context: Ctx, who: Reads, id: RunId) -> Response:
     **_RUN,
 )
 def list_milestones(context: Ctx, who: Reads, id: RunId) -> Response:
-    """Every moment at which the best changed, with the evaluations, seconds and dollars used by then."""
+    """List every moment at which the best changed, with the evaluations, seconds and dollars used by then."""
     return _of_run(context, who, id, history.milestones, MilestonePage)
 
 
@@ -55,7 +55,7 @@ def list_milestones(context: Ctx, who: Reads, id: RunId) -> Response:
     **_RUN,
 )
 def list_tallies(context: Ctx, who: Reads, id: RunId) -> Response:
-    """How many Evaluations ended at which stage with which Verdict."""
+    """Count the ended Evaluations by stage and Verdict."""
     return _of_run(context, who, id, history.tallies, TallyPage)
 
 
@@ -63,7 +63,7 @@ def list_tallies(context: Ctx, who: Reads, id: RunId) -> Response:
     "/runs/{id}/arms", operation_id="list_arms", response_model=ArmPage, summary="List the arms of a Run", **_RUN
 )
 def list_arms(context: Ctx, who: Reads, id: RunId) -> Response:
-    """Proposers, models and operators: what each was asked, cost and brought. The best first."""
+    """List Proposers, models and operators with their requests, costs and results, best first."""
     return _of_run(context, who, id, history.arms, ArmPage)
 
 
@@ -71,7 +71,7 @@ def list_arms(context: Ctx, who: Reads, id: RunId) -> Response:
     "/runs/{id}/jobs", operation_id="list_jobs", response_model=JobPage, summary="List the work of a Run", **_RUN
 )
 def list_jobs(context: Ctx, who: Reads, id: RunId) -> Response:
-    """What is worked on, ready, or held while the Run is paused: the oldest first, at most a hundred."""
+    """List work that is claimed, ready, or held while the Run is paused: oldest first, at most a hundred."""
     return _of_run(context, who, id, queue.of_run, JobPage)
 
 
@@ -87,9 +87,9 @@ def get_lineage(
     context: Ctx,
     who: Reads,
     id: CandidateId,
-    most: Annotated[int, Query(ge=1, le=lineage.MOST_NODES, description="How many of each at most.")] = 100,
+    most: Annotated[int, Query(ge=1, le=lineage.MOST_NODES, description="Maximum number of each.")] = 100,
 ) -> Response:
-    """Its ancestors, the nearest ones, oldest first; and what was made from it, among the next 5,000 of its Run."""
+    """Return its nearest ancestors, oldest first, and its descendants among the next 5,000 of its Run."""
     with read_session(context.engine) as session, refusals():
         candidate = candidates.get(session, id, project_id=who.project_id)
         ancestors = lineage.ancestry(session, candidate.parents, most=most)

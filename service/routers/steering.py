@@ -30,7 +30,7 @@ router = APIRouter(prefix="/runs", tags=["runs"])
 def extend(
     context: Ctx, who: Submits, request: Request, id: RunId, body: ExtendRequest, key: IdempotencyKey = None
 ) -> Response:
-    """Adds to each limit that the Run has. One that ended by budget, stagnation or its target goes on."""
+    """Add to each limit that the Run has. One that ended by budget, stagnation or its target continues."""
 
     def work(session: Session) -> Done:
         run, nudges = extend_run(
@@ -52,7 +52,7 @@ def extend(
 def fork(
     context: Ctx, who: Submits, request: Request, id: RunId, body: ForkRequest, key: IdempotencyKey = None
 ) -> Response:
-    """Starts a new Run of the same Problem and device, seeded with this one's elites or Champions."""
+    """Start a new Run of the same Problem and device, seeded with this one's elites or Champions."""
     config = body.config.config(context.settings.default_proposers) if body.config is not None else None
     if config is not None:
         check_proposers(context, config)
@@ -72,14 +72,14 @@ def fork(
     status_code=202,
     response_model=Proposal,
     responses=write_errors(404, 409),
-    summary="Put a Candidate into a Run",
+    summary="Inject a Candidate into a Run",
 )
 def inject(
     context: Ctx, who: Submits, request: Request, id: RunId, body: InjectRequest, key: IdempotencyKey = None
 ) -> Response:
-    """Judged beside what the search proposes, and bred from if it is good. `Location` is the Candidate.
+    """Judge a Candidate along with the search's own; a good one becomes a parent. `Location` is the Candidate.
 
-    A source that the Run has already is not judged again: the outcome is then `duplicate`, of `candidate_id`.
+    A source that the Run already has is not judged again: the outcome is then `duplicate`, of `candidate_id`.
     """
     candidate = body.candidate(parents=tuple(body.parents))
 

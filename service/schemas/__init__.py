@@ -1,1 +1,1 @@
-"""The wire. Answers are frozen dataclasses (ours, the judge's, the search's), requests are strict pydantic models."""
+"""Schemas. Answers are frozen dataclasses (ours, the judge's, the search's), requests are strict pydantic models."""

@@ -1,4 +1,4 @@
-"""Projects, keys, the audit log, and who one is: what is taken and what is answered."""
+"""Requests and answers of projects, keys, the audit log and the caller's own identity."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PROJECT_ID = r"^[a-z0-9_]{1,40}$"
 class ApiKeyRequest(Strict):
     """A key to make."""
 
-    name: Annotated[Name, Field(description="Whose it is or what for.", examples=["nightly runs"])]
+    name: Annotated[Name, Field(description="Its owner or purpose.", examples=["nightly runs"])]
     scope: Annotated[Scope, Field(strict=False)] = Field(
         default=Scope.SUBMIT, description="Each allows all before it: read, submit, manage, operator."
     )
@@ -43,7 +43,6 @@ class NewApiKey:
 
     @classmethod
     def of(cls, view: ApiKeyView, secret: str) -> NewApiKey:
-        """The answer for a fresh key."""
         return cls(
             id=view.id,
             project_id=view.project_id,
@@ -69,7 +68,7 @@ class AuditPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhoAmI:
-    """Who asks. `actor` is how the audit log names them."""
+    """The caller. `actor` is its name in the audit log."""
 
     project_id: str
     scope: Scope
@@ -84,14 +83,12 @@ Weight = Annotated[float, Field(ge=0.01, le=1000.0, allow_inf_nan=False)]
 
 
 class QuotaRequest(Strict):
-    """What a project may use at most; null or left out: as much as it likes. Days and months are UTC's."""
+    """The limits of a project; null or left out: no limit. Days and months are in UTC."""
 
     live_runs: Annotated[int, Field(ge=0, le=10**6), WHOLE] | None = Field(
         default=None, description="Runs that have not ended, paused ones too."
     )
-    runs_per_day: Annotated[int, Field(ge=0, le=10**6), WHOLE] | None = Field(
-        default=None, description="Runs that are started."
-    )
+    runs_per_day: Annotated[int, Field(ge=0, le=10**6), WHOLE] | None = Field(default=None, description="Runs started.")
     device_s_per_month: Annotated[float, Field(ge=0, le=1e9, allow_inf_nan=False)] | None = Field(
         default=None, description="Seconds on devices; waiting is not charged."
     )
@@ -100,20 +97,20 @@ class QuotaRequest(Strict):
     )
 
     def quota(self) -> Quota:
-        """The Quota that these limits mean."""
+        """Convert to a Quota."""
         return Quota(**self.model_dump())
 
 
 class ProjectRequest(Strict):
     """A project to make."""
 
-    name: Annotated[ProjectName, Field(description="What people call it; no other project has this name.")]
-    weight: Weight = Field(default=1.0, description="Its share of the devices, against others that wait too.")
+    name: Annotated[ProjectName, Field(description="A unique display name.")]
+    weight: Weight = Field(default=1.0, description="Its share of the devices against other waiting projects.")
     quota: QuotaRequest = QuotaRequest()
 
 
 class ProjectChangeRequest(Strict):
-    """What to change of a project; what is left out stays. A `quota` replaces the whole quota."""
+    """Changes of a project; omitted fields stay. A `quota` replaces the whole quota."""
 
     name: ProjectName | None = None
     weight: Weight | None = None
@@ -122,14 +119,14 @@ class ProjectChangeRequest(Strict):
 
 
 class VisibilityRequest(Strict):
-    """Who may see a Problem."""
+    """The visibility of a Problem."""
 
     public: bool
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ProjectAnswer:
-    """A project, what it may use, and what it uses."""
+    """A project with its quotas and usage."""
 
     id: str
     name: str
@@ -141,7 +138,6 @@ class ProjectAnswer:
 
     @classmethod
     def of(cls, view: ProjectView, usage: Usage) -> ProjectAnswer:
-        """The answer for a project."""
         return cls(
             id=view.id,
             name=view.name,

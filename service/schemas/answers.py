@@ -1,4 +1,4 @@
-"""What the API answers where it is not one of the agreed types as it stands: frozen dataclasses."""
+"""Answers of the API that are not one of the shared types: frozen dataclasses."""
 
 from __future__ import annotations
 
@@ -51,7 +51,6 @@ class ProblemAnswer:
 
     @classmethod
     def of(cls, view: ProblemView, *, source: bool) -> ProblemAnswer:
-        """The answer for a stored Problem, with or without its source."""
         problem = view.problem
         return cls(
             id=view.id,
@@ -94,7 +93,6 @@ class ProposalSummary:
 
     @classmethod
     def of(cls, proposal: Proposal) -> ProposalSummary:
-        """The summary of a Proposal."""
         return cls(**{name: getattr(proposal, name) for name in cls.__dataclass_fields__})
 
 
@@ -170,7 +168,7 @@ class SummaryAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ModelAnswer:
-    """A language model that may be asked. A dollar budget is refused for one that is not `priced`."""
+    """An available language model. A dollar budget is refused for one that is not `priced`."""
 
     name: str
     model: str
@@ -183,7 +181,7 @@ class ModelAnswer:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LineageAnswer:
-    """Where a Candidate comes from, and what was made from it."""
+    """The ancestors and the descendants of a Candidate."""
 
     candidate: CandidateView
     ancestors: tuple[CandidateView, ...]
@@ -252,7 +250,7 @@ class JobPage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """`status` is "ok" or "unavailable"; `checks` says per dependency "ok" or what is wrong."""
+    """`status` is "ok" or "unavailable"; `checks` gives "ok" or the fault of each dependency."""
 
     status: str
     checks: Mapping[str, Any]

@@ -1,4 +1,4 @@
-"""The fields that requests are made of: texts that can be stored and shown, whole numbers, amounts."""
+"""The fields of requests: texts that can be stored and shown, whole numbers, amounts."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ from pydantic_core.core_schema import CoreSchema, no_info_after_validator_functi
 
 MAX_SOURCE_BYTES = 1 << 20
 
-# Characters that do not show, break lines or turn the direction of text; spaces other than U+0020.
+# Invisible characters, line breaks, and those that turn the direction of text; spaces other than U+0020.
 _ODD = r"\x00-\x1f\x7f-\xa0\xad\u061c\u1680\u180e\u2000-\u200f\u2028-\u202f\u205f-\u206f\u3000\ufeff"
 ONE_LINE = rf"^[^{_ODD}]*[^ {_ODD}][^{_ODD}]*$"
 
 
 class Matching:
-    """A text that matches a pattern, refused in words; the document shows the pattern."""
+    """A text that must match a pattern; the refusal is in words, the document shows the pattern."""
 
     def __init__(self, pattern: str, message: str) -> None:
         self.pattern, self.message = pattern, message
@@ -54,11 +54,11 @@ def _fits(text: str) -> str:
 
 
 def _whole(value: object) -> object:
-    """JSON has one kind of number: 2.0 is a whole one."""
+    """Accept 2.0 as a whole number, since JSON has one kind of number."""
     return int(value) if isinstance(value, float) and value.is_integer() else value
 
 
-WHOLE = BeforeValidator(_whole)  # after a Field, whose limits the document would lose otherwise
+WHOLE = BeforeValidator(_whole)  # after a Field, or the document would lose its limits
 Name = Annotated[
     str,
     Field(min_length=1, max_length=200),

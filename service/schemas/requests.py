@@ -1,4 +1,4 @@
-"""What the API takes: strict models. An unknown field is an error, so that a typing error never passes as a default."""
+"""Requests of the API: strict models. An unknown field is an error, so a typing error never passes as a default."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from pydantic.config import JsonDict
 from db.transitions.seeds import Heritage
 from evaluator.languages import detect
 from evaluator.types import Candidate, DeviceKind, Domain, Language
-from evolution.types import MOST_SEEDS, Budget, RunConfig
+from evolution.types import MAX_SEEDS, Budget, RunConfig
 from runtime.addresses import read_url
 from service.schemas.fields import (
     URL,
@@ -31,7 +31,7 @@ from service.schemas.fields import (
 class ProblemRequest(Strict):
     """A Problem to store: the text of a problem file. It is read here and executed only in the judge's cage."""
 
-    name: Annotated[Name, Field(description="What people call it.", examples=["rmsnorm_residual"])]
+    name: Annotated[Name, Field(description="A display name.", examples=["rmsnorm_residual"])]
     source: Annotated[Source, Field(description="A Python module with `Model` (or `reference`) and `get_inputs`.")]
     description: Annotated[Text, Field(max_length=10_000)] | None = Field(
         default=None, description="Default: the module's docstring."
@@ -47,7 +47,7 @@ _LIMITS: JsonDict = {"candidates": _COUNT, "tokens": _COUNT, "usd": _AMOUNT, "de
 
 
 class BudgetRequest(Strict):
-    """Hard limits; at least one. Checked before spending."""
+    """Hard limits; at least one. Checked before spending; work in flight at the limit is finished and charged."""
 
     model_config = ConfigDict(
         json_schema_extra={
@@ -56,7 +56,7 @@ class BudgetRequest(Strict):
         }
     )
 
-    candidates: Count | None = Field(default=None, description="How many Candidates at most.")
+    candidates: Count | None = Field(default=None, description="Maximum number of Candidates.")
     tokens: Count | None = Field(default=None, description="Tokens of language models, in and out.")
     usd: Amount | None = Field(default=None, description="US dollars.")
     device_s: Amount | None = Field(default=None, description="Seconds on a device; waiting is not charged.")
@@ -69,21 +69,19 @@ class BudgetRequest(Strict):
         return self
 
     def budget(self) -> Budget:
-        """The Budget that these limits mean."""
+        """Convert to a Budget."""
         return Budget(**self.model_dump())
 
 
 class ConfigRequest(Strict):
-    """How the Run searches; everything has a default."""
+    """The settings of the search; each has a default."""
 
     proposers: Annotated[list[ProposerName], Field(min_length=1, max_length=50)] | None = Field(
         default=None, description="Default: the synthesiser, and every configured model.", examples=[["synthesiser"]]
     )
     seed: Annotated[int, Field(ge=0, lt=2**53), WHOLE] = Field(default=0, description="Drives every random choice.")
     islands: Annotated[int, Field(ge=1, le=64), WHOLE] = 2
-    in_flight: Annotated[int, Field(ge=1, le=256), WHOLE] = Field(
-        default=4, description="Proposals in the works at once."
-    )
+    in_flight: Annotated[int, Field(ge=1, le=256), WHOLE] = Field(default=4, description="Proposals in flight at once.")
     target_speedup: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = Field(
         default=None, description="End once a confirmed Champion reaches this."
     )
@@ -92,23 +90,23 @@ class ConfigRequest(Strict):
         description="End once a confirmed Champion attains this share of what a GPU's memory allows; null: never.",
     )
     stagnation_candidates: Annotated[int, Field(ge=1, le=10**6), WHOLE] = Field(
-        default=40, description="End after so many Candidates without progress."
+        default=40, description="End after this many Candidates without progress."
     )
     seed_sources: Annotated[list[Source], Field(max_length=50)] = Field(
-        default=[], description="Kernels to begin with: their texts."
+        default=[], description="Sources of kernels to start from."
     )
     seed_candidates: Annotated[list[CandidateRef], Field(max_length=50)] = Field(
-        default=[], description="Kernels to begin with: ids of stored Candidates of the same Problem."
+        default=[], description="Ids of stored Candidates of the same Problem to start from."
     )
 
     @model_validator(mode="after")
     def _few(self) -> Self:
-        if len(self.seed_sources) + len(self.seed_candidates) > MOST_SEEDS:
-            raise ValueError(f"a Run begins with at most {MOST_SEEDS} seeds, sources and candidates together")
+        if len(self.seed_sources) + len(self.seed_candidates) > MAX_SEEDS:
+            raise ValueError(f"a Run begins with at most {MAX_SEEDS} seeds, sources and candidates together")
         return self
 
     def config(self, default_proposers: tuple[str, ...]) -> RunConfig:
-        """The RunConfig that these choices mean."""
+        """Convert to a RunConfig."""
         return RunConfig(
             proposers=default_proposers if self.proposers is None else tuple(self.proposers),
             seed=self.seed,
@@ -123,7 +121,7 @@ class ConfigRequest(Strict):
 
 
 def _one_of(*names: tuple[str, str]) -> JsonDict:
-    """The document's words for "exactly one of two"."""
+    """Describe "exactly one of two" in the document."""
     (first, kind), (second, other) = names
     return {
         "oneOf": [
@@ -137,7 +135,7 @@ _ONE_PROBLEM = _one_of(("problem_id", "string"), ("problem", "object"))
 
 
 class WebhookRequest(Strict):
-    """Whom to tell when the Run has ended: a POST of JSON, signed in `Warpwright-Signature: t=SECONDS,v1=HEX`.
+    """A POST of JSON when the Run has ended, signed in `Warpwright-Signature: t=SECONDS,v1=HEX`.
 
     HEX is HMAC-SHA256 of "SECONDS.BODY" under the secret. It is tried for a minute; redirects are not followed, and
     internal addresses are refused.
@@ -166,7 +164,7 @@ class RunRequest(Strict):
     )
     budget: BudgetRequest
     config: ConfigRequest = ConfigRequest()
-    webhook: WebhookRequest | None = Field(default=None, description="Whom to tell when the Run has ended.")
+    webhook: WebhookRequest | None = Field(default=None, description="A webhook to call when the Run has ended.")
 
     @model_validator(mode="after")
     def _one_problem(self) -> Self:
@@ -176,7 +174,7 @@ class RunRequest(Strict):
 
 
 class ExtendRequest(Strict):
-    """More budget for a Run: each limit is added to what it has. One that ended for want of it goes on."""
+    """More budget for a Run: each limit is added to its present one. A Run that ended by its budget continues."""
 
     budget: BudgetRequest
     target_speedup: Annotated[float, Field(gt=0, le=1e6, allow_inf_nan=False)] | None = Field(
@@ -185,13 +183,13 @@ class ExtendRequest(Strict):
 
 
 class ForkRequest(Strict):
-    """A new Run of the same Problem and device that begins where another one stands."""
+    """A new Run of the same Problem and device, seeded from another Run."""
 
     budget: BudgetRequest
-    config: ConfigRequest | None = Field(default=None, description="Default: the parent's, its own seeds left out.")
+    config: ConfigRequest | None = Field(default=None, description="Default: the parent's, without its seeds.")
     heritage: Annotated[Heritage, Field(strict=False)] = Field(
         default=Heritage.POPULATION,
-        description="What it takes over: every elite of the archive, or only what was confirmed.",
+        description="Its seeds: every elite of the archive, or only confirmed Candidates.",
     )
 
 
@@ -200,20 +198,20 @@ class CandidateRequest(Strict):
 
     source: Annotated[Source, Field(description="A Python module with `ModelNew`.")]
     language: Annotated[Language, Field(strict=False)] | None = Field(
-        default=None, description="Default: told from the source."
+        default=None, description="Default: detected from the source."
     )
     by: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._@-]{0,49}$")] = Field(
-        default="hand", description="Who wrote it, as lists and the leaderboard name them: `external:BY`."
+        default="hand", description="Its author; lists and the leaderboard show `external:BY`."
     )
 
     def candidate(self, parents: tuple[str, ...] = ()) -> Candidate:
-        """The Candidate that this describes."""
+        """Convert to a Candidate."""
         language = self.language if self.language is not None else detect(self.source)
         return Candidate(source=self.source, language=language, parents=parents, proposer=f"external:{self.by}")
 
 
 class InjectRequest(CandidateRequest):
-    """A Candidate to be judged within a Run that is under way; it uses one of the Run's candidates."""
+    """A Candidate to be judged within a live Run; it uses one of the Run's candidates."""
 
     parents: Annotated[list[CandidateRef], Field(max_length=8)] = Field(
         default=[], description="Candidates of this Run that it was made from."
@@ -221,7 +219,7 @@ class InjectRequest(CandidateRequest):
 
 
 class EvaluationRequest(CandidateRequest):
-    """A Candidate to be judged by itself: for a stored Problem (`problem_id`) or one given here (`problem`)."""
+    """A Candidate to be judged on its own: for a stored Problem (`problem_id`) or one given here (`problem`)."""
 
     model_config = ConfigDict(json_schema_extra=_ONE_PROBLEM)
 

@@ -1,4 +1,4 @@
-// A file is read here and put into the form, where it can be seen and changed before it is sent.
+// Put a chosen file into the form, where the reader can see and change it before sending.
 const file = document.getElementById("file");
 const source = document.getElementById("source");
 const name = document.getElementById("name");
@@ -17,7 +17,7 @@ source.addEventListener("drop", (event) => {
   file.files = event.dataTransfer.files;
   file.dispatchEvent(new Event("change"));
 });
-// What a browser kept of the form from before, or somebody typed while the page was loading, is checked as well.
+// Also check text that the browser restored, or that was typed while the page was loading.
 window.addEventListener("load", () => {
   if (source.value !== source.defaultValue) source.dispatchEvent(new Event("input", { bubbles: true }));
 });

@@ -24,10 +24,10 @@ async def follow(
     lifetime_s: float,
     owner: str | None = None,
 ) -> AsyncIterator[bytes]:
-    """Everything that happened to a run after `after`, in order and without a gap, until it ended.
+    """Yield every event of a run after `after`, in order and without a gap, until it ended.
 
-    A stream lives `lifetime_s` at most: the client comes back with Last-Event-ID and misses nothing. It ends earlier
-    where `owner`, the key or session that it was opened with, is revoked. `known` is the run's newest seq, if known.
+    A stream lives `lifetime_s` at most: the client reconnects with Last-Event-ID and misses nothing. It ends earlier
+    where `owner`, its key or session, is revoked. `known` is the run's newest seq, if known.
     """
     yield format_sse_event(retry=RETRY_MS, comment="events of " + run_id)
     ends_at = asyncio.get_running_loop().time() + lifetime_s
@@ -47,7 +47,7 @@ async def follow(
                 if not fresh:
                     continue
                 if fresh[0].seq != cursor + 1:
-                    break  # something is missing: the table has it
+                    break  # something is missing: read the table
                 chunk, cursor, ended = _join(fresh, cursor)
                 yield chunk
                 if ended:
@@ -57,7 +57,7 @@ async def follow(
 
 
 def _join(frames: Iterable[Frame], cursor: int) -> tuple[bytes, int, bool]:
-    """Frames as one chunk, up to the run's end; the last seq in it, and whether that was the end."""
+    """Join frames to one chunk, up to the run's end; return it with its last seq, and whether that was the end."""
     parts: list[bytes] = []
     for frame in frames:
         parts.append(frame.data)
@@ -78,7 +78,7 @@ async def _stored(hub: EventHub, run_id: str, after: int) -> AsyncIterator[list[
 
 
 async def _live(feed: Feed, keep_alive_s: float, ends_at: float) -> AsyncIterator[list[Frame]]:
-    """What the tailer brings; nothing after every quiet `keep_alive_s`. Ends when the feed lags, closes, or in time."""
+    """Yield the tailer's frames; nothing after a quiet `keep_alive_s`. End when the feed lags, closes, or in time."""
     loop = asyncio.get_running_loop()
     while not (feed.lagging or feed.closed):
         remaining = ends_at - loop.time()

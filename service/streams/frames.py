@@ -1,4 +1,4 @@
-"""Events as they go over the wire: encoded once, however many follow."""
+"""Events on the wire: encoded once for any number of followers."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from evaluator.schema import to_json
 
 @dataclass(frozen=True, slots=True)
 class Frame:
-    """One event of a run, ready to be sent. Its id on the wire is `seq`, which Last-Event-ID hands back."""
+    """One event of a run, ready to be sent. Its id on the wire is `seq`, which Last-Event-ID returns."""
 
     seq: int
     kind: str
@@ -22,11 +22,11 @@ class Frame:
 
 
 def encode(event: EventView) -> Frame:
-    """The frame of an event."""
+    """Build the frame of an event."""
     data = json.dumps(to_json(event), ensure_ascii=False, separators=(",", ":"))
     return Frame(event.seq, event.kind, format_sse_event(data_str=data, event=event.kind, id=str(event.seq)))
 
 
 def age_s(event: EventView) -> float:
-    """Seconds since an event was written."""
+    """Return seconds since an event was written."""
     return max(0.0, (datetime.now(UTC) - datetime.fromisoformat(event.created_at)).total_seconds())

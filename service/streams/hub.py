@@ -1,7 +1,7 @@
-"""One tailer per process: one look at the event table for all runs that somebody follows feeds bounded queues.
+"""One tailer per process: one query of the event table for all followed runs feeds bounded queues.
 
 A follower holds no database connection and no thread. One that is too slow loses its queue, not its events: it is
-marked as lagging and reads what it missed from the table, which is the only source of truth.
+marked as lagging and reads the missed ones from the table, which is the only source of truth.
 """
 
 from __future__ import annotations
@@ -23,12 +23,12 @@ log = get_logger(__name__)
 PAGE = 200
 QUEUE = 256
 
-# {run id: seq} -> what happened to these runs after that, by run and in order, at most PAGE of each.
+# {run id: seq} -> the later events of these runs, by run and in order, at most PAGE of each.
 ReadEvents = Callable[[Mapping[str, int]], Sequence[EventView]]
 
 
 class Feed:
-    """A follower's bounded queue. `owner` is the key or session that it was opened with, and may be revoked."""
+    """A follower's bounded queue. `owner` is its key or session, which may be revoked."""
 
     def __init__(self, owner: str | None = None) -> None:
         self.owner = owner
@@ -56,14 +56,14 @@ class Feed:
         self._woken.set()
 
     def catch_up(self) -> None:
-        """Forget what is queued: the follower reads on from the table."""
+        """Drop the queued frames: the follower reads on from the table."""
         self.lagging = False
         self._frames.clear()
         if not self.closed:
             self._woken.clear()
 
     async def take(self, timeout_s: float) -> list[Frame]:
-        """All that is queued, as soon as there is something; nothing when time is up or somebody must look."""
+        """Return all queued frames, as soon as there are some; none at the timeout, or when the follower must look."""
         try:
             async with asyncio.timeout(timeout_s):
                 await self._woken.wait()
@@ -75,12 +75,12 @@ class Feed:
 
 
 class EventHub:
-    """Follows the event table on behalf of everybody; `start` and `stop` belong to the application's lifespan."""
+    """Follows the event table for all streams; `start` and `stop` belong to the application's lifespan."""
 
     def __init__(
         self, read: ReadEvents, *, poll_s: float = 0.2, observe_lag_s: Callable[[float], object] = lambda _: None
     ) -> None:
-        """`observe_lag_s` is told how old each event is when the tailer sees it."""
+        """`observe_lag_s` gets each event's age when the tailer sees it."""
         self._read = read
         self._poll_s = poll_s
         self._observe_lag_s = observe_lag_s
@@ -93,16 +93,16 @@ class EventHub:
 
     @property
     def followers(self) -> int:
-        """How many streams are open."""
+        """Return the number of open streams."""
         return sum(len(feeds) for feeds in self._feeds.values())
 
     @property
     def tailing(self) -> bool:
-        """Whether the tailer is alive: without it no follower hears of anything new."""
+        """Tell whether the tailer is alive: without it no follower gets anything new."""
         return self._task is not None and not self._task.done()
 
     def start(self) -> None:
-        """Begin to tail, in the running event loop; a hub may be started again after a stop."""
+        """Start the tailer in the running event loop; a hub may be started again after a stop."""
         self.closed = False
         self._followed = asyncio.Event()
         self._task = asyncio.create_task(self._tail(), name="event-tailer")
@@ -123,7 +123,7 @@ class EventHub:
                 feed.close()
 
     def owners(self) -> set[str]:
-        """The keys and sessions that have a stream open."""
+        """Return the keys and sessions with an open stream."""
         return {feed.owner for feeds in self._feeds.values() for feed in feeds if feed.owner is not None}
 
     def close_owner(self, owner: str) -> None:
@@ -134,14 +134,14 @@ class EventHub:
                     feed.close()
 
     async def read(self, tails: Mapping[str, int]) -> Sequence[EventView]:
-        """What comes after these in the table, read in a thread (few at a time, so that routes keep theirs)."""
+        """Return later events from the table, read in a thread (few at a time, so that routes keep theirs)."""
         return await anyio.to_thread.run_sync(self._read, tails, limiter=self._limiter)
 
     @contextmanager
     def subscribe(self, run_id: str, known: int, *, owner: str | None = None) -> Iterator[Feed]:
-        """A queue of what happens to a run; what lies between `known` and now may be missing from it.
+        """Return a queue of a run's events; those between `known` and now may be missing from it.
 
-        `known` is a seq that the table has: nothing up to it needs to be looked for.
+        `known` is a seq that the table has: nothing up to it needs to be read.
         """
         feed = Feed(owner)
         if self.closed:
@@ -171,7 +171,7 @@ class EventHub:
         for event in events:
             tail = self._tails.get(event.run_id)
             if tail is None or event.seq <= tail:
-                continue  # nobody follows it any more, or followed it anew meanwhile
+                continue  # it is no longer followed, or was followed anew meanwhile
             self._tails[event.run_id] = event.seq
             self._observe_lag_s(age_s(event))
             frame = encode(event)

@@ -1,4 +1,4 @@
-"""Ends the streams of keys and sessions that are not good any more: one look every few seconds, for all of them."""
+"""Ends the streams of revoked keys and ended sessions: one query every few seconds, for all of them."""
 
 from __future__ import annotations
 
@@ -12,12 +12,12 @@ from service.streams.hub import EventHub
 
 log = logging.getLogger("warpwright.service")
 
-# Credentials (ids of keys and sessions) -> those that have ended.
+# Credentials (ids of keys and sessions) -> the ended ones.
 ReadEnded = Callable[[Collection[str]], set[str]]
 
 
 async def end_revoked(hub: EventHub, read: ReadEnded, *, every_s: float) -> None:
-    """Runs until it is cancelled."""
+    """Run until cancelled."""
     while True:
         await asyncio.sleep(every_s)
         owners = hub.owners()
@@ -25,7 +25,7 @@ async def end_revoked(hub: EventHub, read: ReadEnded, *, every_s: float) -> None
             continue
         try:
             ended = await anyio.to_thread.run_sync(read, owners)
-        except Exception:  # the database may be away for a moment; the next look comes soon
+        except Exception:  # the database may be away for a moment; the next query comes soon
             log.exception("cannot look for revoked keys")
             continue
         for owner in ended:

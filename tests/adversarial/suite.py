@@ -117,6 +117,7 @@ class Court:
             ratio = found.speedup("fastest")
             if ratio is None or ratio.value < TRUE_RATIO:
                 break
+            rules = Rules(least_pairs=6, most_pairs=8 + 4 * attempt, racing=False)
             with pytest.MonkeyPatch.context() as patch:
                 rules = Rules(least_pairs=6, most_pairs=8 + 4 * attempt, racing=False)
                 patch.setattr(self.judge, "protocol", with_rules(rules))

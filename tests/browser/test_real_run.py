@@ -72,7 +72,7 @@ def served(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFact
         if not request.config.getoption("--soak"):
             patch.setenv("WARPWRIGHT_JUDGE_COMMAND", fake_judge.COMMAND)
             patch.setenv("FAKE_JUDGE_SPEED", "1.5")
-        with folder.held(), Stack(folder, workers=("control", "propose", "build", "cpu")) as running:
+        with folder.locked(), Stack(folder, workers=("control", "propose", "build", "cpu")) as running:
             yield running.url
 
 
@@ -113,7 +113,7 @@ def submit(page: Page, folder: Path) -> None:
     file = folder / "gated.py"
     file.write_text(PROBLEM, encoding="utf-8")
     page.get_by_label("Or upload a .py file").set_input_files(file)
-    expect(page.get_by_text("reads well")).to_be_visible()
+    expect(page.get_by_text("valid", exact=True)).to_be_visible()
     expect(page.get_by_label("Name")).to_have_value("gated")
     page.get_by_label("extra").uncheck()
     page.get_by_label("Candidates", exact=True).fill(str(CANDIDATES))
@@ -173,7 +173,7 @@ def test_two_candidates_are_ticked_compared_and_diffed(done: Done, browser: Brow
         page.goto(f"{done.url}/runs/{done.run}/candidates")
         page.get_by_label("Compare candidate 1", exact=True).check()
         page.get_by_label("Compare candidate 2", exact=True).check()
-        page.get_by_role("button", name="Compare the ticked").click()
+        page.get_by_role("button", name="Compare selected").click()
         expect(page.get_by_role("heading", name="2 candidates side by side")).to_be_visible()
         expect(page.locator(".diff tr.add").first).to_be_visible()
         check(page, "compare", 1280, "light")

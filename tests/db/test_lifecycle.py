@@ -32,7 +32,7 @@ def test_a_run_finds_confirms_and_promotes(engine: Engine) -> None:
     world.drain()
     run = world.run(run.id)
     assert (run.status, run.end_reason) == (RunStatus.FINISHED, EndReason.STAGNATED)
-    assert "1.80 times" in run.message
+    assert "1.80x as fast" in run.message
     with read_session(engine) as s:
         best = candidates.get(s, run.champion_id or "")
         [row] = leaderboard.rows(s, "default")
@@ -156,7 +156,7 @@ def test_a_run_ends_at_the_roofline_of_its_device(engine: Engine, monkeypatch: p
     world.drain()
     found = world.run(run.id)
     assert found.end_reason is EndReason.ROOFLINE_REACHED
-    assert "attains 97% of what memory allows" in found.message
+    assert "attains 97% of the memory roofline" in found.message
     assert seen == [(1, 1)]
 
 

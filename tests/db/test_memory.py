@@ -12,7 +12,7 @@ from db.repositories.work.jobs import payload
 from db.tables.core import ProblemRow, Project
 from db.views.work import ConfirmWork, Precedent, ProposeWork, Remembered
 from evaluator.types import Candidate, Evaluation, Stage
-from evolution.fingerprint import fingerprint, likeness
+from evolution.fingerprint import fingerprint, similarity
 from evolution.tunables import read_tunables
 from evolution.types import Run, RunConfig
 from tests.db.world import World, from_list, passed, problem
@@ -122,5 +122,5 @@ def test_fingerprints_name_operations() -> None:
     assert fingerprint("class Model:\n    def forward(self, a, b):\n        return F.gelu(a @ b).mean(-1)\n") == {
         "gelu", "@", "mean",
     }  # fmt: skip
-    assert likeness(frozenset("ab"), frozenset("bc")) == 1 / 3
-    assert likeness(frozenset(), frozenset()) == 0.0
+    assert similarity(frozenset("ab"), frozenset("bc")) == 1 / 3
+    assert similarity(frozenset(), frozenset()) == 0.0

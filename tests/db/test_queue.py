@@ -115,7 +115,7 @@ def test_three_silent_workers_end_a_proposal(engine: Engine) -> None:
     with read_session(engine) as s:
         first = proposals.list(s, run.id)[-1]
     assert first.outcome is ProposalOutcome.ENDPOINT_ERROR
-    assert "went silent on attempt 3" in first.detail
+    assert "stopped responding on attempt 3" in first.detail
     world.drain()
     assert world.run(run.id).status.ended
 
@@ -249,7 +249,7 @@ def test_the_wall_budget_ends_a_run_from_the_sweeper(engine: Engine) -> None:
         advance(s, job)
     ended = world.run(run.id)
     assert ended.status is RunStatus.FINISHED
-    assert "wall budget" in ended.message
+    assert "time budget" in ended.message
     seq = ended.last_seq
     world.work(judging)
     with read_session(engine) as s:

@@ -140,7 +140,7 @@ def test_a_reached_target_can_be_raised(engine: Engine) -> None:
         extend(engine, run, Budget(candidates=5))
     extend(engine, run, Budget(candidates=5), target=3.0)
     world.drain()
-    assert "3.50 times" in world.run(run.id).message
+    assert "3.50x as fast" in world.run(run.id).message
 
 
 @pytest.mark.parametrize("target", [0.0, -1.0, float("nan"), float("inf")])

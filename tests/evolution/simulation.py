@@ -9,7 +9,7 @@ from evaluator.types import Language, Verdict
 from evolution.arms import SEED, TUNER
 from evolution.bandit import judged_reward
 from evolution.search import decide
-from evolution.state import ArmStats, Broken, Elite, Family, SearchState, Standing
+from evolution.state import ArmStats, Broken, Elite, Family, SearchState, StandingChampion
 from evolution.tunables import key_of
 from evolution.types import Arm, Budget, Confirm, Decision, Finish, Propose, RunConfig, Spend
 
@@ -35,7 +35,7 @@ class Simulation:
     arms: dict[Arm, ArmStats] = field(default_factory=dict)
     tried: dict[str, set[str]] = field(default_factory=dict)
     tunable: dict[str, tuple[str, float]] = field(default_factory=dict)
-    champion: Standing | None = None
+    champion: StandingChampion | None = None
     since_best: int = 0
     judged: int = 0
     candidates: int = 0
@@ -118,7 +118,7 @@ class Simulation:
             good = elite.speedup > 1.01
             self.elites[key] = replace(elite, confirms=elite.confirms + 1, confirmed=good)
             if good:
-                self.champion = Standing(
+                self.champion = StandingChampion(
                     candidate_id=elite.candidate_id, hash=elite.hash, speedup=elite.speedup, own=True
                 )
 

@@ -1,4 +1,4 @@
-"""Whom the bandit asks: the model that brings the most for its cost, whatever it was asked for."""
+"""The bandit prefers the model with the highest gain for its cost, over all Operators."""
 
 from __future__ import annotations
 
@@ -31,8 +31,8 @@ def test_what_a_model_did_with_one_operator_counts_for_the_others() -> None:
         judged("able", Operator.CREATE, 18, 20), judged("poor", Operator.CREATE, 1, 20),
         arm("able", Operator.DIFF), arm("poor", Operator.DIFF),
     ]  # fmt: skip
-    diffs = Counter(bandit.whom(arms, [2, 3], {}, Random(seed)) for seed in range(400))
-    assert diffs[2] > 390, "nobody was asked for a diff yet"
+    diffs = Counter(bandit.choose_model(arms, [2, 3], {}, Random(seed)) for seed in range(400))
+    assert diffs[2] > 390, "no model was asked for a diff yet"
     assert asked(arms)["able"] > 390
 
 
@@ -57,8 +57,8 @@ def test_kernels_that_pass_and_gain_nothing_are_of_less_use() -> None:
 
 def test_a_model_that_was_never_asked_comes_first_and_but_once() -> None:
     arms = [judged("known", Operator.CREATE, 15, 20), arm("new"), arm("new", Operator.REWRITE)]
-    assert bandit.whom(arms, [0, 1], {}, Random(0)) == 1
-    under_way = sum(bandit.whom(arms, [0, 1], {2: 1}, Random(seed)) == 1 for seed in range(400))
+    assert bandit.choose_model(arms, [0, 1], {}, Random(0)) == 1
+    under_way = sum(bandit.choose_model(arms, [0, 1], {2: 1}, Random(seed)) == 1 for seed in range(400))
     assert 0 < under_way < 400, "an ask that was just decided counts, whatever it is for"
 
 

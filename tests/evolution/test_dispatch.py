@@ -11,19 +11,23 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from evolution.arms import DISPATCH
-from evolution.dispatch import LEAST_GAIN, REFERENCE, RIPE_AFTER, best_split, dispatch_due
+from evolution.dispatch import MIN_LOG_GAIN, REFERENCE, STAGNANT_AFTER, best_split, dispatch_due
 from evolution.search import decide
-from evolution.state import ArmStats, Rated, SearchState, Share
+from evolution.state import ArmStats, RatedCandidate, SearchState, WorkloadLeaders
 from evolution.types import Arm, Budget, Operator, Propose, RunConfig, Spend
 
 
-def rated(number: int, speedup: float, *, spread: float = 0.01, combined: bool = False) -> Rated:
+def rated(number: int, speedup: float, *, spread: float = 0.01, combined: bool = False) -> RatedCandidate:
     low, high = speedup * (1 - spread), speedup * (1 + spread)
-    return Rated(candidate_id=f"c{number}", number=number, speedup=speedup, low=low, high=high, combined=combined)
+    return RatedCandidate(
+        candidate_id=f"c{number}", number=number, speedup=speedup, low=low, high=high, combined=combined
+    )
 
 
-def share(best: Rated, leader: Rated, *, weight: float = 1.0, reference: float | None = None) -> Share:
-    return Share(weight=weight, best=best, leader=leader, reference=reference)
+def share(
+    best: RatedCandidate, leader: RatedCandidate, *, weight: float = 1.0, reference: float | None = None
+) -> WorkloadLeaders:
+    return WorkloadLeaders(weight=weight, best=best, leader=leader, reference=reference)
 
 
 TWO = {
@@ -39,7 +43,7 @@ def state(**changes: object) -> SearchState:
         spend=Spend(candidates=20),
         judged_any=True,
         shares=TWO,
-        since_best=RIPE_AFTER,
+        since_best=STAGNANT_AFTER,
     )
     return replace(plain, **changes)  # type: ignore[arg-type]
 
@@ -95,14 +99,14 @@ tables = st.dictionaries(
 
 
 @given(tables)
-def test_a_split_is_whole_and_promises_a_gain(found: dict[str, Share]) -> None:
+def test_a_split_is_whole_and_promises_a_gain(found: dict[str, WorkloadLeaders]) -> None:
     split = best_split(found)
     if split is None:
         return
     assert set(split.choices) == set(found)
     assert set(split.choices.values()) - {REFERENCE} == set(range(len(split.parents)))
     assert len(set(split.choices.values())) > 1
-    assert split.gain >= LEAST_GAIN * (1 - 1e-9)
+    assert split.gain >= MIN_LOG_GAIN * (1 - 1e-9)
     assert len(split.key) <= 100
     for workload, number in split.choices.items():
         one = found[workload]
@@ -124,7 +128,7 @@ def test_it_is_proposed_once_and_names_its_parts_by_numbers() -> None:
 
 
 def test_it_waits_while_something_faster_is_found() -> None:
-    assert dispatch_due(state(since_best=RIPE_AFTER - 1), last=False) is None
+    assert dispatch_due(state(since_best=STAGNANT_AFTER - 1), last=False) is None
     assert dispatch_due(state(since_best=0), last=True) is not None
     assert dispatch_due(state(since_best=0, spend=Spend(candidates=46)), last=False) is not None
     late = state(since_best=0, budget=Budget(device_s=100.0), spend=Spend(device_s=95.0), judge_s=1.0)

@@ -10,7 +10,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from evolution.lessons import LEAST_PAIRS, MOST_LESSONS, Trial, describe, distil
+from evolution.lessons import MAX_LESSONS, MIN_PAIRS, Trial, describe, distil
 
 
 def trials(worth: dict[int, float], *, families: int = 4, noise: float = 0.01, seed: int = 0) -> list[Trial]:
@@ -65,7 +65,7 @@ def test_families_that_differ_are_never_compared() -> None:
 
 def test_few_pairs_teach_nothing() -> None:
     assert distil(trials({1: 1.0, 4: 1.2}, families=1)) == ()
-    assert LEAST_PAIRS == 3
+    assert MIN_PAIRS == 3
 
 
 configurations = st.fixed_dictionaries(
@@ -86,7 +86,7 @@ drawn = st.lists(
 @given(drawn, st.randoms(use_true_random=False))
 def test_lessons_are_sure_few_and_do_not_depend_on_the_order(found: list[Trial], rng: Random) -> None:
     lessons = distil(found)
-    assert len(lessons) <= MOST_LESSONS
+    assert len(lessons) <= MAX_LESSONS
     for one in lessons:
         assert 1.0 < one.low <= one.ratio * (1 + 1e-9)
         assert one.ratio <= one.high * (1 + 1e-9)

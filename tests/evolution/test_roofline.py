@@ -25,7 +25,7 @@ from evaluator.types import (
 )
 from evolution.roofline import attained
 from evolution.search import decide
-from evolution.state import SearchState, Standing
+from evolution.state import SearchState, StandingChampion
 from evolution.types import Budget, EndReason, Finish, RunConfig, Spend
 
 WORKLOADS = (Workload(name="a"), Workload(name="b", weight=3.0), Workload(name="hidden", held_out=True))
@@ -100,7 +100,7 @@ def state(reached: float | None, share: float | None = 0.95) -> SearchState:
         budget=Budget(candidates=50),
         spend=Spend(candidates=5),
         judged_any=True,
-        champion=Standing(candidate_id="c1", hash="h", speedup=1.4, own=True, attained=reached),
+        champion=StandingChampion(candidate_id="c1", hash="h", speedup=1.4, own=True, attained=reached),
     )
 
 
@@ -108,8 +108,8 @@ def test_a_run_ends_at_its_share_of_the_roofline_and_says_so() -> None:
     (end,) = decide(state(0.96), Random(0))
     assert isinstance(end, Finish)
     assert end.reason is EndReason.ROOFLINE_REACHED
-    assert "attains 96% of what memory allows (95% ends a run)" in end.message
-    assert "1.40 times" in end.message
+    assert "attains 96% of the memory roofline (a run ends at 95%)" in end.message
+    assert "1.40x as fast" in end.message
 
 
 @pytest.mark.parametrize(("reached", "share"), [(0.94, 0.95), (None, 0.95), (0.99, None), (0.96, 0.97)])

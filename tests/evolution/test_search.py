@@ -15,10 +15,10 @@ from hypothesis import strategies as st
 
 from evaluator.types import Language, Verdict
 from evolution.arms import TUNER
-from evolution.confirming import contender
-from evolution.parents import sample, sample_pair
+from evolution.confirming import elite_to_confirm
+from evolution.parents import sample_parent, sample_parents
 from evolution.search import decide
-from evolution.state import ArmStats, Broken, Elite, SearchState, Standing
+from evolution.state import ArmStats, Broken, Elite, SearchState, StandingChampion
 from evolution.types import (
     Arm,
     Budget,
@@ -171,7 +171,7 @@ def test_the_best_is_confirmed_before_the_end() -> None:
 
 
 def test_a_champion_is_not_confirmed_against_itself() -> None:
-    champion = Standing(candidate_id="cand_9", hash="h1", speedup=1.4, own=False)
+    champion = StandingChampion(candidate_id="cand_9", hash="h1", speedup=1.4, own=False)
     end = ended(changed(SPENT, elites=(elite(1, 1.5),), champion=champion))
     assert end.reason is EndReason.BUDGET
     assert "earlier run" in end.message
@@ -251,27 +251,27 @@ def test_a_plateau_is_not_confirmed_for_ever_and_what_is_clearly_faster_always()
         config=config, budget=Budget(candidates=80), spend=Spend(candidates=40), since_best=30,
         elites=(*refused, elite(9, 1.49, low=1.44)),
     )  # fmt: skip
-    assert contender(state, final=False) is None
-    assert contender(state, final=True) is None
+    assert elite_to_confirm(state, final=False) is None
+    assert elite_to_confirm(state, final=True) is None
     faster = changed(state, elites=(*state.elites, elite(10, 3.0, low=2.9)))
     for final in (False, True):
-        found = contender(faster, final=final)
+        found = elite_to_confirm(faster, final=final)
         assert found is not None
         assert found.number == 10
-    assert contender(changed(state, elites=state.elites[1:]), final=False) is not None
+    assert elite_to_confirm(changed(state, elites=state.elites[1:]), final=False) is not None
 
 
 def test_the_fast_breed_more_often_and_the_slow_too() -> None:
     elites = (elite(1, 2.0), elite(2, 1.0), elite(3, 0.5))
-    drawn = Counter(sample(elites, Random(seed)).number for seed in range(2000))
+    drawn = Counter(sample_parent(elites, Random(seed)).number for seed in range(2000))
     assert drawn[1] > 3 * drawn[2] > 9 * drawn[3] > 0
-    assert {parent.number for parent in sample_pair(elites[:2], Random(1))} == {1, 2}
-    assert sample((elite(1, 0.0),), Random(0)).number == 1
+    assert {parent.number for parent in sample_parents(elites[:2], Random(1))} == {1, 2}
+    assert sample_parent((elite(1, 0.0),), Random(0)).number == 1
 
 
 def test_seeds_come_first() -> None:
     config = RunConfig(seed_sources=("a", "b"), in_flight=4)
-    state = SearchState(config=config, budget=Budget(candidates=9), spend=Spend(), warm=("cand_old",))
+    state = SearchState(config=config, budget=Budget(candidates=9), spend=Spend(), warm_starts=("cand_old",))
     proposed = [d for d in decide(state, Random(0)) if isinstance(d, Propose)]
     assert [d.hint for d in proposed] == [{"seed": 0}, {"seed": 1}, {"candidate_id": "cand_old"}, {}]
 

@@ -79,7 +79,7 @@ def test_any_configuration_comes_back(
 @pytest.mark.parametrize(
     ("source", "says"),
     [
-        ("TUNABLES = {'A': [1]}", "CONFIG beside"),
+        ("TUNABLES = {'A': [1]}", "needs a CONFIG"),
         ("TUNABLES = {'A': [1]}\nCONFIG = {'A': 2}", "not one of"),
         ("TUNABLES = {'A': [1]}\nCONFIG = {'A': True}", "not one of"),
         ("TUNABLES = {'A': [1]}\nCONFIG = {}", "exactly"),

@@ -358,3 +358,16 @@ def test_redaction_leaves_other_sources_alone() -> None:
     assert without_held_out("not python (") == "not python ("
     kept = 'WORKLOADS = [{"name": "a", "held_out": False}]  # kept\n'
     assert without_held_out(kept) == kept
+
+
+@pytest.mark.parametrize(("kind", "alignment"), [(DeviceKind.CPU, 64), (DeviceKind.CUDA, 16)])
+def test_the_promised_alignment_is_that_of_the_device(kind: DeviceKind, alignment: int) -> None:
+    system = render(replace(material(Operator.CREATE), device_kind=kind), tokens=100_000).system
+    assert f"inputs are dense and {alignment}-byte aligned" in system
+
+
+def test_facts_of_a_device_carry_units() -> None:
+    facts = {"l2_bytes": 52_428_800, "bandwidth_bytes_per_s": 3_350_000_000_000.0, "sms": 132}
+    user = render(replace(material(Operator.CREATE), device_facts=facts), tokens=100_000).user
+    for line in ("- bandwidth: 3.35 TB/s", "- l2: 52.4 MB", "- sms: 132"):
+        assert line in user.splitlines()

@@ -120,8 +120,8 @@ def test_what_a_stranger_wrote_is_text(client: TestClient, engine: Engine) -> No
 
 def test_the_leaderboard_is_filtered_sorted_and_taken_home(client: TestClient, finished: str) -> None:
     assert "softmax" in client.get("/?q=SOFT+max").text
-    assert "Nothing fits" in client.get("/?q=%25").text
-    assert "Nothing fits" in client.get("/?language=cuda").text
+    assert "No match" in client.get("/?q=%25").text
+    assert "No match" in client.get("/?language=cuda").text
     assert "Test CPU" in client.get("/?device=Test+CPU&view=map").text
     assert client.get("/?sort=upside-down", headers={"accept": "text/html"}).status_code == 422
     rows = list(csv.DictReader(io.StringIO(client.get("/leaderboard.csv?sort=newest").text)))
@@ -130,7 +130,7 @@ def test_the_leaderboard_is_filtered_sorted_and_taken_home(client: TestClient, f
 
 def test_lists_of_runs_and_candidates_are_asked_and_gone_through(client: TestClient, finished: str) -> None:
     assert "softmax" in client.get("/runs?q=soft&status=finished").text
-    assert "Nothing fits" in client.get("/runs?status=live").text
+    assert "No match" in client.get("/runs?status=live").text
     table = client.get(f"/runs/{finished}/candidates?verdict=BUILD_ERROR").text
     assert table.count('<tr id="row-') == 1
     assert client.get(f"/runs/{finished}/candidates?verdict=&order=fastest").text.count('<tr id="row-') == 3

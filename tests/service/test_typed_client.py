@@ -39,7 +39,7 @@ from warpwright.api import (
     words,
 )
 from warpwright.api.decoding import decode
-from warpwright.api.following import Patience
+from warpwright.api.following import Backoff
 
 ROOT = Path(__file__).resolve().parents[2]
 DOCUMENT = json.loads((ROOT / "service" / "openapi.json").read_text(encoding="utf-8"))
@@ -221,13 +221,13 @@ def test_a_stream_that_breaks_off_is_taken_up_where_it_stopped(live: Live, world
 def test_patience_grows_and_ends(monkeypatch: pytest.MonkeyPatch) -> None:
     clock = iter([0.0, 1.0, 2.0, 61.5])
     monkeypatch.setattr(time, "monotonic", lambda: next(clock))
-    patience = Patience("http://x", 60.0)
+    backoff = Backoff("http://x", 60.0)
     error = Unreachable("gone")
-    pauses = [patience.pause(error) for _ in range(2)]
+    pauses = [backoff.pause(error) for _ in range(2)]
     assert 0.125 <= pauses[0] <= 0.25
     assert 0.25 <= pauses[1] <= 0.5
-    patience.heard()
-    assert patience.pause(error) <= 0.25
-    patience._failing_since = 1.0
-    with pytest.raises(Unreachable, match="could not be had back"):
-        patience.pause(error)
+    backoff.reset()
+    assert backoff.pause(error) <= 0.25
+    backoff._failing_since = 1.0
+    with pytest.raises(Unreachable, match="could not be resumed"):
+        backoff.pause(error)

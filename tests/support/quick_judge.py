@@ -6,12 +6,12 @@ confirmation must hold on a busy machine, too.
 
 from __future__ import annotations
 
+import argparse
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 COMMAND = f"{sys.executable} {Path(__file__).resolve()}"
-"""What WARPWRIGHT_JUDGE_COMMAND is to be for this judge."""
+"""The value of WARPWRIGHT_JUDGE_COMMAND for this judge."""
 
 
 def main() -> int:

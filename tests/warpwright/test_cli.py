@@ -1,4 +1,4 @@
-"""The commands against a served API: exit codes, what goes to which stream, JSON."""
+"""The commands against a served API: exit codes, streams, JSON."""
 
 from __future__ import annotations
 
@@ -31,9 +31,9 @@ def test_optimize_with_a_champion_prints_the_table_and_saves_the_file(
     assert optimize(api, problem, "--seconds", "5", "--candidates", "7", "--usd", "1.5") == ExitCode.OK
     shown = capfd.readouterr()
     assert problem.with_name("best.py").read_text(encoding="utf-8") == "# the kernel\n"
-    assert "against the fastest baseline: 1.50x, 95 % interval 1.400 to 1.600" in shown.out
-    assert "against eager: 2.00x, 95 % interval 1.900 to 2.100" in shown.out
-    for words in ("eager us", "200.0", "150.0", "100.0", "PASSED 1", "BUILD_ERROR 1", "confirm 2.0 s", "best.py"):
+    assert "against the fastest baseline: 1.50x, 95 % interval 1.40x to 1.60x" in shown.out
+    assert "against eager: 2.00x, 95 % interval 1.90x to 2.10x" in shown.out
+    for words in ("eager", "200 us", "150 us", "100 us", "PASSED 1", "BUILD_ERROR 1", "confirm 2.0 s", "best.py"):
         assert words in shown.out
     assert f"{api.url}/runs/{RUN_ID}" in shown.out
     assert "best so far" in shown.err
@@ -60,7 +60,7 @@ def test_optimize_json_is_one_document_on_stdout(
         ({"champion_id": None, "end_reason": "no_improvement"}, ExitCode.NO_IMPROVEMENT, "No kernel was confirmed"),
         ({"champion_id": None, "end_reason": "budget"}, ExitCode.NO_IMPROVEMENT, "budget ended"),
         ({"champion_id": None, "best_id": None, "end_reason": "problem_refused"}, ExitCode.BAD_USAGE, "refused"),
-        ({"champion_id": None, "best_id": None, "end_reason": "no_proposer"}, ExitCode.BAD_USAGE, "nobody"),
+        ({"champion_id": None, "best_id": None, "end_reason": "no_proposer"}, ExitCode.BAD_USAGE, "No proposer"),
         ({"champion_id": None, "status": "failed", "end_reason": "internal_error"}, ExitCode.INTERNAL, "run ended"),
         ({"champion_id": None, "status": "cancelled", "end_reason": "cancelled"}, ExitCode.NOT_PASSED, "cancelled"),
     ],
@@ -78,15 +78,15 @@ def test_optimize_without_a_champion(
 
 
 @pytest.mark.parametrize("named", [None, "cand_of_an_earlier_run"])
-def test_the_champion_of_an_earlier_run_is_given_where_it_still_stands(
+def test_an_unbeaten_champion_of_an_earlier_run_is_saved(
     api: FakeApi, problem: Path, capfd: pytest.CaptureFixture[str], named: str | None
 ) -> None:
-    message = "The budget is used up. The Champion of an earlier run still stands: it runs 1.50 times as fast."
+    message = "The budget is used up. The champion of an earlier run is still the fastest: it is 1.50x as fast."
     api.run = run_object(champion_id=named, best_id=None, message=message, device_kind="cpu")
     api.leaderboard = [champion_object(device_kind="cuda", candidate_id="cand_9"), champion_object()]
     assert optimize(api, problem) == ExitCode.OK
     shown = capfd.readouterr()
-    assert "still stands" in shown.out
+    assert "still the fastest" in shown.out
     assert "against the fastest baseline: 1.50x" in shown.out
     assert "not proved faster" not in shown.err
     assert problem.with_name("best.py").read_text(encoding="utf-8") == "# the champion on cpu\n"
@@ -102,9 +102,7 @@ def test_seeds_and_proposers_travel_in_the_config(api: FakeApi, problem: Path) -
     }
 
 
-def test_optimize_says_what_is_wrong_with_a_file(
-    api: FakeApi, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_optimize_explains_an_unreadable_file(api: FakeApi, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     latin = tmp_path / "latin.py"
     latin.write_bytes(b"# one\n# caf\xe9\n")
     huge = tmp_path / "huge.py"
@@ -144,9 +142,9 @@ def test_budgets_must_be_positive(api: FakeApi, problem: Path) -> None:
     assert optimize(api, problem, "--seconds", "nan") == ExitCode.BAD_USAGE
 
 
-def test_nobody_there_ends_with_3(capfd: pytest.CaptureFixture[str]) -> None:
+def test_an_unreachable_service_ends_with_3(capfd: pytest.CaptureFixture[str]) -> None:
     assert commands.run(["runs", "--server", "http://127.0.0.1:9"]) == ExitCode.INTERNAL
-    assert "nobody answers" in capfd.readouterr().err
+    assert "no service answers" in capfd.readouterr().err
 
 
 def test_lists_are_tables_or_json(api: FakeApi, capfd: pytest.CaptureFixture[str]) -> None:
@@ -164,7 +162,7 @@ def test_the_leaderboard_is_a_table_or_json(api: FakeApi, capfd: pytest.CaptureF
     assert "no champions yet" in capfd.readouterr().err
     api.leaderboard = [champion_object()]
     assert commands.run(["leaderboard", "--server", api.url]) == ExitCode.OK
-    assert "1.50x (1.40 to 1.60)" in capfd.readouterr().out
+    assert "1.50x (1.40x to 1.60x)" in capfd.readouterr().out
     assert commands.run(["leaderboard", "--server", api.url, "--json"]) == ExitCode.OK
     assert json.loads(capfd.readouterr().out)[0]["against_fastest"]["interval"]["low"] == pytest.approx(1.4)
 

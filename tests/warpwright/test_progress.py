@@ -1,4 +1,4 @@
-"""What a Run's events add up to, and how a person hears of it."""
+"""The progress of a Run from its events, as lines and in a bar."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from rich.console import Console
 from tests.warpwright.fake_api import event_object
 from warpwright.api.decoding import decode
 from warpwright.api.searching import Event
-from warpwright.cli.progress import Tally, Watch
+from warpwright.cli.progress import ProgressDisplay, RunProgress
 
 STORY = [
     event_object(1, "run.status", status="running"),
@@ -25,31 +25,31 @@ STORY = [
 
 
 def test_the_tally() -> None:
-    tally = Tally()
-    lines = [tally.take(decode(Event, item)) for item in STORY]
+    progress = RunProgress()
+    lines = [progress.count(decode(Event, item)) for item in STORY]
     assert lines[3:] == [
         "proposal 3: endpoint_error (HTTP 500)",
         "#1 synthesiser: INCORRECT_VALUES ([worst] at 3)",
         "#2 local: PASSED, 1.25x the fastest baseline, best so far",
-        "#2 local: PASSED, not timed here",
+        "#2 local: PASSED, not timed",
         "#2 local: confirmation PASSED (held up)",
-        "#2 local: CHAMPION, confirmed 1.20x the fastest baseline",
+        "#2 local: CHAMPION, confirmed at 1.20x the fastest baseline",
     ]
-    assert tally.summary == "running · 2 candidates, 2 passed · best 1.20x, confirmed"
+    assert progress.summary == "running · 2 candidates, 2 passed · best 1.20x, confirmed"
 
 
 def test_plain_lines_where_there_is_no_terminal() -> None:
     text = io.StringIO()
-    with Watch(Console(file=text, width=60), seconds=10) as watch:
+    with ProgressDisplay(Console(file=text, width=60), seconds=10) as display:
         for item in STORY:
-            watch.take(decode(Event, item))
+            display.show(decode(Event, item))
     assert "INCORRECT_VALUES ([worst] at 3)" in text.getvalue()
     assert len(text.getvalue().splitlines()) == 6
 
 
 def test_a_bar_on_a_terminal() -> None:
     text = io.StringIO()
-    with Watch(Console(file=text, force_terminal=True, width=120), seconds=10) as watch:
+    with ProgressDisplay(Console(file=text, force_terminal=True, width=120), seconds=10) as display:
         for item in STORY:
-            watch.take(decode(Event, item))
+            display.show(decode(Event, item))
     assert "best 1.20x, confirmed" in text.getvalue()

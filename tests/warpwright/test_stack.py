@@ -56,7 +56,7 @@ def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[DataFold
         (checkout / room / "__main__.py").write_text(textwrap.dedent(code), encoding="utf-8")
     monkeypatch.setattr(paths, "checkout", lambda: checkout)
     data = DataFolder(tmp_path / "data")
-    with data.held():
+    with data.locked():
         yield data
 
 

@@ -35,7 +35,7 @@ def test_valkey_is_private_and_needs_its_password(tmp_path: Path) -> None:
 
 def test_one_holder_at_a_time_and_what_it_publishes(tmp_path: Path) -> None:
     first, second = DataFolder(tmp_path), DataFolder(tmp_path)
-    with first.held() as mine:
+    with first.locked() as mine:
         assert mine
         first.publish("http://127.0.0.1:1234", stays=True)
         assert not second.acquire()
@@ -50,7 +50,7 @@ def test_one_holder_at_a_time_and_what_it_publishes(tmp_path: Path) -> None:
 def test_what_a_killed_holder_left_is_not_believed(tmp_path: Path) -> None:
     (tmp_path / "stack.json").write_text('{"pid": 1, "url": "http://127.0.0.1:1", "stays": true}')
     folder = DataFolder(tmp_path)
-    with folder.held():
+    with folder.locked():
         assert folder.running() is None
 
 

@@ -157,7 +157,7 @@ def test_a_worker_that_stops_starts_no_judge_for_the_job_that_it_has(shop: Shop)
     judge.request("ping", deadline_s=30.0)
     context.stopping.set()
     judge.kill()
-    with pytest.raises(JudgeFault, match="stops"):
+    with pytest.raises(JudgeFault, match="stopping worker"):
         judge.request("ping", deadline_s=30.0)
     assert judge.pid is None
 

@@ -25,7 +25,7 @@ CPUINFO = "processor : 0\ncpu MHz\t\t: 2400.4\n\nprocessor : 1\ncpu MHz\t\t: 310
 def test_an_idle_worker_is_seen_while_it_is_there(shop: Shop) -> None:
     context = shop.context()
     one = Presence(context, "build")
-    one.tell()
+    one.report()
     one.start()
     with read_session(context.engine) as s:
         (seen,) = fleet.workers(s)

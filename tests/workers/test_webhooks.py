@@ -20,8 +20,8 @@ from db.transitions.work.webhooks import set_webhook
 from db.views.work import WebhookWork
 from runtime.addresses import is_public, read_url
 from tests.workers.conftest import Shop, drain
-from workers.errors import Refused
-from workers.webhooks import Limits, addresses, deliver, signature
+from workers.errors import DestinationRefused
+from workers.webhooks import DeliveryLimits, addresses, deliver, signature
 
 SECRET = "a secret of sixteen"
 
@@ -93,8 +93,8 @@ def work(url: str) -> WebhookWork:
     return WebhookWork(run_id="run_1", url=url, secret=SECRET, delivery_id="run_1-1", body='{"type":"run.ended"}')
 
 
-def limits(listener: Listener, deadline_s: float = 20.0) -> Limits:
-    return Limits(deadline_s=deadline_s, allowed_hosts=(listener.authority,), pauses_s=(0.0, 0.0, 0.0))
+def limits(listener: Listener, deadline_s: float = 20.0) -> DeliveryLimits:
+    return DeliveryLimits(deadline_s=deadline_s, allowed_hosts=(listener.authority,), pauses_s=(0.0, 0.0, 0.0))
 
 
 def never(_: float) -> bool:
@@ -140,7 +140,7 @@ def test_nobody_there_and_a_worker_that_stops(listen: Any) -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         authority = f"127.0.0.1:{taken.getsockname()[1]}"
-        only = Limits(deadline_s=5.0, allowed_hosts=(authority,))
+        only = DeliveryLimits(deadline_s=5.0, allowed_hosts=(authority,))
         delivery = deliver(work(f"http://{authority}/"), only, wait=lambda _: True)
     assert (delivery.delivered, delivery.attempts) == (False, 1)
     assert "ConnectionRefused" in delivery.error
@@ -150,7 +150,7 @@ def test_nobody_there_and_a_worker_that_stops(listen: Any) -> None:
 def test_loopback_is_refused_however_it_is_written(listen: Any, host: str) -> None:
     listener = listen(200)
     url = f"http://{host}:{listener.server_address[1]}/"
-    delivery = deliver(work(url), Limits(deadline_s=5.0), wait=never)
+    delivery = deliver(work(url), DeliveryLimits(deadline_s=5.0), wait=never)
     assert not delivery.delivered
     assert listener.got == []
 
@@ -173,7 +173,7 @@ def test_what_is_of_the_open_internet_is_known(address: str) -> None:
 def test_one_internal_address_among_public_ones_is_enough(monkeypatch: pytest.MonkeyPatch) -> None:
     found = [(socket.AF_INET, socket.SOCK_STREAM, 6, "", (ip, 80)) for ip in ("8.8.8.8", "10.0.0.1")]
     monkeypatch.setattr(socket, "getaddrinfo", lambda *_, **__: found)
-    with pytest.raises(Refused, match="not public"):
+    with pytest.raises(DestinationRefused, match="not public"):
         addresses(read_url("http://rebind.example/"), ())
     assert addresses(read_url("http://rebind.example/"), ("rebind.example",)) == ["8.8.8.8", "10.0.0.1"]
 
@@ -190,7 +190,7 @@ def test_the_connection_goes_to_the_address_that_was_looked_at(listen: Any, monk
 
     monkeypatch.setattr(socket, "getaddrinfo", resolve)
     port = listener.server_address[1]
-    only = Limits(deadline_s=5.0, allowed_hosts=(f"hook.example:{port}",), pauses_s=())
+    only = DeliveryLimits(deadline_s=5.0, allowed_hosts=(f"hook.example:{port}",), pauses_s=())
     assert deliver(work(f"http://hook.example:{port}/"), only, wait=never).delivered
     assert asked.count("hook.example") == 1
     assert listener.got[0][0]["Host"] == f"hook.example:{port}"

@@ -1,9 +1,9 @@
-"""The typed client of the HTTP API. Its types and operations are written from the API's own document.
+"""The typed client of the HTTP API. Its types and operations are generated from the API's document.
 
-WarpwrightError             what every method raises (warpwright.errors)
-├── Refused                 4xx: understood and refused; `status` and `slug` say how
+WarpwrightError             the base of all errors of the client (warpwright.errors)
+├── Refused                 4xx: the request was refused; `status` and `slug` give the reason
 ├── ServiceFailed           5xx, or an answer that cannot be read
-└── Unreachable             nobody answers, or a stream could not be had back
+└── Unreachable             no service answers, or a broken stream could not be resumed
 """
 
 from warpwright.api.async_client import AsyncClient

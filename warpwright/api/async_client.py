@@ -1,4 +1,4 @@
-"""`AsyncClient`: the whole API, typed, from a program that awaits.
+"""`AsyncClient`: the whole API, typed, for asynchronous programs.
 
 async with AsyncClient("http://127.0.0.1:8000") as client:
     run = await client.create_run(problem_id="prob_...", budget={"candidates": 40})
@@ -19,7 +19,7 @@ from warpwright.api.async_changing import AsyncChanging
 from warpwright.api.async_reading import AsyncReading
 from warpwright.api.calling import error_of, headers_for
 from warpwright.api.decoding import Page
-from warpwright.api.following import TIMEOUT, Patience, event_of, stream_headers
+from warpwright.api.following import TIMEOUT, Backoff, event_of, stream_headers
 from warpwright.api.searching import Event
 from warpwright.errors import ServiceFailed, Unreachable
 
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class AsyncClient(AsyncReading, AsyncChanging):
-    """Talks to one service, as `Client` does; every method is awaited, every list and stream iterated with `async`."""
+    """Calls one service, as `Client` does. Await every method, and iterate lists and streams with `async for`."""
 
     def __init__(
         self,
@@ -61,7 +61,7 @@ class AsyncClient(AsyncReading, AsyncChanging):
     async def each(
         self, operation: Callable[..., Awaitable[Page[T]]], /, *args: Any, **options: Any
     ) -> AsyncIterator[T]:
-        """Every item of a list, page after page: `client.each(client.list_candidates, run_id, order="fastest")`."""
+        """Yield every item of a list, page by page: `client.each(client.list_candidates, run_id, order="fastest")`."""
         while True:
             page = await operation(*args, **options)
             for item in page.items:
@@ -71,7 +71,7 @@ class AsyncClient(AsyncReading, AsyncChanging):
             options["cursor"] = page.next_cursor
 
     async def events(self, run_id: str, *, after: int = 0) -> AsyncIterator[Event]:
-        """The events of a Run so far, without waiting for more."""
+        """Yield the events of a Run so far, without waiting for more."""
         while True:
             page = await self.list_events(run_id, after=after)
             for item in page.items:
@@ -83,14 +83,14 @@ class AsyncClient(AsyncReading, AsyncChanging):
     async def follow(
         self, run_id: str, *, after: int = 0, give_up_s: float = 60.0, check: Callable[[], None] = lambda: None
     ) -> AsyncIterator[Event]:
-        """Every event after `after`, live, each once and in order, until the Run has ended. See `Client.follow`."""
-        patience = Patience(self.url, give_up_s)
+        """Yield every event after `after` once, in order, until the Run has ended. See `Client.follow`."""
+        backoff = Backoff(self.url, give_up_s)
         while True:
             check()
             broken: Exception | None = None
             try:
                 async for event in self._stream(run_id, after):
-                    patience.heard()
+                    backoff.reset()
                     if event.seq <= after:
                         continue
                     after = event.seq
@@ -104,7 +104,7 @@ class AsyncClient(AsyncReading, AsyncChanging):
                     async for event in self.events(run_id, after=after):
                         yield event
                     return
-            await asyncio.sleep(patience.pause(broken))
+            await asyncio.sleep(backoff.pause(broken))
 
     async def _stream(self, run_id: str, after: int) -> AsyncIterator[Event]:
         path = f"/api/v1/runs/{run_id}/events"

@@ -1,4 +1,4 @@
-"""Every operation that reads, awaited.
+"""All read operations, awaited.
 
 Written by scripts/generate_client.py from service/openapi.json: change that, not this.
 """
@@ -41,7 +41,7 @@ from warpwright.api.words import DeviceKind, Family, Language, RunKind, RunStatu
 
 
 class AsyncReading(AsyncCaller):
-    """Every operation that reads, by its name in the document."""
+    """All read operations, by their names in the document."""
 
     async def download_leaderboard(
         self,
@@ -101,7 +101,7 @@ class AsyncReading(AsyncCaller):
         return await self.call(EvaluationRecord, "GET", f"/api/v1/evaluations/{quoted(id)}")
 
     async def get_health(self) -> Health:
-        """Is the process alive?."""
+        """Check that the process is alive."""
         return await self.call(Health, "GET", "/healthz")
 
     async def get_key(self, id: str) -> ApiKey:
@@ -113,7 +113,7 @@ class AsyncReading(AsyncCaller):
         return await self.call(Lineage, "GET", f"/api/v1/candidates/{quoted(id)}/lineage", query={"most": most})
 
     async def get_me(self) -> WhoAmI:
-        """Who am I here?."""
+        """Read my own identity."""
         return await self.call(WhoAmI, "GET", "/api/v1/me")
 
     async def get_metrics(self) -> str:
@@ -133,7 +133,7 @@ class AsyncReading(AsyncCaller):
         return await self.call(Proposal, "GET", f"/api/v1/proposals/{quoted(id)}")
 
     async def get_readiness(self) -> Health:
-        """Can it do its work?."""
+        """Check that it is ready."""
         return await self.call(Health, "GET", "/readyz")
 
     async def get_run(self, id: str) -> Run:
@@ -345,7 +345,7 @@ class AsyncReading(AsyncCaller):
         return await self.call(Page[Samples], "GET", f"/api/v1/evaluations/{quoted(id)}/samples")
 
     async def list_spend(self, *, by: Literal["model", "project"] | None = None) -> Page[SpendRow]:
-        """Read what was spent."""
+        """Read the spend."""
         return await self.call(Page[SpendRow], "GET", "/api/v1/spend", query={"by": by})
 
     async def list_tallies(self, id: str) -> Page[Tally]:
@@ -368,7 +368,7 @@ class AsyncReading(AsyncCaller):
         proposer: str | None = None,
         family: Family | None = None,
     ) -> Page[Summary]:
-        """Sum the leaderboard up."""
+        """Summarise the leaderboard."""
         return await self.call(
             Page[Summary],
             "GET",

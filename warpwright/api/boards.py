@@ -1,4 +1,4 @@
-"""What the API answers: boards.
+"""Answers of the API: boards.
 
 Written by scripts/generate_client.py from service/openapi.json: change that, not this.
 """
@@ -60,7 +60,7 @@ class Champion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FieldError:
-    """One field that is wrong: a JSON pointer into the body, or the name of a parameter; `location` says which."""
+    """One wrong field: a JSON pointer into the body, or the name of a parameter; `location` says which."""
 
     field: str
     location: str
@@ -69,7 +69,7 @@ class FieldError:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Health:
-    """`status` is "ok" or "unavailable"; `checks` says per dependency "ok" or what is wrong."""
+    """`status` is "ok" or "unavailable"; `checks` gives "ok" or the fault of each dependency."""
 
     checks: Mapping[str, Any]
     status: str
@@ -77,7 +77,7 @@ class Health:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LeaderboardEntry:
-    """The Champion of a Problem on a Device kind, with the confirmed speedups that made it one.
+    """The Champion of a Problem on a Device kind, with its confirmed speedups.
 
     `roofline` is how near it comes to the Roofline floor, 0 to 1: the geometric mean over Workloads of floor / time.
     """
@@ -102,7 +102,7 @@ class LeaderboardEntry:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Model:
-    """A language model that may be asked. A dollar budget is refused for one that is not `priced`."""
+    """An available language model. A dollar budget is refused for one that is not `priced`."""
 
     context_tokens: int
     max_output_tokens: int
@@ -150,7 +150,7 @@ class ProblemDetails:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Quota:
-    """What a project may use; None: as much as it likes. Days and months are UTC's."""
+    """The limits of a project; None: no limit. Days and months are in UTC."""
 
     device_s_per_month: float | None = None
     live_runs: int | None = None
@@ -160,7 +160,7 @@ class Quota:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Usage:
-    """What a project uses now, started today, and was charged this month."""
+    """A project's live Runs, its Runs started today, and its charges of this month."""
 
     device_s: float
     live_runs: int
@@ -172,7 +172,7 @@ class Usage:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Project:
-    """A project, what it may use, and what it uses."""
+    """A project with its quotas and usage."""
 
     archived_at: str | None
     created_at: str
@@ -196,10 +196,10 @@ class Queue:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RegisteredDevice:
-    """A device that a worker registered. `isolation` lists what its machine cannot enforce.
+    """A registered device. `isolation` lists the protections that its machine cannot enforce.
 
-    `observed` is what a worker last saw of it, at `observed_at`: `utilisation_percent`, clocks in MHz (`sm_mhz`,
-    `memory_mhz`, `cpu_mhz`), `temperature_c`, `power_w`, `throttle`; what it does not tell is left out.
+    `observed` is a worker's last reading, at `observed_at`: `utilisation_percent`, clocks in MHz (`sm_mhz`,
+    `memory_mhz`, `cpu_mhz`), `temperature_c`, `power_w`, `throttle`; unavailable readings are left out.
     """
 
     device: Device
@@ -213,7 +213,7 @@ class RegisteredDevice:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SpendRow:
-    """What was spent under a name: a model's, a Proposer's or a project's. `runs` and `passed` where they are known."""
+    """The spend under a name: a model's, a Proposer's or a project's. `runs` and `passed` where they are known."""
 
     candidates: int
     device_s: float
@@ -241,7 +241,7 @@ class Summary:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WhoAmI:
-    """Who asks. `actor` is how the audit log names them."""
+    """The caller. `actor` is its name in the audit log."""
 
     actor: str
     project_id: str

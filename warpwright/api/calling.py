@@ -1,4 +1,4 @@
-"""Requests and answers: what every operation goes through, waited for or awaited."""
+"""Requests and answers of every operation, blocking or awaited."""
 
 from __future__ import annotations
 
@@ -14,16 +14,16 @@ from warpwright.api.decoding import decode
 from warpwright.errors import Refused, ServiceFailed, Unreachable, WarpwrightError
 
 T = TypeVar("T")
-MOST_FIELDS_SHOWN = 5
+MAX_FIELDS_SHOWN = 5
 
 
 def quoted(part: str) -> str:
-    """An id as one segment of a path, whatever it holds."""
+    """Return an id as one segment of a path, with all special characters escaped."""
     return quote(part, safe="")
 
 
 def headers_for(api_key: str | None) -> dict[str, str]:
-    """The headers of every request. `api_key`, else $WARPWRIGHT_API_KEY, is sent where there is one."""
+    """Return the headers of every request. `api_key`, else $WARPWRIGHT_API_KEY, is sent if there is one."""
     headers = {"accept": "application/json", "user-agent": "warpwright"}
     key = api_key or os.environ.get("WARPWRIGHT_API_KEY")
     if key:
@@ -32,7 +32,7 @@ def headers_for(api_key: str | None) -> dict[str, str]:
 
 
 def options_of(method: str, body: Mapping[str, Any] | None, query: Mapping[str, Any] | None, key: str | None) -> Any:
-    """What is left out is not sent. A POST has a key of its own, so that sending it again does it once."""
+    """Return a request's options; None values are not sent. A POST gets an idempotency key, so a retry acts once."""
     options: dict[str, Any] = {}
     if body is not None:
         options["json"] = {name: value for name, value in body.items() if value is not None}
@@ -44,36 +44,36 @@ def options_of(method: str, body: Mapping[str, Any] | None, query: Mapping[str, 
 
 
 def json_of(response: httpx2.Response) -> Any:
-    """The JSON of an answer. Raises what the answer means where it is an error."""
+    """Return the JSON of an answer. Raises the error that the answer reports."""
     if response.is_error:
         raise error_of(response)
     try:
         return response.json()
     except ValueError as error:
-        raise ServiceFailed(f"{response.url} answered with something that is not JSON") from error
+        raise ServiceFailed(f"the answer of {response.url} is not JSON") from error
 
 
 def text_of(response: httpx2.Response) -> str:
-    """The text of an answer. Raises what the answer means where it is an error."""
+    """Return the text of an answer. Raises the error that the answer reports."""
     if response.is_error:
         raise error_of(response)
     return response.text
 
 
 def unreachable(url: str, error: Exception) -> Unreachable:
-    """What a failure below HTTP means."""
+    """Return a failure below HTTP as the client's error."""
     if isinstance(error, httpx2.TimeoutException):
         return Unreachable(f"{url} did not answer in time")
-    return Unreachable(f"nobody answers at {url} ({error or type(error).__name__})")
+    return Unreachable(f"no service answers at {url} ({error or type(error).__name__})")
 
 
 def error_of(response: httpx2.Response) -> WarpwrightError:
-    """A problem document (RFC 9457) as the error that it stands for."""
+    """Return the error that a problem document (RFC 9457) reports."""
     try:
         problem = response.json()
         detail = str(problem.get("detail") or problem.get("title") or "")
         slug = str(problem.get("type") or "").rsplit("/", 1)[-1]
-        for entry in (problem.get("errors") or ())[:MOST_FIELDS_SHOWN]:
+        for entry in (problem.get("errors") or ())[:MAX_FIELDS_SHOWN]:
             detail += f"\n  {entry.get('field') or ''}: {entry.get('message')}"
     except (ValueError, AttributeError):
         detail, slug = response.text[:300], ""
@@ -84,7 +84,7 @@ def error_of(response: httpx2.Response) -> WarpwrightError:
 
 
 class Caller:
-    """Sends requests and waits for their answers."""
+    """Sends requests and blocks until their answers."""
 
     url: str
     http: httpx2.Client
@@ -99,23 +99,23 @@ class Caller:
         query: Mapping[str, Any] | None = None,
         key: str | None = None,
     ) -> T:
-        """One request, its answer read as `kind`."""
+        """Send a request and return its answer as `kind`."""
         return decode(kind, json_of(self.send(method, path, options_of(method, body, query, key))))
 
     def text(self, _: type[str], method: str, path: str, *, query: Mapping[str, Any] | None = None) -> str:
-        """One request whose answer is text."""
+        """Send a request and return its answer as text."""
         options = options_of(method, None, query, None)
         return text_of(self.send(method, path, {**options, "headers": {"accept": "*/*"}}))
 
     def data(self, _: type[bytes], method: str, path: str) -> bytes:
-        """One request whose answer is a file."""
+        """Send a request and return its answer as bytes."""
         response = self.send(method, path, {"headers": {"accept": "*/*"}})
         if response.is_error:
             raise error_of(response)
         return response.content
 
     def send(self, method: str, path: str, options: Mapping[str, Any]) -> httpx2.Response:
-        """Raises Unreachable."""
+        """Send a request. Raises Unreachable."""
         try:
             return self.http.request(method, path, **options)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:
@@ -138,23 +138,23 @@ class AsyncCaller:
         query: Mapping[str, Any] | None = None,
         key: str | None = None,
     ) -> T:
-        """One request, its answer read as `kind`."""
+        """Send a request and return its answer as `kind`."""
         return decode(kind, json_of(await self.send(method, path, options_of(method, body, query, key))))
 
     async def text(self, _: type[str], method: str, path: str, *, query: Mapping[str, Any] | None = None) -> str:
-        """One request whose answer is text."""
+        """Send a request and return its answer as text."""
         options = options_of(method, None, query, None)
         return text_of(await self.send(method, path, {**options, "headers": {"accept": "*/*"}}))
 
     async def data(self, _: type[bytes], method: str, path: str) -> bytes:
-        """One request whose answer is a file."""
+        """Send a request and return its answer as bytes."""
         response = await self.send(method, path, {"headers": {"accept": "*/*"}})
         if response.is_error:
             raise error_of(response)
         return response.content
 
     async def send(self, method: str, path: str, options: Mapping[str, Any]) -> httpx2.Response:
-        """Raises Unreachable."""
+        """Send a request. Raises Unreachable."""
         try:
             return await self.http.request(method, path, **options)
         except (httpx2.HTTPError, httpx2.InvalidURL) as error:

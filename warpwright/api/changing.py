@@ -1,4 +1,4 @@
-"""Every operation that changes something, waited for.
+"""All operations that change something, blocking.
 
 Written by scripts/generate_client.py from service/openapi.json: change that, not this.
 """
@@ -16,7 +16,7 @@ from warpwright.api.words import DeviceKind, Domain, Heritage, Language, Scope
 
 
 class Changing(Caller):
-    """Every operation that changes something, by its name in the document."""
+    """All operations that change something, by their names in the document."""
 
     def cancel_run(self, id: str, *, key: str | None = None) -> Run:
         """Cancel a Run."""
@@ -177,7 +177,7 @@ class Changing(Caller):
         parents: Sequence[str] | None = None,
         key: str | None = None,
     ) -> Proposal:
-        """Put a Candidate into a Run."""
+        """Inject a Candidate into a Run."""
         return self.call(
             Proposal,
             "POST",

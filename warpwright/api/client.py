@@ -1,4 +1,4 @@
-"""`Client`: the whole API, typed, from a program that waits.
+"""`Client`: the whole API, typed, for synchronous programs.
 
 with Client("http://127.0.0.1:8000") as client:
     run = client.create_run(problem_id="prob_...", budget={"candidates": 40})
@@ -18,7 +18,7 @@ import httpx2
 from warpwright.api.calling import error_of, headers_for
 from warpwright.api.changing import Changing
 from warpwright.api.decoding import Page
-from warpwright.api.following import TIMEOUT, Patience, event_of, stream_headers
+from warpwright.api.following import TIMEOUT, Backoff, event_of, stream_headers
 from warpwright.api.reading import Reading
 from warpwright.api.searching import Event
 from warpwright.errors import ServiceFailed, Unreachable
@@ -27,7 +27,7 @@ T = TypeVar("T")
 
 
 class Client(Reading, Changing):
-    """Talks to one service. `api_key` (else $WARPWRIGHT_API_KEY) is sent as a bearer token, where there is one.
+    """Calls one service. `api_key`, else $WARPWRIGHT_API_KEY, is sent as a bearer token if there is one.
 
     Every method raises Refused (4xx), ServiceFailed (5xx, unreadable answers) or Unreachable.
     """
@@ -60,7 +60,7 @@ class Client(Reading, Changing):
         self.http.close()
 
     def each(self, operation: Callable[..., Page[T]], /, *args: Any, **options: Any) -> Iterator[T]:
-        """Every item of a list, page after page: `client.each(client.list_candidates, run_id, order="fastest")`."""
+        """Yield every item of a list, page by page: `client.each(client.list_candidates, run_id, order="fastest")`."""
         while True:
             page = operation(*args, **options)
             yield from page.items
@@ -69,7 +69,7 @@ class Client(Reading, Changing):
             options["cursor"] = page.next_cursor
 
     def events(self, run_id: str, *, after: int = 0) -> Iterator[Event]:
-        """The events of a Run so far, without waiting for more."""
+        """Yield the events of a Run so far, without waiting for more."""
         while True:
             page = self.list_events(run_id, after=after)
             yield from page.items
@@ -80,19 +80,19 @@ class Client(Reading, Changing):
     def follow(
         self, run_id: str, *, after: int = 0, give_up_s: float = 60.0, check: Callable[[], None] = lambda: None
     ) -> Iterator[Event]:
-        """Every event after `after`, live, each once and in order, until the Run has ended.
+        """Yield every event after `after` once, in order, until the Run has ended.
 
-        A broken stream is taken up where it stopped (Last-Event-ID), after a pause that grows. Raises Unreachable
-        where none can be had for `give_up_s`. `check` is called before each try and may raise: it knows of an end
-        that no stream tells of.
+        A broken stream is resumed where it stopped (Last-Event-ID), after a growing pause. Raises Unreachable after
+        `give_up_s` without a connection. `check` is called before each attempt and may raise, for example because the
+        service was stopped.
         """
-        patience = Patience(self.url, give_up_s)
+        backoff = Backoff(self.url, give_up_s)
         while True:
             check()
             broken: Exception | None = None
             try:
                 for event in self._stream(run_id, after):
-                    patience.heard()
+                    backoff.reset()
                     if event.seq <= after:
                         continue
                     after = event.seq
@@ -105,7 +105,7 @@ class Client(Reading, Changing):
                 if self.get_run(run_id).end_reason is not None:
                     yield from self.events(run_id, after=after)
                     return
-            time.sleep(patience.pause(broken))
+            time.sleep(backoff.pause(broken))
 
     def _stream(self, run_id: str, after: int) -> Iterator[Event]:
         path = f"/api/v1/runs/{run_id}/events"

@@ -1,4 +1,4 @@
-"""From JSON to the dataclasses of the API. Unknown fields are passed over, so an older client reads a newer service."""
+"""Decode JSON into the dataclasses of the API. Unknown fields are ignored, so an older client reads a newer service."""
 
 from __future__ import annotations
 
@@ -16,19 +16,19 @@ Read = Callable[[Any], Any]
 
 @dataclasses.dataclass(frozen=True, slots=True, kw_only=True)
 class Page(Generic[T]):
-    """A part of a list; `next_cursor` asks for the next, and is None on the last."""
+    """A page of a list. `next_cursor` asks for the next page and is None on the last."""
 
     items: tuple[T, ...]
     next_cursor: str | None
 
 
 def decode(kind: type[T], value: Any) -> T:
-    """The answer that some JSON is. Raises ServiceFailed where it does not fit."""
+    """Return a JSON value as `kind`. Raises ServiceFailed if it does not fit."""
     try:
         reader: Read = _reader(kind)  # type: ignore[arg-type]  # a type is hashable
         found: T = reader(value)
     except (KeyError, TypeError, ValueError, AttributeError) as error:
-        raise ServiceFailed(f"the service answered with something that is not a {_name(kind)}: {error!r}") from error
+        raise ServiceFailed(f"the service's answer is not a {_name(kind)}: {error!r}") from error
     return found
 
 
@@ -56,7 +56,7 @@ def _reader(kind: Any) -> Read:
 
 
 def _optional(kind: Any) -> Read:
-    """A union here is something or nothing."""
+    """Return a reader for a union, which here is always one type or None."""
     some = [argument for argument in get_args(kind) if argument is not type(None)]
     inner: Read = _reader(some[0]) if len(some) == 1 else (lambda value: value)
     return lambda value: None if value is None else inner(value)

@@ -1,4 +1,4 @@
-"""The live events of a Run: what a stream says, and when a broken one is tried again. No I/O here."""
+"""Decoding and reconnection of a Run's event stream. No I/O here."""
 
 from __future__ import annotations
 
@@ -14,21 +14,21 @@ from warpwright.api.searching import Event
 from warpwright.errors import ServiceFailed, Unreachable
 
 SILENCE_S = 40.0
-"""A live stream is never silent for so long: the service sends a comment more often than that."""
+"""A live stream is never silent for this long: the service sends comments more often."""
 FIRST_PAUSE_S = 0.25
 LONGEST_PAUSE_S = 10.0
 GIVE_UP_S = 60.0
-"""How long a follower tries to get a broken stream back."""
+"""Time limit for resuming a broken stream."""
 TIMEOUT = httpx2.Timeout(10.0, read=SILENCE_S)
 
 
 def stream_headers(after: int) -> dict[str, str]:
-    """What asks for a stream that goes on after an event."""
+    """Return the headers that request the events after `after`."""
     return {"accept": "text/event-stream", **({"last-event-id": str(after)} if after else {})}
 
 
 def event_of(sent: httpx2.ServerSentEvent, run_id: str) -> Event | None:
-    """The event of a message, None for one that carries none. The data may be the whole event or its `data` alone."""
+    """Return the event of a message, or None. The message may hold the whole event or its `data` alone."""
     if not sent.data:
         return None
     try:
@@ -43,26 +43,26 @@ def event_of(sent: httpx2.ServerSentEvent, run_id: str) -> Event | None:
 
 
 @dataclass(slots=True)
-class Patience:
-    """How long to wait before the next try: twice as long each time, never all at once, and not for ever."""
+class Backoff:
+    """Exponential backoff between connection attempts, with jitter, and an end after `give_up_s`."""
 
     url: str
     give_up_s: float = GIVE_UP_S
     _failing_since: float | None = field(default=None, init=False)
     _pause_s: float = field(default=FIRST_PAUSE_S, init=False)
 
-    def heard(self) -> None:
-        """Something came: the stream is well."""
+    def reset(self) -> None:
+        """Start over, after an event arrived."""
         self._failing_since, self._pause_s = None, FIRST_PAUSE_S
 
     def pause(self, error: Exception | None) -> float:
-        """Seconds to wait. `error`: why the stream broke, None where it ended by itself. Raises Unreachable."""
+        """Return the seconds to wait. `error` broke the stream; None if it ended by itself. Raises Unreachable."""
         if error is None:
             return FIRST_PAUSE_S
         moment = time.monotonic()
         self._failing_since = self._failing_since or moment
         if moment - self._failing_since > self.give_up_s:
-            raise Unreachable(f"{self.url}: the event stream could not be had back ({error})") from error
+            raise Unreachable(f"{self.url}: the event stream could not be resumed ({error})") from error
         pause = self._pause_s * random.uniform(0.5, 1.0)
         self._pause_s = min(LONGEST_PAUSE_S, self._pause_s * 2)
         return pause

@@ -1,4 +1,4 @@
-"""What the API answers: judging.
+"""Answers of the API: judging.
 
 Written by scripts/generate_client.py from service/openapi.json: change that, not this.
 """
@@ -136,7 +136,7 @@ class EvaluationRecord:
     """An Evaluation as stored, from the moment it is ordered.
 
     `kind` is judge or confirm; `state` is building, judging, settled, duplicate (of another Candidate of its Run, as
-    `reason` says) or cancelled. `result` is there once it is settled, unless a list leaves it out; its Measurements
+    `reason` says) or cancelled. `result` is present once it is settled, unless a list leaves it out. Its Measurements
     carry their median as only sample: the samples have an address of their own.
     """
 
@@ -232,7 +232,7 @@ class Candidate:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Lineage:
-    """Where a Candidate comes from, and what was made from it."""
+    """The ancestors and the descendants of a Candidate."""
 
     ancestors: tuple[Candidate, ...]
     candidate: Candidate

@@ -1,4 +1,4 @@
-"""Every operation that reads, waited for.
+"""All read operations, blocking.
 
 Written by scripts/generate_client.py from service/openapi.json: change that, not this.
 """
@@ -41,7 +41,7 @@ from warpwright.api.words import DeviceKind, Family, Language, RunKind, RunStatu
 
 
 class Reading(Caller):
-    """Every operation that reads, by its name in the document."""
+    """All read operations, by their names in the document."""
 
     def download_leaderboard(
         self,
@@ -101,7 +101,7 @@ class Reading(Caller):
         return self.call(EvaluationRecord, "GET", f"/api/v1/evaluations/{quoted(id)}")
 
     def get_health(self) -> Health:
-        """Is the process alive?."""
+        """Check that the process is alive."""
         return self.call(Health, "GET", "/healthz")
 
     def get_key(self, id: str) -> ApiKey:
@@ -113,7 +113,7 @@ class Reading(Caller):
         return self.call(Lineage, "GET", f"/api/v1/candidates/{quoted(id)}/lineage", query={"most": most})
 
     def get_me(self) -> WhoAmI:
-        """Who am I here?."""
+        """Read my own identity."""
         return self.call(WhoAmI, "GET", "/api/v1/me")
 
     def get_metrics(self) -> str:
@@ -133,7 +133,7 @@ class Reading(Caller):
         return self.call(Proposal, "GET", f"/api/v1/proposals/{quoted(id)}")
 
     def get_readiness(self) -> Health:
-        """Can it do its work?."""
+        """Check that it is ready."""
         return self.call(Health, "GET", "/readyz")
 
     def get_run(self, id: str) -> Run:
@@ -341,7 +341,7 @@ class Reading(Caller):
         return self.call(Page[Samples], "GET", f"/api/v1/evaluations/{quoted(id)}/samples")
 
     def list_spend(self, *, by: Literal["model", "project"] | None = None) -> Page[SpendRow]:
-        """Read what was spent."""
+        """Read the spend."""
         return self.call(Page[SpendRow], "GET", "/api/v1/spend", query={"by": by})
 
     def list_tallies(self, id: str) -> Page[Tally]:
@@ -364,7 +364,7 @@ class Reading(Caller):
         proposer: str | None = None,
         family: Family | None = None,
     ) -> Page[Summary]:
-        """Sum the leaderboard up."""
+        """Summarise the leaderboard."""
         return self.call(
             Page[Summary],
             "GET",

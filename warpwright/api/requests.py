@@ -1,4 +1,4 @@
-"""What is sent to the API.
+"""Request bodies of the API.
 
 Written by scripts/generate_client.py from service/openapi.json: change that, not this.
 """
@@ -21,7 +21,7 @@ class ApiKeyRequest(TypedDict):
 
 
 class BudgetRequest(TypedDict):
-    """Hard limits; at least one. Checked before spending."""
+    """Hard limits; at least one. Checked before spending; work in flight at the limit is finished and charged."""
 
     candidates: NotRequired[int | None]
     device_s: NotRequired[float | None]
@@ -31,7 +31,7 @@ class BudgetRequest(TypedDict):
 
 
 class ConfigRequest(TypedDict):
-    """How the Run searches; everything has a default."""
+    """The settings of the search; each has a default."""
 
     in_flight: NotRequired[int]
     islands: NotRequired[int]
@@ -54,7 +54,7 @@ class ProblemRequest(TypedDict):
 
 
 class EvaluationRequest(TypedDict):
-    """A Candidate to be judged by itself: for a stored Problem (`problem_id`) or one given here (`problem`)."""
+    """A Candidate to be judged on its own: for a stored Problem (`problem_id`) or one given here (`problem`)."""
 
     by: NotRequired[str]
     device: NotRequired[DeviceKind]
@@ -65,14 +65,14 @@ class EvaluationRequest(TypedDict):
 
 
 class ExtendRequest(TypedDict):
-    """More budget for a Run: each limit is added to what it has. One that ended for want of it goes on."""
+    """More budget for a Run: each limit is added to its present one. A Run that ended by its budget continues."""
 
     budget: BudgetRequest
     target_speedup: NotRequired[float | None]
 
 
 class ForkRequest(TypedDict):
-    """A new Run of the same Problem and device that begins where another one stands."""
+    """A new Run of the same Problem and device, seeded from another Run."""
 
     budget: BudgetRequest
     config: NotRequired[ConfigRequest | None]
@@ -80,7 +80,7 @@ class ForkRequest(TypedDict):
 
 
 class InjectRequest(TypedDict):
-    """A Candidate to be judged within a Run that is under way; it uses one of the Run's candidates."""
+    """A Candidate to be judged within a live Run; it uses one of the Run's candidates."""
 
     by: NotRequired[str]
     language: NotRequired[Language | None]
@@ -89,7 +89,7 @@ class InjectRequest(TypedDict):
 
 
 class QuotaRequest(TypedDict):
-    """What a project may use at most; null or left out: as much as it likes. Days and months are UTC's."""
+    """The limits of a project; null or left out: no limit. Days and months are in UTC."""
 
     device_s_per_month: NotRequired[float | None]
     live_runs: NotRequired[int | None]
@@ -98,7 +98,7 @@ class QuotaRequest(TypedDict):
 
 
 class ProjectChangeRequest(TypedDict):
-    """What to change of a project; what is left out stays. A `quota` replaces the whole quota."""
+    """Changes of a project; omitted fields stay. A `quota` replaces the whole quota."""
 
     archived: NotRequired[bool | None]
     name: NotRequired[str | None]
@@ -115,7 +115,7 @@ class ProjectRequest(TypedDict):
 
 
 class WebhookRequest(TypedDict):
-    """Whom to tell when the Run has ended: a POST of JSON, signed in `Warpwright-Signature: t=SECONDS,v1=HEX`.
+    """A POST of JSON when the Run has ended, signed in `Warpwright-Signature: t=SECONDS,v1=HEX`.
 
     HEX is HMAC-SHA256 of "SECONDS.BODY" under the secret. It is tried for a minute; redirects are not followed, and
     internal addresses are refused.
@@ -137,6 +137,6 @@ class RunRequest(TypedDict):
 
 
 class VisibilityRequest(TypedDict):
-    """Who may see a Problem."""
+    """The visibility of a Problem."""
 
     public: bool

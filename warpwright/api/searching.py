@@ -1,4 +1,4 @@
-"""What the API answers: searching.
+"""Answers of the API: searching.
 
 Written by scripts/generate_client.py from service/openapi.json: change that, not this.
 """
@@ -26,11 +26,12 @@ class Budget:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunConfig:
-    """How a Run searches. `proposers` are names from the operator's settings, "synthesiser" and "replay:FILE" included.
+    """The search settings of a Run. `proposers` are names from the operator's settings, "synthesiser" or "replay:FILE".
 
     `seed` drives every random choice. `target_speedup` ends the Run once a confirmed Champion reaches it.
-    `roofline_share` ends it once the Champion attains so much of what memory allows (see `evolution.roofline`).
-    `seed_sources` are texts to begin with, `seed_candidates` ids of stored Candidates of the same Problem.
+    `roofline_share` ends it once the Champion attains that share of the memory roofline (see `evolution.roofline`).
+    The search starts from `seed_sources`, which are texts, and `seed_candidates`, which are ids of stored Candidates
+    of the same Problem.
     """
 
     in_flight: int = 4
@@ -46,7 +47,7 @@ class RunConfig:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Spend:
-    """What a Run has used so far. Queue waiting is not charged to `device_s`."""
+    """The resources that a Run has used so far. Waiting in a queue does not count in `device_s`."""
 
     candidates: int = 0
     device_s: float = 0.0
@@ -57,9 +58,9 @@ class Spend:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Run:
-    """One optimisation of a Problem on a Device kind. Champion and best Candidate are ids.
+    """One optimisation of a Problem on a Device kind. `champion_id` and `best_id` are Candidates' ids.
 
-    `forked_from` is the Run whose Candidates this one began with.
+    `forked_from` is the Run that gave this one its first Candidates.
     """
 
     best_id: str | None = None
@@ -84,7 +85,7 @@ class Run:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Arm:
-    """What the bandit chooses between: who is asked, with which model, to do what, with which prompt variant."""
+    """One choice of the bandit: a Proposer, its model, an Operator, and a prompt variant."""
 
     model: str = ""
     operator: Operator
@@ -94,7 +95,7 @@ class Arm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """One attempt to make a Candidate: prompt, reply, tokens, cost, outcome. `outcome` is None while it is open."""
+    """One attempt to make a Candidate: prompt, reply, tokens, cost, outcome. `outcome` is None until it has ended."""
 
     arm: Arm
     candidate_id: str | None = None
@@ -148,7 +149,7 @@ class Event:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Milestone:
-    """A moment at which a Run's best changed, and what had been used by then. `confirmed`: a Champion was crowned."""
+    """A moment at which a Run's best changed, with the use so far. `confirmed`: a Champion was promoted."""
 
     at: str
     candidate_id: str
@@ -163,7 +164,7 @@ class Milestone:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Tally:
-    """How many Evaluations of a Run ended at a stage with a Verdict. `kind` is judge or confirm."""
+    """The number of a Run's Evaluations that ended at a stage with a Verdict. `kind` is judge or confirm."""
 
     device_s: float
     kind: str
@@ -174,7 +175,7 @@ class Tally:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ArmStatistics:
-    """What one arm of a Run was asked, what it cost, and what came of it. `reward` is the bandit's."""
+    """The requests, costs and results of one arm of a Run. `reward` is the bandit's."""
 
     asked: int
     candidates: int
@@ -195,7 +196,7 @@ class ArmStatistics:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Job:
-    """One Job as it waits (`ready`, `held`) or is worked on (`claimed` by `worker`). `error` is of its last attempt."""
+    """One Job, waiting (`ready`, `held`) or `claimed` by `worker`. `error` is of its last attempt."""
 
     attempts: int
     claimed_at: str | None
@@ -210,7 +211,7 @@ class Job:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Webhook:
-    """What became of a Run's webhook. `state` is waiting, ready, delivered or failed; `status` is the last answer's."""
+    """The state of a Run's webhook: waiting, ready, delivered or failed. `status` is the last answer's."""
 
     attempts: int
     error: str

@@ -1,4 +1,4 @@
-"""The fixed sets of words of the API.
+"""Enumerations of the API.
 
 Written by scripts/generate_client.py from service/openapi.json: change that, not this.
 """

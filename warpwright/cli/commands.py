@@ -27,7 +27,7 @@ from warpwright.stack.supervisor import Stack
 
 app = typer.Typer(
     name="warpwright",
-    help="Give it a slow PyTorch op; get back a kernel that is proved right and proved faster.",
+    help="Turn a slow PyTorch op into a kernel that is proved correct and proved faster.",
     no_args_is_help=True,
     add_completion=False,
     rich_markup_mode=None,
@@ -36,7 +36,7 @@ app = typer.Typer(
 app.add_typer(keys.app, name="keys")
 
 Device = Annotated[str | None, typer.Option(help="cpu or cuda:N. [default: cuda:0 where there is a GPU, else cpu]")]
-Domain = Annotated[words.Domain | None, typer.Option(help="What the problem file says, unless given.")]
+Domain = Annotated[words.Domain | None, typer.Option(help="Inputs to support. [default: as the problem file says]")]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="A run's id (run_...).")]
 
 
@@ -44,28 +44,28 @@ RunId = Annotated[str, typer.Argument(metavar="RUN", help="A run's id (run_...).
 def optimize(
     problem: Annotated[Path, typer.Argument(help="The problem file: a Model and its get_inputs.")],
     device: Device = None,
-    candidates: Annotated[int | None, typer.Option(help="Make at most so many candidates.")] = None,
+    candidates: Annotated[int | None, typer.Option(help="Maximum number of candidates.")] = None,
     seconds: Annotated[
         float | None,
-        typer.Option(help=f"Search for so long. [default: {DEFAULT_SECONDS:g}, unless another limit is given]"),
+        typer.Option(help=f"Maximum time of the run. [default: {DEFAULT_SECONDS:g}, unless another limit is given]"),
     ] = None,
-    usd: Annotated[float | None, typer.Option(help="Spend at most so many dollars on models.")] = None,
+    usd: Annotated[float | None, typer.Option(help="Maximum cost of model calls, in dollars.")] = None,
     proposer: Annotated[
         list[str] | None,
-        typer.Option(help="Who makes candidates: synthesiser, a model's name, replay:NAME. Repeatable."),
+        typer.Option(help="Source of candidates: synthesiser, a model's name, or replay:NAME. Repeatable."),
     ] = None,
     seed: Annotated[list[Path] | None, typer.Option(help="A kernel file to start from. Repeatable.")] = None,
     domain: Domain = None,
     server: Server = None,
     data: Data = None,
     output: Annotated[
-        Path | None, typer.Option("--output", "-o", help="Where the kernel goes. [default: best_PROBLEM.py]")
+        Path | None, typer.Option("--output", "-o", help="File for the kernel. [default: best_PROBLEM.py]")
     ] = None,
     json: Json = False,
 ) -> None:
     """Search for a faster kernel and save the best one as a file.
 
-    Exits 0 with a champion that is confirmed to be faster than the fastest baseline, 4 without one.
+    Exits 0 with a champion that was confirmed to be faster than the fastest baseline, 4 without one.
     """
     options = Options(
         problem=problem, device=read_device(device), candidates=candidates, seconds=seconds, usd=usd,
@@ -82,7 +82,7 @@ def judge(
     domain: Domain = None,
     json: Json = False,
 ) -> None:
-    """Judge one kernel: is it right, and how fast is it? The same as python -m evaluator judge.
+    """Check one kernel for correctness and time it. The same as python -m evaluator judge.
 
     Exits 0 for PASSED, 1 for any other verdict, 2 for an invalid reference, 3 when the judge itself failed.
     """
@@ -97,19 +97,19 @@ def judge(
 @app.command()
 def serve(
     host: Annotated[
-        str, typer.Option(help="Address to listen on. Beyond loopback, API keys are needed.")
+        str, typer.Option(help="Address to listen on. Outside loopback, API keys are required.")
     ] = "127.0.0.1",
-    port: Annotated[int, typer.Option(help="Port to listen on; 0 takes a free one.")] = DEFAULT_PORT,
+    port: Annotated[int, typer.Option(help="Port to listen on; 0 picks a free one.")] = DEFAULT_PORT,
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """Run API, dashboard and workers on this machine until interrupted; nothing else is needed."""
+    """Run the API, the dashboard and the workers on this machine until interrupted. No other service is needed."""
     folder = DataFolder((data or paths.default_data_dir()).absolute())
-    with folder.held() as mine:
-        if not mine:
+    with folder.locked() as acquired:
+        if not acquired:
             running = folder.running()
             where = f" at {running.url}" if running else ""
-            raise BadUsage(f"a stack is already running on {folder.path}{where}; --data DIR runs another beside it")
+            raise BadUsage(f"a stack is already running on {folder.path}{where}; use --data DIR to run a second one")
         workers = ["control", "propose", "build", "cpu"]
         if read_device(None) != "cpu":
             workers += ["gpu", "gpu-build"]
@@ -117,8 +117,8 @@ def serve(
             if json:
                 print_json_line({"url": stack.url, "data": str(folder.path)})
             else:
-                out.print(f"Warpwright is at {stack.url}", markup=False)
-                say(f"data and logs in {folder.path}; Ctrl-C stops it")
+                out.print(f"Warpwright runs at {stack.url}", markup=False)
+                say(f"Data and logs: {folder.path}. Press Ctrl-C to stop.")
             _serve_until_interrupted(stack)
 
 
@@ -128,12 +128,12 @@ def _serve_until_interrupted(stack: Stack) -> None:
         while not pause.wait(0.5):
             stack.check()
     except Interrupted:
-        say("stopping")
+        say("Stopping.")
 
 
 @app.command()
 def leaderboard(server: Server = None, data: Data = None, json: Json = False) -> None:
-    """The champion of every problem on every kind of device."""
+    """List the champion of every problem on every kind of device."""
     with open_session(server, data) as session:
         rows = list(session.client.each(session.client.list_leaderboard))
     print_rows(rows, tables.leaderboard, "champions", as_json=json)
@@ -141,7 +141,7 @@ def leaderboard(server: Server = None, data: Data = None, json: Json = False) ->
 
 @app.command()
 def runs(server: Server = None, data: Data = None, json: Json = False) -> None:
-    """All runs, newest first."""
+    """List all runs, newest first."""
     with open_session(server, data) as session:
         rows = list(session.client.each(session.client.list_runs))
     print_rows(rows, tables.runs, "runs", as_json=json)
@@ -149,7 +149,7 @@ def runs(server: Server = None, data: Data = None, json: Json = False) -> None:
 
 @app.command()
 def candidates(run: RunId, server: Server = None, data: Data = None, json: Json = False) -> None:
-    """The candidates of a run, with their verdicts and speedups."""
+    """List the candidates of a run, with their verdicts and speedups."""
     with open_session(server, data) as session:
         rows = list(session.client.each(session.client.list_candidates, run))
     print_rows(rows, tables.candidates, "candidates", as_json=json)
@@ -158,12 +158,12 @@ def candidates(run: RunId, server: Server = None, data: Data = None, json: Json 
 @app.command()
 def events(
     run: RunId,
-    follow: Annotated[bool, typer.Option("--follow", "-f", help="Wait for more until the run has ended.")] = False,
+    follow: Annotated[bool, typer.Option("--follow", "-f", help="Print new events until the run ends.")] = False,
     server: Server = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """What happened in a run, one event a line (with --json one JSON document a line)."""
+    """Print the events of a run, one per line (with --json one JSON document per line)."""
     with open_session(server, data) as session:
         client = session.client
         for event in client.follow(run, check=session.check) if follow else client.events(run):
@@ -175,7 +175,7 @@ def events(
 
 @app.command()
 def cancel(run: RunId, server: Server = None, data: Data = None, json: Json = False) -> None:
-    """Stop a run. What it found stays."""
+    """Stop a run. Its results are kept."""
     with open_session(server, data) as session:
         state = session.client.cancel_run(run)
     if json:
@@ -190,18 +190,18 @@ def download(
     device: Device = None,
     form: Annotated[
         Literal["py", "zip"],
-        typer.Option("--format", help="py: one self-contained Python file; zip: a whole run, to be replayed."),
+        typer.Option("--format", help="py: one self-contained Python file; zip: a whole run, for a replay."),
     ] = "py",
     output: Annotated[Path | None, typer.Option("--output", "-o", help="A file. [default: standard output]")] = None,
     server: Server = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """Take home the champion of a run or a problem (else its best candidate, as what it is)."""
+    """Download the champion of a run or a problem. Without one, download the best candidate, marked as unconfirmed."""
     if what.partition("_")[0] not in ("run", "prob"):
         raise BadUsage(f"{what!r} is neither a run (run_...) nor a problem (prob_...)")
     if form == "zip":
-        _download_whole(what, output, server, data, json=json)
+        _download_recording(what, output, server, data, json=json)
         return
     with open_session(server, data) as session:
         if what.startswith("run_"):
@@ -217,10 +217,10 @@ def download(
         sys.stdout.write(text)
 
 
-def _download_whole(run: str, output: Path | None, server: str | None, data: Path | None, *, json: bool) -> None:
-    """The recording of a run; a zip goes to a file, never to a terminal."""
+def _download_recording(run: str, output: Path | None, server: str | None, data: Path | None, *, json: bool) -> None:
+    """Save the recording of a run. A zip goes to a file, never to a terminal."""
     if not run.startswith("run_"):
-        raise BadUsage("--format zip is for runs (run_...)")
+        raise BadUsage("--format zip needs a run (run_...)")
     path = output or Path(f"{run}.zip")
     with open_session(server, data) as session:
         recording = session.client.download_recording(run)
@@ -233,7 +233,7 @@ def _download_whole(run: str, output: Path | None, server: str | None, data: Pat
 
 @app.command()
 def doctor(json: Json = False) -> None:
-    """What this machine can do, and what is missing, in words. Exits 1 where optimize cannot work."""
+    """List the parts that work on this machine and those that are missing. Exits 1 if optimize cannot work."""
     _end(machine.doctor(as_json=json))
 
 
@@ -263,6 +263,6 @@ def run(arguments: list[str] | None = None) -> int:
         say(f"warpwright: {error}")
         return int(error.exit_code)
     except Interrupted:
-        say("interrupted")
+        say("Interrupted.")
         return int(ExitCode.INTERRUPTED)
     return int(ExitCode.OK)

@@ -1,4 +1,4 @@
-"""Where words go: data to `out` (standard output), progress and remarks to `err` (standard error)."""
+"""Output of the commands: data to `out` (standard output), progress and remarks to `err` (standard error)."""
 
 from __future__ import annotations
 
@@ -10,33 +10,33 @@ from typing import Any
 
 from rich.console import Console
 
-WIDE = 200
-"""Columns where standard output is no terminal: a table in a file or a pipe is not folded to fit a screen."""
+NON_TERMINAL_COLUMNS = 200
+"""Width of a table in a file or a pipe, where no screen limits it."""
 
-out = Console(highlight=False, width=None if sys.stdout.isatty() else WIDE)
+out = Console(highlight=False, width=None if sys.stdout.isatty() else NON_TERMINAL_COLUMNS)
 err = Console(stderr=True, highlight=False)
 
 
 def say(message: str) -> None:
-    """One remark for a person, on standard error, as it is (no markup)."""
+    """Print a remark for a person to standard error, without markup."""
     err.print(message, markup=False, soft_wrap=True)
 
 
-def _plain(value: Any) -> dict[str, Any]:
-    """What JSON does not know: an answer of the API, or a mapping."""
+def _json_default(value: Any) -> dict[str, Any]:
+    """Return an answer of the API, or any mapping, as a dictionary."""
     if dataclasses.is_dataclass(value):
         return {field.name: getattr(value, field.name) for field in dataclasses.fields(value)}
     return dict(value)
 
 
 def print_json(value: Any) -> None:
-    """One JSON document on standard output."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=_plain) + "\n")
+    """Print one JSON document to standard output."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, indent=2, default=_json_default) + "\n")
     sys.stdout.flush()
 
 
 def print_rows(rows: Sequence[Any], table: Callable[[Any], Any], what: str, *, as_json: bool) -> None:
-    """A list on standard output: as JSON, as the table that `table` makes of it, or the remark that there is none."""
+    """Print a list as JSON or as a table; remark on standard error that there is none."""
     if as_json:
         print_json(rows)
     elif rows:
@@ -46,6 +46,6 @@ def print_rows(rows: Sequence[Any], table: Callable[[Any], Any], what: str, *, a
 
 
 def print_json_line(value: Any) -> None:
-    """One JSON document on one line, for streams."""
-    sys.stdout.write(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_plain) + "\n")
+    """Print one JSON document on one line, for streams."""
+    sys.stdout.write(json.dumps(value, ensure_ascii=False, separators=(",", ":"), default=_json_default) + "\n")
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""Naming devices: `cpu` or `cuda:N`."""
+"""Names of devices: `cpu` or `cuda:N`."""
 
 from __future__ import annotations
 
@@ -12,19 +12,19 @@ _SHAPE = re.compile(r"cpu|cuda(:\d{1,2})?")
 
 
 def default_device(dev: Path = Path("/dev")) -> str:
-    """`cuda:0` where the NVIDIA driver shows a GPU, else `cpu`."""
+    """Return `cuda:0` if the NVIDIA driver shows a GPU, else `cpu`."""
     return "cuda:0" if any(dev.glob("nvidia[0-9]*")) else "cpu"
 
 
 def read_device(text: str | None) -> str:
-    """The device that a user named, or the default one. Raises BadUsage."""
+    """Return the device that a user named, or the default one. Raises BadUsage."""
     if text is None:
         return default_device()
     if not _SHAPE.fullmatch(text):
-        raise BadUsage(f"--device is cpu or cuda:N, not {text!r}")
+        raise BadUsage(f"--device must be cpu or cuda:N, not {text!r}")
     return "cuda:0" if text == "cuda" else text
 
 
 def kind_of(device: str) -> DeviceKind:
-    """`cpu` or `cuda`, of a device that was read."""
+    """Return the kind of a device that `read_device` returned."""
     return "cpu" if device == "cpu" else "cuda"

@@ -1,4 +1,4 @@
-"""`warpwright doctor`: what this machine can do, and what is missing, in words."""
+"""`warpwright doctor`: list the parts that work on this machine and those that are missing."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ TIMEOUT_S = 120.0
 
 @dataclass(frozen=True, slots=True)
 class Finding:
-    """One thing that was looked at. `needed` ones must hold for `optimize` to work here; `fix` says what to do."""
+    """The result of one check. `optimize` requires those that are `needed`; `fix` tells a person what to do."""
 
     name: str
     ok: bool
@@ -34,7 +34,7 @@ class Finding:
 
 
 def doctor(*, as_json: bool) -> ExitCode:
-    """Look, print, and return OK where `optimize` can work, NOT_PASSED otherwise."""
+    """Check this machine, print the findings, and return OK if `optimize` can work, else NOT_PASSED."""
     findings = [_python(), _compiler(), _valkey(), _stack(), _data_folder(), _gpu()]
     judge_code, judge_report, judge_text = _judge(as_json)
     ready = all(finding.ok for finding in findings if finding.needed) and judge_code == 0
@@ -47,7 +47,7 @@ def doctor(*, as_json: bool) -> ExitCode:
             if not finding.ok and finding.fix:
                 out.print(f"         {finding.fix}", markup=False)
         out.print(judge_text.rstrip(), markup=False)
-        err.print("This machine can optimise." if ready else "Something that is needed is missing; see above.")
+        err.print("This machine can optimise." if ready else "A required part is missing; see above.")
     return ExitCode.OK if ready else ExitCode.NOT_PASSED
 
 
@@ -58,7 +58,7 @@ def _judge(as_json: bool) -> tuple[int, Any, str]:
     except Missing as error:
         return 1, {"error": str(error)}, f"MISSING  judge: {error}"
     except subprocess.TimeoutExpired:
-        text = f"the judge's own doctor did not end within {TIMEOUT_S:.0f} s"
+        text = f"the judge's own checks did not end within {TIMEOUT_S:.0f} s"
         return 1, {"error": text}, f"MISSING  judge: {text}"
     if not as_json:
         return code, None, output + errors
@@ -71,26 +71,26 @@ def _judge(as_json: bool) -> tuple[int, Any, str]:
 def _python() -> Finding:
     version = ".".join(map(str, sys.version_info[:3]))
     return Finding(
-        "Python", sys.version_info >= (3, 11), f"{version} at {sys.executable}", fix="3.11 or newer is needed"
+        "Python", sys.version_info >= (3, 11), f"{version} at {sys.executable}", fix="install Python 3.11 or newer"
     )
 
 
 def _compiler() -> Finding:
     found = shutil.which("g++")
-    return Finding("C++ compiler", bool(found), found or "no g++", fix="sudo apt-get install -y g++")
+    return Finding("C++ compiler", bool(found), found or "g++ not found", fix="sudo apt-get install -y g++")
 
 
 def _valkey() -> Finding:
     try:
         return Finding("Valkey", True, str(find_server()))
     except Missing as error:
-        return Finding("Valkey", False, "none", fix=str(error))
+        return Finding("Valkey", False, "not found", fix=str(error))
 
 
 def _stack() -> Finding:
     missing = [n for n in ("fastapi", "celery", "sqlalchemy", "uvicorn") if importlib.util.find_spec(n) is None]
     ok = supervisor.installed()
-    detail = "API, workers and their packages are here" if ok else f"missing: {', '.join(missing) or 'the rooms'}"
+    detail = "API, workers and packages found" if ok else f"missing: {', '.join(missing) or 'service and workers'}"
     return Finding("embedded stack", ok, detail, fix="pip install -e '.[judge,stack]' in a checkout of Warpwright")
 
 
@@ -99,10 +99,11 @@ def _data_folder() -> Finding:
     place = next(place for place in (folder, *folder.parents) if place.exists())
     ok = os.access(place, os.W_OK)
     free_gb = shutil.disk_usage(place).free / 1e9
-    return Finding("data folder", ok, f"{folder} ({free_gb:.0f} GB free)", fix="name another: WARPWRIGHT_DATA_DIR")
+    fix = "not writable: set WARPWRIGHT_DATA_DIR to another folder"
+    return Finding("data folder", ok, f"{folder} ({free_gb:.0f} GB free)", fix=fix)
 
 
 def _gpu() -> Finding:
     gpus = sorted(Path("/dev").glob("nvidia[0-9]*"))
-    detail = f"{len(gpus)} NVIDIA device(s)" if gpus else "no NVIDIA device; kernels are made and timed for the CPU"
+    detail = f"{len(gpus)} NVIDIA device(s)" if gpus else "no NVIDIA device; kernels are optimised for the CPU"
     return Finding("GPU", bool(gpus), detail, needed=False)

@@ -1,4 +1,4 @@
-"""Running the judge as a program of its own: `python -m evaluator ...` (this package imports no other room)."""
+"""Run the judge as a separate program, `python -m evaluator ...`: this package imports no other room."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ STOP_S = 10.0
 
 
 def command(arguments: Sequence[str]) -> list[str]:
-    """The command line. Raises Missing, saying what to install, where there is no judge here."""
+    """Return the judge's command line. Raises Missing, with what to install, if the judge is not installed."""
     if not (paths.checkout() / "evaluator" / "__main__.py").is_file():
         raise Missing(
             "the judge is not part of this installation. It runs from a checkout of Warpwright: "
@@ -27,26 +27,26 @@ def command(arguments: Sequence[str]) -> list[str]:
 
 
 def environment() -> dict[str, str]:
-    """The environment with the checkout on the path, so that any working folder will do."""
+    """Return the environment with the checkout on the path, so that any working folder is fine."""
     path = os.pathsep.join(part for part in (str(paths.checkout()), os.environ.get("PYTHONPATH", "")) if part)
     return {**os.environ, "PYTHONPATH": path}
 
 
 def run(arguments: Sequence[str]) -> int:
-    """Run it with our own input and outputs and return its exit code; an interrupt reaches it too."""
+    """Run the judge on our own standard streams and return its exit code."""
     with subprocess.Popen(command(arguments), env=environment()) as process:
         try:
             return process.wait()
         except Interrupted:
             try:
-                process.wait(STOP_S)  # the terminal has interrupted it as well
+                process.wait(STOP_S)  # the terminal sent it the interrupt, too
             except subprocess.TimeoutExpired:
                 process.kill()
             raise
 
 
 def capture(arguments: Sequence[str], *, timeout_s: float) -> tuple[int, str, str]:
-    """Exit code, standard output and standard error. Raises subprocess.TimeoutExpired."""
+    """Run the judge; return its exit code, standard output and standard error. Raises subprocess.TimeoutExpired."""
     done = subprocess.run(
         command(arguments), env=environment(), capture_output=True, text=True, timeout=timeout_s, check=False
     )

@@ -1,4 +1,4 @@
-"""Reading and writing the user's files, with messages that say what to do."""
+"""Read and write the user's files, with messages that tell a person what to do."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ LIMIT_BYTES = 2**20
 
 
 def read_source(path: Path) -> str:
-    """The text of a Python file. Raises BadUsage where it is not there, too large, or not UTF-8."""
+    """Return the text of a Python file. Raises BadUsage if it is absent, too large, or not UTF-8."""
     try:
         data = path.read_bytes()
     except OSError as error:
         raise BadUsage(f"{path}: {error.strerror or error}") from error
     if len(data) > LIMIT_BYTES:
-        raise BadUsage(f"{path} has {len(data)} bytes; at most {LIMIT_BYTES} are taken. Is it the right file?")
+        raise BadUsage(f"{path} has {len(data)} bytes, above the limit of {LIMIT_BYTES}. Is it the right file?")
     try:
         return data.decode("utf-8-sig")
     except UnicodeDecodeError as error:
@@ -25,12 +25,12 @@ def read_source(path: Path) -> str:
 
 
 def write_text(path: Path, text: str) -> Path:
-    """Write a file whole or not at all, and return where it is. Raises BadUsage where that is not possible."""
+    """Write a file atomically and return its absolute path. Raises BadUsage."""
     return write_bytes(path, text.encode("utf-8"))
 
 
 def write_bytes(path: Path, data: bytes) -> Path:
-    """Write a file whole or not at all, and return where it is. Raises BadUsage where that is not possible."""
+    """Write a file atomically and return its absolute path. Raises BadUsage."""
     path = path.absolute()
     temporary = path.with_name(f".{path.name}.part")
     try:

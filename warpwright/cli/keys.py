@@ -1,4 +1,4 @@
-"""`warpwright keys`: API keys of a service: make one, list them, revoke one."""
+"""`warpwright keys`: create, list and revoke API keys of a service."""
 
 from __future__ import annotations
 
@@ -12,38 +12,38 @@ from warpwright.cli.console import out, print_json, print_rows, say
 from warpwright.cli.options import Data, Json, Server
 from warpwright.cli.sessions import open_session
 
-app = typer.Typer(help="API keys: make one, list them, revoke one. Needs a key with the scope manage or operator.")
+app = typer.Typer(help="Create, list and revoke API keys. Needs a key with the scope manage or operator.")
 
 Project = Annotated[
-    str | None, typer.Option(help="A project's id; the operator alone may name others. [default: that of your key]")
+    str | None, typer.Option(help="A project's id; only the operator may name another. [default: your key's project]")
 ]
 
 
 @app.command()
 def create(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="What it is for, for people.")],
+    name: Annotated[str, typer.Argument(metavar="NAME", help="A name for people, such as its purpose.")],
     scope: Annotated[
-        Scope, typer.Option(help="read looks, submit starts runs, manage makes keys, operator sees every project.")
+        Scope, typer.Option(help="read: read only; submit: start runs; manage: create keys; operator: all projects.")
     ] = "submit",
-    days: Annotated[int | None, typer.Option(help="It ends after so many days. [default: never]")] = None,
+    days: Annotated[int | None, typer.Option(help="Days until it expires. [default: never]")] = None,
     project: Project = None,
     server: Server = None,
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """Make a key. It is printed this once, on standard output, and nowhere kept."""
+    """Create a key. It is printed once, to standard output, and never stored in clear."""
     with open_session(server, data) as session:
         made = session.client.create_key(name=name, scope=scope, expires_in_days=days, project_id=project)
     if json:
         print_json(made)
         return
-    say(f"{made.id}, scope {made.scope}, project {made.project_id}: keep the key, it is not shown again")
+    say(f"{made.id}, scope {made.scope}, project {made.project_id}. Keep the key: it is not shown again.")
     out.print(made.key, markup=False, soft_wrap=True)
 
 
 @app.command(name="list")
 def list_all(project: Project = None, server: Server = None, data: Data = None, json: Json = False) -> None:
-    """The keys, newest first, revoked ones too; their secrets are not kept anywhere."""
+    """List the keys, newest first, including revoked ones. Their secrets are not stored."""
     with open_session(server, data) as session:
         rows = list(session.client.each(session.client.list_keys, project_id=project))
     print_rows(rows, tables.keys, "keys", as_json=json)
@@ -56,7 +56,7 @@ def revoke(
     data: Data = None,
     json: Json = False,
 ) -> None:
-    """End a key at once, with every session that it opened."""
+    """Revoke a key at once, and end every session that it opened."""
     with open_session(server, data) as session:
         ended = session.client.revoke_key(key)
     if json:

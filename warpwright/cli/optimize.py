@@ -1,4 +1,4 @@
-"""`warpwright optimize`: post the problem and a run, follow it, and take the kernel home."""
+"""`warpwright optimize`: post the problem and a run, follow the run, and download the kernel."""
 
 from __future__ import annotations
 
@@ -18,9 +18,9 @@ from warpwright.cli import tables
 from warpwright.cli.console import err, out, print_json, say
 from warpwright.cli.device import kind_of
 from warpwright.cli.files import read_source, write_text
-from warpwright.cli.progress import Watch
+from warpwright.cli.progress import ProgressDisplay
 from warpwright.cli.sessions import Session, open_session
-from warpwright.cli.summary import Summary, gather
+from warpwright.cli.summary import Summary, summarise
 from warpwright.errors import BadUsage, ExitCode, Interrupted, Refused, WarpwrightError
 
 DEFAULT_SECONDS = 120.0
@@ -29,7 +29,7 @@ DEFAULT_PORT = 8000
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Options:
-    """What the user asked for. Without any limit the run gets DEFAULT_SECONDS."""
+    """The options of the command. Without any limit the run gets DEFAULT_SECONDS."""
 
     problem: Path
     device: str
@@ -45,12 +45,12 @@ class Options:
     json: bool = False
 
     def budget(self) -> dict[str, float]:
-        """The limits by the API's names. Raises BadUsage for one that is not positive."""
+        """Return the limits by the API's names. Raises BadUsage for one that is not positive."""
         given = {"candidates": self.candidates, "wall_s": self.seconds, "usd": self.usd}
         limits = {name: value for name, value in given.items() if value is not None}
         for name, value in limits.items():
             if not value > 0:
-                raise BadUsage(f"the budget {name} must be more than 0, not {value:g}")
+                raise BadUsage(f"the budget {name} must be above 0, not {value:g}")
         return dict(limits) or {"wall_s": DEFAULT_SECONDS}
 
     def config(self) -> dict[str, Any]:
@@ -66,7 +66,7 @@ class Options:
 
 
 def optimize(options: Options) -> ExitCode:
-    """Run it from end to end; returns the exit code. Raises WarpwrightError."""
+    """Optimise a problem from end to end and return the exit code. Raises WarpwrightError."""
     source, config, budget = read_source(options.problem), options.config(), options.budget()
     kind = kind_of(options.device)
     gpu = options.device if kind == "cuda" else None
@@ -77,14 +77,14 @@ def optimize(options: Options) -> ExitCode:
         run = _create_run(client, problem_id=problem.id, device=kind, budget=budget, config=config)
         say(f"{run.id}: optimising {options.problem.name} on {options.device}")
         run = _follow(session, run, budget.get("wall_s"), quiet=options.json)
-        summary = gather(client, run)
+        summary = summarise(client, run)
         saved = _download(client, summary, options.output_path())
     _show(options, session, summary, saved)
-    return ExitCode.OK if summary.standing is not None and run.status == "finished" else exit_code(run)
+    return ExitCode.OK if summary.standing_champion is not None and run.status == "finished" else exit_code(run)
 
 
 def _create_run(client: Client, **wanted: Any) -> Run:
-    """Start the Run; interrupted just then, it is cancelled whether its creation was seen or not."""
+    """Start the Run. An interrupt meanwhile cancels it, even if the answer did not arrive: the key finds it again."""
     key = uuid.uuid4().hex
     try:
         return client.create_run(**wanted, key=key)
@@ -95,28 +95,30 @@ def _create_run(client: Client, **wanted: Any) -> Run:
 
 
 def _follow(session: Session, run: Run, seconds: float | None, *, quiet: bool) -> Run:
-    """Watch a Run to its end. Interrupted, it is cancelled first, so that no work goes on behind one's back."""
+    """Follow a Run to its end. An interrupt cancels it first, so that no work continues unseen."""
     try:
-        with Watch(err, seconds=seconds, quiet=quiet) as watch:
+        with ProgressDisplay(err, seconds=seconds, quiet=quiet) as display:
             for event in session.client.follow(run.id, check=session.check):
-                watch.take(event)
+                display.show(event)
     except Interrupted:
         with contextlib.suppress(WarpwrightError):
             session.client.cancel_run(run.id)
-            say(f"{run.id} is cancelled; what it found stays: warpwright download {run.id}")
+            say(f"{run.id} is cancelled. Its results are kept: warpwright download {run.id}")
         raise
     return session.client.get_run(run.id)
 
 
 def _download(client: Client, summary: Summary, path: Path) -> Path | None:
-    """The champion's file, else the best candidate's as what it is; None where there is neither."""
-    if summary.best is None and summary.standing is None:
+    """Save the champion, else the best candidate, which its file marks as unconfirmed; None if there is neither."""
+    if summary.best is None and summary.standing_champion is None:
         return None
     try:
-        if summary.standing is None:
+        if summary.standing_champion is None:
             return write_text(path, client.download_run(summary.run.id))
-        standing = summary.standing
-        return write_text(path, client.download_problem(standing.problem_id, device=standing.device_kind))
+        standing_champion = summary.standing_champion
+        return write_text(
+            path, client.download_problem(standing_champion.problem_id, device=standing_champion.device_kind)
+        )
     except Refused as error:
         say(f"nothing to download: {error}")
         return None
@@ -133,7 +135,7 @@ def _show(options: Options, session: Session, summary: Summary, saved: Path | No
         dashboard = f"{own_command()} serve{_data_option(options.data)}   then open {address}"
     tables.show_summary(out, summary, saved=saved, dashboard=dashboard)
     if not summary.proved and saved is not None:
-        say("The file holds the best candidate as what it is: right, and not proved faster.")
+        say("The file holds the best candidate: correct, but not proved faster.")
 
 
 def _data_option(data: Path | None) -> str:
@@ -141,7 +143,7 @@ def _data_option(data: Path | None) -> str:
 
 
 def own_command() -> str:
-    """How this program was started, for a line to paste."""
+    """Return the command that started this program, for a line to paste."""
     started = Path(sys.argv[0])
     if started.name == "warpwright":
         return shlex.quote(str(started))
@@ -149,7 +151,7 @@ def own_command() -> str:
 
 
 def exit_code(run: Run) -> ExitCode:
-    """What `optimize` ends with: a champion is a success, whatever else ended the run."""
+    """Return the exit code of `optimize`: a champion is a success, for any end reason."""
     if run.champion_id is not None:
         return ExitCode.OK
     if run.end_reason in ("problem_refused", "no_proposer"):

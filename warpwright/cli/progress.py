@@ -1,4 +1,4 @@
-"""What a person sees while a Run is under way: a bar with the best so far, or lines where there is no terminal."""
+"""The progress of a Run for a person: a bar with the best speedup on a terminal, lines elsewhere."""
 
 from __future__ import annotations
 
@@ -12,45 +12,46 @@ from rich.console import Console
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 
 from warpwright.api.searching import Event
+from warpwright.cli.units import ratio_text
 
-TROUBLE = ("malformed", "endpoint_error", "deadline", "refused")
-"""Outcomes of a Proposal that a person should hear of."""
+REPORTED_OUTCOMES = ("malformed", "endpoint_error", "deadline", "refused")
+"""Outcomes of a Proposal that are worth a line."""
 
 
-class Tally:
-    """What the events of a Run add up to so far."""
+class RunProgress:
+    """The counts and the best speedup of a Run, from its events so far."""
 
     def __init__(self) -> None:
         self.phase = "queued"
         self.created = 0
-        self.makers: dict[int, str] = {}
+        self.proposers: dict[int, str] = {}
         self.verdicts: Counter[str] = Counter()
         self.best: float | None = None
         self.champion: float | None = None
 
-    def take(self, event: Event) -> str | None:
-        """Count an event in; returns a line worth telling a person, if it is one."""
+    def count(self, event: Event) -> str | None:
+        """Count an event; return a line for a person, or None."""
         data = event.data
         match event.kind:
             case "run.status":
                 self.phase = str(data.get("status", self.phase))
             case "problem.admitted":
-                return "The reference is sound: it runs in the cage and no null solution passes for it."
+                return "Reference accepted: it runs in the sandbox, and trivial wrong kernels fail its checks."
             case "problem.refused":
-                return f"The reference is refused: {data.get('reason', '')}"
+                return f"Reference refused: {data.get('reason', '')}"
             case "baseline.timed":
-                return f"Baselines are timed on {data.get('device', 'this device')}."
+                return f"Baselines timed on {data.get('device', 'this device')}."
             case "candidate.created":
                 self.created += 1
                 if data.get("number") is not None:
-                    self.makers[int(data["number"])] = str(data.get("proposer") or "")
-            case "proposal.settled" if data.get("outcome") in TROUBLE:
+                    self.proposers[int(data["number"])] = str(data.get("proposer") or "")
+            case "proposal.settled" if data.get("outcome") in REPORTED_OUTCOMES:
                 return f"proposal {data.get('number')}: {data['outcome']} ({data.get('detail', '')})"
             case "evaluation.settled":
                 return self._settled(data)
             case "champion.promoted":
                 self.champion = float(data["speedup"])
-                return f"{self._who(data)}: CHAMPION, confirmed {self.champion:.2f}x the fastest baseline"
+                return f"{self._label(data)}: CHAMPION, confirmed at {ratio_text(self.champion)} the fastest baseline"
             case "run.learned":
                 return "\n".join(f"learned: {lesson}" for lesson in data.get("lessons", ()))
             case "run.ended":
@@ -61,38 +62,39 @@ class Tally:
         verdict, kind = str(data.get("verdict", "?")), str(data.get("kind") or "judge")
         value = data.get("speedup")
         if kind == "confirm":
-            return f"{self._who(data)}: confirmation {verdict} ({data.get('reason', '')})"
+            return f"{self._label(data)}: confirmation {verdict} ({data.get('reason', '')})"
         if kind != "judge":
             return None
         self.verdicts[verdict] += 1
         if verdict != "PASSED":
-            return f"{self._who(data)}: {verdict} ({data.get('reason', '')})"
+            return f"{self._label(data)}: {verdict} ({data.get('reason', '')})"
         if value is None:
-            return f"{self._who(data)}: PASSED, not timed here"
+            return f"{self._label(data)}: PASSED, not timed"
         better = self.best is None or value > self.best
         if better:
             self.best = float(value)
-        return f"{self._who(data)}: PASSED, {value:.2f}x the fastest baseline{', best so far' if better else ''}"
+        best = ", best so far" if better else ""
+        return f"{self._label(data)}: PASSED, {ratio_text(value)} the fastest baseline{best}"
 
-    def _who(self, data: Mapping[str, Any]) -> str:
+    def _label(self, data: Mapping[str, Any]) -> str:
         number = data.get("number")
-        maker = self.makers.get(int(number), "") if number is not None else ""
+        maker = self.proposers.get(int(number), "") if number is not None else ""
         return f"#{number} {maker}".strip() if number is not None else str(data.get("candidate_id", "?"))
 
     @property
     def summary(self) -> str:
-        """The words beside the bar."""
-        best = "none yet" if self.best is None else f"{self.best:.2f}x, unconfirmed"
+        """The text after the bar."""
+        best = "none yet" if self.best is None else f"{ratio_text(self.best)}, unconfirmed"
         if self.champion is not None:
-            best = f"{self.champion:.2f}x, confirmed"
+            best = f"{ratio_text(self.champion)}, confirmed"
         return f"{self.phase} · {self.created} candidates, {self.verdicts['PASSED']} passed · best {best}"
 
 
-class Watch:
-    """`with Watch(console, seconds) as watch: watch.take(event)`. A bar on a terminal, lines elsewhere."""
+class ProgressDisplay:
+    """Shows each event of a Run, within a `with` block: in a bar on a terminal, as lines elsewhere."""
 
     def __init__(self, console: Console, *, seconds: float | None, quiet: bool = False) -> None:
-        self.tally = Tally()
+        self.progress = RunProgress()
         self._console, self._seconds, self._quiet = console, seconds, quiet
         self._began = time.monotonic()
         self._bar: Progress | None = None
@@ -116,11 +118,11 @@ class Watch:
         if self._bar is not None:
             self._bar.stop()
 
-    def take(self, event: Event) -> None:
-        line = self.tally.take(event)
+    def show(self, event: Event) -> None:
+        line = self.progress.count(event)
         elapsed = time.monotonic() - self._began
         if self._bar is not None:
             done = min(elapsed, self._seconds) if self._seconds else None
-            self._bar.update(self._task, description=self.tally.summary, completed=done)
+            self._bar.update(self._task, description=self.progress.summary, completed=done)
         if line and not self._quiet:
             self._console.print(f"{elapsed:6.1f} s  {line}", markup=False, soft_wrap=True)

@@ -1,4 +1,4 @@
-"""Finding a service to talk to: the one named, the one that runs on the data folder, or an embedded one of our own."""
+"""Find a service: the named one, the one that runs on the data folder, or an embedded one of our own."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from warpwright import paths
 from warpwright.api import Client
 from warpwright.cli.console import say
 from warpwright.errors import Unreachable, WarpwrightError
-from warpwright.stack.data_folder import DataFolder, Instance
+from warpwright.stack.data_folder import DataFolder, RunningStack
 from warpwright.stack.supervisor import Stack
 
 
 @dataclass(frozen=True, slots=True)
 class Session:
-    """A client, and a check that raises once the embedded stack behind it is down. `data` is None for a server."""
+    """A client, and a check that raises if its embedded stack is down. `data` is None for a named server."""
 
     client: Client
     check: Callable[[], None]
@@ -29,11 +29,11 @@ class Session:
 def open_session(
     server: str | None, data: Path | None, *, workers: Sequence[str] = (), gpu: str | None = None
 ) -> Iterator[Session]:
-    """A service to talk to, for the length of a `with` block.
+    """Connect to a service for the length of a `with` block.
 
-    `server` (or $WARPWRIGHT_SERVER) wins. Else a stack that is running on the data folder is used; else one is
-    started with `workers` (and `gpu`, as Stack takes them), and stopped at the end. With workers wanted and the folder
-    taken by another short-lived stack, this waits for that one: two at once would disturb each other's timing.
+    `server` (or $WARPWRIGHT_SERVER) takes precedence. Else a stack that runs on the data folder is used. Else one is
+    started with `workers` and `gpu`, as Stack takes them, and stopped at the end. If workers are wanted and another
+    short-lived stack holds the folder, this waits for its end: two at once would disturb each other's timing.
     """
     server = server or os.environ.get("WARPWRIGHT_SERVER")
     if server:
@@ -48,7 +48,7 @@ def open_session(
                 yield Session(client, lambda: None, folder.path)
             return
         owner = f" (process {running.pid})" if running else ""
-        say(f"Waiting: another warpwright{owner} is using {folder.path}. --data DIR runs beside it.")
+        say(f"Waiting for another warpwright{owner}, which uses {folder.path}. Use --data DIR to run at the same time.")
         folder.acquire(wait=True)
     try:
         with Stack(folder, workers=workers, gpu=gpu) as stack, Client(stack.url) as client:
@@ -57,8 +57,8 @@ def open_session(
         folder.release()
 
 
-def _answers(instance: Instance) -> bool:
-    with Client(instance.url, timeout_s=5.0) as client:
+def _answers(stack: RunningStack) -> bool:
+    with Client(stack.url, timeout_s=5.0) as client:
         try:
             client.get_readiness()
         except Unreachable:

@@ -1,4 +1,4 @@
-"""What came out of a Run, gathered over the API once it has ended."""
+"""The results of an ended Run, read over the API."""
 
 from __future__ import annotations
 
@@ -12,13 +12,13 @@ from warpwright.api.boards import LeaderboardEntry
 from warpwright.api.judging import Candidate, Evaluation, Ratio
 from warpwright.api.searching import Run
 
-JUDGED_LIMIT = 500
-"""Evaluations of at most so many Candidates are read to say where the time went."""
+MAX_CANDIDATES_READ = 500
+"""The time by stage is summed over the Evaluations of at most so many Candidates."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WorkloadRow:
-    """One Workload: what each Baseline took and what the kernel took, in microseconds, from one session."""
+    """The times of one Workload in microseconds: of each Baseline and of the kernel, from one session."""
 
     workload: str
     baselines_us: Mapping[str, float]
@@ -28,9 +28,9 @@ class WorkloadRow:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Summary:
-    """The end of a Run: its best kernel (confirmed or not), the times, the verdicts, and where the time went.
+    """The results of a Run: its best kernel (confirmed or not), times, verdicts, and seconds by stage.
 
-    `standing`: the champion of an earlier run, which this one did not beat; the times are then those of its
+    `standing_champion` is the champion of an earlier run that this one did not beat. The times are then those of its
     confirmation.
     """
 
@@ -41,17 +41,17 @@ class Summary:
     speedups: tuple[Ratio, ...] = ()
     verdicts: Mapping[str, int] = field(default_factory=dict)
     seconds_by_stage: Mapping[str, float] = field(default_factory=dict)
-    standing: LeaderboardEntry | None = None
+    standing_champion: LeaderboardEntry | None = None
 
     @property
     def improved(self) -> bool:
-        """Whether this run confirmed a champion of its own."""
+        """True if this run confirmed a champion of its own."""
         return self.best is not None and self.best.id == self.run.champion_id
 
     @property
     def proved(self) -> bool:
-        """Whether there is a champion, of this run or of an earlier one."""
-        return self.improved or self.standing is not None
+        """True if there is a champion, of this run or of an earlier one."""
+        return self.improved or self.standing_champion is not None
 
     def speedup(self, against: str) -> Ratio | None:
         return next((r for r in self.speedups if r.against == against and r.workload is None), None)
@@ -60,7 +60,7 @@ class Summary:
         return {
             "run": self.run,
             "improved": self.improved,
-            "standing_champion": self.standing,
+            "standing_champion": self.standing_champion,
             "candidate": self.best,
             "evaluation": self.evaluation,
             "candidates_by_verdict": dict(self.verdicts),
@@ -68,24 +68,24 @@ class Summary:
         }
 
 
-def gather(client: Client, run: Run) -> Summary:
-    """Read what a person wants to know about an ended Run."""
+def summarise(client: Client, run: Run) -> Summary:
+    """Return the results of an ended Run."""
     candidates = list(client.each(client.list_candidates, run.id))
     own = any(c.id == run.champion_id for c in candidates)
-    standing = None if own else _standing(client, run)
+    standing_champion = None if own else _find_standing_champion(client, run)
     wanted = run.champion_id if own else run.best_id
     best = next((c for c in candidates if c.id == wanted), None)
     seconds: dict[str, float] = {}
     shown: Evaluation | None = None
-    for candidate in sorted(candidates, key=lambda c: c.id != wanted)[:JUDGED_LIMIT]:
+    for candidate in sorted(candidates, key=lambda c: c.id != wanted)[:MAX_CANDIDATES_READ]:
         evaluations = _evaluations(client, candidate.id)
         for evaluation in evaluations:
             for stage, value in evaluation.duration_s.items():
                 seconds[stage] = seconds.get(stage, 0.0) + value
-        if candidate.id == wanted and standing is None:
-            shown = _shown(evaluations)
-    if standing is not None:
-        shown = _shown(_evaluations(client, standing.candidate_id))
+        if candidate.id == wanted and standing_champion is None:
+            shown = _evaluation_to_show(evaluations)
+    if standing_champion is not None:
+        shown = _evaluation_to_show(_evaluations(client, standing_champion.candidate_id))
     return Summary(
         run=run,
         best=best,
@@ -94,12 +94,12 @@ def gather(client: Client, run: Run) -> Summary:
         speedups=shown.speedups if shown else (),
         verdicts=Counter(c.verdict or "not judged" for c in candidates),
         seconds_by_stage=seconds,
-        standing=standing,
+        standing_champion=standing_champion,
     )
 
 
-def _standing(client: Client, run: Run) -> LeaderboardEntry | None:
-    """The champion that stands for the run's problem on its kind of device."""
+def _find_standing_champion(client: Client, run: Run) -> LeaderboardEntry | None:
+    """Return the current champion of the run's problem on its kind of device."""
     return next(iter(client.list_leaderboard(problem_id=run.problem_id, device=run.device_kind).items), None)
 
 
@@ -108,17 +108,17 @@ def _evaluations(client: Client, candidate_id: str) -> list[Evaluation]:
     return [record.result for record in records if record.result is not None]
 
 
-def _shown(evaluations: Iterable[Evaluation]) -> Evaluation | None:
-    """The one whose times are shown."""
+def _evaluation_to_show(evaluations: Iterable[Evaluation]) -> Evaluation | None:
+    """Return the Evaluation with the times to show, if any passed."""
     shown: Evaluation | None = None
     for evaluation in evaluations:
         if evaluation.verdict == "PASSED":
-            shown = _better(shown, evaluation)
+            shown = _preferred(shown, evaluation)
     return shown
 
 
-def _better(now: Evaluation | None, other: Evaluation) -> Evaluation:
-    """The one to show: a confirmed Evaluation before a judged one, else the later."""
+def _preferred(now: Evaluation | None, other: Evaluation) -> Evaluation:
+    """Prefer a confirmation to a judgement, else the later of the two."""
     if now is not None and now.stage == "confirm" and other.stage != "confirm":
         return now
     return other

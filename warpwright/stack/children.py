@@ -1,4 +1,4 @@
-"""Child processes with an end: own process group, death with the parent, a log file, a bounded stop."""
+"""Child processes that die with their parent: an own process group, a log file, a bounded stop."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ TAIL_BYTES = 3000
 
 @dataclass(frozen=True, slots=True)
 class Child:
-    """One process that we started, the leader of its own process group."""
+    """A process that we started, the leader of its own process group."""
 
     name: str
     process: subprocess.Popen[bytes]
@@ -28,7 +28,7 @@ class Child:
         return self.process.poll() is None
 
     def log_tail(self) -> str:
-        """The end of what this process wrote, for a message to a person."""
+        """Return the end of this process's output, for a message to a person."""
         try:
             with self.log.open("rb") as file:
                 file.seek(max(self.log_begins, self.log.stat().st_size - TAIL_BYTES))
@@ -53,17 +53,17 @@ def start(
     stdin: bytes | None = None,
     cpus: Collection[int] = (),
 ) -> Child:
-    """Start `command`, bound to this process (call it from the main thread: the bond is to the thread).
+    """Start a command that dies with this process. Call it from a thread that lives on: the kernel ties it to that.
 
-    Output is appended to `log`; `stdin` (a configuration that must not show in the process list) is fed and closed.
+    Output is appended to `log`. `stdin` is written and closed; it can hold what must not show in the process list.
     `cpus` are the processors that it may use; empty means those of this process.
     """
-    bond = [str(os.getpid()), str(int(signal.SIGKILL)), ",".join(map(str, sorted(cpus)))]
-    bound = [sys.executable, "-S", "-E", str(DIE_WITH_PARENT), *bond, *command]
+    options = [str(os.getpid()), str(int(signal.SIGKILL)), ",".join(map(str, sorted(cpus)))]
+    tied = [sys.executable, "-S", "-E", str(DIE_WITH_PARENT), *options, *command]
     with log.open("ab") as file:
         begins = file.tell()
         process = subprocess.Popen(
-            bound,
+            tied,
             stdin=subprocess.PIPE if stdin is not None else subprocess.DEVNULL,
             stdout=file,
             stderr=subprocess.STDOUT,
@@ -78,7 +78,7 @@ def start(
 
 
 def stop(children: Sequence[Child], *, grace_s: float) -> None:
-    """End children in the order given: asked first, all together, then killed with their whole group."""
+    """Stop children: terminate all of them, wait up to `grace_s`, then kill each one's process group."""
     for child in children:
         if child.alive():
             child.signal_group(signal.SIGTERM)
@@ -89,5 +89,5 @@ def stop(children: Sequence[Child], *, grace_s: float) -> None:
         except subprocess.TimeoutExpired:
             continue
     for child in children:
-        child.signal_group(signal.SIGKILL)  # also what a leader left behind in its group
+        child.signal_group(signal.SIGKILL)  # processes may outlive their group's leader
         child.process.wait()

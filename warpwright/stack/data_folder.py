@@ -1,4 +1,4 @@
-"""One embedded stack per data folder: who holds the folder, and where their service is."""
+"""The lock of a data folder, so that one embedded stack runs on it, and the address of that stack."""
 
 from __future__ import annotations
 
@@ -17,8 +17,8 @@ PRIVATE = 0o700
 
 
 @dataclass(frozen=True, slots=True)
-class Instance:
-    """A running stack: the process that owns it, the address of its service, and whether it stays ("serve")."""
+class RunningStack:
+    """A running stack: its owner's process id and its service's address. `stays` marks one of `warpwright serve`."""
 
     pid: int
     url: str
@@ -26,7 +26,7 @@ class Instance:
 
 
 class DataFolder:
-    """A data folder and its lock. The lock goes with the process that holds it, however that ends."""
+    """A data folder and its lock. The kernel frees the lock when its process ends."""
 
     def __init__(self, path: Path) -> None:
         self.path = path
@@ -41,7 +41,7 @@ class DataFolder:
             ) from error
 
     def acquire(self, *, wait: bool = False) -> bool:
-        """Take the folder for this process; False where another process holds it (and `wait` is not asked for)."""
+        """Lock the folder for this process. Return False if another process holds it and `wait` is False."""
         lock = (self.path / "stack.lock").open("a", encoding="utf-8")
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | (0 if wait else fcntl.LOCK_NB))
@@ -50,19 +50,19 @@ class DataFolder:
             return False
         self._lock = lock
         with contextlib.suppress(FileNotFoundError):
-            self._info.unlink()  # of a holder that was killed
+            self._info.unlink()  # a killed holder left its own
         return True
 
     def publish(self, url: str, *, stays: bool) -> None:
-        """Tell others where the service of this folder is."""
+        """Write the address of this folder's service for other processes."""
         temporary = self._info.with_suffix(".new")
-        temporary.write_text(json.dumps(asdict(Instance(os.getpid(), url, stays))), encoding="utf-8")
+        temporary.write_text(json.dumps(asdict(RunningStack(os.getpid(), url, stays))), encoding="utf-8")
         temporary.replace(self._info)
 
-    def running(self) -> Instance | None:
-        """What another process has published, or None."""
+    def running(self) -> RunningStack | None:
+        """Return the stack that another process has published, or None."""
         try:
-            return Instance(**json.loads(self._info.read_text(encoding="utf-8")))
+            return RunningStack(**json.loads(self._info.read_text(encoding="utf-8")))
         except (OSError, ValueError, TypeError):
             return None
 
@@ -74,11 +74,11 @@ class DataFolder:
             self._lock = None
 
     @contextlib.contextmanager
-    def held(self, *, wait: bool = False) -> Iterator[bool]:
-        """`with folder.held() as mine:` takes the folder, and lets it go at the end where it was taken."""
-        mine = self.acquire(wait=wait)
+    def locked(self, *, wait: bool = False) -> Iterator[bool]:
+        """Lock the folder for a `with` block; yield False if another process holds it."""
+        acquired = self.acquire(wait=wait)
         try:
-            yield mine
+            yield acquired
         finally:
-            if mine:
+            if acquired:
                 self.release()

@@ -1,8 +1,8 @@
 """The embedded stack: Valkey, the API and the workers as child processes on free loopback ports.
 
 `with Stack(folder) as stack: Client(stack.url)`. The processes are the same programs as in production
-(`python -m service`, `python -m workers QUEUE`), set up through WARPWRIGHT_* variables. One thread starts them, watches
-them, starts again what dies, and stops them; whatever happens to this process, they go with it (see `die_with_parent`).
+(`python -m service`, `python -m workers QUEUE`), configured through WARPWRIGHT_* variables. One thread starts them,
+restarts those that die, and stops them. They die with this process, however it ends (see `die_with_parent`).
 """
 
 from __future__ import annotations
@@ -36,12 +36,12 @@ LOG_LIMIT_BYTES = 20 * 2**20
 MAX_RESTARTS = 5
 RESTART_WINDOW_S = 60.0
 TIMING_PART = "worker-cpu"
-"""The part that may use every processor; the others leave the judge's core alone."""
+"""The part that may use every processor; the others keep off the judge's core."""
 
 
 @dataclass(slots=True)
 class Part:
-    """One program of the stack, started again when it dies, but not for ever."""
+    """One program of the stack. It is restarted when it dies, up to a limit."""
 
     name: str
     command: Sequence[str]
@@ -50,14 +50,14 @@ class Part:
     deaths: list[float] = field(default_factory=list)
 
     def died_too_often(self) -> bool:
-        """Note a death now; True once there were more than MAX_RESTARTS within RESTART_WINDOW_S."""
+        """Record a death; return True after more than MAX_RESTARTS within RESTART_WINDOW_S."""
         now = time.monotonic()
         self.deaths = [at for at in self.deaths if now - at < RESTART_WINDOW_S] + [now]
         return len(self.deaths) > MAX_RESTARTS
 
 
 def shared_cpus() -> set[int]:
-    """The processors for everything but timing: the judge keeps the last one to itself, where there are two or more."""
+    """Return the processors for all parts but timing. With two or more, the last is the judge's alone."""
     if not hasattr(os, "sched_getaffinity"):
         return set()
     cpus = os.sched_getaffinity(0)
@@ -65,16 +65,16 @@ def shared_cpus() -> set[int]:
 
 
 def installed() -> bool:
-    """Whether the rooms and the packages of the stack are here (a wheel alone carries neither)."""
+    """Return True if the stack's rooms and packages are installed (a wheel alone carries neither)."""
     rooms = all((paths.checkout() / room / "__main__.py").is_file() for room in ("service", "workers"))
     return rooms and all(importlib.util.find_spec(name) for name in ("fastapi", "celery", "sqlalchemy"))
 
 
 class Stack:
-    """An embedded stack on one data folder, which the caller holds.
+    """An embedded stack on one data folder. The caller holds the folder's lock.
 
-    `workers` names the queues to work on (see `python -m workers --help`); with none, the API answers and nothing runs.
-    `gpu` ("cuda:N") is the one that a GPU worker serves. `url` is the service's address once the stack is up.
+    `workers` names the queues to serve (see `python -m workers --help`); with none, the API answers and no job runs.
+    `gpu` ("cuda:N") is the device of a GPU worker. `url` is the service's address once the stack is up.
     Raises StackFailed, with the end of the failing part's log.
     """
 
@@ -90,7 +90,7 @@ class Stack:
     ) -> None:
         if not installed():
             raise Missing(
-                "this installation has the command line alone. Run from a checkout of Warpwright with "
+                "only the command line is installed. Install the stack in a checkout of Warpwright with "
                 "pip install -e '.[judge,stack]', or name a running service with --server URL"
             )
         self.url = ""
@@ -118,7 +118,7 @@ class Stack:
         self.stop()
 
     def check(self) -> None:
-        """Raise what brought the stack down, if anything has."""
+        """Raise the error that ended the stack, if there is one."""
         if self._failure is not None:
             raise self._failure
 
@@ -128,7 +128,7 @@ class Stack:
         if self._thread.is_alive():
             self._thread.join(2 * GRACE_S + 5.0)
 
-    # -- The supervising thread: the children are bound to it ------------------------------------------------------
+    # -- The supervising thread: the children die with it ----------------------------------------------------------
 
     def _supervise(self) -> None:
         try:
@@ -137,7 +137,7 @@ class Stack:
             self._up.set()
             while not self._stopping.wait(WATCH_S):
                 for part in self._parts:
-                    self._revive(part)
+                    self._restart_if_dead(part)
         except WarpwrightError as error:
             self._failure = error
         except OSError as error:
@@ -154,13 +154,13 @@ class Stack:
         self._run_dir.mkdir(mode=0o700)
         self._start_valkey()
         api = self._launch(Part("api", [sys.executable, "-m", "service"]))
-        for name in self._workers:  # beside it: they wait for the schema that it makes
+        for name in self._workers:  # now, not after the API: they wait for its schema themselves
             self._launch(Part(f"worker-{name}", [sys.executable, "-m", "workers", name]))
         self._await_api(api)
 
     def _start_valkey(self) -> None:
         server = str(find_server())
-        for _ in range(3):  # the port may have been taken since it was found free
+        for _ in range(3):  # another program may have taken the port meanwhile
             part = Part("valkey", [server, "-"], stdin=self._valkey.configuration(self._run_dir))
             child = self._launch(part)
             if self._poll(self._valkey.answers, VALKEY_S, child):
@@ -168,17 +168,17 @@ class Stack:
             children.stop([child], grace_s=1.0)
             self._parts.remove(part)
             self._valkey = Valkey.choose()
-        raise StackFailed(f"the private Valkey server does not come up:\n{child.log_tail()}")
+        raise StackFailed(f"the private Valkey server did not start:\n{child.log_tail()}")
 
     def _await_api(self, child: Child) -> None:
-        if not self._poll(lambda: self._announced(child), READY_S, child):
-            raise StackFailed(f"the API does not come up:\n{child.log_tail()}")
+        if not self._poll(lambda: self._read_address(child), READY_S, child):
+            raise StackFailed(f"the API did not start:\n{child.log_tail()}")
         with Client(self.url, timeout_s=5.0) as client:
             if not self._poll(lambda: _is_ready(client), READY_S, child):
                 raise StackFailed(f"the API is not ready after {READY_S:.0f} s:\n{child.log_tail()}")
 
-    def _announced(self, child: Child) -> bool:
-        """Whether the API has said where it listens; remembers it."""
+    def _read_address(self, child: Child) -> bool:
+        """Read the API's address from its log into `url`; return False if it is not there yet."""
         with child.log.open("rb") as file:
             file.seek(child.log_begins)
             for line in file.read().splitlines():
@@ -219,8 +219,8 @@ class Stack:
             self._parts.append(part)
         return child
 
-    def _revive(self, part: Part) -> None:
-        """Start a part again that has died; give the stack up when it dies all the time."""
+    def _restart_if_dead(self, part: Part) -> None:
+        """Restart a dead part. Raises StackFailed if it died too often."""
         child = part.child
         if child is None or child.alive():
             return

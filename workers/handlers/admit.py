@@ -1,4 +1,4 @@
-"""Trying a reference before any work is spent on it."""
+"""Admission of a Problem: check its reference before other work."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ from workers.handlers.base import Settle, ask_judge
 
 
 def handle(context: Context, job: Job, work: AdmitWork) -> Settle:
-    """Ask the judge whether the Problem may be worked on."""
+    """Ask the judge to admit or refuse the Problem."""
     answer = ask_judge(
         context,
         work.device_kind,

@@ -1,4 +1,4 @@
-"""What next for a Run: the search decides inside the settling transaction, and nothing is executed."""
+"""The next decisions for a Run, made by the search inside the settling transaction."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from workers.handlers.base import Settle
 
 
 def handle(_context: Context, job: Job, _work: None) -> Settle:
-    """Let the search decide and write its decisions."""
+    """Return a function that lets the search decide and writes its decisions."""
 
     def settle(s: Session) -> list[Nudge]:
         return advance(s, job)

@@ -1,4 +1,4 @@
-"""What handlers share."""
+"""The type of a handler's result, and requests to a judge."""
 
 from __future__ import annotations
 
@@ -14,7 +14,7 @@ from workers.context import Context
 from workers.errors import JudgeFault
 
 Settle = Callable[[Session], list[Nudge]]
-"""Writes the outcome inside the caller's transaction; returns the nudges to send after its commit."""
+"""Writes the outcome inside the caller's transaction; returns the nudges to send after the commit."""
 
 T = TypeVar("T")
 
@@ -22,10 +22,10 @@ T = TypeVar("T")
 def ask_judge(
     context: Context, kind: DeviceKind, op: str, answer: type[T], *, deadline_s: float, **payload: object
 ) -> T:
-    """One request to the judge of a device kind, with its answer read as `answer`. Raises JudgeFault."""
+    """Send a request to the judge of a device kind and return its answer as `answer`. Raises JudgeFault."""
     values: dict[str, Any] = {key: to_json(value) for key, value in payload.items()}
     result = context.judge(kind).request(op, deadline_s=deadline_s, **values)
     try:
         return from_json(answer, result)
     except SchemaError as error:
-        raise JudgeFault(f"{op}: the judge's answer does not fit: {error}") from error
+        raise JudgeFault(f"{op}: the judge's answer is invalid: {error}") from error

@@ -1,4 +1,4 @@
-"""Timing what there is to beat."""
+"""Timing of a Problem's Baselines."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Screening and compiling a Candidate, by a judge that builds while others are timed."""
+"""Screening and compiling of a Candidate, by a judge that builds while others are timed."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Confirming a Candidate in fresh processes, against the Champion."""
+"""Confirmation of a Candidate in new processes, against the Champion."""
 
 from __future__ import annotations
 

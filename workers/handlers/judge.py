@@ -1,4 +1,4 @@
-"""Judging a Candidate against the fastest Baseline."""
+"""Judgement of a Candidate against the fastest Baseline."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Asking a Proposer for one Candidate."""
+"""A Proposal: ask a Proposer for one Candidate."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ RECENT = 20
 
 
 def handle(context: Context, job: Job, work: ProposeWork) -> Settle:
-    """Make the Proposal; whatever goes wrong at an endpoint is an outcome, not an error."""
+    """Make the Proposal. Any failure of an endpoint is an outcome, not an error."""
 
     def held(call: Call) -> int:
         with write_session(context.engine) as s:
@@ -34,7 +34,7 @@ def handle(context: Context, job: Job, work: ProposeWork) -> Settle:
 
 
 def _refusals(context: Context, work: ProposeWork) -> tuple[str, ...]:
-    """Why this Proposer's newest replies in this Run could not be used, newest first."""
+    """Return the reasons why this Proposer's latest replies in this Run were unusable, newest first."""
     with read_session(context.engine) as s:
         recent = proposals.list(s, work.run_id, limit=RECENT)
     return tuple(

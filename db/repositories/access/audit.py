@@ -11,7 +11,7 @@ from db.views.access import AuditView
 
 
 def list(s: Session, project_id: str | None, *, limit: int = 50, after: str | None = None) -> tuple[AuditView, ...]:
-    """Newest first, of one project or of all; `after` is the last id of the page before."""
+    """List newest first, of one project or of all; `after` is the last id of the previous page."""
     query = select(AuditRow)
     if project_id is not None:
         query = query.where(AuditRow.project_id == project_id)

@@ -1,4 +1,4 @@
-"""Reads of API keys and browser sessions: who a secret belongs to, and which have ended."""
+"""Reads of API keys and browser sessions: the grant behind a secret, and the ended ones."""
 
 from __future__ import annotations
 
@@ -16,7 +16,6 @@ from db.views.access import ApiKeyView, Grant
 
 
 def view(row: ApiKeyRow) -> ApiKeyView:
-    """The picture of a row."""
     return ApiKeyView(
         id=row.id,
         project_id=row.project_id,
@@ -32,7 +31,7 @@ def view(row: ApiKeyRow) -> ApiKeyView:
 
 
 def get(s: Session, key_id: str, *, project_id: str | None = None) -> ApiKeyView:
-    """Raises NotFound."""
+    """Raise NotFound."""
     row = s.get(ApiKeyRow, key_id)
     if row is None or (project_id is not None and row.project_id != project_id):
         raise NotFound("key", key_id)
@@ -40,7 +39,7 @@ def get(s: Session, key_id: str, *, project_id: str | None = None) -> ApiKeyView
 
 
 def list(s: Session, project_id: str | None, *, limit: int = 50, after: str | None = None) -> tuple[ApiKeyView, ...]:
-    """Newest first, of one project or of all, revoked ones too; `after` is the last id of the page before."""
+    """List newest first, of one project or of all, revoked keys too; `after` is the last id of the previous page."""
     query = select(ApiKeyRow)
     if project_id is not None:
         query = query.where(ApiKeyRow.project_id == project_id)
@@ -54,14 +53,14 @@ def _good_key(s: Session) -> ColumnElement[bool]:
 
 
 def _good_session(s: Session) -> ColumnElement[bool]:
-    """Holds for a session that has not ended, opened with a key that has not either (or with none of the table's)."""
+    """Match sessions that have not ended, opened with a valid key or with the key of the settings."""
     return and_(
         SessionRow.ended_at.is_(None), SessionRow.expires_at > now(s), or_(SessionRow.key_id.is_(None), _good_key(s))
     )
 
 
 def grant_of_key(s: Session, secret: str) -> Grant | None:
-    """What an API key allows now; None for one that is unknown, expired or revoked."""
+    """Return the grant of an API key; None where it is unknown, expired or revoked."""
     prefix = prefix_of(secret)
     if prefix is None:
         return None
@@ -83,7 +82,7 @@ def grant_of_key(s: Session, secret: str) -> Grant | None:
 
 
 def grant_of_session(s: Session, secret: str, *, bound_to: str = "") -> Grant | None:
-    """What a cookie allows now. `bound_to` is what sessions that no key of the table opened are bound to."""
+    """Return the grant of a cookie. `bound_to` binds sessions that no key of the table opened."""
     digests = [digest(secret), digest(secret, bound_to=bound_to)] if bound_to else [digest(secret), ""]
     row = s.execute(
         select(SessionRow)
@@ -104,7 +103,7 @@ def grant_of_session(s: Session, secret: str, *, bound_to: str = "") -> Grant | 
 
 
 def ended(s: Session, credentials: Collection[str]) -> set[str]:
-    """Which of these keys and sessions are not good any more, in two queries however many there are."""
+    """Return those of these keys and sessions that are no longer valid, in two queries for any number."""
     live = Project.archived_at.is_(None)
     good_keys = (
         select(ApiKeyRow.id)
@@ -121,6 +120,6 @@ def ended(s: Session, credentials: Collection[str]) -> set[str]:
 
 
 def operator_exists(s: Session) -> bool:
-    """Whether a key of the table lets an operator in."""
+    """Tell whether a valid key of the table has the operator scope."""
     query = select(ApiKeyRow.id).where(ApiKeyRow.scope == "operator", _good_key(s)).limit(1)
     return s.scalars(query).one_or_none() is not None

@@ -1,4 +1,4 @@
-"""Reads of projects: their quotas, and how much of them is used."""
+"""Reads of projects: their quotas and their usage."""
 
 from __future__ import annotations
 
@@ -20,12 +20,11 @@ LIVE = tuple(status for status in RunStatus if not status.ended)
 
 
 def month_of(moment: datetime) -> str:
-    """The month that something is charged to, in UTC."""
+    """Return the UTC month that a moment is charged to."""
     return f"{moment:%Y-%m}"
 
 
 def view(row: Project) -> ProjectView:
-    """The picture of a row."""
     return ProjectView(
         id=row.id,
         name=row.name,
@@ -42,7 +41,7 @@ def view(row: Project) -> ProjectView:
 
 
 def get(s: Session, project_id: str) -> ProjectView:
-    """Raises NotFound."""
+    """Raise NotFound."""
     row = s.get(Project, project_id)
     if row is None:
         raise NotFound("project", project_id)
@@ -50,7 +49,7 @@ def get(s: Session, project_id: str) -> ProjectView:
 
 
 def list(s: Session, *, limit: int = 50, after: str | None = None) -> tuple[ProjectView, ...]:
-    """By id; `after` is the last id of the page before."""
+    """List by id; `after` is the last id of the previous page."""
     query = select(Project).order_by(Project.id).limit(limit)
     if after is not None:
         query = query.where(Project.id > after)
@@ -58,7 +57,7 @@ def list(s: Session, *, limit: int = 50, after: str | None = None) -> tuple[Proj
 
 
 def find(s: Session, name: str) -> str:
-    """The id of the project with this id or name. Raises NotFound."""
+    """Return the id of the project with this id or name. Raise NotFound."""
     found = s.scalars(select(Project.id).where(or_(Project.id == name, Project.name == name)).limit(1)).one_or_none()
     if found is None:
         raise NotFound("project", name)
@@ -66,12 +65,12 @@ def find(s: Session, name: str) -> str:
 
 
 def usage(s: Session, project_id: str) -> Usage:
-    """What a project uses: Runs that live now, Runs started today, and what was charged this month (both in UTC)."""
+    """Return a project's usage: live Runs, Runs started today, and this month's charges (days and months in UTC)."""
     return usages(s, [project_id])[project_id]
 
 
 def usages(s: Session, project_ids: Sequence[str]) -> dict[str, Usage]:
-    """What each of these projects uses, in three statements however many they are."""
+    """Return the usage of each of these projects, in three statements for any number."""
     moment = now(s)
     today = moment.replace(hour=0, minute=0, second=0, microsecond=0)
     month = month_of(moment)

@@ -14,7 +14,7 @@ from evaluator.types import Device, DeviceKind, Environment
 
 
 def list(s: Session) -> tuple[DeviceView, ...]:
-    """Every device that ever registered, newest seen first, with what a worker last saw of it."""
+    """List every registered device, newest seen first, with a worker's last readings of it."""
     told = s.scalars(select(WorkerRow).where(WorkerRow.observed.is_not(None)).order_by(WorkerRow.seen_at))
     newest = {row.device_uuid: row for row in told}
     return tuple(

@@ -1,4 +1,4 @@
-"""How busy the devices are, and who works."""
+"""Utilisation of devices, and the workers."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ from db.views.rows import DeviceHour, WorkerView
 
 HOURS = 24
 PRESENT = timedelta(seconds=90)
-"""Who has not been heard of for so long is taken for gone, unless it holds a Job."""
+"""A worker that was silent for this long counts as gone, unless it holds a Job."""
 
 
 def hours(s: Session) -> dict[str, tuple[DeviceHour, ...]]:
-    """The last HOURS hours of every device by its uuid, oldest first; hours without work are left out."""
+    """Return the last HOURS hours of every device by its uuid, oldest first, without idle hours."""
     rows = s.scalars(
         select(DeviceHourRow).where(DeviceHourRow.hour > now(s) - timedelta(hours=HOURS)).order_by(DeviceHourRow.hour)
     )
@@ -33,7 +33,10 @@ def hours(s: Session) -> dict[str, tuple[DeviceHour, ...]]:
 
 
 def workers(s: Session, *, limit: int = 500) -> tuple[WorkerView, ...]:
-    """Those that hold a Job, the longest at it first, then those that wait for one. Whose Job it is, is not said."""
+    """List the workers that hold a Job, the longest at it first, then those that wait for one.
+
+    The owner of a Job is not shown.
+    """
     held = s.execute(
         select(JobRow.worker, JobRow.queue, JobRow.kind, JobRow.claimed_at, JobRow.lease_until)
         .where(ALIVE, JobRow.state == "claimed")

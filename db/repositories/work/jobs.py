@@ -1,4 +1,4 @@
-"""Reads of the queue: what a worker needs for the Job that it claimed."""
+"""Reads of the queue: the payload of a claimed Job."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ from evaluator.types import BaselineReport, BuildReport, Candidate, DeviceKind, 
 
 
 def payload(s: Session, job: Job) -> WorkItem | None:
-    """All that a worker needs; None for an advance Job (it needs nothing), or where the claim no longer holds."""
+    """Return all that a worker needs; None for an advance Job, which needs nothing, or for a lost claim."""
     row = s.get(JobRow, job.id, populate_existing=True)
     if row is None or row.state != "claimed" or row.lease != job.lease:
         return None
@@ -38,18 +38,17 @@ def payload(s: Session, job: Job) -> WorkItem | None:
 
 
 def problem_of(s: Session, problem_id: str) -> Problem:
-    """A stored Problem."""
     return from_json(Problem, s.get_one(ProblemRow, problem_id).body)
 
 
 def baseline_of(s: Session, run: RunRow) -> BaselineReport | None:
-    """The Baselines that a Run compares with, without samples."""
+    """Return the Baselines that a Run compares with, without samples."""
     row = s.get(BaselineRow, run.baseline_id) if run.baseline_id is not None else None
     return None if row is None or row.body is None else load_baseline(row.body)
 
 
 def candidate_of(row: CandidateRow) -> Candidate:
-    """A stored Candidate with its source."""
+    """Return a stored Candidate with its source."""
     return Candidate(
         source=row.source, language=Language(row.language), parents=tuple(row.parents), proposer=row.proposer
     )

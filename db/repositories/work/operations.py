@@ -1,4 +1,4 @@
-"""What those who run the installation watch: the queue, live Runs, devices, counters. Quick, however much there is."""
+"""The data behind the metrics: queue, live Runs, devices, counters. Quick for any amount of data."""
 
 from __future__ import annotations
 
@@ -18,12 +18,12 @@ from db.views.rows import QueueView
 from evolution.types import RunStatus
 
 DEVICE_SEEN_S = 900.0
-"""A worker says every five minutes that it is there: after three silent ones its device does not count."""
+"""A worker reports every five minutes. After three missed reports its device no longer counts."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Operations:
-    """One picture. `devices` is by kind and name, `runs` by status."""
+    """One snapshot. `devices` is by kind and name, `runs` by status."""
 
     queues: tuple[QueueView, ...]
     runs: Mapping[str, int]
@@ -32,7 +32,7 @@ class Operations:
 
 
 def picture(s: Session) -> Operations:
-    """The present state."""
+    """Return a snapshot of the present state."""
     moment = now(s)
     return Operations(
         queues=queue.depths(s),

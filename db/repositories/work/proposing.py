@@ -1,4 +1,4 @@
-"""What a Proposer is told: the Problem, its facts, the parents with what the judge said, and what has failed."""
+"""The input of a Proposer: the Problem and its facts, the parents with their results, and earlier failures."""
 
 from __future__ import annotations
 
@@ -21,13 +21,13 @@ from evolution.types import Arm, Budget, Operator, RunConfig
 _RECENT = 200
 _MOST_LESSONS = 10
 _MOST_TRIED = 1000
-_FASTEST = 8  # answers that a prompt is told of, and as many of the newest
+_FASTEST = 8  # so many of the fastest earlier answers in a prompt, and as many of the newest
 _MOST_RELATIVES = 16
 _SAID_CHARACTERS = 200
 
 
 def propose_work(s: Session, proposal_id: str, *, calls: int) -> ProposeWork:
-    """Everything for one Proposal."""
+    """Load everything for one Proposal."""
     proposal = s.get_one(ProposalRow, proposal_id)
     run = s.get_one(RunRow, proposal.run_id)
     admission = _admission(s, run)
@@ -105,7 +105,7 @@ def _parent(s: Session, candidate_id: str) -> ParentView:
 
 
 def _newest(s: Session, candidate_ids: Sequence[str]) -> dict[str, Evaluation]:
-    """The newest settled judging of each Candidate, without samples."""
+    """Return the newest settled Evaluation of each Candidate, without samples."""
     rows = s.execute(
         select(EvaluationRow.candidate_id, EvaluationRow.body)
         .where(
@@ -123,7 +123,7 @@ def _fastest(evaluation: Evaluation | None) -> tuple[Ratio, ...]:
 
 
 def _relatives(s: Session, parent: CandidateRow) -> tuple[Approach, ...]:
-    """The other configurations of a parent's Tunables that were judged, fastest first."""
+    """Return the other judged Configurations of a parent, fastest first."""
     if parent.family is None:
         return ()
     rows = s.scalars(
@@ -158,7 +158,7 @@ def _approach(row: CandidateRow, evaluation: Evaluation | None, said: str) -> Ap
 
 
 def _lessons(s: Session, run: RunRow) -> tuple[Lesson, ...]:
-    """The most frequent failures among the newest Candidates, one for each verdict and reason."""
+    """Return the most frequent failures among the newest Candidates, one for each verdict and reason."""
     rows = s.execute(
         select(
             CandidateRow.verdict,
@@ -191,8 +191,10 @@ def _lessons(s: Session, run: RunRow) -> tuple[Lesson, ...]:
 
 
 def _approaches(s: Session, run: RunRow) -> tuple[Approach, ...]:
-    """What was answered so far, the tuner's values left out: the fastest and the newest, fastest first; what is being
-    judged too, lest it be written once more."""
+    """Return the fastest and the newest earlier answers, fastest first, without the tuner's values.
+
+    Candidates that are still being judged are included, so that a model does not write one again.
+    """
     under_way = select(EvaluationRow.candidate_id).where(
         EvaluationRow.run_id == run.id, EvaluationRow.state.in_(("building", "judging"))
     )
@@ -221,7 +223,7 @@ def _approaches(s: Session, run: RunRow) -> tuple[Approach, ...]:
 
 
 def _first_words(reply: str) -> str:
-    """What a reply says before its code, cut between two words."""
+    """Return the beginning of a reply before its code, cut between two words."""
     words = " ".join(reply.partition("```")[0].partition("<<<<<<<")[0].split())
     return textwrap.shorten(words, _SAID_CHARACTERS, placeholder=" ...")
 

@@ -1,4 +1,4 @@
-"""The queue as people see it: what a Run has in the works."""
+"""The queue as pages show it."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from db.views.rows import JobView, QueueView
 
 
 def of_run(s: Session, run_id: str, *, limit: int = 100) -> tuple[JobView, ...]:
-    """Jobs that are worked on, ready, or held while the Run is paused: the oldest first."""
+    """List Jobs that are claimed, ready, or held while the Run is paused: oldest first."""
     rows = s.scalars(
         select(JobRow)
         .where(JobRow.run_id == run_id, JobRow.state.in_(("claimed", "ready", "held")))
@@ -35,7 +35,7 @@ def of_run(s: Session, run_id: str, *, limit: int = 100) -> tuple[JobView, ...]:
 
 
 def depths(s: Session) -> tuple[QueueView, ...]:
-    """How much waits in each queue and how much is worked on, over all projects."""
+    """Count the ready and claimed Jobs of each queue, over all projects."""
     moment = now(s)
     rows = s.execute(
         select(JobRow.queue, JobRow.state, func.count(), func.min(JobRow.created_at))

@@ -1,4 +1,4 @@
-"""Reads of webhooks: what a worker sends, and what the owner of a Run may know."""
+"""Reads of webhooks, for the worker that sends one and for the Run's owner."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from evaluator.types import canonical_json
 
 
 def work(s: Session, run_id: str) -> WebhookWork:
-    """What is to be sent: the Run as it ended."""
+    """Return the delivery to make: the Run as it ended."""
     row = s.get_one(WebhookRow, run_id)
     delivery_id = f"{run_id}-{row.deliveries}"
     body = {"type": "run.ended", "delivery_id": delivery_id, "run": to_json(runs.get(s, run_id))}
@@ -25,7 +25,7 @@ def work(s: Session, run_id: str) -> WebhookWork:
 
 
 def get(s: Session, run_id: str) -> WebhookView:
-    """The webhook of a Run, without its secret. Raises NotFound."""
+    """Return the webhook of a Run, without its secret. Raise NotFound."""
     row = s.get(WebhookRow, run_id)
     if row is None:
         raise NotFound("webhook", run_id)

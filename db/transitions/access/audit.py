@@ -1,4 +1,4 @@
-"""Writing the audit log: in the transaction of what it tells of, so that neither is there without the other."""
+"""Writes of the audit log, in the transaction of the operation, so that neither exists without the other."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ def record(
     address: str = "",
     detail: Mapping[str, Any] | None = None,
 ) -> None:
-    """Append one line. `detail` says what changed, in JSON; never a secret, a source or a prompt."""
+    """Append one line. `detail` is the change as JSON; never a secret, a source or a prompt."""
     s.add(
         AuditRow(
             id=new_id("aud"),

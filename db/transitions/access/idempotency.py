@@ -1,4 +1,4 @@
-"""Answers to requests with an Idempotency-Key: looking for one, storing one, forgetting old ones."""
+"""Answers to requests with an Idempotency-Key: find one, store one, drop old ones."""
 
 from __future__ import annotations
 
@@ -16,8 +16,8 @@ KEPT = timedelta(days=2)
 
 
 def claim(s: Session, project_id: str, key: str) -> StoredAnswer | None:
-    """What was answered under this key, or None: then a concurrent twin waits here until this transaction ends."""
-    if s.get_bind().dialect.name == "postgresql":  # SQLite's write transactions take turns anyway
+    """Return the answer stored under this key, or None; a concurrent request then waits for this transaction to end."""
+    if s.get_bind().dialect.name == "postgresql":  # SQLite runs one write transaction at a time
         number = int.from_bytes(bytes.fromhex(content_hash(project_id, key))[:8], signed=True)
         s.execute(select(func.pg_advisory_xact_lock(number)))
     row = s.get(StoredAnswerRow, (project_id, key))
@@ -27,7 +27,7 @@ def claim(s: Session, project_id: str, key: str) -> StoredAnswer | None:
 
 
 def store(s: Session, project_id: str, key: str, stored: StoredAnswer) -> None:
-    """Keep an answer for two days; what is older is forgotten. `claim` it first."""
+    """Store an answer for two days and drop older ones. `claim` it first."""
     moment = now(s)
     s.execute(delete(StoredAnswerRow).where(StoredAnswerRow.created_at < moment - KEPT))
     s.add(

@@ -17,13 +17,16 @@ from db.tokens import digest, new_key, new_secret
 from db.views.access import ApiKeyView
 
 USED_EVERY = timedelta(minutes=5)
-"""How coarse `last_used_at` is, so that a busy key is not a busy row."""
+"""The resolution of `last_used_at`, so that a busy key is not a busy row."""
 
 
 def create_key(
     s: Session, project_id: str, *, name: str, scope: str, created_by: str, lifetime: timedelta | None = None
 ) -> tuple[ApiKeyView, str]:
-    """A fresh key of a project, and its secret, which cannot be had again. Raises NotFound for the project."""
+    """Create a key of a project; return it with its secret, which cannot be read again.
+
+    Raise NotFound for the project.
+    """
     project = s.get(Project, project_id)
     if project is None:
         raise NotFound("project", project_id)
@@ -46,7 +49,7 @@ def create_key(
 
 
 def revoke_key(s: Session, key_id: str, *, project_id: str | None = None) -> ApiKeyView:
-    """End a key and every session that it opened; one that has ended is left as it is. Raises NotFound."""
+    """End a key and every session that it opened; an ended key stays as it is. Raise NotFound."""
     row = s.get(ApiKeyRow, key_id, with_for_update=True)
     if row is None or (project_id is not None and row.project_id != project_id):
         raise NotFound("key", key_id)
@@ -63,7 +66,7 @@ def revoke_key(s: Session, key_id: str, *, project_id: str | None = None) -> Api
 
 
 def touch_key(s: Session, key_id: str) -> None:
-    """Note that a key was used, to within a few minutes."""
+    """Record the use of a key, to within a few minutes."""
     moment = now(s)
     s.execute(
         update(ApiKeyRow)
@@ -85,7 +88,7 @@ def open_session(
     address: str = "",
     bound_to: str = "",
 ) -> tuple[str, str]:
-    """A browser session: its id, and the cookie's secret. Sessions that ended long ago are forgotten."""
+    """Open a browser session; return its id and the cookie's secret. Sessions that ended long ago are deleted."""
     moment = now(s)
     s.execute(delete(SessionRow).where(SessionRow.expires_at < moment - timedelta(days=1)))
     secret = new_secret()

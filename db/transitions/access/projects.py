@@ -1,4 +1,4 @@
-"""Writes of projects, and holding them to their quotas: before a Run starts, and before money is spent."""
+"""Writes of projects, and their quotas: checked before a Run starts and before money is spent."""
 
 from __future__ import annotations
 
@@ -19,7 +19,7 @@ from db.views.access import ProjectView, Quota
 
 
 def create_project(s: Session, name: str, *, weight: float = 1.0, quota: Quota | None = None) -> ProjectView:
-    """A fresh project. Raises Conflict where the name is taken."""
+    """Create a project. Raise Conflict where the name is taken."""
     _check_name(s, name, None)
     row = Project(id=new_id("proj"), name=name, weight=weight, created_at=now(s))
     _limit(row, quota or Quota())
@@ -31,7 +31,7 @@ def create_project(s: Session, name: str, *, weight: float = 1.0, quota: Quota |
 def change_project(
     s: Session, project_id: str, *, name: str | None = None, weight: float | None = None, quota: Quota | None = None
 ) -> ProjectView:
-    """Rename, weigh or limit; what is None stays as it is. Raises NotFound, Conflict where the name is taken."""
+    """Change the name, weight or quota; None leaves a field as it is. Raise NotFound, Conflict (the name is taken)."""
     row = lock_project(s, project_id)
     if name is not None:
         _check_name(s, name, project_id)
@@ -45,7 +45,10 @@ def change_project(
 
 
 def archive_project(s: Session, project_id: str, *, archived: bool = True) -> ProjectView:
-    """Close a project: its keys and sessions let nobody in, and nothing of it is begun. Or open it again."""
+    """Close a project, or open it again.
+
+    The keys and sessions of a closed project are refused, and none of its work begins.
+    """
     row = lock_project(s, project_id)
     if not archived:
         row.archived_at = None
@@ -67,7 +70,7 @@ def _limit(row: Project, quota: Quota) -> None:
 
 
 def lock_project(s: Session, project_id: str) -> Project:
-    """The row of a project, locked: whoever starts a Run in it holds it. Raises NotFound."""
+    """Lock a project's row, as every start of a Run in it does. Raise NotFound."""
     row = s.scalars(
         select(Project)
         .where(Project.id == project_id)
@@ -80,7 +83,7 @@ def lock_project(s: Session, project_id: str) -> Project:
 
 
 def check_quota(s: Session, project_id: str) -> None:
-    """Whether a project may have one more live Run now. Raises QuotaExceeded, NotFound.
+    """Raise QuotaExceeded unless the project may have one more live Run; raise NotFound.
 
     The project's row stays locked, so that two Runs that start at once are counted one after the other.
     """
@@ -93,7 +96,7 @@ def check_quota(s: Session, project_id: str) -> None:
 
 
 def check_spending(s: Session, project_id: str) -> None:
-    """Whether a project may go on spending this month. Raises QuotaExceeded, NotFound."""
+    """Raise QuotaExceeded unless the project may go on spending this month; raise NotFound."""
     _check_spending(s, project_id, projects.get(s, project_id).quota)
 
 
@@ -118,7 +121,7 @@ def _next_month(moment: datetime) -> datetime:
 
 
 def charge(s: Session, project_id: str, *, device_s: float = 0.0, usd: float = 0.0, tokens: int = 0) -> None:
-    """Add to what a project used this month. The last row that a transaction locks, so that nobody waits in a ring."""
+    """Add to a project's use of this month. Locks last in a transaction, to prevent deadlocks."""
     if not (device_s or usd or tokens):
         return
     insert = postgresql.insert if s.get_bind().dialect.name == "postgresql" else sqlite.insert
@@ -134,9 +137,9 @@ def charge(s: Session, project_id: str, *, device_s: float = 0.0, usd: float = 0
 
 
 def usd_left_of(s: Session, project_id: str, proposal_id: str) -> float | None:
-    """Dollars that a project may still spend this month and that no other open Proposal holds; None: no limit.
+    """Return the dollars that a project may still spend this month, less other Proposals' reservations; None: no limit.
 
-    The month's row stays locked, so that two calls that are made at once cannot both be granted the rest.
+    The month's row stays locked, so that two calls at once cannot both be granted the rest.
     """
     allowed = s.scalars(select(Project.max_usd_per_month).where(Project.id == project_id)).one()
     if allowed is None:
@@ -160,7 +163,7 @@ def _lock_usage(s: Session, project_id: str) -> None:
 
 
 def spent(s: Session) -> ScalarSelect[str]:
-    """The ids of the projects of which nothing may be begun now: closed, or a quota of the month is used up."""
+    """Return the ids of the projects that may begin no work now: closed, or over a quota of the month."""
     usage = and_(UsageRow.project_id == Project.id, UsageRow.month == month_of(now(s)))
     return select(Project.id).outerjoin(UsageRow, usage).where(_is_spent()).scalar_subquery()
 

@@ -1,1 +1,1 @@
-"""Keep what pages and decisions read: the archive, tallies, ratios, lessons."""
+"""Derived records for pages and decisions: the archive, tallies, ratios, lessons."""

@@ -15,7 +15,7 @@ IMPROVEMENT = 1.01
 
 
 def refresh_elite(s: Session, candidate: CandidateRow) -> None:
-    """Choose the elite of a Candidate's design again, after what is known of it has changed."""
+    """Choose the elite of a Candidate's design again, after its result has changed."""
     if candidate.family is None:
         candidate.elite = candidate.verdict == Verdict.PASSED and candidate.speedup is not None
         return

@@ -1,4 +1,4 @@
-"""The counters of an arm, kept where things happen so that a decision reads a handful of rows."""
+"""The counters of an arm, updated by the transitions so that a decision reads a handful of rows."""
 
 from __future__ import annotations
 
@@ -9,7 +9,7 @@ from evolution.types import Arm
 
 
 def arm_stat(s: Session, run_id: str, arm: Arm) -> ArmStat:
-    """The counters of an arm of a Run, made at its first use. The Run's row must be locked."""
+    """Return the counters of a Run's arm, created at its first use. The Run's row must be locked."""
     found = s.get(ArmStat, (run_id, arm.proposer, arm.operator.value, arm.model, arm.variant))
     if found is None:
         found = ArmStat(
@@ -25,5 +25,5 @@ def arm_stat(s: Session, run_id: str, arm: Arm) -> ArmStat:
 
 
 def stat_of(s: Session, row: ProposalRow | CandidateRow) -> ArmStat:
-    """The counters of the arm that a Proposal or Candidate came from."""
+    """Return the counters of the arm behind a Proposal or Candidate."""
     return s.get_one(ArmStat, (row.run_id, row.proposer, row.operator, row.model, row.variant))

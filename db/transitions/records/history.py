@@ -1,4 +1,4 @@
-"""Keeping what pages draw: tallies of verdicts, and the moments at which a Run's best changed."""
+"""Records for pages: tallies of verdicts, and the moments at which a Run's best changed."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from evaluator.types import Evaluation, Ratio, Stage
 
 
 def count_evaluation(s: Session, run: RunRow, kind: str, evaluation: Evaluation, device_s: float) -> None:
-    """One more Evaluation that ended like this. `kind` is judge or confirm. The Run's row must be locked.
+    """Count an ended Evaluation for the Run's pages and for the installation's metrics.
 
-    Counted for the Run, for its pages, and for the whole installation, for its metrics.
+    `kind` is judge or confirm. The Run's row must be locked.
     """
     key = (run.id, kind, evaluation.stage.value, evaluation.verdict.value)
     row = s.get(TallyRow, key)
@@ -38,7 +38,7 @@ _WITHOUT_DEVICE = (Stage.SCREEN, Stage.BUILD)
 
 
 def record_device_use(s: Session, evaluation: Evaluation) -> None:
-    """Seconds on the device, added to its present hour; screening and building do not hold it."""
+    """Add seconds on the device to its present hour; screening and building do not hold it."""
     busy_s = sum(took for stage, took in evaluation.duration_s.items() if stage not in _WITHOUT_DEVICE)
     if evaluation.device is None or busy_s <= 0:
         return
@@ -53,7 +53,7 @@ def record_device_use(s: Session, evaluation: Evaluation) -> None:
     }
     dialect = s.get_bind().dialect.name
     insert = postgresql.insert if dialect == "postgresql" else sqlite.insert
-    # Two workers may serve one device, so this must not be a look followed by a write.
+    # Two workers may serve one device, so this must not be a read followed by a write.
     statement = insert(DeviceHourRow).values(values)
     more = {
         "busy_s": DeviceHourRow.busy_s + statement.excluded.busy_s,
@@ -64,7 +64,7 @@ def record_device_use(s: Session, evaluation: Evaluation) -> None:
 
 
 def record_best(s: Session, run: RunRow) -> None:
-    """A milestone, if the Run's fastest Candidate or its judged speed is another than at the last one."""
+    """Record a milestone if the Run's fastest Candidate or its judged speed differs from the last one."""
     best = s.get(CandidateRow, run.best_id) if run.best_id is not None else None
     if best is None or best.speedup is None or best.speedup_low is None or best.speedup_high is None:
         return
@@ -79,7 +79,7 @@ def record_best(s: Session, run: RunRow) -> None:
 
 
 def record_champion(s: Session, run: RunRow, champion: CandidateRow, ratio: Ratio) -> None:
-    """A milestone: this Candidate was confirmed at this speedup."""
+    """Record a milestone: this Candidate was confirmed at this speedup."""
     _add(s, run, champion, (ratio.value, ratio.interval.low, ratio.interval.high), confirmed=True)
 
 

@@ -1,4 +1,4 @@
-"""Keeping what a Run teaches, when it ends."""
+"""The lessons of a Run, stored when it ends."""
 
 from __future__ import annotations
 
@@ -12,14 +12,14 @@ from db.tables.lessons import LessonRow
 from db.tables.ratios import WorkloadRatioRow
 from evaluator.schema import from_json, to_json
 from evaluator.types import Problem, Verdict
-from evolution.lessons import Learned, Trial, distil
+from evolution.lessons import Trial, TunableLesson, distil
 
 MOST_TRIALS = 2000
-"""The newest Candidates of a Run that are looked at."""
+"""Lessons come from this many of a Run's newest Candidates."""
 
 
-def store_lessons(s: Session, run: RunRow) -> tuple[Learned, ...]:
-    """Replace the lessons of a Run by what its judged Candidates say now."""
+def store_lessons(s: Session, run: RunRow) -> tuple[TunableLesson, ...]:
+    """Replace the lessons of a Run by those of its judged Candidates now."""
     s.flush()
     s.execute(delete(LessonRow).where(LessonRow.run_id == run.id))
     baseline = s.get(BaselineRow, run.baseline_id) if run.baseline_id is not None else None

@@ -1,4 +1,4 @@
-"""Keeping what the judging of a Candidate said of each Workload."""
+"""The speedups of a Candidate by Workload."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evolution.arms import DISPATCH
 
 
 def store_ratios(s: Session, candidate: CandidateRow, evaluation: Evaluation) -> None:
-    """Keep a Candidate's speedups over the fastest Baseline; it has none yet."""
+    """Store a Candidate's speedups over the fastest Baseline; it has none yet."""
     s.add_all(
         WorkloadRatioRow(
             candidate_id=candidate.id,
@@ -29,5 +29,5 @@ def store_ratios(s: Session, candidate: CandidateRow, evaluation: Evaluation) ->
 
 
 def drop_ratios(s: Session, candidate: CandidateRow) -> None:
-    """Forget what a Candidate that failed its confirmation seemed to be worth."""
+    """Delete the speedups of a Candidate that failed its confirmation."""
     s.execute(delete(WorkloadRatioRow).where(WorkloadRatioRow.candidate_id == candidate.id))

@@ -1,4 +1,4 @@
-"""Which devices there are."""
+"""Registration of devices."""
 
 from __future__ import annotations
 
@@ -12,7 +12,7 @@ from evaluator.types import Device, Environment
 
 
 def register(s: Session, device: Device, environment: Environment, isolation: tuple[str, ...]) -> None:
-    """A worker says what device it serves (on start and every few minutes). Caches key on what is registered."""
+    """Record the device that a worker serves (on start and every few minutes). Caches key on the registered values."""
     s.merge(
         DeviceRow(
             uuid=device.uuid,

@@ -1,4 +1,4 @@
-"""Putting Jobs on the queue, and taking them off it."""
+"""Put Jobs on the queue, and take them off it."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ _DEVICE_WORK = (JobKind.ADMIT, JobKind.BASELINE, JobKind.JUDGE, JobKind.CONFIRM)
 def enqueue_job(
     s: Session, kind: JobKind, subject_id: str, *, project_id: str, device_kind: DeviceKind, run: RunRow | None = None
 ) -> list[Nudge]:
-    """Put a Job on its queue: held while its Run is paused, not at all once the Run has ended."""
+    """Put a Job on its queue: held while its Run is paused; not once the Run has ended."""
     if run is not None and RunStatus(run.status).ended:
         return []
     queue = _queue_of(kind, device_kind)
@@ -42,7 +42,7 @@ def _queue_of(kind: JobKind, device_kind: DeviceKind) -> str:
 
 
 def enqueue_advance(s: Session, run: RunRow) -> list[Nudge]:
-    """Have the Run looked at again, once: at most one advance waits per Run. The Run's row must be locked."""
+    """Ask for a decision of the Run: at most one advance Job waits per Run. The Run's row must be locked."""
     if run.status not in (RunStatus.RUNNING, RunStatus.PAUSED):
         return []
     waiting = s.scalars(
@@ -81,7 +81,7 @@ def _add(
 
 
 def enqueue_webhook(s: Session, run: RunRow) -> None:
-    """Have the end of a Run told, where somebody wants to know. A Job of no Run: it goes on although that has ended."""
+    """Send the Run's webhook, if it has one. The Job belongs to no Run, since it outlives the Run's end."""
     hook = s.get(WebhookRow, run.id)
     if hook is None:
         return
@@ -90,12 +90,11 @@ def enqueue_webhook(s: Session, run: RunRow) -> None:
 
 
 def finish_job(s: Session, row: JobRow) -> None:
-    """The Job is done."""
     row.state, row.done_at, row.lease, row.lease_until = "done", now(s), None, None
 
 
 def held_s(row: JobRow) -> float:
-    """Seconds from the present claim of a finished Job to its end; waiting is not in it."""
+    """Return the seconds from the present claim of a finished Job to its end, without waiting."""
     if row.claimed_at is None or row.done_at is None:
         return 0.0
     return max(0.0, (row.done_at - row.claimed_at).total_seconds())
@@ -114,7 +113,7 @@ def retry_job(s: Session, row: JobRow, message: str) -> list[Nudge]:
 
 
 def end_run(s: Session, run: RunRow, status: RunStatus, reason: EndReason, message: str) -> None:
-    """End a locked Run: its waiting Jobs die with what they were for; what is claimed will be stored when it comes."""
+    """End a locked Run: waiting Jobs and their subjects are closed, results of claimed Jobs stored when they come."""
     moment = now(s)
     run.status, run.end_reason, run.message, run.ended_at = status, reason, message, moment
     s.execute(
@@ -132,7 +131,7 @@ def end_run(s: Session, run: RunRow, status: RunStatus, reason: EndReason, messa
 
 
 def _drop_waiting(s: Session, run: RunRow, moment: datetime) -> None:
-    """Close the Proposals and Evaluations of an ended Run that nobody is working on."""
+    """Close the Proposals and Evaluations of an ended Run that no worker holds."""
     working = select(JobRow.subject_id).where(JobRow.run_id == run.id, JobRow.state == "claimed")
     dropped = s.scalars(
         update(ProposalRow)

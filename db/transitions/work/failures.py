@@ -1,4 +1,4 @@
-"""Steps that could not be done: tried again up to the cap where it is our fault, else written down as what they are."""
+"""Failed steps: retried up to the cap after an internal error, else stored with their outcome."""
 
 from __future__ import annotations
 
@@ -24,31 +24,31 @@ from evolution.types import EndReason, ProposalOutcome, RunStatus
 _STAGES = {JobKind.BUILD: Stage.BUILD, JobKind.JUDGE: Stage.CORRECTNESS, JobKind.CONFIRM: Stage.CONFIRM}
 
 BROKEN_OFF = frozenset(_STAGES)
-"""Kinds of Job that a worker breaks off when their Run is cancelled."""
+"""A worker stops Jobs of these kinds when their Run is cancelled."""
 
 
 def cancelled(s: Session, row: JobRow) -> bool:
-    """Whether a Job is of a kind that is broken off, and its Run was cancelled (for good: no lock is needed)."""
+    """Tell whether a Job can be stopped and its Run was cancelled (which is final: no lock is needed)."""
     status = s.scalar(select(RunRow.status).where(RunRow.id == row.run_id)) if row.kind in BROKEN_OFF else None
     return status == RunStatus.CANCELLED
 
 
-def drop(s: Session, row: JobRow) -> None:
-    """End a locked, claimed Job of a cancelled Run; its Evaluation is cancelled and says nothing of the Candidate."""
+def drop(s: Session, row: JobRow, why: str) -> None:
+    """End a locked, claimed Job of an ended Run; its Evaluation is cancelled and says nothing of the Candidate."""
     finish_job(s, row)
-    row.state, row.error = "dead", "the run was cancelled"
+    row.state, row.error = "dead", why
     found = s.get_one(EvaluationRow, row.subject_id)
     if found.state in ("building", "judging"):
         found.state, found.settled_at = "cancelled", now(s)
 
 
 def fail_job(s: Session, job: Job, message: str, *, ours: bool) -> list[Nudge]:
-    """The step could not be done. `ours`: our fault, tried again up to the cap; else it ends here."""
+    """Record a failed step. `ours`: an internal error, retried up to the cap; else the Job ends."""
     row = lock_job(s, job)
     if row is None:
         return []
     if cancelled(s, row):
-        drop(s, row)
+        drop(s, row, "the run was cancelled")
         return []
     if ours and row.attempts < ATTEMPTS:
         return retry_job(s, row, clean(message))
@@ -56,7 +56,7 @@ def fail_job(s: Session, job: Job, message: str, *, ours: bool) -> list[Nudge]:
 
 
 def give_up(s: Session, row: JobRow, message: str) -> list[Nudge]:
-    """End a locked, claimed Job without a result, and write down what that means for its subject."""
+    """End a locked, claimed Job without a result, and store the consequence for its subject."""
     kind = JobKind(row.kind)
     nudges = _consequence(s, row, kind, message)
     row.state, row.error = "dead", message

@@ -1,8 +1,8 @@
-"""Whose turn it is: start-time fair queueing over projects, by the seconds that their Jobs take.
+"""Start-time fair queueing over projects, by the seconds that their Jobs take.
 
-A project's `finish` says how much service it has had, in seconds over its weight; the one with the least comes next.
-A Job is charged an estimate when it is claimed and what it really took when it ends: waiting is never charged. An idle
-project's credit ends with the queue's virtual time, the start of the newest service: so nobody saves up a burst.
+A project's `finish` is the service that it has had, in seconds over its weight; the least comes next. A claim charges
+an estimate, and the Job's end replaces it by the real duration: waiting is never charged. An idle project's credit ends
+with the queue's virtual time, the start of the newest service: a project cannot save up a burst.
 """
 
 from __future__ import annotations
@@ -23,15 +23,15 @@ from evaluator.types import DeviceKind
 from evolution.types import RunStatus
 
 KEEP_S = 20.0
-"""For so long after its start one device stays free for the first Candidate of another project's Run."""
-_UNCHARGED = (CONTROL, PROPOSE)  # queues whose work takes no device time; dollars are held before they are spent
+"""For this long after its start one device stays free for the first Candidate of another project's Run."""
+_UNCHARGED = (CONTROL, PROPOSE)  # these queues use no device time; dollars are reserved before they are spent
 _FORGETS = 0.3
 
 
 def projects_by_service(s: Session, queue: str) -> list[str]:
-    """The projects that have something ready in a queue, the one that had the least service first.
+    """Return the projects with ready Jobs in a queue, least service first; ties go to the older Job.
 
-    One probe of an index a project, however many Jobs are ready. Where two had the same, the older Job goes first.
+    One index probe a project, for any number of ready Jobs.
     """
     oldest = (
         select(func.min(JobRow.id))
@@ -50,7 +50,7 @@ def projects_by_service(s: Session, queue: str) -> list[str]:
 
 
 def charge_estimate(s: Session, job_id: str, queue: str, project_id: str) -> None:
-    """Charge a project the estimate for a Job that was claimed just now. Locks its share: the last lock of a claim."""
+    """Charge a project the estimate for a Job claimed just now. Locks its share: the last lock of a claim."""
     own = s.get(ShareRow, (queue, project_id), with_for_update=True, populate_existing=True)
     virtual = s.scalars(select(func.max(ShareRow.start)).where(ShareRow.queue == queue)).one() or 0.0
     start = max(virtual, own.finish if own is not None else 0.0)
@@ -69,12 +69,12 @@ def charge_estimate(s: Session, job_id: str, queue: str, project_id: str) -> Non
 
 
 def _usual_s(s: Session, queue: str) -> float:
-    """What a Job of this queue usually takes, for a project that has not had one."""
+    """Return the usual duration of this queue's Jobs, for a project that has not had one."""
     return s.scalars(select(func.avg(ShareRow.cost_s)).where(ShareRow.queue == queue)).one() or 1.0
 
 
 def charge_actual(s: Session, job: Job) -> None:
-    """Charge what a Job that has ended (or was given back) really took. Call it last: it locks the project's share."""
+    """Charge the real duration of an ended or returned Job. Call it last: it locks the project's share."""
     s.flush()
     row = s.get(JobRow, job.id, populate_existing=True)
     if row is None or row.charged_s is None or row.claimed_at is None or row.state == "claimed":
@@ -94,10 +94,10 @@ def charge_actual(s: Session, job: Job) -> None:
 
 
 def must_stay_free(s: Session, queue: str, project_id: str, worker: str) -> bool:
-    """Whether this worker should leave what `project_id` has ready, since another's first Candidate is on its way.
+    """Tell whether this worker should skip the ready Jobs of `project_id` for another project's first Candidate.
 
-    Admitting and timing the Baselines of a Run wait for a device once; its first Candidate, which comes seconds later,
-    would wait for a whole slot again. So one worker stays free for it, until it comes or KEEP_S have passed.
+    Admission and Baselines of a Run wait for a device once. Its first Candidate, which follows within seconds, would
+    wait for a whole slot again. So one worker stays free for it, until it comes or KEEP_S have passed.
     """
     moment = now(s)
     kinds = [kind for kind in DeviceKind if queue.endswith(kind.value)]

@@ -21,7 +21,7 @@ from db.transitions.begin import progress
 from db.transitions.over_budget import drop_unstarted, exhausted_limit
 from db.transitions.runs import pause_run
 from db.transitions.work.enqueue import enqueue_advance, retry_job
-from db.transitions.work.failures import BROKEN_OFF, cancelled, drop, give_up
+from db.transitions.work.failures import BROKEN_OFF, drop, give_up
 from db.transitions.work.fair_queueing import charge_estimate, must_stay_free, projects_by_service
 from db.transitions.work.locks import lock_problems, lock_run, lock_runs
 from db.views.rows import Job
@@ -33,12 +33,12 @@ _SWEEP_BATCH = 200
 
 
 def claim(s: Session, queues: Sequence[str], worker: str, lease_s: float) -> Job | None:
-    """Take the next ready Job of these queues for `lease_s` seconds; None where there is none for this worker now.
+    """Take the next ready Job of these queues for `lease_s` seconds; None where this worker gets none now.
 
-    Fair over projects (see `shares`); within one, confirmations first (a Run's budget keeps time for them, and what
-    follows is measured against their outcome), then the oldest. One conditional UPDATE, so that two workers never get
-    the same Job. Commit before working on it. What its Run's budget does not pay for any more is dropped here, before
-    it costs anything; what its project's quota does not pay for waits.
+    Fair over projects (see `fair_queueing`). Within one, confirmations come first (a Run's budget reserves time for
+    them, and later work is measured against their outcome), then the oldest. One conditional UPDATE, so that two
+    workers never get the same Job. Commit before working on it. A Job beyond its Run's budget is dropped here, before
+    it costs anything; a Job beyond its project's quota waits.
     """
     for queue in queues:
         if (row := _claim(s, queue, worker, lease_s)) is not None:
@@ -63,7 +63,7 @@ def claim(s: Session, queues: Sequence[str], worker: str, lease_s: float) -> Job
 
 
 def _claim(s: Session, queue: str, worker: str, lease_s: float) -> Any:
-    """The row claimed of one queue, or None: projects in their turn, until one has a Job that nobody else takes."""
+    """Return the row claimed of one queue, or None: projects in order, until a Job is left that no worker took."""
     for project_id in projects_by_service(s, queue):
         if queue not in (CONTROL, PROPOSE, BUILD, BUILD_CUDA) and must_stay_free(s, queue, project_id, worker):
             return None
@@ -101,7 +101,7 @@ def _take_next(s: Session, queue: str, project_id: str, worker: str, lease_s: fl
 
 
 def _picks(s: Session, queue: str, project_id: str) -> list[ScalarSelect[str]]:
-    """A project's oldest ready confirmation, then its oldest ready Job: an index finds each, however many are ready."""
+    """Return a project's oldest ready confirmation, then its oldest ready Job; an index finds each."""
     ready = select(JobRow.id).where(JobRow.queue == queue, JobRow.state == "ready", JobRow.project_id == project_id)
     first = [ready.where(JobRow.kind == JobKind.CONFIRM), ready]
     picks = [query.order_by(JobRow.id).limit(1) for query in first]
@@ -111,9 +111,9 @@ def _picks(s: Session, queue: str, project_id: str) -> list[ScalarSelect[str]]:
 
 
 def heartbeat(s: Session, job: Job, lease_s: float) -> bool:
-    """Extend the lease to `lease_s` seconds from now. False: it was lost, or the Run cancelled: stop working on it.
+    """Extend the lease to `lease_s` seconds from now. False: it was lost, or the Run cancelled: stop working.
 
-    A Proposal of a cancelled Run is kept to its end, since its answer may have been paid for.
+    A Proposal of a cancelled Run goes on to its end, since its answer may have been paid for.
     """
     run_cancelled = select(RunRow.id).where(RunRow.id == JobRow.run_id, RunRow.status == RunStatus.CANCELLED).exists()
     changed = s.execute(
@@ -128,11 +128,11 @@ def heartbeat(s: Session, job: Job, lease_s: float) -> bool:
 
 
 def sweep(s: Session) -> list[Nudge]:
-    """Re-drive expired leases, re-nudge what is ready and unclaimed for 5 s, wake Runs that need a look.
+    """Retry expired leases, nudge again for Jobs that stayed ready for 5 s, wake Runs that need a decision.
 
-    An expired Job is ready again, or dead after its third attempt. A Run needs a look when its wall budget has ended,
-    or when it is running and no Job of it is left (a crash of ours). Runs of
-    projects that a quota stops are paused. Call it every few seconds, from anywhere.
+    An expired Job is ready again, or dead after its third attempt. A Run needs a decision when its wall budget has
+    ended, or when it is running without a Job (after a crash of ours). Runs of projects over a quota are paused. Call
+    it every few seconds, from anywhere.
     """
     if s.get_bind().dialect.name == "postgresql" and not s.scalar(select(func.pg_try_advisory_xact_lock(_SWEEP_LOCK))):
         return []
@@ -161,18 +161,18 @@ def _expired(s: Session) -> list[Nudge]:
     _lock_subjects(s, rows)
     nudges: list[Nudge] = []
     for row in rows:
-        if cancelled(s, row):
-            drop(s, row)
-            continue
-        message = f"worker {row.worker} went silent on attempt {row.attempts}"
         ended = row.run_id is not None and RunStatus(lock_run(s, row.run_id).status).ended
+        if ended and row.kind in BROKEN_OFF:
+            drop(s, row, "the run ended first")
+            continue
+        message = f"worker {row.worker} stopped responding on attempt {row.attempts}"
         again = row.attempts < ATTEMPTS and not ended
         nudges += retry_job(s, row, message) if again else give_up(s, row, message)
     return nudges
 
 
 def _lock_subjects(s: Session, rows: Sequence[JobRow]) -> None:
-    """Hold the Problems, then the Runs, of locked Jobs: what is done to one of them may need both."""
+    """Lock the Problems, then the Runs, of locked Jobs: a change of one of them may need both."""
     if not rows:
         return
     runs = {row.run_id for row in rows if row.run_id is not None}
@@ -187,14 +187,14 @@ def _lock_subjects(s: Session, rows: Sequence[JobRow]) -> None:
 
 
 def _hold_spent(s: Session) -> None:
-    """Pause the Runs of projects that have used up what they may: their Jobs are held, and the reason can be read."""
+    """Pause the Runs of projects over a quota: their Jobs are held, and the Run's message says why."""
     going = (RunStatus.QUEUED, RunStatus.ADMITTING, RunStatus.RUNNING)
     query = select(RunRow.id).where(RunRow.status.in_(going), RunRow.project_id.in_(spent(s)))
     for run_id in s.scalars(query.order_by(RunRow.id)).all():
         pause_run(
             s,
             run_id,
-            why="Paused: the project was closed, or has used up its quota of this month. Resume it once there is room.",
+            why="Paused: the project was closed, or its quota of this month is used up. Resume the run afterwards.",
         )
 
 

@@ -1,4 +1,4 @@
-"""Rows held for writing. The order is always Job, Problem, Run (by id where several), then the rest: no deadlocks."""
+"""Rows locked for writing. The order is always Job, Problem, Run (by id where several), then the rest: no deadlocks."""
 
 from __future__ import annotations
 
@@ -15,9 +15,9 @@ from db.views.rows import Job
 
 
 def lock_job(s: Session, job: Job) -> JobRow | None:
-    """The row of a Job, locked; None where this claim no longer holds it (settled, swept, taken by another).
+    """Lock the row of a Job; None where this claim no longer holds it (settled, swept, claimed by another).
 
-    Jobs that are ordered from here on come of the same request.
+    Jobs enqueued from here on belong to the same HTTP request.
     """
     row = s.scalars(
         select(JobRow)
@@ -32,7 +32,7 @@ def lock_job(s: Session, job: Job) -> JobRow | None:
 
 
 def lock_run(s: Session, run_id: str, project_id: str | None = None) -> RunRow:
-    """The row of a Run, locked until the transaction ends. Raises NotFound."""
+    """Lock the row of a Run until the transaction ends. Raise NotFound."""
     row = s.scalars(
         select(RunRow)
         .where(RunRow.id == run_id)
@@ -45,9 +45,9 @@ def lock_run(s: Session, run_id: str, project_id: str | None = None) -> RunRow:
 
 
 def lock_problem(s: Session, problem_id: str, project_id: str | None = None) -> ProblemRow:
-    """The row of a Problem, locked: whoever joins or settles its Admission or Baselines holds it.
+    """Lock the row of a Problem, to join or settle its Admission or Baselines.
 
-    With `project_id`: one that this project may see, its own or a public one. Raises NotFound.
+    With `project_id`: a Problem that this project may see, its own or a public one. Raise NotFound.
     """
     row = s.scalars(select(ProblemRow).where(ProblemRow.id == problem_id).with_for_update(key_share=True)).one_or_none()
     if row is None or (project_id is not None and row.project_id != project_id and not row.public):
@@ -56,13 +56,13 @@ def lock_problem(s: Session, problem_id: str, project_id: str | None = None) -> 
 
 
 def lock_problems(s: Session, ids: Collection[str]) -> None:
-    """Hold several Problems, in the order of their ids."""
+    """Lock several Problems, in the order of their ids."""
     query = select(ProblemRow.id).where(ProblemRow.id.in_(ids)).order_by(ProblemRow.id)
     s.execute(query.with_for_update(key_share=True)).all()
 
 
 def lock_runs(s: Session, *conditions: object) -> Sequence[RunRow]:
-    """The rows of the Runs that fit, locked in the order of their ids."""
+    """Lock the rows of the matching Runs, in the order of their ids."""
     return s.scalars(
         select(RunRow)
         .where(*conditions)  # type: ignore[arg-type]

@@ -1,4 +1,4 @@
-"""Housekeeping. What is not kept for good: raw samples. Medians and intervals stay, and Champions keep everything."""
+"""Housekeeping: drop old raw samples. Medians and intervals stay, and Champions keep all samples."""
 
 from __future__ import annotations
 
@@ -15,11 +15,11 @@ BATCH = 500
 
 
 def drop_samples(s: Session, before: datetime, *, after: str = "") -> str | None:
-    """Drop the raw samples of one batch of Evaluations and Baseline reports that were made before a moment.
+    """Drop the raw samples of one batch of Evaluations and Baseline reports created before a moment.
 
-    Those of every Candidate that ever was a Champion are kept, and of the Baselines that it was compared with. Gives
-    the place to go on from in the next transaction, or None at the end: each transaction is short, whatever has piled
-    up. Ids sort by time, so what is old is found without a column for it.
+    Samples of every past or present Champion, and of its Baselines, are kept. Return the position for the next
+    transaction, or None at the end, so each transaction is short for any backlog. Ids sort by time, so age needs no
+    column.
     """
     for prefix in ("base", "eval"):
         low, high = max(after, f"{prefix}_"), first_id(prefix, before)
@@ -41,7 +41,7 @@ def drop_samples(s: Session, before: datetime, *, after: str = "") -> str | None
 
 
 def gather_statistics(s: Session) -> None:
-    """Let SQLite look at a sample of its tables, so that it picks the right index; PostgreSQL does so by itself."""
+    """Sample SQLite's tables, so that its planner picks the right index; PostgreSQL does so by itself."""
     if s.get_bind().dialect.name == "sqlite":
         s.execute(text("PRAGMA analysis_limit=1000"))
         s.execute(text("ANALYZE"))

@@ -1,4 +1,4 @@
-"""What became of a claimed Job. A Job whose lease was lost, or that is settled, changes nothing and gives [].
+"""Settlements of a claimed Job. For a Job with a lost lease, or a settled one, they change nothing and return [].
 
 Each function takes the Session of a write transaction and the Job as claimed, and returns the queues to nudge after
 the commit.

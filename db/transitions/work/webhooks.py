@@ -1,4 +1,4 @@
-"""Webhooks: set with a Run, ordered when it ends, settled when somebody has taken the news or nobody would."""
+"""Webhooks: set with a Run, enqueued when it ends, settled after delivery or failure."""
 
 from __future__ import annotations
 
@@ -16,13 +16,13 @@ from db.views.work import Delivery
 
 
 def set_webhook(s: Session, run_id: str, url: str, secret: str) -> None:
-    """Have the end of a Run told to `url`, signed with `secret`."""
+    """Have the end of a Run posted to `url`, signed with `secret`."""
     s.add(WebhookRow(run_id=run_id, url=url, secret=secret))
     s.flush()
 
 
 def settle_webhook(s: Session, job: Job, delivery: Delivery) -> list[Nudge]:
-    """Write down what became of a delivery. There is no other try: the worker has had its tries."""
+    """Store the outcome of a delivery. The Job is not retried: the worker has made all attempts."""
     row = lock_job(s, job)
     if row is not None:
         close_webhook(s, row, delivery)

@@ -1,4 +1,4 @@
-"""Workers say that they are there."""
+"""Presence of workers."""
 
 from __future__ import annotations
 
@@ -18,7 +18,7 @@ FORGOTTEN_AFTER = timedelta(days=1)
 def record_heartbeat(
     s: Session, name: str, queue: str, *, device_uuid: str | None = None, observed: Mapping[str, Any] | None = None
 ) -> None:
-    """A worker is there, and sees this of its device. Who has not been heard of for a day is forgotten."""
+    """Record that a worker is alive, with its readings of its device. Workers silent for a day are deleted."""
     moment = now(s)
     s.execute(delete(WorkerRow).where(WorkerRow.seen_at < moment - FORGOTTEN_AFTER))
     row = s.get(WorkerRow, name)
@@ -31,5 +31,5 @@ def record_heartbeat(
 
 
 def deregister(s: Session, name: str) -> None:
-    """A worker has ended."""
+    """Remove a worker that has ended."""
     s.execute(delete(WorkerRow).where(WorkerRow.name == name))

@@ -78,6 +78,7 @@ class OwnLoops:
     """Rejects a suspect that is hardly ever in the interpreter during timed calls."""
 
     name = "own_loops"
+    longest_s = 2.0  # for sampling one child
 
     def run(self, session: TimedSession) -> None:
         names = harness_suspects(session)

@@ -31,7 +31,7 @@ class ArchiveMap:
 
 
 def archive_map(elites: Sequence[CandidateView], islands: int) -> ArchiveMap:
-    """The map of these elites (the fastest first); the Niches of the fastest where there are too many to show."""
+    """Map these elites (fastest first); the Niches of the fastest where there are too many to show."""
     best: dict[str, float] = {}
     for one in elites:
         best[one.niche] = max(best.get(one.niche, 0.0), one.speedup.value if one.speedup is not None else 0.0)

@@ -1,4 +1,4 @@
-"""The funnel of a Run: how many Candidates reached each stage, and what became of those that did not go on."""
+"""The funnel of a Run: the Candidates that reached each stage, and the reasons why others stopped."""
 
 from __future__ import annotations
 
@@ -9,17 +9,17 @@ from db.views.rows import ArmView, Tally
 from evaluator.types import Stage, Verdict
 
 _GATES = (
-    ("proposed", "Proposals that were answered"),
-    ("candidates", "Candidates that came of them"),
+    ("proposed", "Answered proposals"),
+    ("candidates", "Candidates created"),
     ("built", "Screened and built"),
-    ("right", "Right on every check"),
-    ("timed", "Timed, and whole after it"),
+    ("right", "Correct on every check"),
+    ("timed", "Timed, and correct after it"),
 )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gate:
-    """One level: how many got here, as a share of the first, and why the others stopped before the next."""
+    """One level: the Candidates that got here, as a share of the first, and the reasons of those that stopped here."""
 
     name: str
     number: int
@@ -27,8 +27,8 @@ class Gate:
     lost: tuple[tuple[str, int], ...]
 
 
-def funnel(arms: Sequence[ArmView], tallies: Sequence[Tally], confirms: tuple[int, int]) -> list[Gate]:
-    """The levels of a Run's judgements, then those of its confirmations."""
+def funnel(arms: Sequence[ArmView], tallies: Sequence[Tally], confirms: tuple[int, int], *, ended: bool) -> list[Gate]:
+    """Return the levels of a Run's judgements, then those of its confirmations."""
     judgements = [tally for tally in tallies if tally.kind == "judge"]
     settled, made = sum(arm.settled for arm in arms), sum(arm.candidates for arm in arms)
     judged = sum(tally.number for tally in judgements)
@@ -42,9 +42,9 @@ def funnel(arms: Sequence[ArmView], tallies: Sequence[Tally], confirms: tuple[in
     right = built - _sum(by_gate[1])
     timed = right - _sum(by_gate[2])
     counts = (settled, made, built, right, timed)
-    answered = (("no candidate, or one known already", settled - made),) if settled > made else ()
-    on_the_way = (("on the way, or the same program as another", waiting),) if waiting else ()
-    losses = (answered, (*by_gate[0], *on_the_way), by_gate[1], by_gate[2], ())
+    answered = (("no candidate, or a duplicate", settled - made),) if settled > made else ()
+    unjudged = ((f"{'not judged' if ended else 'in progress'}, or a duplicate program", waiting),) if waiting else ()
+    losses = (answered, (*by_gate[0], *unjudged), by_gate[1], by_gate[2], ())
     top = max(settled, 1)
     gates = [
         Gate(name=label, number=number, share=number / top, lost=lost)

@@ -11,7 +11,7 @@ from service.rendering import formatting
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Gauge:
-    """One limit of a budget and how much of it is used. `share` is between 0 and 1, None without a limit."""
+    """One limit of a budget and the used part of it. `share` is between 0 and 1, None without a limit."""
 
     label: str
     used: str
@@ -20,7 +20,7 @@ class Gauge:
 
 
 def gauges(run: Run) -> list[Gauge]:
-    """Spend against budget: what has a limit or was used."""
+    """Return spend against budget for each quantity with a limit or with use."""
     budget, spend = run.budget, run.spend
     lines = [
         _gauge("Candidates", spend.candidates, budget.candidates, _whole),

@@ -1,4 +1,4 @@
-"""Small drawings as numbers for inline SVG: intervals on a common scale, the best so far as a staircase, sparklines."""
+"""Small drawings as numbers for inline SVG: intervals on a common scale, the best so far as steps, sparklines."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from evaluator.types import Ratio
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class IntervalBar:
-    """Positions between 0 and 100 on a logarithmic scale: the interval's ends, its middle, and where 1x is."""
+    """Positions from 0 to 100 on a logarithmic scale: the interval's ends, its middle, and the mark of 1x."""
 
     low: float
     high: float
@@ -22,12 +22,12 @@ class IntervalBar:
 
 
 def interval_bar(ratio: Ratio, top: float) -> IntervalBar:
-    """Where a Ratio lies on the scale from 0.8x (or lower) to `top`."""
+    """Place a Ratio on the scale from 0.8x (or lower) to `top`."""
     return log_bar(ratio.interval.low, ratio.value, ratio.interval.high, bottom=0.8, top=max(top, 1.25))
 
 
 def log_bar(low: float, middle: float, high: float, *, bottom: float, top: float, one: float = 1.0) -> IntervalBar:
-    """Where an interval lies on a logarithmic scale; what leaves the scale is cut off at its ends."""
+    """Place an interval on a logarithmic scale; parts beyond the scale are cut off at its ends."""
     floor = max(min(bottom, middle), 1e-9)
     ceiling = max(top, middle, floor * 1.01)
 
@@ -54,7 +54,7 @@ class Staircase:
 def staircase(
     milestones: Sequence[Milestone], axis: str, end: float, *, width: int = 640, height: int = 200
 ) -> Staircase | None:
-    """The drawing of a Run's judged best over `axis`, which reaches to `end`; None without any."""
+    """Draw a Run's judged best over `axis`, from 0 to `end`; None without any."""
     judged = [m for m in milestones if not m.confirmed]
     if not judged:
         return None
@@ -64,7 +64,7 @@ def staircase(
     def x(m: Milestone) -> float:
         return round(width * float(getattr(m, axis)) / float(right), 2)
 
-    # A milestone that does not move the drawing by a point is not worth a step, unless it is the last.
+    # A milestone that moves the drawing by less than a point is skipped, unless it is the last.
     judged = [m for m, after in itertools.pairwise(judged) if x(after) - x(m) >= 1] + judged[-1:]
 
     def y(value: float) -> float:
@@ -81,7 +81,7 @@ def staircase(
 
 
 def value_range(milestones: Sequence[Milestone]) -> tuple[float, float]:
-    """Bottom and top of a scale that holds every value and 1x; wide intervals may leave it."""
+    """Return bottom and top of a scale that holds every value and 1x; wide intervals may leave it."""
     values = [m.speedup.value for m in milestones] or [1.0]
     return min(0.8, *values) * 0.95, max(1.25, *values) * 1.12
 
@@ -92,7 +92,7 @@ def _steps(found: Sequence[Milestone], x: Callable[[Milestone], float], y: Calla
 
 
 def _area(found: Sequence[Milestone], x: Callable[[Milestone], float], y: Callable[[float], float], width: int) -> str:
-    """There along the upper ends, back along the lower ones."""
+    """Trace the upper ends forward, the lower ones back."""
     there = _steps(found, x, lambda m: y(m.speedup.interval.high)) + f" H{width}"
     back = [f"V{y(found[-1].speedup.interval.low)}"]
     for before, after in zip(reversed(found[:-1]), reversed(found[1:]), strict=True):
@@ -101,7 +101,7 @@ def _area(found: Sequence[Milestone], x: Callable[[Milestone], float], y: Callab
 
 
 def sparkline(values: Sequence[float], *, width: float = 80.0, height: float = 20.0) -> str:
-    """A line through a few values, as the path of an SVG of that size; "" for fewer than two."""
+    """Draw a line through a few values, as an SVG path of that size; "" for fewer than two."""
     if len(values) < 2:
         return ""
     low, high = min(values), max(values)

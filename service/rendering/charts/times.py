@@ -1,4 +1,4 @@
-"""Times of one Workload side by side on a common scale, and how near the Roofline floor they come."""
+"""Times of one Workload on a common scale, and their distance from the Roofline floor."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from service.rendering.charts.lines import IntervalBar, log_bar
 class TimeBar:
     """One bar: the kernel (`mode` is "") or a Baseline. `ratio` is the kernel's speedup over that Baseline.
 
-    `gbs` is at what rate it moves the bytes of a call.
+    `gbs` is the rate at which it moves the bytes of a call.
     """
 
     mode: str
@@ -35,7 +35,7 @@ class WorkloadTimes:
     clock: str
     floor_us: float | None
     share: float | None
-    contestants: tuple[TimeBar, ...]
+    bars: tuple[TimeBar, ...]
     adjusted: str
     ratio: Ratio | None
     roof_gbs: float | None
@@ -52,7 +52,7 @@ def adjusted(m: Measurement) -> str:
 def workload_times(
     evaluation: Evaluation, held_out: set[str], facts: Sequence[WorkloadFacts] = ()
 ) -> tuple[WorkloadTimes, ...]:
-    """Every timed Workload of an Evaluation."""
+    """Return every timed Workload of an Evaluation."""
     known = {fact.workload: fact for fact in facts}
     ratios = {(ratio.against, ratio.workload): ratio for ratio in evaluation.speedups}
     return tuple(_one(m, m.workload in held_out, ratios, known.get(m.workload)) for m in evaluation.measurements)
@@ -90,7 +90,7 @@ def _one(
         clock=m.clock.value,
         floor_us=m.floor_us,
         share=min(1.0, m.floor_us / m.median_us) if m.floor_us else None,
-        contestants=(
+        bars=(
             contestant("", m, False),
             *(contestant(time.mode, time, index == 0) for index, time in enumerate(times)),
         ),
@@ -127,7 +127,7 @@ MOST_POINTS = 400
 
 
 def strips(m: Measurement) -> Strips:
-    """The kernel's samples above those of every Baseline of the same session."""
+    """Place the kernel's samples above those of every Baseline of the same session."""
     series = [("this kernel", m.samples_us, m.median_us), *((b.mode, b.samples_us, b.median_us) for b in m.baselines)]
     top = max((us for _, samples, median in series for us in (*samples, median)), default=1.0) * 1.05
 
@@ -160,7 +160,7 @@ class Roof:
 
 
 def rooflines(times: Sequence[WorkloadTimes]) -> tuple[Roof, ...]:
-    """Where the kernel and its Baselines lie under both roofs; what is not known of a Workload is left out."""
+    """Place the kernel and its Baselines under both roofs; unknown values of a Workload are left out."""
     found: list[Roof] = []
     for one in times:
         per_us = (
@@ -168,7 +168,7 @@ def rooflines(times: Sequence[WorkloadTimes]) -> tuple[Roof, ...]:
             ("arithmetic", "GFLOP/s", one.flops, one.roof_gflops),
         )
         known = [(kind, unit, work, limit) for kind, unit, work, limit in per_us if work and limit]
-        kernel_us = one.contestants[0].median_us
+        kernel_us = one.bars[0].median_us
         shares = {kind: work / kernel_us / 1000 / limit for kind, _, work, limit in known}
         for kind, unit, work, limit in known:
             nearest = len(known) > 1 and shares[kind] == max(shares.values())
@@ -177,13 +177,13 @@ def rooflines(times: Sequence[WorkloadTimes]) -> tuple[Roof, ...]:
 
 
 def _roof(one: WorkloadTimes, kind: str, unit: str, work: int, limit: float, *, nearest: bool) -> Roof:
-    """Work in bytes or operations a call, the limit in 1e9 of them a second."""
-    top = 1.08 * max(limit, *(work / c.median_us / 1000 for c in one.contestants))
+    """Build a roof: work in bytes or operations a call, the limit in 1e9 of them a second."""
+    top = 1.08 * max(limit, *(work / c.median_us / 1000 for c in one.bars))
 
     def position(us: float) -> float:
         return round(100 * min(1.0, work / us / 1000 / top), 2)
 
-    kernel = one.contestants[0]
+    kernel = one.bars[0]
     return Roof(
         workload=one.name,
         kind=kind,
@@ -194,6 +194,6 @@ def _roof(one: WorkloadTimes, kind: str, unit: str, work: int, limit: float, *, 
         low=position(kernel.interval.high),
         middle=position(kernel.median_us),
         high=position(kernel.interval.low),
-        baselines=tuple((c.mode, position(c.median_us)) for c in one.contestants[1:]),
+        baselines=tuple((c.mode, position(c.median_us)) for c in one.bars[1:]),
         nearest=nearest,
     )

@@ -202,18 +202,20 @@ def test_an_output_that_was_not_complete_is_refused(name: str) -> None:
 # ------------------------------------------------------------ the judge's side of a turn
 
 
-def grants_of(inputs: Sequence[torch.Tensor], output: torch.Tensor, written: list[int]) -> SingleCallGrants:
+def grants_of(
+    inputs: Sequence[torch.Tensor], output: torch.Tensor, written: list[int], **limits: int
+) -> SingleCallGrants:
     child, staged = SimpleNamespace(pid=os.getpid()), SimpleNamespace(write_call=lambda turn, _: written.append(turn))
-    return SingleCallGrants(child, staged, [[x] for x in inputs], [TensorSpec.of(output)])  # type: ignore[arg-type]
+    calls, layouts = [[x] for x in inputs], [TensorSpec.of(output)]
+    return SingleCallGrants(child, staged, calls, layouts, **limits)  # type: ignore[arg-type]
 
 
 def test_a_turn_is_granted_once_and_timed_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """A child that takes its grant back does not make the clock start again."""
-    monkeypatch.setattr(cpu_single_calls, "_PATIENCE_NS", 0)
     clock = iter(range(0, 10**9, 1000))
     monkeypatch.setattr(cpu_single_calls.time, "perf_counter_ns", lambda: next(clock))
     output, written = torch.arange(6.0).reshape(2, 3), []
-    with grants_of([torch.zeros(3), torch.ones(3)], output, written) as turns:
+    with grants_of([torch.zeros(3), torch.ones(3)], output, written, patience_ns=0) as turns:
         turns()
         assert (turns._words[GRANTED], written, turns.times_us) == (1, [0], [])
         turns._words[GRANTED] = 0
