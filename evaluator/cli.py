@@ -28,7 +28,6 @@ from evaluator.stages.confirm import confirm
 from evaluator.stages.judge import Judge
 from evaluator.stages.profile import profile
 from evaluator.stages.profile import render as render_profile
-from evaluator.timing.protocol import STANDARD, TimingProtocol
 from evaluator.types import (
     Admission,
     BaselineReport,
@@ -44,14 +43,14 @@ Result = Evaluation | Admission | BaselineReport | BuildReport
 _USAGE, _INTERNAL = 2, 3
 
 
-def main(argv: Sequence[str] | None = None, *, protocol: TimingProtocol = STANDARD) -> int:
+def main(argv: Sequence[str] | None = None) -> int:
     """Run one command, and return the exit status."""
     parser = _parser()
     arguments = parser.parse_args(argv)
     if arguments.minimum_isolation:
         os.environ[MINIMUM_VARIABLE] = arguments.minimum_isolation
     if arguments.command == "serve":
-        return serve(arguments.device, protocol)
+        return serve(arguments.device)
     if arguments.command == "doctor":
         return _doctor(arguments.json)
     try:
@@ -65,7 +64,7 @@ def main(argv: Sequence[str] | None = None, *, protocol: TimingProtocol = STANDA
     if candidate is None and arguments.command in ("judge", "build", "profile", "confirm"):
         parser.error(f"{arguments.command} needs --candidate")
     try:
-        judge = Judge(make_backend(arguments.device), protocol=protocol)
+        judge = Judge(make_backend(arguments.device))
     except EvaluatorError as error:
         print(f"error: {error}", file=sys.stderr)
         return _INTERNAL

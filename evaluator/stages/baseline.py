@@ -11,7 +11,6 @@ from evaluator.stages.judge import Judge
 from evaluator.stages.time_candidate import baseline_contender
 from evaluator.stages.trial import secret_generator
 from evaluator.timing.bench import Bench
-from evaluator.timing.protocol import Rules
 from evaluator.types import BaselineReport, BaselineTime, Problem
 
 
@@ -40,7 +39,7 @@ def _baseline(judge: Judge, problem: Problem) -> BaselineReport:
                 except (ChildFault, LayoutError) as fault:
                     skipped[mode] = f"{workload.name}: {fault}"[:500]
             bench = Bench(judge.session, workload, oracle, contenders, protocol=judge.protocol)
-            times += _time(judge.session, bench, judge.protocol.baseline, skipped)
+            times += _time(judge, bench, skipped)
     if not any(t.mode == "eager" for t in times):
         raise EvaluatorError(f"the eager baseline cannot be timed: {skipped.get('eager', 'no workload is shown')}")
     return BaselineReport(
@@ -53,13 +52,13 @@ def _baseline(judge: Judge, problem: Problem) -> BaselineReport:
     )
 
 
-def _time(session: DeviceSession, bench: Bench, rules: Rules, skipped: dict[str, str]) -> list[BaselineTime]:
+def _time(judge: Judge, bench: Bench, skipped: dict[str, str]) -> list[BaselineTime]:
     """Time the modes that work, without those that fail or are wrong, which happens with torch.compile."""
     try:
         with judge.session.exclusive():
             while True:
                 try:
-                    bench.run(rules)
+                    bench.run(judge.protocol.baseline)
                     return [bench.baseline_time(c.name) for c in bench.contenders]
                 except ComparatorFailed as failure:
                     skipped[failure.name] = str(failure)[:500]

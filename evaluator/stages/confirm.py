@@ -82,12 +82,12 @@ def _confirm(judge: Judge, trial: Trial) -> Evaluation:
         checked = _check(judge, trial, reference)
         if not trial.is_timed:
             raise Rejection(Verdict.INVALID_SUBMISSION, Stage.CONFIRM, "this language is not timed on this device")
-        promotion = judge.protocol.promotion
-        timing = _Timing(judge.session, judge.children, trial, reference, judge.protocol)
-        found = [timing.run(workload, promotion.process_pairs) for workload in trial.shown]
-        hidden = [timing.run(workload, promotion.held_out_pairs) for workload in trial.held_out]
+        protocol = judge.protocol
+        timing = _Timing(judge.session, judge.children, trial, reference, protocol)
+        found = [timing.run(workload, protocol.process_pairs) for workload in trial.shown]
+        hidden = [timing.run(workload, protocol.hidden_pairs) for workload in trial.held_out]
         resources = _resources(judge, checked)
-    return _result(trial, judge.origin, screened, found, hidden, checked.evidence, resources, promotion)
+    return _result(trial, judge.origin, screened, found, hidden, checked.evidence, resources, protocol.promotion)
 
 
 @dataclass(frozen=True, slots=True)
@@ -244,7 +244,7 @@ def _result(
     plain = is_restricted(trial.candidate.source)
     decision = _promotion(logs[against], again, on_held_out, [] if plain else [t.resolution for t in found], promotion)
     evidence["promote"] = decision.pop("promote")
-    evidence["confirm"] = {**decision, "against": against, "process_pairs": promotion.process_pairs, "plain": plain}
+    evidence["confirm"] = {**decision, "against": against, "process_pairs": len(found[0].measurements), "plain": plain}
     measurements = [_merged(times) for times in found]
     ratios = speedups(logs, len(found))
     return outcomes.passed(trial, origin, screened, evidence, measurements, ratios, resources=resources)

@@ -42,11 +42,10 @@ class Judge:
         torch.set_num_threads(1)
         self.backend = backend
         self.session = session or DeviceSession(backend)
-        self.protocol = protocol or TimingProtocol()
         self.device = backend.describe()
         self.protocol = protocol
         self._versions = backend.environment()
-        self.lost = self._suspicious = False
+        self.lost = self.suspicious = False
         memory_bytes = self.device.facts.get("memory_bytes")
         cases = CaseCache(int(memory_bytes * _CASE_SHARE) if memory_bytes else _CASE_BYTES)
         self.children = CandidateChildren(self.session, BuildCache.from_environment(self._versions))

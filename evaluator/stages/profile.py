@@ -88,7 +88,7 @@ def _profile(judge: Judge, problem: Problem, candidate: Candidate, workload: str
         try:
             with session.exclusive():
                 bench.run(judge.protocol.profile)
-                seen = bench.sample_functions("candidate", judge.protocol.profile_sampling)
+                seen = bench.sample_functions("candidate", judge.protocol.sampling)
                 call_us, floor_us = contender.official_us(), copy_floor_us(session.backend, bench.bytes_moved)
                 bench.close()
                 parts, notes = _parts(subject, oracle, seen, call_us)

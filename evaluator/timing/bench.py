@@ -14,7 +14,7 @@ import statistics
 import time
 from collections.abc import Collection, Sequence
 from contextlib import AbstractContextManager, nullcontext
-from dataclasses import replace
+from dataclasses import dataclass, replace
 
 from evaluator.device_session import DeviceSession
 from evaluator.devices.base import Round, RoundPlan
@@ -108,7 +108,7 @@ class Bench:
         self._pairs(rules, rehearse_at=-1)
 
     def _pairs(self, rules: Rules, rehearse_at: int) -> None:
-        self._may_discard = self._protocol.most_discarded * rules.most_pairs
+        self._may_discard = rules.discarded * rules.most_pairs
         end = time.monotonic() + rules.budget_s
         while self.pairs < rules.most_pairs:
             if self.pairs == rehearse_at:

@@ -21,6 +21,7 @@ class Rules:
     racing: bool = True
     budget_s: float = 1.5  # of a Workload; only racing stops for it, after the least pairs
     round_us: float | None = None  # None: the device's own for a search
+    discarded: int = 1  # times `most_pairs` of pairs in which a child waited for its core; later pairs count anyway
     rehearse: bool = True  # run every kind of adversarial values in rounds that do not count
 
 
@@ -52,8 +53,6 @@ class IntegrityMargins:
 class Promotion:
     """Conditions under which a confirmation promotes a Candidate."""
 
-    process_pairs: int = 8  # repetitions in new processes
-    held_out_pairs: int = 2  # of held-out Workloads
     least_gain: float = 0.01  # or the A/A spread or the harness share, if larger (ADR 6)
     confidence: float = 0.999  # one-sided, of the bound
     worst_workload: float = 0.98  # a Workload is slower if its interval lies below this ratio
@@ -61,13 +60,15 @@ class Promotion:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class TimingProtocol:
-    """How the judge times. A different value measures something else, and has another hash."""
+    """The rules and numbers by which every stage times. Another value measures something else, under another hash."""
 
     judge: Rules = Rules()
     baseline: Rules = Rules(least_pairs=5, most_pairs=8, narrow=0.02)
     profile: Rules = Rules(least_pairs=4, most_pairs=6)
     # Both sizes of round in both orders.
     confirm: Rules = Rules(least_pairs=4, most_pairs=4, racing=False, round_us=10_000.0)
+    process_pairs: int = 8  # repetitions of a confirmation in new processes
+    hidden_pairs: int = 2  # the same of held-out Workloads
     promotion: Promotion = field(default_factory=Promotion)
     integrity: IntegrityMargins = field(default_factory=IntegrityMargins)
 
@@ -79,11 +80,12 @@ class TimingProtocol:
     refinements: int = 3  # rounds of growing size that find the time of a call
     rehearsals: int = 8  # at least, where a round replays a graph
     waited_share: float = 0.03  # share of a round's net time that a child may wait for its core
-    most_discarded: int = 1  # times `most_pairs` may be discarded for that; later pairs count anyway
 
+    # A small matrix product is a fiftieth of a call; the rest is Python and dispatch around it.
     library_sampling: SamplingPlan = SamplingPlan(span_s=5.0, most_samples=2000, until_library=True)
     brief_sampling: SamplingPlan = SamplingPlan()
-    profile_sampling: SamplingPlan = SamplingPlan(span_s=3.0, most_samples=3000)
+    # For the profile of a CPU kernel.
+    sampling: SamplingPlan = SamplingPlan(span_s=3.0, most_samples=3000)
 
     @property
     def hash(self) -> str:

@@ -25,13 +25,15 @@ from evaluator.stages import trial
 from evaluator.stages.judge import Judge
 from evaluator.timing.protocol import Rules
 from evaluator.types import Candidate, DeviceKind, Evaluation, Problem, Verdict
-from tests.evaluator.rooms import QUICK, eager_only, with_rules
+from tests.evaluator.rooms import QUICK, QUICKLY, eager_only
 
 HERE = Path(__file__).parent
 TRUE_TIME = "TRUE_TIME"
 FIRST_CALL_S = 4.0
 TRUE_RATIO = 1.3
 SHARE = 16  # one file in so many is judged by `make test`, the rest by `make soak`
+# Where every core is busy, all that may be discarded is.
+PROTOCOL = replace(QUICKLY, judge=replace(QUICK, discarded=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -86,8 +88,7 @@ class Court:
 
     def __init__(self, judge: Judge, folder: Path | None = None) -> None:
         self._patch = pytest.MonkeyPatch()
-        # Where every core is busy, all pairs that may be discarded are.
-        self._patch.setattr(judge, "protocol", replace(QUICK, most_discarded=0))
+        self._patch.setattr(judge, "protocol", PROTOCOL)
         if judge.backend.kind is DeviceKind.CPU:
             self._patch.setattr(trial, "first_call_limit_s", _limit(trial.first_call_limit_s))
         if folder is not None:
@@ -119,8 +120,7 @@ class Court:
                 break
             rules = Rules(least_pairs=6, most_pairs=8 + 4 * attempt, racing=False)
             with pytest.MonkeyPatch.context() as patch:
-                rules = Rules(least_pairs=6, most_pairs=8 + 4 * attempt, racing=False)
-                patch.setattr(self.judge, "protocol", with_rules(rules))
+                patch.setattr(self.judge, "protocol", replace(PROTOCOL, judge=rules))
                 again = self.try_case(case)
             other = again.speedup("fastest")
             found = again if other is None or other.value < ratio.value else found

@@ -7,12 +7,12 @@ from collections.abc import Iterator
 import pytest
 
 from evaluator.stages.judge import Judge
-from tests.evaluator.rooms import QUICK
+from tests.evaluator.rooms import QUICKLY
 
 
 @pytest.fixture(scope="module")
 def judge(judge: Judge) -> Iterator[Judge]:
-    """The session's judge with the quick protocol. A test about times themselves sets its own."""
+    """The one judge, with short rounds; a test about times themselves sets its own protocol."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(judge, "protocol", QUICK)
+        patch.setattr(judge, "protocol", QUICKLY)
         yield judge

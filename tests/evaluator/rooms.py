@@ -7,16 +7,24 @@ from dataclasses import replace
 from evaluator.languages import detect
 from evaluator.problem import read_problem
 from evaluator.stages.judge import Judge
-from evaluator.timing.protocol import STANDARD, Rules, SamplingPlan, TimingProtocol
+from evaluator.timing.protocol import Rules, SamplingPlan, TimingProtocol
 from evaluator.types import BaselineReport, BaselineTime, Candidate, Clock, Interval, Problem
 
 # A tenth of a second of timing tells a factor of 1.3 from 1.
-QUICK_RULES = Rules(least_pairs=2, most_pairs=4, round_us=3000.0, budget_s=0.4)
-QUICK = TimingProtocol(
-    judge=QUICK_RULES,
-    profile=QUICK_RULES,
-    profile_sampling=SamplingPlan(span_s=0.5, most_samples=300),
-    confirm=replace(STANDARD.confirm, round_us=QUICK_RULES.round_us),  # its number of pairs stays
+QUICK = Rules(least_pairs=2, most_pairs=4, round_us=3000.0, budget_s=0.4)
+_USUAL = TimingProtocol()
+QUICKLY = TimingProtocol(
+    judge=QUICK,
+    profile=QUICK,
+    confirm=replace(_USUAL.confirm, round_us=QUICK.round_us),  # its number of pairs stays
+    sampling=SamplingPlan(span_s=0.5, most_samples=300),
+)
+# For a judge that is served. Its confirmations are as long as ever, since they must hold on a busy machine.
+SERVED = replace(
+    _USUAL,
+    judge=QUICK,
+    profile=QUICK,
+    baseline=replace(_USUAL.baseline, round_us=QUICK.round_us, budget_s=QUICK.budget_s),
 )
 
 PROBLEM = '''"""RMSNorm with a gain."""
@@ -117,11 +125,6 @@ def forward(*lines: str) -> Candidate:
     """A Candidate whose forward has these lines."""
     text = "\n".join(f"        {line}" for line in lines)
     return candidate(f"class ModelNew(Base):\n    def forward(self, x):\n{text}\n")
-
-
-def with_rules(rules: Rules) -> TimingProtocol:
-    """The quick protocol with other rules for judging."""
-    return replace(QUICK, judge=rules)
 
 
 def eager_only(judge: Judge, one: Problem) -> BaselineReport:

@@ -12,7 +12,7 @@ from evaluator.cage import freezer
 from evaluator.stages.judge import Judge
 from evaluator.timing.protocol import Rules
 from evaluator.types import Candidate, Verdict
-from tests.evaluator.rooms import CPP, candidate, eager_only, forward, problem, with_rules
+from tests.evaluator.rooms import CPP, candidate, eager_only, forward, problem
 
 SHORTEST = Rules(least_pairs=2, most_pairs=2, round_us=1000.0, budget_s=0.1)
 HOSTILE = [
@@ -27,7 +27,7 @@ HOSTILE = [
 
 @pytest.fixture(autouse=True)
 def _shortest_rounds(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge, "protocol", with_rules(SHORTEST))
+    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, judge=SHORTEST))
 
 
 def held() -> tuple[int, int, int, int]:

@@ -17,13 +17,12 @@ COMMAND = f"{sys.executable} {Path(__file__).resolve()}"
 def main() -> int:
     """The exit status of the judge. What is imported here loads torch."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    from evaluator import cli
-    from evaluator.timing.protocol import STANDARD
-    from tests.evaluator.rooms import QUICK_RULES
+    from evaluator.serve import serve
+    from tests.evaluator.rooms import SERVED
 
-    baseline = replace(STANDARD.baseline, round_us=QUICK_RULES.round_us, budget_s=QUICK_RULES.budget_s)
-    protocol = replace(STANDARD, judge=QUICK_RULES, profile=QUICK_RULES, baseline=baseline)
-    return cli.main(["serve", *sys.argv[1:]], protocol=protocol)
+    options = argparse.ArgumentParser()
+    options.add_argument("--device", default="cpu")
+    return serve(options.parse_args().device, SERVED)
 
 
 if __name__ == "__main__":

@@ -10,9 +10,8 @@ from evaluator.inputs import values
 from evaluator.problem import read_problem
 from evaluator.stages.confirm import confirm
 from evaluator.stages.judge import Judge
-from evaluator.timing.protocol import Promotion
 from evaluator.types import Candidate, Language, Verdict
-from tests.evaluator.rooms import QUICK, eager_only
+from tests.evaluator.rooms import eager_only
 
 SPOILED = '''"""A reference that loses its device for a single row, as a failed assertion on a GPU does."""
 import torch
@@ -40,7 +39,7 @@ KERNEL = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(se
 
 
 def test_a_reference_that_loses_its_device(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judge, "protocol", replace(QUICK, promotion=Promotion(process_pairs=2)))
+    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, process_pairs=2))
     problem = read_problem(SPOILED, "spoiled")
     right = Candidate(source=KERNEL.format("x + x"), language=Language.TORCH, proposer="test")
     wrong = Candidate(source=KERNEL.format("x + 1"), language=Language.TORCH, proposer="test")

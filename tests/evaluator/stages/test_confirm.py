@@ -12,16 +12,14 @@ import pytest
 
 from evaluator.stages.confirm import _promotion, confirm
 from evaluator.stages.judge import Judge
-from evaluator.timing.protocol import Promotion
 from evaluator.types import Verdict, Workload
-from tests.evaluator.rooms import CPP, QUICK, candidate, eager_only, problem
+from tests.evaluator.rooms import CPP, candidate, eager_only, problem
 
 ONE = Workload(name="a")
 
 
 def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    promotion = Promotion(process_pairs=3, held_out_pairs=1)
-    monkeypatch.setattr(judge, "protocol", replace(QUICK, promotion=promotion))
+    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, process_pairs=3, hidden_pairs=1))
     order = []
 
     @contextmanager

@@ -17,10 +17,10 @@ ENVIRONMENT = Environment(python="3", torch="2")
 def test_equal_protocols_have_one_hash_and_any_other_number_another() -> None:
     others = [
         TimingProtocol(judge=replace(STANDARD.judge, least_pairs=5)),
-        TimingProtocol(promotion=Promotion(process_pairs=9)),
+        TimingProtocol(promotion=Promotion(least_gain=0.02)),
         TimingProtocol(integrity=IntegrityMargins(single_calls=0.06)),
         TimingProtocol(brief_sampling=SamplingPlan(span_s=0.2)),
-        TimingProtocol(most_discarded=0),
+        TimingProtocol(process_pairs=9),
     ]
     hashes = {protocol.hash for protocol in [STANDARD, TimingProtocol(), *others]}
     assert len(hashes) == 1 + len(others)

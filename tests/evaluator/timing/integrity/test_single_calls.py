@@ -29,7 +29,7 @@ from evaluator.timing.integrity.empty_calls import EmptyCalls
 from evaluator.timing.integrity.single_calls import SingleCalls
 from evaluator.timing.protocol import STANDARD
 from evaluator.types import Evaluation, Verdict
-from tests.evaluator.rooms import CPP, HEAD, QUICK, candidate, eager_only, problem
+from tests.evaluator.rooms import CPP, HEAD, candidate, eager_only, problem
 from tests.evaluator.timing.integrity.sessions import timed_session
 
 HARNESS_US, ASKING_US = 3.0, 12.0
@@ -280,8 +280,8 @@ class ModelNew(Base):
 
 def judged(judge: Judge, monkeypatch: pytest.MonkeyPatch, source: str, head: str = HEAD) -> Evaluation:
     """Whatever its time, it is asked for single calls."""
-    margins = replace(QUICK.integrity, single_calls=-100.0)
-    monkeypatch.setattr(judge, "protocol", replace(QUICK, integrity=margins))
+    margins = replace(judge.protocol.integrity, single_calls=-100.0)
+    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, integrity=margins))
     monkeypatch.setattr(trial, "first_call_limit_s", lambda _: 3.0)
     task = problem()
     return judge.judge(task, candidate(source, head=head), eager_only(judge, task))
