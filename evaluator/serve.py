@@ -26,7 +26,7 @@ from evaluator.stages.baseline import baseline
 from evaluator.stages.build import build
 from evaluator.stages.confirm import confirm
 from evaluator.stages.judge import Judge
-from evaluator.timing.protocol import TimingProtocol
+from evaluator.timing.protocol import STANDARD, TimingProtocol
 from evaluator.types import BaselineReport, Candidate, Problem
 
 log = logging.getLogger("evaluator.serve")
@@ -46,7 +46,7 @@ def make_backend(device: str) -> DeviceBackend:
     raise ValueError(f"device {device!r}: use cpu or cuda:N")
 
 
-def serve(device: str, protocol: TimingProtocol | None = None) -> int:
+def serve(device: str, protocol: TimingProtocol = STANDARD) -> int:
     """Reply to requests until standard input ends, and return the exit status."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s %(message)s")
     # Only replies may reach standard output: all other output goes to standard error.

@@ -38,7 +38,8 @@ def _baseline(judge: Judge, problem: Problem) -> BaselineReport:
                     contenders.append(baseline_contender(judge.session, problem, workload, mode, oracle))
                 except (ChildFault, LayoutError) as fault:
                     skipped[mode] = f"{workload.name}: {fault}"[:500]
-            times += _time(judge, Bench(judge.session, workload, oracle, contenders), skipped)
+            bench = Bench(judge.session, workload, oracle, contenders, protocol=judge.protocol)
+            times += _time(judge, bench, skipped)
     if not any(t.mode == "eager" for t in times):
         raise EvaluatorError(f"the eager baseline cannot be timed: {skipped.get('eager', 'no workload is shown')}")
     return BaselineReport(

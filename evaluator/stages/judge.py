@@ -25,9 +25,9 @@ from evaluator.stages.outcomes import Origin
 from evaluator.stages.time_candidate import Times, time_candidate
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
-from evaluator.timing.protocol import TimingProtocol
+from evaluator.timing.protocol import STANDARD, TimingProtocol
 from evaluator.tools.sanitizer import ToolHistory
-from evaluator.types import BaselineReport, Candidate, DeviceKind, Evaluation, Problem, Stage, Verdict
+from evaluator.types import BaselineReport, Candidate, DeviceKind, Environment, Evaluation, Problem, Stage, Verdict
 
 Done = TypeVar("Done")
 _CASE_SHARE, _CASE_BYTES = 1 / 16, 256 << 20  # of a GPU's memory, and on a CPU: for the CaseCache
@@ -37,21 +37,18 @@ class Judge:
     """Judges on one device, one request at a time. `close` ends every child."""
 
     def __init__(
-        self,
-        backend: DeviceBackend,
-        session: DeviceSession | None = None,
-        protocol: TimingProtocol | None = None,
+        self, backend: DeviceBackend, session: DeviceSession | None = None, *, protocol: TimingProtocol = STANDARD
     ) -> None:
         torch.set_num_threads(1)
         self.backend = backend
         self.session = session or DeviceSession(backend)
-        self.protocol = protocol or TimingProtocol()
         self.device = backend.describe()
-        self.environment = backend.environment()
+        self.protocol = protocol
+        self._versions = backend.environment()
         self.lost = self.suspicious = False
         memory_bytes = self.device.facts.get("memory_bytes")
         cases = CaseCache(int(memory_bytes * _CASE_SHARE) if memory_bytes else _CASE_BYTES)
-        self.children = CandidateChildren(self.session, BuildCache.from_environment(self.environment))
+        self.children = CandidateChildren(self.session, BuildCache.from_environment(self._versions))
         self.check_stage = CheckStage(self.session, self.children, cases)
         self.tool_history = ToolHistory()
         self.patience = memory_shortage.Patience()
@@ -64,6 +61,10 @@ class Judge:
         """Return the limits of isolation that this machine cannot enforce."""
         self.session.pools.plain()
         return self.session.pools.isolation
+
+    @property
+    def environment(self) -> Environment:
+        return replace(self._versions, protocol=self.protocol.hash)
 
     @property
     def origin(self) -> Origin:
@@ -112,7 +113,7 @@ class Judge:
                 return outcomes.passed(trial, self.origin, screened, evidence, timed=False)
             resources: dict[str, Any] = {"kernels": compiled_kernels(subject, Stage.CORRECTNESS)}
             with trial.clock.during(Stage.TIMING):
-                times = time_candidate(self.session, trial, subject, reference, self.protocol.judge)
+                times = time_candidate(self.session, trial, subject, reference, self.protocol)
             resources |= {"ran": symbols.shares(times.ran), "operations": report.operations}
             screened = _with_libraries(trial, screened, named, self._libraries_seen(trial, subject, reference, times))
         return outcomes.passed(

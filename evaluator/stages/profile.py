@@ -81,7 +81,10 @@ def _profile(judge: Judge, problem: Problem, candidate: Candidate, workload: str
         comparators = []
         if judge.backend.kind is DeviceKind.CUDA:  # to subtract the usual cost of a graph's first replay
             comparators = [baseline_contender(session, problem, chosen, "eager", oracle)]
-        bench = Bench(session, chosen, oracle, [contender, *comparators], first_call_s=first_call_limit_s(candidate))
+        bench = Bench(
+            session, chosen, oracle, [contender, *comparators],
+            protocol=judge.protocol, first_call_s=first_call_limit_s(candidate),
+        )  # fmt: skip
         try:
             with session.exclusive():
                 bench.run(judge.protocol.profile)

@@ -20,6 +20,7 @@ from evaluator.subject import Subject
 from evaluator.timing.bench import Bench
 from evaluator.timing.contender import Contender
 from evaluator.timing.integrity import graph_replays
+from evaluator.timing.protocol import STANDARD
 from evaluator.timing.rounds import Rounds, ends_after
 from evaluator.timing.verifier import Verifier, _Comparison
 from evaluator.types import Stage, Verdict
@@ -30,7 +31,7 @@ from tests.evaluator.rooms import CPP, QUICK, candidate, eager_only, problem
 def test_suspected_of_skipping_work_it_is_timed_again(judge, monkeypatch, times):
     looks: list[int] = []
 
-    def skipped(rounds: Rounds, contenders: list[Contender], plan: RoundPlan, *, racing: bool) -> Rejection | None:
+    def skipped(rounds: Rounds, contenders: list[Contender], *_how: object, racing: bool) -> Rejection | None:
         looks.append(len(contenders[0].all_samples()))
         if len(looks) <= times:
             return Rejection(Verdict.REWARD_HACK, Stage.TIMING, "work is skipped", check="first_replay")
@@ -90,7 +91,7 @@ def looked_at(over_us: Callable[[str, int, int], float], *, racing: bool = False
         for name in ("candidate", "eager")
     ]
     rounds = cast("Rounds", FirstReplays(over_us))
-    return graph_replays.skipped_work(rounds, some, RoundPlan(calls=8, replays=4), racing=racing)
+    return graph_replays.skipped_work(rounds, some, RoundPlan(calls=8, replays=4), STANDARD.integrity, racing=racing)
 
 
 def test_who_works_in_first_replays_alone_is_found():

@@ -13,7 +13,7 @@ from evaluator.errors import Rejection
 from evaluator.stages.judge import Judge
 from evaluator.timing.contender import Contender
 from evaluator.timing.integrity import own_loops
-from evaluator.timing.integrity.own_loops import OwnLoops
+from evaluator.timing.protocol import STANDARD, IntegrityMargins
 from evaluator.types import Verdict
 from tests.adversarial import suite
 
@@ -47,12 +47,12 @@ class Stand:
         return watched(self._other)
 
 
-def refused(null: Told, other: Told, longest_s: float = OwnLoops.longest_s) -> Callable[[], int]:
+def refused(null: Told, other: Told, margins: IntegrityMargins = STANDARD.integrity) -> Callable[[], int]:
     who = Contender("candidate", SimpleNamespace(), suspect=True, buffers={})  # type: ignore[arg-type]
     rounds = Stand(null, other)
 
     def run() -> int:
-        own_loops._sample(rounds, [who], PLAN, longest_s)  # type: ignore[arg-type]
+        own_loops._sample(rounds, [who], PLAN, margins)  # type: ignore[arg-type]
         return rounds.rounds
 
     return run
@@ -75,7 +75,7 @@ def test_of_long_calls_nothing_can_be_told() -> None:
 
 @pytest.mark.parametrize("null", [(0.0, 5, 3), (1200.0, 0, 0)])
 def test_where_the_kernel_does_not_say_nobody_is_refused(null: Told) -> None:
-    refused(null, (0.0 if not null[0] else 700.0, 5, 0), longest_s=0.1)()
+    refused(null, (0.0 if not null[0] else 700.0, 5, 0), IntegrityMargins(interpreter_s=0.1))()
 
 
 def test_chances_are_those_of_so_many_looks() -> None:
