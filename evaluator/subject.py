@@ -11,8 +11,8 @@ from typing import Any, Self
 import torch
 
 from evaluator.cage.policy import Limits
-from evaluator.child.protocol.layout import LayoutError
-from evaluator.comparison.claims import check_tensor, lazy_reason, replies_of, tensor_claims
+from evaluator.child.protocol.layout import LayoutError, TensorSpec, UnjudgedTensorError
+from evaluator.comparison.claims import check_tensor, lazy_reason, replies_of, tensor_claims, unjudged_reason
 from evaluator.devices.base import DeviceBackend, Grant
 from evaluator.errors import ChildError, ChildFault
 from evaluator.sandbox.pool import ChildPool
@@ -153,6 +153,16 @@ class Subject:
             raise LayoutError("get_inputs() does not return as many tensors as before")
         return found
 
+    def drawn_layouts(
+        self, sizes: Mapping[str, Any], seeds: Sequence[int], *, limit_s: float
+    ) -> list[list[TensorSpec]]:
+        """Return the layouts of the tensors that `get_inputs` makes under each seed, or under as many as `limit_s`
+        allows."""
+        self.yield_device()
+        fields = {"sizes": dict(sizes), "seeds": list(seeds), "limit_s": limit_s}
+        reply = self.child.request("layouts", timeout_s=20.0 + limit_s, **fields)
+        return [[TensorSpec.from_json(one) for one in _list(specs)] for specs in _list(reply.get("layouts"))]
+
     def construct(
         self, kind: str, init: Arguments, *, train: bool, seed: int, keep_previous: bool = False
     ) -> StateNames:
@@ -274,6 +284,9 @@ class Subject:
             why = next(filter(None, (lazy_reason(claim) for call in claims for claim in call)), "")
             if why:
                 raise LayoutError(why)
+            for place, claim in enumerate(claims[0] if claims else ()):
+                if why := unjudged_reason(claim):
+                    raise UnjudgedTensorError(f"tensor {place} that forward returns or changes {why}")
             tensors = self.fetch_calls(claims)
         finally:
             self.end_run(reply)
