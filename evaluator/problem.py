@@ -19,6 +19,7 @@ MAX_SOURCE_BYTES = 1 << 20
 _SETTINGS = ("WORKLOADS", "DOMAIN", "PRECISION", "ALLOW_LIBRARY", "TRAIN", "BITWISE", "MUTATES")
 _RESERVED = ("name", "weight", "device", "held_out")
 _SIMILAR = 0.8  # of the characters of a misspelt setting
+_CHANGING_METHODS = ("append", "clear", "extend", "insert", "pop", "remove", "reverse", "setdefault", "sort", "update")
 _RECIPES = ("get_inputs", "get_init_inputs")
 
 # Appended to a reference that is a plain function. The names are ours, so no name in the module clashes by accident.
@@ -134,11 +135,15 @@ def _changed_settings(node: ast.stmt, plain: Collection[ast.AST]) -> Iterator[tu
     for one in _executed(node):
         if isinstance(one, ast.Name) and one.id in _SETTINGS and one not in plain and isinstance(one.ctx, ast.Store):
             yield one.id, one.lineno
-        changed = one.func if isinstance(one, ast.Call) else one
-        if not isinstance(changed, ast.Attribute | ast.Subscript) or not isinstance(changed.value, ast.Name):
-            continue
-        if changed.value.id in _SETTINGS and (one is not changed or isinstance(changed.ctx, ast.Store)):
-            yield changed.value.id, changed.lineno
+        owner: ast.AST | None = None
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in _CHANGING_METHODS:
+            owner = one.func
+        elif isinstance(one, ast.Attribute | ast.Subscript) and not isinstance(one.ctx, ast.Load):
+            owner = one
+        while isinstance(owner, ast.Attribute | ast.Subscript):
+            owner = owner.value
+        if isinstance(owner, ast.Name) and owner.id in _SETTINGS:
+            yield owner.id, owner.lineno
 
 
 def _executed(node: ast.AST) -> Iterator[ast.AST]:

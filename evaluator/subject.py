@@ -159,7 +159,7 @@ class Subject:
         """Return the layouts of the tensors that `get_inputs` makes under each seed, or under as many as `limit_s`
         allows."""
         self.yield_device()
-        fields = {"sizes": dict(sizes), "seeds": list(seeds), "limit_s": limit_s}
+        fields: dict[str, Any] = {"sizes": dict(sizes), "seeds": list(seeds), "limit_s": limit_s}
         reply = self.child.request("layouts", timeout_s=20.0 + limit_s, **fields)
         return [[TensorSpec.from_json(one) for one in _list(specs)] for specs in _list(reply.get("layouts"))]
 

@@ -8,7 +8,6 @@ from collections.abc import Collection
 
 from synthesis.errors import Unsupported
 
-
 _CONTAINERS = ("Module", "Sequential", "ModuleList", "ModuleDict")
 """Classes of torch.nn that a Model may derive from: a ModelNew of the same class has the same state under its names."""
 

@@ -84,7 +84,7 @@ def scaled_statistics(
 
 
 def _scaled(value: torch.Tensor, how: ParameterScaling, generator: torch.Generator) -> torch.Tensor:
-    copy = clone(value)
+    made = value
     if value.is_floating_point() and value.numel():
         own = on_device(generator, value.device)
         share, coin = torch.rand((2, *value.shape), generator=own, device=value.device)
@@ -94,10 +94,10 @@ def _scaled(value: torch.Tensor, how: ParameterScaling, generator: torch.Generat
         flipped = coin < how.negative
         if how.negative:  # at least one element changes its sign
             flipped.reshape(-1)[0] = True
-        copy = copy_laid_out(value, workable(value) * torch.where(flipped, -factor, factor))
+        made = workable(value) * torch.where(flipped, -factor, factor)
         if how.pruned and value.ndim and len(value) > 1:
-            copy[int(torch.randint(len(value), (1,), generator=generator, device=generator.device))] = 0.0
-    return copy
+            made[int(torch.randint(len(value), (1,), generator=generator, device=generator.device))] = 0.0
+    return copy_laid_out(value, made)
 
 
 def _is_untrained(value: torch.Tensor) -> bool:

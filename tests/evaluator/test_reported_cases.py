@@ -172,7 +172,7 @@ def test_what_cannot_be_judged_is_refused_by_name(judge: Judge, problem: Problem
     [
         (reported("expanded_bias"), "x + b -> x + b.roll(1, 1)"),
         (reported("expanded_mask"), "~mask -> ~mask.roll(1, -1)"),
-        (reported("expanded_keys"), "(q, k, v) -> (q, k.roll(1, -1), v)"),
+        (reported("expanded_keys"), "attention(q, k, v) -> attention(q, k.roll(1, -1), v)"),
         (function("x.sum(-1)", "torch.randn(40).unfold(0, 8, 2)"), "x.sum(-1) -> x.sum(-1) * 1.01"),
         (
             function("x[i] * 2", "torch.randn(9, 8), torch.randint(0, 9, (1, 6)).expand(5, 6)", "x, i"),
@@ -202,11 +202,14 @@ def test_tensors_that_overlap_themselves_are_judged(judge: Judge, problem: Probl
             function("x.to(torch.int64) * 2", "torch.randint(0, 1 << 30, (9, 32)).to(torch.uint32)"),
             "torch.int64) * 2 -> torch.int64) * 3",
         ),
-        (function("x.flip(0)", "torch.randint(0, 1 << 40, (9, 32)).to(torch.uint64)"), "flip(0) -> flip(1)"),
+        (
+            function("torch.cat((x[4:], x[:4]))", "torch.randint(0, 1 << 40, (9, 32)).to(torch.uint64)"),
+            "(x[4:], x[:4]) -> (x[3:], x[:3])",
+        ),
         (function("x.float().exp()", "torch.randn(9, 32).to(torch.float8_e5m2)"), "exp() -> exp() * 1.01"),
         (
-            function("torch.exp2(x.float()) * 0 + x.float()", "torch.rand(9, 32).to(torch.float8_e8m0fnu)"),
-            "+ x.float() -> + x.float() * 1.5",
+            function("x.float() * y", "torch.rand(9, 32).to(torch.float8_e8m0fnu), torch.randn(32)", "x, y"),
+            "x.float() * y -> x.float() * y * 1.01",
         ),
         (
             module("self.register_buffer('b', torch.randn(8).to(torch.float8_e4m3fn))", "x * self.b.float()"),
