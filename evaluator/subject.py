@@ -11,7 +11,7 @@ from typing import Any, Self
 import torch
 
 from evaluator.cage.policy import Limits
-from evaluator.child.protocol.layout import LayoutError, TensorSpec, UnjudgedTensorError
+from evaluator.child.protocol.layout import LayoutError, UnjudgedTensorError
 from evaluator.comparison.claims import check_tensor, lazy_reason, replies_of, tensor_claims, unjudged_reason
 from evaluator.devices.base import DeviceBackend, Grant
 from evaluator.errors import ChildError, ChildFault
@@ -152,16 +152,6 @@ class Subject:
         if [len(tensors) for tensors in found] != [len(positions)] * len(seeds):
             raise LayoutError("get_inputs() does not return as many tensors as before")
         return found
-
-    def drawn_layouts(
-        self, sizes: Mapping[str, Any], seeds: Sequence[int], *, limit_s: float
-    ) -> list[list[TensorSpec]]:
-        """Return the layouts of the tensors that `get_inputs` makes under each seed, or under as many as `limit_s`
-        allows."""
-        self.yield_device()
-        fields: dict[str, Any] = {"sizes": dict(sizes), "seeds": list(seeds), "limit_s": limit_s}
-        reply = self.child.request("layouts", timeout_s=20.0 + limit_s, **fields)
-        return [[TensorSpec.from_json(one) for one in _list(specs)] for specs in _list(reply.get("layouts"))]
 
     def construct(
         self, kind: str, init: Arguments, *, train: bool, seed: int, keep_previous: bool = False
