@@ -139,7 +139,11 @@ class ReferenceModel:
     def drawn_layouts(self, count: int, *, limit_s: float) -> list[list[TensorSpec]]:
         """Return the layouts of the inputs that the recipe draws, so many times or as often as `limit_s` allows."""
         self.subject.yield_device()
-        fields = {"sizes": self.sizes, "seeds": [self._seed() for _ in range(count)], "limit_s": limit_s}
+        fields: dict[str, Any] = {
+            "sizes": self.sizes,
+            "seeds": [self._seed() for _ in range(count)],
+            "limit_s": limit_s,
+        }
         reply = self.subject.child.request("layouts", timeout_s=20.0 + limit_s, **fields)
         return [[TensorSpec.from_json(one) for one in specs] for specs in reply["layouts"]]
 
