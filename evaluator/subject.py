@@ -11,8 +11,8 @@ from typing import Any, Self
 import torch
 
 from evaluator.cage.policy import Limits
-from evaluator.child.protocol.layout import LayoutError
-from evaluator.comparison.claims import check_tensor, lazy_reason, replies_of, tensor_claims
+from evaluator.child.protocol.layout import LayoutError, UnjudgedTensorError
+from evaluator.comparison.claims import check_tensor, lazy_reason, replies_of, tensor_claims, unjudged_reason
 from evaluator.devices.base import DeviceBackend, Grant
 from evaluator.errors import ChildError, ChildFault
 from evaluator.sandbox.pool import ChildPool
@@ -21,7 +21,7 @@ from evaluator.sandbox.process import ChildProcess
 from evaluator.sandbox.setup import set_up
 
 _CANDIDATE_FILE = "candidate.py"
-_LOAD_S, _CONSTRUCT_S, _STATE_S = 60.0, 20.0, 20.0
+_LOAD_S, _STATE_S = 60.0, 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,8 @@ class RunReply:
 
 class Subject:
     """One child with one module in it. A context manager; closing ends the child."""
+
+    construct_s = 20.0  # limit for building a module
 
     def __init__(self, child: ChildProcess, backend: DeviceBackend, kind: str) -> None:
         self.child, self.backend, self.kind = child, backend, kind
@@ -165,7 +167,7 @@ class Subject:
         try:
             fields = {"class": kind, "tree": init.tree, "train": train, "seed": seed, "beside": keep_previous}
             fields["grant"] = grant.fields
-            reply = self.child.request("construct", timeout_s=_CONSTRUCT_S, fds=grant.fds, **fields)
+            reply = self.child.request("construct", timeout_s=self.construct_s, fds=grant.fds, **fields)
         finally:
             grant.close()
         return StateNames(_named(reply.get("parameters")), _named(reply.get("buffers")))
@@ -274,6 +276,9 @@ class Subject:
             why = next(filter(None, (lazy_reason(claim) for call in claims for claim in call)), "")
             if why:
                 raise LayoutError(why)
+            for place, claim in enumerate(claims[0] if claims else ()):
+                if why := unjudged_reason(claim):
+                    raise UnjudgedTensorError(f"tensor {place} that forward returns or changes {why}")
             tensors = self.fetch_calls(claims)
         finally:
             self.end_run(reply)

@@ -1,8 +1,10 @@
 """Files that say in their first line what they try and which Verdict they deserve, and a court that judges them.
 
 The first line of a Candidate's docstring is `problem | class | trick | verdicts | devices`. Verdicts are separated by
-spaces; TRUE_TIME stands for PASSED with a time that is no better than eager's, whose work such a file does. Devices
-are cpu, cuda, and triton (CUDA with Triton; where cpu stands beside it, the interpreter runs it, too).
+spaces; TRUE_TIME stands for PASSED with a time that is no better than eager's, whose work such a file does.
+OWN_ERROR stands for RUNTIME_ERROR by an unknown name (NAME_ERRORS); without it such an error fails the test, because a
+file that looks for a name that the harness no longer has tries nothing. Devices are cpu, cuda, and triton (CUDA with
+Triton; where cpu stands beside it, the interpreter runs it, too).
 """
 
 from __future__ import annotations
@@ -12,7 +14,7 @@ import os
 import tempfile
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -21,20 +23,21 @@ import pytest
 from evaluator.cage import freezer
 from evaluator.languages import detect
 from evaluator.problem import read_problem
-from evaluator.stages import judge as judging
 from evaluator.stages import trial
 from evaluator.stages.judge import Judge
-from evaluator.timing import bench
-from evaluator.timing.bench import Rules
+from evaluator.timing.protocol import Rules
 from evaluator.types import Candidate, DeviceKind, Evaluation, Problem, Verdict
-from tests.evaluator.rooms import QUICK, eager_only
+from tests.evaluator.rooms import QUICK, QUICKLY, eager_only
 
 HERE = Path(__file__).parent
 TRUE_TIME = "TRUE_TIME"
+OWN_ERROR = "OWN_ERROR"
+NAME_ERRORS = frozenset(("AttributeError", "ImportError", "KeyError", "ModuleNotFoundError", "NameError"))
 FIRST_CALL_S = 4.0
 TRUE_RATIO = 1.3
 SHARE = 16  # one file in so many is judged by `make test`, the rest by `make soak`
-DISCARDED = bench._MOST_DISCARDED
+# Where every core is busy, all that may be discarded is.
+PROTOCOL = replace(QUICKLY, judge=replace(QUICK, discarded=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -62,7 +65,11 @@ def read_case(path: Path) -> Case:
     if len(fields) != 5:
         raise ValueError(f"{path}: the first line is `problem | class | trick | verdicts | devices`")
     problem, kind, trick, verdicts, devices = fields
-    if not set(verdicts.split()) <= {*Verdict, TRUE_TIME} or not set(devices.split()) <= {"cpu", "cuda", "triton"}:
+    if not set(verdicts.split()) <= {*Verdict, TRUE_TIME, OWN_ERROR} or not set(devices.split()) <= {
+        "cpu",
+        "cuda",
+        "triton",
+    }:
         raise ValueError(f"{path}: {verdicts} on {devices}")
     return Case(path.stem, source, problem, kind, trick, frozenset(verdicts.split()), frozenset(devices.split()))
 
@@ -89,8 +96,7 @@ class Court:
 
     def __init__(self, judge: Judge, folder: Path | None = None) -> None:
         self._patch = pytest.MonkeyPatch()
-        self._patch.setattr(judging, "_JUDGE_RULES", QUICK)
-        self._patch.setattr(bench, "_MOST_DISCARDED", 0)  # where every core is busy, all that may be discarded is
+        self._patch.setattr(judge, "protocol", PROTOCOL)
         if judge.backend.kind is DeviceKind.CPU:
             self._patch.setattr(trial, "first_call_limit_s", _limit(trial.first_call_limit_s))
         if folder is not None:
@@ -120,9 +126,9 @@ class Court:
             ratio = found.speedup("fastest")
             if ratio is None or ratio.value < TRUE_RATIO:
                 break
+            rules = Rules(least_pairs=6, most_pairs=8 + 4 * attempt, racing=False)
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(bench, "_MOST_DISCARDED", DISCARDED)
-                patch.setattr(judging, "_JUDGE_RULES", Rules(least_pairs=6, most_pairs=8 + 4 * attempt, racing=False))
+                patch.setattr(self.judge, "protocol", replace(PROTOCOL, judge=rules))
                 again = self.try_case(case)
             other = again.speedup("fastest")
             found = again if other is None or other.value < ratio.value else found
@@ -197,5 +203,8 @@ def check(case: Case, found: Evaluation) -> None:
         ratio = found.speedup("fastest")
         assert ratio is None or ratio.value < TRUE_RATIO, f"{ratio.value:.2f}x for eager's own work: {explained(found)}"
         return
-    assert str(found.verdict) in case.verdicts, explained(found)
+    if found.verdict is Verdict.RUNTIME_ERROR and found.evidence.get("error") in NAME_ERRORS:
+        assert OWN_ERROR in case.verdicts, f"it tries nothing, for it uses an unknown name: {explained(found)}"
+    else:
+        assert str(found.verdict) in case.verdicts, explained(found)
     assert (found.verdict is Verdict.PASSED) == bool(found.measurements) or not found.timed
