@@ -2,12 +2,14 @@
 
 These names may be declared at the top level, all optional and all literals: WORKLOADS, DOMAIN, PRECISION,
 ALLOW_LIBRARY, TRAIN, BITWISE, MUTATES. A plain function `reference` in place of `class Model` is normalised to a Model.
+Names that would be ignored are refused: a size that no recipe takes, a setting that is misspelt or set in another way.
 """
 
 from __future__ import annotations
 
 import ast
-from collections.abc import Mapping
+import difflib
+from collections.abc import Collection, Iterator, Mapping
 from typing import Any
 
 from evaluator.errors import ProblemError
@@ -16,6 +18,9 @@ from evaluator.types import DeviceKind, Domain, LibraryPolicy, Precision, Proble
 MAX_SOURCE_BYTES = 1 << 20
 _SETTINGS = ("WORKLOADS", "DOMAIN", "PRECISION", "ALLOW_LIBRARY", "TRAIN", "BITWISE", "MUTATES")
 _RESERVED = ("name", "weight", "device", "held_out")
+_SIMILAR = 0.8  # of the characters of a misspelt setting
+_CHANGING_METHODS = ("append", "clear", "extend", "insert", "pop", "remove", "reverse", "setdefault", "sort", "update")
+_RECIPES = ("get_inputs", "get_init_inputs")
 
 # Appended to a reference that is a plain function. The names are ours, so no name in the module clashes by accident.
 _MODEL_OF_FUNCTION = '''
@@ -44,12 +49,13 @@ def read_problem(source: str | bytes, name: str) -> Problem:
             raise ProblemError("there is neither `class Model(nn.Module)` nor a function `reference(...)`: write one")
         text += _MODEL_OF_FUNCTION
     settings = _settings(tree)
+    _check_misspelt_settings(tree, settings)
     precision, budget = _precision(settings)
     try:
         return Problem(
             name=name,
             source=text,
-            workloads=_workloads(settings),
+            workloads=_workloads(settings, _known_sizes(tree)),
             domain=Domain(_choice(settings, "DOMAIN", [d.value for d in Domain], Domain.DECLARED.value)),
             precision=precision,
             error_budget=budget,
@@ -101,14 +107,18 @@ class _Setting:
 
 
 def _settings(tree: ast.Module) -> dict[str, _Setting]:
+    """Return the settings. Raise ProblemError for one that is set or changed in any way but `NAME = literal`."""
     found: dict[str, _Setting] = {}
     for node in tree.body:
         targets = (
             node.targets if isinstance(node, ast.Assign) else [node.target] if isinstance(node, ast.AnnAssign) else []
         )
         value = node.value if isinstance(node, ast.Assign | ast.AnnAssign) else None
-        for target in targets:
-            if not (isinstance(target, ast.Name) and target.id in _SETTINGS and value is not None):
+        plain = [target for target in targets if isinstance(target, ast.Name) and target.id in _SETTINGS]
+        for name, line in _changed_settings(node, plain):
+            raise ProblemError(f"{name} is set by a line of its own, `{name} = ...`, at the top level", line=line)
+        for target in plain:
+            if value is None:
                 continue
             try:
                 found[target.id] = _Setting(ast.literal_eval(value), node.lineno)
@@ -118,6 +128,58 @@ def _settings(tree: ast.Module) -> dict[str, _Setting]:
                     line=node.lineno,
                 ) from error
     return found
+
+
+def _changed_settings(node: ast.stmt, plain: Collection[ast.AST]) -> Iterator[tuple[str, int]]:
+    """Yield each setting, with its line, that a statement of the module changes in a way that is not read."""
+    for one in _executed(node):
+        if isinstance(one, ast.Name) and one.id in _SETTINGS and one not in plain and isinstance(one.ctx, ast.Store):
+            yield one.id, one.lineno
+        owner: ast.AST | None = None
+        if isinstance(one, ast.Call) and isinstance(one.func, ast.Attribute) and one.func.attr in _CHANGING_METHODS:
+            owner = one.func
+        elif isinstance(one, ast.Attribute | ast.Subscript) and not isinstance(one.ctx, ast.Load):
+            owner = one
+        while isinstance(owner, ast.Attribute | ast.Subscript):
+            owner = owner.value
+        if isinstance(owner, ast.Name) and owner.id in _SETTINGS:
+            yield owner.id, owner.lineno
+
+
+def _executed(node: ast.AST) -> Iterator[ast.AST]:
+    """Yield the parts of a statement that run with the module, without the bodies of functions and classes."""
+    if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef | ast.Lambda):
+        return
+    yield node
+    for child in ast.iter_child_nodes(node):
+        yield from _executed(child)
+
+
+def _check_misspelt_settings(tree: ast.Module, settings: Mapping[str, _Setting]) -> None:
+    """Raise ProblemError for a constant that nothing reads and whose name is nearly a setting's."""
+    names = [node for node in ast.walk(tree) if isinstance(node, ast.Name)]
+    read = {node.id for node in names if isinstance(node.ctx, ast.Load)} | set(settings)
+    for node in (one for statement in tree.body for one in _executed(statement)):
+        if not isinstance(node, ast.Name) or not isinstance(node.ctx, ast.Store) or node.id in read:
+            continue
+        near = difflib.get_close_matches(node.id.upper(), _SETTINGS, 1, _SIMILAR)
+        if near:
+            raise ProblemError(
+                f"{node.id} is no setting: did you mean {near[0]}? The settings are {', '.join(_SETTINGS)}",
+                line=node.lineno,
+            )
+
+
+def _known_sizes(tree: ast.Module) -> list[str] | None:
+    """Return the names of the sizes that the recipes take, in order; None if they cannot be known."""
+    bound = {node.id for node in ast.walk(tree) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    recipes = [node for node in tree.body if isinstance(node, ast.FunctionDef) and node.name in _RECIPES]
+    if bound & set(_RECIPES) or any(node.args.kwarg or node.decorator_list for node in recipes):
+        return None
+    arguments = [
+        one.arg for node in recipes for one in (*node.args.posonlyargs, *node.args.args, *node.args.kwonlyargs)
+    ]
+    return list(dict.fromkeys(arguments))
 
 
 def _choice(settings: Mapping[str, _Setting], name: str, values: list[str], default: str) -> str:
@@ -160,7 +222,7 @@ def _mutates(settings: Mapping[str, _Setting]) -> tuple[int, ...]:
     return tuple(value)
 
 
-def _workloads(settings: Mapping[str, _Setting]) -> tuple[Workload, ...]:
+def _workloads(settings: Mapping[str, _Setting], known: Collection[str] | None) -> tuple[Workload, ...]:
     setting = settings.get("WORKLOADS")
     if setting is None:
         return (Workload(name="default"),)
@@ -168,15 +230,21 @@ def _workloads(settings: Mapping[str, _Setting]) -> tuple[Workload, ...]:
     if not isinstance(entries, list | tuple) or not entries or not all(isinstance(entry, dict) for entry in entries):
         raise ProblemError('WORKLOADS is a list of dicts such as {"name": "decode", "rows": 16}', line=setting.line)
     try:
-        return tuple(_workload(entry) for entry in entries)
+        return tuple(_workload(entry, known) for entry in entries)
     except (ValueError, TypeError) as error:
         raise ProblemError(f"WORKLOADS: {error}", line=setting.line) from error
 
 
-def _workload(entry: dict[Any, Any]) -> Workload:
+def _workload(entry: dict[Any, Any], known: Collection[str] | None) -> Workload:
     sizes = {key: value for key, value in entry.items() if key not in _RESERVED}
     if not all(isinstance(key, str) and key.isidentifier() for key in entry):
         raise ValueError(f"names of sizes are identifiers: {entry!r}")
+    unknown = [key for key in sizes if known is not None and key not in known]
+    if unknown:
+        raise ValueError(
+            f"{unknown[0]!r} is no argument of get_inputs or get_init_inputs: these take "
+            f"{', '.join(known or ()) or 'no sizes'}; a workload may also have {', '.join(_RESERVED)}"
+        )
     held_out, weight, device = entry.get("held_out", False), entry.get("weight", 1.0), entry.get("device")
     if not isinstance(held_out, bool):
         raise ValueError(f"held_out is True or False, not {held_out!r}")

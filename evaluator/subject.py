@@ -11,8 +11,8 @@ from typing import Any, Self
 import torch
 
 from evaluator.cage.policy import Limits
-from evaluator.child.protocol.layout import LayoutError
-from evaluator.comparison.claims import check_tensor, lazy_reason, replies_of, tensor_claims
+from evaluator.child.protocol.layout import LayoutError, UnjudgedTensorError
+from evaluator.comparison.claims import check_tensor, lazy_reason, replies_of, tensor_claims, unjudged_reason
 from evaluator.devices.base import DeviceBackend, Grant
 from evaluator.errors import ChildError, ChildFault
 from evaluator.sandbox.pool import ChildPool
@@ -276,6 +276,9 @@ class Subject:
             why = next(filter(None, (lazy_reason(claim) for call in claims for claim in call)), "")
             if why:
                 raise LayoutError(why)
+            for place, claim in enumerate(claims[0] if claims else ()):
+                if why := unjudged_reason(claim):
+                    raise UnjudgedTensorError(f"tensor {place} that forward returns or changes {why}")
             tensors = self.fetch_calls(claims)
         finally:
             self.end_run(reply)

@@ -372,7 +372,8 @@ class WorkloadFacts:
     """Facts about one Workload from admission. A Proposer may see them unless the Workload is held out.
 
     `flops` counts the reference's floating-point operations in one call, as torch does. `matmul_gflops` is the rate (in
-    1e9 per second) that a large matrix product of its inputs' type attains here.
+    1e9 per second) that a large matrix product of its inputs' type attains here. `constructor` and `arguments` are the
+    arguments of the constructor and of a call, as JSON trees in which tensors are numbered.
     """
 
     workload: str
@@ -382,6 +383,8 @@ class WorkloadFacts:
     flops: int | None = None
     floor_us: float | None = None
     matmul_gflops: float | None = None
+    constructor: Any = None
+    arguments: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -37,7 +37,7 @@ class Host:
 
     def __post_init__(self) -> None:
         for head in self.program.heads:
-            self.names[id(head)] = head.fn if head.kind == "input" else f"self.{_attribute(head.fn)}"
+            self.names[id(head)] = head.fn if head.kind == "input" else _attribute(head.fn)
 
     # ---- text
 
@@ -195,9 +195,5 @@ class Host:
 
 
 def _attribute(path: str) -> str:
-    """Return `layers.0.weight` as a Python expression."""
-    parts = path.split(".")
-    text = parts[0]
-    for part in parts[1:]:
-        text += f"[{part}]" if part.isdigit() else f".{part}"
-    return text
+    """Return `layers.0.weight` as a Python expression, `self.layers[0].weight`."""
+    return "self" + "".join(f"[{part}]" if part.isdigit() else f".{part}" for part in path.split("."))

@@ -8,9 +8,13 @@ from collections.abc import Collection
 
 from synthesis.errors import Unsupported
 
+_CONTAINERS = ("Module", "Sequential", "ModuleList", "ModuleDict")
+"""Classes of torch.nn that a Model may derive from: a ModelNew of the same class has the same state under its names."""
 
-def model_parts(source: str) -> tuple[str, list[str]]:
-    """Return (body of ModelNew without forward, top-level statements it needs). The source is read, never run.
+
+def model_parts(source: str) -> tuple[str, str, list[str]]:
+    """Return (base class of ModelNew, its body without forward, top-level statements it needs). The source is read,
+    never run.
 
     Raise Unsupported where the reference's class cannot be found.
     """
@@ -18,16 +22,17 @@ def model_parts(source: str) -> tuple[str, list[str]]:
     model = next((n for n in tree.body if isinstance(n, ast.ClassDef) and n.name == "Model"), None)
     if model is None:
         if any(isinstance(n, ast.FunctionDef) and n.name == "reference" for n in tree.body):
-            return "", []
+            return "nn.Module", "", []
         raise Unsupported("the reference has neither a class Model nor a function reference")
     _drop_super_arguments(model)
     bases = [ast.unparse(b) for b in model.bases]
-    if len(bases) != 1 or bases[0].split(".")[-1] != "Module":
+    base = bases[0].split(".")[-1] if len(bases) == 1 else ""
+    if base not in _CONTAINERS:
         raise Unsupported(f"class Model derives from {', '.join(bases) or 'object'}")
     kept = [n for n in model.body if not _dropped(n)]
     needed = _closure(tree, kept)
     body = "\n\n".join(_text(source, n) for n in kept)
-    return body.replace("super(Model, self)", "super()"), [_text(source, n) for n in needed]
+    return f"nn.{base}", body.replace("super(Model, self)", "super()"), [_text(source, n) for n in needed]
 
 
 def normal_form(source: str, model: str, member: str) -> tuple[str, list[str], list[str]]:

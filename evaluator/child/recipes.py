@@ -4,13 +4,24 @@ from __future__ import annotations
 
 import contextlib
 import inspect
+import time
 from typing import Any
 
 import torch
 
 from evaluator.child.protocol.framing import Operation
-from evaluator.child.protocol.layout import TensorSpec, write_tree
+from evaluator.child.protocol.layout import JUDGED_DTYPES, TensorSpec, dtype_name, write_tree
+from evaluator.child.results import lazy_form
 from evaluator.child.session import InvalidModule, Session, seed_generators
+
+_PARTS = "Return the dense tensors that it is made of (indices and values, say), and rebuild it in forward"
+_BITS = "Return its bits as an integer tensor (view(torch.uint8)) or its parts (view_as_real), and convert in forward"
+_REMEDIES = {
+    "nested": "Return a padded tensor and the lengths",
+    "lazy conjugate": "Return its resolve_conj()",
+    "lazy negative": "Return its resolve_neg()",
+    "quantised": "Return its int_repr(), scale and zero point",
+}
 
 
 class Recipes:
@@ -20,7 +31,7 @@ class Recipes:
         self._session = session
 
     def operations(self) -> dict[str, Operation]:
-        return {"recipe": self.recipe, "draws": self.draws, "shapes": self.shapes}
+        return {"recipe": self.recipe, "draws": self.draws, "layouts": self.layouts, "shapes": self.shapes}
 
     def recipe(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Call get_inputs or get_init_inputs with the sizes that its signature names, under a seed."""
@@ -32,6 +43,8 @@ class Recipes:
             raise InvalidModule(f"{request['function']}() returns a {type(value).__name__}, not a list")
         tensors: list[torch.Tensor] = []
         tree = write_tree(list(value), tensors)
+        for index, tensor in enumerate(tensors):
+            _check_judged(tensor, f"{request['function']}() returns tensor {index}")
         return {"tree": tree, "tensors": self._claims([tensors])[0]}
 
     def draws(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -42,6 +55,18 @@ class Recipes:
             write_tree(list(self._call(self._session.module.get_inputs, request["sizes"], seed)), tensors)
             drawn.append([tensors[position] for position in request["positions"]])
         return {"draws": self._claims(drawn)}
+
+    def layouts(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Return the layouts of the tensors that get_inputs returns under each of several "seeds", without values, as
+        far as drawing takes no longer than "limit_s" seconds."""
+        drawn, start = [], time.monotonic()
+        for seed in request["seeds"]:
+            tensors: list[torch.Tensor] = []
+            write_tree(list(self._call(self._session.module.get_inputs, request["sizes"], seed)), tensors)
+            drawn.append([TensorSpec.of(tensor).to_json() for tensor in tensors])
+            if time.monotonic() - start > request["limit_s"]:
+                break
+        return {"layouts": drawn}
 
     def _claims(self, drawn: list[list[torch.Tensor]]) -> list[list[dict[str, Any]]]:
         """Keep tensors on the device until the next request, and claim them."""
@@ -76,6 +101,19 @@ class Recipes:
                 return function(**accepted)
         seed_generators(seed)
         return function(**accepted)
+
+
+def _check_judged(tensor: torch.Tensor, place: str) -> None:
+    """Raise InvalidModule for a tensor whose elements do not lie in memory one by one, by stride, or whose dtype is
+    none of JUDGED_DTYPES."""
+    kind = lazy_form(tensor) or (str(tensor.layout) if tensor.layout is not torch.strided else "")
+    if tensor.is_quantized:
+        kind = "quantised"
+    if kind:
+        advice = _REMEDIES.get(kind, _PARTS)
+        raise InvalidModule(f"{place} as a {kind} tensor of {tensor.dtype}: only dense tensors are judged. {advice}")
+    if dtype_name(tensor.dtype) not in JUDGED_DTYPES:
+        raise InvalidModule(f"{place} in {tensor.dtype}, a dtype that is not judged. {_BITS}")
 
 
 def _accepted(function: Any, sizes: dict[str, Any]) -> dict[str, Any]:

@@ -24,7 +24,7 @@ import torch
 from evaluator.child import compiler_caches
 from evaluator.child.device import ChildDevice, Mapped
 from evaluator.child.loading import execute
-from evaluator.child.protocol.layout import LayoutError, read_tree
+from evaluator.child.protocol.layout import LayoutError, overwrite, read_tree
 from evaluator.child.reference.dtypes import DtypeReplay
 from evaluator.child.reference.float64 import Float64Mode, ModeT, Twins, in_float64, widened
 from evaluator.child.reference.rounding import PerturbedMode
@@ -153,7 +153,7 @@ class Session:
         own = {**dict(self.model.named_parameters()), **dict(self.model.named_buffers())}
         with torch.no_grad():
             for name, value in zip(request["names"], mapped.calls[0], strict=True):
-                own[name].copy_(value)
+                overwrite(own[name], value)
         self._device().finish()
         self.parameter_twins = {}
         return {}

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator, Mapping, Sequence
 from typing import Any
 
-from evaluator.child.protocol.layout import LayoutError, TensorSpec
+from evaluator.child.protocol.layout import JUDGED_DTYPES, LayoutError, TensorSpec
 
 _MAX_LEAVES, _MAX_DEPTH = 256, 32
 
@@ -92,6 +92,16 @@ def lazy_reason(claim: Mapping[str, Any]) -> str:
     layout = str(claim.get("layout", ""))[:80]
     advice = "with other values in memory: return its resolve_conj().resolve_neg()"
     return f"a {layout}, {advice}" if layout.startswith("lazy") else ""
+
+
+def unjudged_reason(claim: Mapping[str, Any]) -> str:
+    """Say why a reference's tensor cannot be judged, with its layout or dtype; "" for one that can be."""
+    kind, layout, dtype = (str(claim.get(key, ""))[:80] for key in ("type", "layout", "dtype"))
+    if kind and layout != "torch.strided":
+        return f"is a {layout} tensor: only dense ones are judged"
+    if kind:
+        return f"is a {kind} on {str(claim.get('device'))[:40]}: only plain tensors on the judge's device are judged"
+    return "" if dtype in JUDGED_DTYPES else f"is of dtype {dtype}, which is not judged: convert it"
 
 
 def structure(reply: Any) -> str:

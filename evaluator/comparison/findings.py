@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from evaluator.comparison import patterns
-from evaluator.comparison.real_values import all_finite
+from evaluator.comparison.real_values import all_finite, as_real
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +59,7 @@ def origin_of(inputs: Sequence[torch.Tensor], *, target_finite: bool, finite: bo
         holds = "holds" if len(odd) == 1 else "hold"
         told = "spread further than in the reference" if finite else "become something else in the reference"
         return f"{' and '.join(odd)} {holds} NaN or infinities, which {told}"
-    largest = max((float(tensor.abs().max()) for _, tensor in named if tensor.numel()), default=0.0)
+    largest = max((float(as_real(tensor).abs().max()) for _, tensor in named if tensor.numel()), default=0.0)
     inputs_text = f"the inputs are finite (at most {largest:.3g} in size)"
     if target_finite:
         return f"the kernel alone: {inputs_text} and so is every element of the right result"

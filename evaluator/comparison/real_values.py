@@ -29,4 +29,4 @@ def all_finite(tensor: torch.Tensor) -> bool:
     overflowed."""
     narrow = tensor.dtype not in (torch.float32, torch.float64)
     norm = torch.linalg.vector_norm(as_real(tensor) if narrow else tensor)
-    return math.isfinite(float(norm)) or bool(torch.isfinite(tensor).all())
+    return math.isfinite(float(norm)) or bool(torch.isfinite(as_real(tensor) if narrow else tensor).all())

@@ -328,7 +328,7 @@ class Target:
         own, floating = self._reference_values(), [t for t in self._inputs if t.is_floating_point() or t.is_complex()]
         if self.oracle.is_complex():
             return ~actual.isfinite() & ~own.isfinite().all(-1, keepdim=True)
-        infinite = [tensor.isinf() for tensor in floating if not all_finite(tensor)]
+        infinite = [(t.float() if t.element_size() == 1 else t).isinf() for t in floating if not all_finite(t)]
         if not infinite:
             return torch.zeros_like(own, dtype=torch.bool)
         if any(bool(tensor.isnan().any()) for tensor in floating):

@@ -71,4 +71,4 @@ def _padded_lines(mask: torch.Tensor, generator: torch.Generator) -> torch.Tenso
     places = torch.where(at_the_end, length - 1 - places, places)
     made = torch.where(places < ends, value, lines)
     made = torch.where(places == length - 1, ~value, made)  # no row is constant
-    return values.clone(mask).copy_(made.reshape(mask.shape))
+    return values.copy_laid_out(mask, made.reshape(mask.shape))

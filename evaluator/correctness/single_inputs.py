@@ -40,10 +40,10 @@ def single_input_changes(
 def _with_nan(
     tensors: values.Tensors, structures: Sequence[structure.Structure], place: int, generator: torch.Generator
 ) -> values.Tensors:
-    flat = tensors[place].flatten().clone()
+    flat = values.workable(tensors[place]).flatten().clone()
     where = torch.randint(len(flat), (_FEW,), generator=generator, device=generator.device)
     flat[where.to(flat.device)] = torch.nan
-    changed = structures[place].restored(values.clone(tensors[place]).copy_(flat.reshape(tensors[place].shape)))
+    changed = structures[place].restored(values.copy_laid_out(tensors[place], flat.reshape(tensors[place].shape)))
     return tuple(changed if at == place else tensor for at, tensor in enumerate(tensors))
 
 
@@ -63,7 +63,7 @@ def _with_meeting_infinities(
     for place in places:
         if tensors[place].shape == shape and not structures[place].in_order:
             signs = torch.randint(2, (_MEETINGS,), generator=generator, device=generator.device).double() * 2 - 1
-            flat = tensors[place].flatten().clone()
+            flat = values.workable(tensors[place]).flatten().clone()
             flat[where.to(flat.device)] = (signs * torch.inf).to(flat.device, flat.dtype)
-            made[place] = structures[place].restored(values.clone(tensors[place]).copy_(flat.reshape(shape)))
+            made[place] = structures[place].restored(values.copy_laid_out(tensors[place], flat.reshape(shape)))
     return tuple(made)

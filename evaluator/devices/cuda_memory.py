@@ -14,7 +14,7 @@ import torch
 
 from evaluator.child.protocol.chain import Link
 from evaluator.child.protocol.cuda_driver import ALIGNMENT, DeviceBytes, Driver, DriverError, round_to_blocks
-from evaluator.child.protocol.layout import LayoutError, TensorSpec, pack
+from evaluator.child.protocol.layout import LayoutError, TensorSpec, overwrite, pack
 from evaluator.errors import CageError
 from evaluator.sandbox.process import ChildProcess
 
@@ -80,7 +80,7 @@ def fill(targets: Sequence[Sequence[torch.Tensor]], sources: Sequence[Sequence[t
         for target, source in zip(ours, theirs, strict=True):
             if target.shape != source.shape or target.dtype != source.dtype:
                 raise LayoutError("the calls of a round have equal layouts")
-            target.copy_(source)
+            overwrite(target, source)
 
 
 class RetiredBlocks:
@@ -220,13 +220,13 @@ class Snapshot:
         """Overwrite the child's live outputs: NaN in every floating dtype, -1 in integers, true in booleans."""
         for tensor in self.live:
             if tensor.dtype is torch.bool:
-                tensor.fill_(True)
+                overwrite(tensor, tensor.new_full((), True))
             elif tensor.dtype.is_floating_point or tensor.dtype.is_complex:
-                tensor.fill_(float("nan"))
+                overwrite(tensor, tensor.new_full((), float("nan")))
             elif tensor.dtype.is_signed:
-                tensor.fill_(-1)
+                overwrite(tensor, tensor.new_full((), -1))
             else:
-                tensor.fill_(torch.iinfo(tensor.dtype).max)
+                overwrite(tensor, tensor.new_full((), torch.iinfo(tensor.dtype).max))
 
 
 def copy_groups(ranges: Sequence[tuple[int, int]]) -> list[list[int]]:
@@ -283,4 +283,4 @@ def mark_aliases(block: Block, claims: Sequence[dict[str, Any]]) -> None:
 def clone(tensor: torch.Tensor) -> torch.Tensor:
     """Return a private copy with the same strides."""
     copy = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
-    return copy.copy_(tensor)
+    return overwrite(copy, tensor)

@@ -83,7 +83,7 @@ def mix(
             share = low + (high - low) * float(torch.rand((), generator=generator, device=generator.device))
             moved = torch.lerp(moved, _rolled(towards, generator), share)
         moved = moved.reshape(one.shape)
-        fresh.append(moved if one.is_contiguous() else values.clone(one).copy_(moved))
+        fresh.append(moved if one.is_contiguous() else values.copy_laid_out(one, moved))
     return tuple(fresh)
 
 

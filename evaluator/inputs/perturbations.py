@@ -8,12 +8,23 @@ from typing import TypeVar
 
 import torch
 
-from evaluator.inputs.values import GRID, Rounding, Tensors, clone, finite_elements, is_finite, on_device
+from evaluator.child.protocol.layout import overwrite
+from evaluator.inputs.values import (
+    GRID,
+    Rounding,
+    Tensors,
+    clone,
+    copy_laid_out,
+    finite_elements,
+    is_finite,
+    on_device,
+    workable,
+)
 
 _FlatIndex = TypeVar("_FlatIndex", int, torch.Tensor)
 _MOST_SWAPPED = 1 << 16  # elements: choosing more takes long
 LARGEST = 1e30  # in place of infinity
-_DATA_DTYPES, _DATA_RANGE_SHARE = (torch.uint8, torch.int8, torch.int16), 0.5
+_DATA_DTYPES, _DATA_RANGE_SHARE = (torch.uint8, torch.int8, torch.int16, torch.uint16), 0.5
 
 
 def perturb_last_places(tensors: Sequence[torch.Tensor], generator: torch.Generator, how: Rounding) -> Tensors:
@@ -35,7 +46,7 @@ def perturb_last_places(tensors: Sequence[torch.Tensor], generator: torch.Genera
             moves = torch.isfinite(tensor)
             if how.on_grid:
                 moves &= (tensor * GRID).frac() != 0
-            copy.copy_(torch.where(moves, tensor * (1 + step), tensor))
+            overwrite(copy, torch.where(moves, tensor * (1 + step), tensor))
         moved.append(copy)
     return tuple(moved)
 
@@ -52,15 +63,15 @@ def extremes(draws: Sequence[Tensors]) -> Tensors | None:
     for index, copy in enumerate(made):
         if copy.dtype not in _DATA_DTYPES or copy.ndim == 0 or copy.numel() == 0:
             continue
-        every = [tensors[index] for tensors in draws]
+        every = [workable(tensors[index]) for tensors in draws]
         low, high = min(int(t.min()) for t in every), max(int(t.max()) for t in every)
         range_ = torch.iinfo(copy.dtype)
         if high - low < _DATA_RANGE_SHARE * (range_.max - range_.min):
             continue
-        rows = copy.reshape(-1, copy.shape[-1]) if copy.ndim > 1 else copy.reshape(1, -1)
+        rows = every[0].clone().reshape(-1, copy.shape[-1] if copy.ndim > 1 else copy.numel())
         rows[0 :: max(2, len(rows) // 4)] = high
         rows[1 :: max(2, len(rows) // 4)] = low
-        copy.copy_(rows.reshape(copy.shape))
+        overwrite(copy, rows.reshape(copy.shape))
         found = True
     return tuple(made) if found else None
 
@@ -71,7 +82,10 @@ def replace_infinities(tensors: Sequence[torch.Tensor]) -> Tensors:
     for tensor in tensors:
         most = min(LARGEST, torch.finfo(tensor.dtype).max) if tensor.is_floating_point() else 0.0
         kept = is_finite(tensor)
-        made.append(tensor if kept else torch.nan_to_num(tensor, nan=torch.nan, posinf=most, neginf=-most))
+        if not kept:
+            numbers = torch.nan_to_num(workable(tensor), nan=torch.nan, posinf=most, neginf=-most)
+            tensor = copy_laid_out(tensor, numbers)
+        made.append(tensor)
     return tuple(made)
 
 
@@ -82,12 +96,13 @@ def replace_non_finite(tensors: Sequence[torch.Tensor], group: Mapping[int, floa
     """
     made = list(tensors)
     for position, sign in group.items():
-        copy, finite = clone(tensors[position]), finite_elements(tensors[position])
-        usual = tensors[position][finite].double()
+        tensor, finite = tensors[position], finite_elements(tensors[position])
+        usual = tensor[finite].double()
         low, high = (float(usual.min()), float(usual.max())) if len(usual) else (0.0, 1.0)
-        most = torch.finfo(copy.dtype).max
-        replaced = ~finite if sign is None else copy == sign
-        made[position] = copy.masked_fill_(replaced, min(max(low + share * max(1.0, high - low), -most), most))
+        most = torch.finfo(tensor.dtype).max
+        replaced = ~finite if sign is None else tensor == sign
+        value = min(max(low + share * max(1.0, high - low), -most), most)
+        made[position] = copy_laid_out(tensor, workable(tensor).masked_fill(replaced, value))
     return tuple(made)
 
 
@@ -95,17 +110,19 @@ def random_like(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tenso
     """Return random values like those of a floating tensor: positive ones stay positive, others move by their own
     spread. The parts of complex numbers are treated alike. Other tensors are copied."""
     if tensor.is_complex():
-        return clone(tensor).copy_(torch.view_as_complex(random_like(torch.view_as_real(tensor), generator)))
+        return copy_laid_out(
+            tensor, torch.view_as_complex(random_like(torch.view_as_real(tensor), generator).contiguous())
+        )
     if not tensor.is_floating_point() or tensor.numel() == 0:
         return clone(tensor)
     wide = tensor.to(torch.float32)
     noise = torch.randn(tensor.shape, generator=on_device(generator, tensor.device), device=tensor.device)
     if bool((wide > 0).all()):
-        return clone(tensor).copy_(wide * torch.exp(0.3 * noise))
+        return copy_laid_out(tensor, wide * torch.exp(0.3 * noise))
     spread = float(wide.std()) if tensor.numel() > 1 else 0.0
     spread = spread if spread > 0 and math.isfinite(spread) else 0.1 * max(1.0, float(wide.abs().max()))
     mean = float(wide.mean())
-    return clone(tensor).copy_((mean if math.isfinite(mean) else 0.0) + spread * noise)
+    return copy_laid_out(tensor, (mean if math.isfinite(mean) else 0.0) + spread * noise)
 
 
 def near_duplicate(
@@ -119,7 +136,9 @@ def near_duplicate(
         if change and tensor.is_floating_point() and tensor.numel():
             where = int(torch.randint(tensor.numel(), (1,), generator=generator, device=generator.device))
             index = _index(where, tuple(tensor.shape))
-            copy[index] = copy[index] * (1 + 2**-7) if slightly else copy[index] * -1.5 + 1.0
+            value = workable(tensor[index])
+            value = value * (1 + 2**-7) if slightly else value * -1.5 + 1.0
+            copy[index] = copy_laid_out(tensor[index], value)
         changed.append(copy)
     return tuple(changed)
 
@@ -151,9 +170,10 @@ def with_some_swapped(tensor: torch.Tensor, generator: torch.Generator) -> torch
     count = min(_MOST_SWAPPED, max(2, tensor.numel() // 16))
     places = torch.randint(tensor.numel(), (count,), generator=generator, device=generator.device)
     places = torch.unique(places).to(tensor.device)
-    copy = clone(tensor)
-    copy[_index(places, tuple(tensor.shape))] = tensor[_index(places.roll(1), tuple(tensor.shape))]
-    return copy
+    before = workable(tensor).flatten()
+    after = before.clone()
+    after[places] = before[places.roll(1)]
+    return copy_laid_out(tensor, after.reshape(tensor.shape))
 
 
 def _index(flat: _FlatIndex, shape: tuple[int, ...]) -> tuple[_FlatIndex, ...]:

@@ -36,13 +36,14 @@ class Structure:
         """Return a tensor of the input's shape, layout and dtype with this structure."""
         if not self:
             return tensor
-        made = tensor.masked_fill(self.zeros, 0) if self.zeros is not None else tensor
+        made = values.workable(tensor)
+        made = made.masked_fill(self.zeros, 0) if self.zeros is not None else made
         if self.symmetric:  # keep NaN and infinities of either side
             upper = torch.where(made.mT.isfinite(), made, made.mT).triu()
             made = upper + upper.triu(1).mT
         if self.in_order:
             made = made.sort(-1).values
-        return values.clone(tensor).copy_(made)
+        return values.copy_laid_out(tensor, made)
 
 
 def find_structures(made: Sequence[values.Tensors]) -> list[Structure]:
@@ -58,7 +59,8 @@ def apply_values(
     made = values.apply(kind, tensors, generator)
     pairs = zip(tensors, made, structures, strict=True)
     return tuple(
-        old if one.in_order and not bool(torch.isfinite(new).all()) else one.restored(new) for old, new, one in pairs
+        old if one.in_order and not bool(values.finite_elements(new).all()) else one.restored(new)
+        for old, new, one in pairs
     )
 
 
@@ -72,6 +74,7 @@ def _find_structure(draws: Sequence[torch.Tensor]) -> Structure:
     plain = first.dtype is torch.bool or first.is_complex() or first.numel() < 2
     if len(draws) < 2 or plain or any(values.same_bits(first, other) for other in draws[1:]):
         return Structure()
+    draws = [values.workable(draw) for draw in draws]
     in_order = all(map(_is_sorted, draws))
     if not first.is_floating_point():
         return Structure(in_order=in_order)

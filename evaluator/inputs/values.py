@@ -15,6 +15,7 @@ from typing import TypeVar
 import torch
 
 from evaluator.child.cpu_device import FRESH_BYTE
+from evaluator.child.protocol.layout import overwrite
 
 Tensors = tuple[torch.Tensor, ...]
 Item = TypeVar("Item")
@@ -23,6 +24,11 @@ _MOST_FIRST_FLAT_ROW = 3  # the first flat row differs between inputs
 _HALVES_SHARE, _LEAST_ON_GRID_SHARE = 1 / 16, 0.01
 GRID = 64.0  # steps of a 64th
 _FAR_SPREADS = 100  # far enough that exponentials overflow
+_WORKABLE = {
+    **dict.fromkeys((torch.float8_e4m3fn, torch.float8_e5m2, torch.float8_e8m0fnu), torch.float32),
+    **dict.fromkeys((torch.float8_e4m3fnuz, torch.float8_e5m2fnuz), torch.float32),
+    **{torch.uint16: torch.int32, torch.uint32: torch.int64, torch.uint64: torch.int64},
+}
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +75,13 @@ def apply(value_set: ValueSet, tensors: Sequence[torch.Tensor], generator: torch
     unchanged, since implementations disagree on products of infinite complex numbers."""
     changed = []
     for tensor in tensors:
-        copy = clone(tensor)
+        made = tensor
         if tensor.is_floating_point() and tensor.numel():
-            copy.copy_(value_set.change(tensor, generator))
+            made = value_set.change(workable(tensor), generator)
         elif tensor.is_complex() and tensor.numel() and not value_set.infinite:
             parts = value_set.change(torch.view_as_real(tensor.resolve_conj()), generator)
-            copy.copy_(torch.view_as_complex(parts.contiguous()))
-        changed.append(copy)
+            made = torch.view_as_complex(parts.contiguous())
+        changed.append(copy_laid_out(tensor, made))
     return tuple(changed)
 
 
@@ -91,8 +97,23 @@ def same_bits(a: torch.Tensor, b: torch.Tensor) -> bool:
 
 def clone(tensor: torch.Tensor) -> torch.Tensor:
     """Copy a tensor with the same strides, overlapping ones too."""
-    copy = torch.empty_strided(tensor.shape, tensor.stride(), dtype=tensor.dtype, device=tensor.device)
-    return copy.copy_(tensor)
+    return copy_laid_out(tensor, tensor)
+
+
+def copy_laid_out(like: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    """Return a tensor with the strides and dtype of `like` and the values of `source`, which has its shape. Finite
+    values that an 8-bit float cannot hold become its largest."""
+    copy = torch.empty_strided(like.shape, like.stride(), dtype=like.dtype, device=like.device)
+    if like.dtype in _WORKABLE and like.is_floating_point() and source.dtype is not like.dtype:
+        most = torch.finfo(like.dtype).max
+        source = torch.where(torch.isfinite(source), source.clamp(-most, most), source)
+    return overwrite(copy, source)
+
+
+def workable(tensor: torch.Tensor) -> torch.Tensor:
+    """Return a tensor of a dtype that torch computes with and that holds the same values: float32 for 8-bit floats,
+    wider signed integers for unsigned ones of more than 8 bits. (int64 holds the bits of uint64.)"""
+    return tensor.to(_WORKABLE.get(tensor.dtype, tensor.dtype))
 
 
 def _scaled(factor: float) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
@@ -126,6 +147,15 @@ def _offset(tensor: torch.Tensor, generator: torch.Generator, times: float = 30.
     wide = tensor.double()
     spread = float(wide[torch.isfinite(wide)].std()) if tensor.numel() > 1 else 1.0
     return (wide + times * (spread if math.isfinite(spread) else 1.0)).to(tensor.dtype)
+
+
+def _far(times: float) -> Callable[[torch.Tensor, torch.Generator], torch.Tensor]:
+    """Move float32 and float64 tensors so many standard deviations up. Other types have too few digits for that."""
+
+    def change(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
+        return _offset(tensor, generator, times) if tensor.dtype in (torch.float32, torch.float64) else tensor
+
+    return change
 
 
 def _below(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:
@@ -236,6 +266,10 @@ TINY = ValueSet("scaled by 1e-20", _scaled(1e-20), _SWAMPED)
 DENORMAL = ValueSet("denormal numbers", _denormal, _COARSE)
 LARGE_ONES = ValueSet("one large element in every row", _one_large)
 OFFSET = ValueSet("far from zero", _offset)
+# Nothing is left of a variance in float32 that is the difference of two means. A serial sum of such values is off by
+# many units in the last place.
+THOUSAND_SPREADS = ValueSet("a thousand standard deviations from zero", _far(1e3), Rounding(ulps=32))
+TEN_THOUSAND_SPREADS = ValueSet("ten thousand standard deviations from zero", _far(1e4), Rounding(ulps=8))
 UNLIKE_ROWS = ValueSet("rows unlike each other", _unlike_rows(1.0))
 FEW_UNLIKE = ValueSet("a few rows unlike the others", _unlike_rows(1 / 64))
 BELOW = ValueSet("all far below zero", _below)
@@ -261,8 +295,8 @@ AT_OTHER_SIZES = (*AT_EDGES, LARGE, NAN_ROWS)
 # Sets among timed calls: none that a processor computes more slowly than other values.
 TIMED = (LARGE, LARGE_ONES, OFFSET, FLAT_ROWS, WITH_NAN, WITH_INF)
 ADVERSARIAL = (
-    LARGE, HUGE, BEYOND, LARGER, SMALL, SMALLER, TINY, DENORMAL, LARGE_ONES, OFFSET, UNLIKE_ROWS, FEW_UNLIKE,
-    BELOW, HALVES, FLAT_ROWS, EQUAL, ZERO,
+    LARGE, HUGE, BEYOND, LARGER, SMALL, SMALLER, TINY, DENORMAL, LARGE_ONES,
+    OFFSET, THOUSAND_SPREADS, TEN_THOUSAND_SPREADS, UNLIKE_ROWS, FEW_UNLIKE, BELOW, HALVES, FLAT_ROWS, EQUAL, ZERO,
     WITH_NAN, NAN_ROWS, WITH_INF,
 )  # fmt: skip
 
@@ -300,4 +334,4 @@ def is_finite(tensor: torch.Tensor) -> bool:
 
 
 def finite_elements(tensor: torch.Tensor) -> torch.Tensor:
-    return torch.isfinite(tensor if tensor.element_size() > 1 else tensor.float())
+    return torch.isfinite(workable(tensor))

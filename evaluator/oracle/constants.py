@@ -77,8 +77,7 @@ def _random_lengths(tensor: torch.Tensor, generator: torch.Generator) -> torch.T
     if tensor.dtype is torch.bool or not _all_equal(tensor) or value < 2:
         return None
     drawn = torch.randint(1, value + 1, tuple(tensor.shape), generator=generator, device=generator.device)
-    copy = values.clone(tensor)
-    copy.copy_(drawn)
+    copy = values.copy_laid_out(tensor, drawn)
     copy[_place(tensor, generator)] = value if tensor.numel() > 1 else max(1, value // 2)
     return copy
 
@@ -93,8 +92,8 @@ def skewed(oracle: Oracle, tree: Any, draws: Sequence[values.Tensors]) -> values
     for index, tensor in enumerate(draws[0]):
         if all(_has_repeats(draw[index]) for draw in draws) and not values.same_bits(tensor, draws[-1][index]):
             coins = torch.rand(tuple(tensor.shape), generator=generator, device=generator.device).to(tensor.device)
-            made[index] = values.clone(tensor)
-            made[index][coins < _SKEWED] = tensor[_place(tensor, generator)]
+            picked = torch.where(coins < _SKEWED, tensor[_place(tensor, generator)], tensor)
+            made[index] = values.copy_laid_out(tensor, picked)
     return accepted(oracle, tree, draws[0], tuple(made))
 
 
@@ -123,11 +122,12 @@ def perturbed(tensor: torch.Tensor, generator: torch.Generator, times: int) -> t
         return ~tensor
     if tensor.dtype is not torch.bool and not _swappable(tensor):
         return None
-    copy = values.clone(tensor)
+    copy = values.clone(values.workable(tensor))
     change = _flip if tensor.dtype is torch.bool else _lower if _all_equal(tensor) else _swap
     for _ in range(times):
         any(change(copy, generator) for _ in range(_TRIES))
-    return None if torch.equal(copy, tensor) else copy
+    made = values.copy_laid_out(tensor, copy)
+    return None if torch.equal(made, tensor) else made
 
 
 def with_two_swapped(tensor: torch.Tensor, generator: torch.Generator) -> torch.Tensor:

@@ -7,7 +7,8 @@ from typing import Any
 
 import torch
 
-from evaluator.child.protocol.layout import LayoutError
+from evaluator.child.protocol.layout import LayoutError, TensorSpec, UnjudgedTensorError
+from evaluator.comparison.claims import unjudged_reason
 from evaluator.errors import ChildError
 from evaluator.inputs import perturbations, values
 from evaluator.inputs.sizes import Sizes
@@ -44,6 +45,10 @@ class ReferenceModel:
         self.load(dict(parameters), self.buffers)
 
     def _fetched(self, named: Sequence[NamedTensor]) -> dict[str, torch.Tensor]:
+        """Return parameters or buffers by name. Raise UnjudgedTensorError for one that cannot be judged."""
+        for one in named:
+            if why := unjudged_reason(one.claim):
+                raise UnjudgedTensorError(f"the Model's {one.name} {why}")
         found = self.subject.backend.fetch(self.subject.child, [one.claim for one in named])
         return dict(zip([one.name for one in named], found, strict=True))
 
@@ -130,6 +135,17 @@ class ReferenceModel:
     def inputs(self) -> Arguments:
         """Draw inputs from the recipe."""
         return self.subject.recipe("get_inputs", self.sizes, self._seed())
+
+    def drawn_layouts(self, count: int, *, limit_s: float) -> list[list[TensorSpec]]:
+        """Return the layouts of the inputs that the recipe draws, so many times or as often as `limit_s` allows."""
+        self.subject.yield_device()
+        fields: dict[str, Any] = {
+            "sizes": self.sizes,
+            "seeds": [self._seed() for _ in range(count)],
+            "limit_s": limit_s,
+        }
+        reply = self.subject.child.request("layouts", timeout_s=20.0 + limit_s, **fields)
+        return [[TensorSpec.from_json(one) for one in specs] for specs in reply["layouts"]]
 
     def draws(self, count: int, positions: Sequence[int]) -> list[list[torch.Tensor]]:
         """Draw inputs so many times, and return the tensors at some positions of each."""

@@ -9,7 +9,7 @@ import torch
 
 from evaluator.errors import Rejection
 from evaluator.inputs.perturbations import random_like
-from evaluator.inputs.values import clone, on_device
+from evaluator.inputs.values import clone, copy_laid_out, on_device, workable
 from evaluator.subject import NamedTensor, StateNames
 from evaluator.types import Stage, Verdict
 
@@ -75,14 +75,16 @@ def scaled_statistics(
     found = {}
     for name, value in buffers.items():
         copy = clone(value)
-        if _is_untrained(made[name]) and name not in tables and value.numel() > 1 and bool((value > 0).all()):
-            copy.reshape(-1)[:: max(2, value.numel() // 4)] *= _NEARLY_ZERO
+        if _is_untrained(made[name]) and name not in tables and value.numel() > 1 and bool((workable(value) > 0).all()):
+            flat = workable(value).flatten().clone()
+            flat[:: max(2, value.numel() // 4)] *= _NEARLY_ZERO
+            copy = copy_laid_out(value, flat.reshape(value.shape))
         found[name] = copy
     return found
 
 
 def _scaled(value: torch.Tensor, how: ParameterScaling, generator: torch.Generator) -> torch.Tensor:
-    copy = clone(value)
+    made = value
     if value.is_floating_point() and value.numel():
         own = on_device(generator, value.device)
         share, coin = torch.rand((2, *value.shape), generator=own, device=value.device)
@@ -92,10 +94,10 @@ def _scaled(value: torch.Tensor, how: ParameterScaling, generator: torch.Generat
         flipped = coin < how.negative
         if how.negative:  # at least one element changes its sign
             flipped.reshape(-1)[0] = True
-        copy.mul_(torch.where(flipped, -factor, factor))
+        made = workable(value) * torch.where(flipped, -factor, factor)
         if how.pruned and value.ndim and len(value) > 1:
-            copy[int(torch.randint(len(value), (1,), generator=generator, device=generator.device))] = 0.0
-    return copy
+            made[int(torch.randint(len(value), (1,), generator=generator, device=generator.device))] = 0.0
+    return copy_laid_out(value, made)
 
 
 def _is_untrained(value: torch.Tensor) -> bool:

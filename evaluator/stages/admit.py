@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Iterator, Sequence
 from typing import Any
 
 import torch
 
-from evaluator.child.protocol.layout import LayoutError
+from evaluator.child.protocol.layout import LayoutError, TensorSpec, UnjudgedTensorError
 from evaluator.child.reference.float64 import widened
 from evaluator.comparison.expected import FIXED_SHAPES, INACCURATE_REFERENCE, VARYING_SHAPES, Expected
 from evaluator.comparison.layout_checks import check_no_reuse
@@ -15,6 +16,7 @@ from evaluator.comparison.target import Target
 from evaluator.comparison.tolerances import Limit, rule_for
 from evaluator.devices.rates import matmul_gflops
 from evaluator.errors import ChildError, ChildFault, ChildTimeout, EvaluatorError, Rejection
+from evaluator.inputs import values
 from evaluator.inputs.sizes import sizes_to_check
 from evaluator.oracle.oracle import Oracle
 from evaluator.stages.judge import Judge
@@ -28,6 +30,7 @@ _TRIES = 2
 _OTHERS = "the answer to other inputs of the recipe's"
 _NEAR = 10.0
 _CALL_S, _COUNT_S = 30.0, 60.0
+_LAYOUT_DRAWS, _LAYOUT_DRAWS_S = 24, 2.0
 
 
 class _Refused(EvaluatorError):
@@ -54,6 +57,8 @@ def admit(judge: Judge, problem: Problem) -> Admission:
         evidence = {"error": str(fault)[:2000], "output": fault.output[-2000:]}
         if isinstance(fault, ChildError):
             evidence["trace"] = fault.trace
+    except UnjudgedTensorError as error:
+        verdict, reason = Verdict.INVALID_REFERENCE, str(error)
     except LayoutError as error:
         verdict, reason = Verdict.INVALID_REFERENCE, f"the reference returns something that cannot be read: {error}"
     except EvaluatorError as error:
@@ -128,6 +133,7 @@ def _try_workload(
     made = [oracle.inputs() for _ in range(_TRIES)]
     if not made[0].tensors:
         raise _Refused(f"get_inputs() returns no tensor on workload {workload.name}: a kernel needs tensors to work on")
+    _check_layouts(oracle, made, workload)
     expected = oracle.expect(made[0].tree, [m.tensors for m in made])
     if not oracle.in_float64:
         evidence["oracle"] = oracle.precision
@@ -140,6 +146,27 @@ def _try_workload(
         raise _Refused(f"on workload {workload.name} {INACCURATE_REFERENCE}")
     _check_nulls(workload, made[0].tensors, expected, evidence)
     return _facts(workload, oracle, made[0], expected[0])
+
+
+def _check_layouts(oracle: Oracle, made: Sequence[Arguments], workload: Workload) -> None:
+    """Refuse a recipe whose tensors differ in number, shape, stride or dtype from one seed to another."""
+    drawn = [[TensorSpec.of(tensor) for tensor in one.tensors] for one in made]
+    first = drawn[0]
+    for other in [*drawn[1:], *oracle.drawn_layouts(_LAYOUT_DRAWS, limit_s=_LAYOUT_DRAWS_S)]:
+        pairs = enumerate(itertools.zip_longest(first, other))
+        found = next(((place, one, two) for place, (one, two) in pairs if one != two), None)
+        if found is not None:
+            place, one, two = found
+            raise _Refused(
+                f"on workload {workload.name} get_inputs() draws other shapes each time: its tensor {place} is "
+                f"{_spec_text(one)} under one seed and {_spec_text(two)} under another. Make every length an argument "
+                'of get_inputs, a size of the workload ({"name": "short", "length": 512}), and draw values only: '
+                "where several lengths are drawn, fix their sum"
+            )
+
+
+def _spec_text(spec: TensorSpec | None) -> str:
+    return "missing" if spec is None else f"{spec.dtype} {list(spec.shape)} with stride {list(spec.stride)}"
 
 
 def _check_shapes(expected: Sequence[Expected], workload: Workload) -> None:
@@ -232,8 +259,8 @@ def _mean(tensor: torch.Tensor) -> torch.Tensor:
     if tensor.numel() == 0:
         return tensor.clone()
     if tensor.dtype is torch.bool or not (tensor.is_floating_point() or tensor.is_complex()):
-        return torch.full_like(tensor, tensor.flatten().mode().values.item())
-    return torch.full_like(tensor, tensor.mean().item())
+        return torch.full_like(tensor, values.workable(tensor).flatten().mode().values.item())
+    return torch.full_like(tensor, values.workable(tensor).mean().item())
 
 
 def _facts(workload: Workload, oracle: Oracle, made: Arguments, expected: Expected) -> WorkloadFacts:
@@ -250,6 +277,8 @@ def _facts(workload: Workload, oracle: Oracle, made: Arguments, expected: Expect
         flops=oracle.subject.flops(made.tree, made.tensors, timeout_s=_COUNT_S),
         floor_us=copy_floor_us(backend, moved),
         matmul_gflops=None if kind is None else matmul_gflops(backend.torch_device, kind),
+        constructor=oracle.init.tree,
+        arguments=made.tree,
     )
 
 
@@ -263,6 +292,8 @@ def _advice(fault: ChildFault) -> str:
     if isinstance(fault, ChildTimeout):
         return f"the reference does not finish: {fault}. Make the workload smaller, or end the loop"
     if isinstance(fault, ChildError):
+        if fault.kind == "InvalidModule":
+            return fault.message[:500]
         if fault.oom:
             return f"the reference needs too much memory: {fault}. Make the workload smaller"
         return f"the reference raises {fault.kind}: {fault.message[:500]}. Run it once by hand and correct it"

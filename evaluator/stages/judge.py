@@ -161,8 +161,16 @@ class Judge:
         return self.retry_on_shortage(lambda: self.session.references.exclusions.retry_without(problem, work))
 
     def retry_on_shortage(self, work: Callable[[], Done]) -> Done:
-        """Do the work; retry when memory runs out."""
-        return memory_shortage.retry_on_shortage(work, self.backend, self.session, self.release_memory, self.patience)
+        """Do the work; retry when memory runs out. Raise EvaluatorError for a call of the judge that torch refuses."""
+        try:
+            return memory_shortage.retry_on_shortage(
+                work, self.backend, self.session, self.release_memory, self.patience
+            )
+        except torch.OutOfMemoryError:
+            raise
+        except RuntimeError as error:
+            self._suspicious = True
+            raise outcomes.refused_by_torch(error) from error
 
     def release_memory(self) -> None:
         """End every cached child and release all cached memory."""

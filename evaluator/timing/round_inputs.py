@@ -128,7 +128,7 @@ class InputMaker:
 
     def _scaled(self, tensors: values.Tensors, factor: float) -> values.Tensors:
         pairs = zip(tensors, self._mixes, strict=True)
-        return tuple(values.clone(t).mul_(factor) if mixes else t for t, mixes in pairs)
+        return tuple(values.copy_laid_out(t, values.workable(t) * factor) if mixes else t for t, mixes in pairs)
 
     def _drawn_for(self, index: int, draws: Sequence[list[torch.Tensor]]) -> list[torch.Tensor]:
         """Return a call's own draw. Where there are fewer draws than calls, one is used again with two of its integers

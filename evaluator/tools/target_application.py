@@ -15,7 +15,7 @@ from typing import Any, Self
 
 import torch
 
-from evaluator.child.protocol.layout import LayoutError, TensorSpec
+from evaluator.child.protocol.layout import LayoutError, TensorSpec, overwrite
 from evaluator.devices import cuda_children
 from evaluator.errors import ChildFault, Rejection
 from evaluator.inputs.sizes import varied_sizes
@@ -112,7 +112,7 @@ class TargetApplication:
                 raise TooLarge(f"its inputs have more than {self.values_bytes >> 20} MiB")
             return {"layout": spec.to_json(), "at": None}
         copy = torch.zeros(spec.span_bytes, dtype=torch.uint8)
-        spec.view(copy).copy_(tensor)
+        overwrite(spec.view(copy), tensor)
         self._values += ctypes.string_at(copy.data_ptr(), copy.numel()) if copy.numel() else b""
         return {"layout": spec.to_json(), "at": at}
 

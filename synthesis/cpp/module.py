@@ -64,7 +64,7 @@ def header(program: Program, plan: Plan, title: str) -> str:
 
 def model_class(program: Program, host: Host) -> tuple[str, list[str]]:
     """Return (class ModelNew, statements above it that its constructor needs)."""
-    body, needed = model_parts(program.source)
+    base, body, needed = model_parts(program.source)
     sizes = host.size_lines(host.used_symbols)
     dense = [
         line for line in host.lines if line.endswith(".contiguous()") and line.split(" = ")[0] in program.arguments
@@ -73,7 +73,7 @@ def model_class(program: Program, host: Host) -> tuple[str, list[str]]:
     forward = [f"def forward(self, {', '.join(program.arguments)}):"] if program.arguments else ["def forward(self):"]
     forward += [f"    {line}" for line in [*dense, *sizes, *rest]]
     parts = [body, "\n".join(forward)] if body else ["\n".join(forward)]
-    return "class ModelNew(nn.Module):\n" + textwrap.indent("\n\n".join(parts), "    "), needed
+    return f"class ModelNew({base}):\n" + textwrap.indent("\n\n".join(parts), "    "), needed
 
 
 def _render(

@@ -13,7 +13,7 @@ from synthesis.errors import TraceError
 MAX_BYTES = 4_000_000
 MAX_NODES = 4000
 _NAME = re.compile(r"[A-Za-z_][A-Za-z0-9_]{0,99}")
-_PATH = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+){0,20}")
+_PATH = re.compile(r"([A-Za-z_][A-Za-z0-9_]*|[0-9]+)(\.([A-Za-z_][A-Za-z0-9_]*|[0-9]+)){0,20}")
 _OPERATOR = re.compile(r"[A-Za-z_][A-Za-z0-9_]*(\.[A-Za-z0-9_]+){0,3}")
 
 

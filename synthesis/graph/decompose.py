@@ -67,8 +67,9 @@ class Decomposer:
         if call.op in HEADS:
             kind: Any = call.op
             dtype = self._dtype(calls, 0)
+            name = call.target.replace(".", "_")
             head = Node(
-                self.build.name(call.target.replace(".", "_")),
+                self.build.name(f"layer{name}" if name[0].isdigit() else name),
                 kind,
                 call.target,
                 (),

@@ -32,7 +32,7 @@ def test_defaults() -> None:
 def test_settings_are_read() -> None:
     text = (
         '"""Title."""\n'
-        + MODEL
+        + MODEL.replace("get_inputs()", "get_inputs(rows)")
         + (
             'WORKLOADS = [{"name": "a", "rows": 3, "device": "cpu", "weight": 2}, {"rows": 4, "held_out": True}]\n'
             'DOMAIN = "general"\nPRECISION = {"budget": 1e-3}\nALLOW_LIBRARY = False\nMUTATES = [0]\nBITWISE = True\n'
@@ -71,7 +71,7 @@ def test_line_ends_and_byte_order_mark_do_not_matter() -> None:
         (MODEL + "WORKLOADS = make()\n", 6, "literal"),
         (MODEL + "WORKLOADS = []\n", 6, "list of dicts"),
         (MODEL + "WORKLOADS = [{'name': 'a'}, {'name': 'a'}]\n", None, "differ"),
-        (MODEL + "WORKLOADS = [{'name': 'a', 'n': [1]}]\n", 6, "'n'"),
+        (MODEL.replace("inputs()", "inputs(n)") + "WORKLOADS = [{'name': 'a', 'n': [1]}]\n", 6, "'n' must be"),
         (MODEL + "WORKLOADS = [{'device': 'tpu'}]\n", 6, "tpu"),
         (MODEL + "DOMAIN = 'all'\n", 6, "declared"),
         (MODEL + "PRECISION = {'budget': 2}\n", 6, "budget"),

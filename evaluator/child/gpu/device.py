@@ -12,7 +12,7 @@ import torch
 
 from evaluator.child.protocol.chain import Link
 from evaluator.child.protocol.cuda_driver import ALIGNMENT, DeviceBytes, Driver, DriverError, round_to_blocks
-from evaluator.child.protocol.layout import TensorSpec, pack
+from evaluator.child.protocol.layout import TensorSpec, overwrite, pack
 
 _POISONED_BLOCKS, _POISONED_BYTES, _POISONED_SHARE = 32, 256 << 20, 1 / 64
 _MOST_SHARE = 3 / 4  # of the device's memory: if a Candidate filled it, nothing could be compared or timed
@@ -119,7 +119,7 @@ class CudaDevice:
         if raw is None:
             return {}
         for tensor, spec in zip(filled, specs, strict=True):
-            spec.view(raw).copy_(tensor)
+            overwrite(spec.view(raw), tensor)
         self.finish()
         lies = {"handle": self._handle, "lasting": True}
         return {id(tensor): {**spec.to_json(), **lies} for tensor, spec in zip(filled, specs, strict=True)}

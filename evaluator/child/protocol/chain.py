@@ -22,7 +22,7 @@ from typing import Any
 
 import torch
 
-from evaluator.child.protocol.layout import LayoutError, TensorSpec
+from evaluator.child.protocol.layout import LayoutError, TensorSpec, overwrite
 
 BLOCK_BYTES = 4096
 VALUES = 8
@@ -288,5 +288,5 @@ def _copied(tensors: Sequence[torch.Tensor], link: Link) -> list[torch.Tensor]:
     for index in link.inputs:
         old = tensors[index]
         copy = torch.empty_strided(old.shape, old.stride(), dtype=old.dtype, device=old.device)
-        found[index] = copy.copy_(old)
+        found[index] = overwrite(copy, old)
     return found

@@ -19,10 +19,23 @@ ALIGNMENT = 64
 _MAX_ELEMENTS = 1 << 40
 _MAX_TREE = 10_000
 _SPARSE, _SPARSE_BYTES = 4, 1 << 20
+_WORDS = {1: torch.uint8, 2: torch.int16, 4: torch.int32, 8: torch.int64}
+
+
+# torch converts, copies and compares all of these; others (int4, float4_e2m1fn_x2, complex32, quint8) it only stores.
+JUDGED_DTYPES = frozenset((
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64",
+    "float64", "float32", "float16", "bfloat16", "complex64", "complex128",
+    "float8_e4m3fn", "float8_e5m2", "float8_e4m3fnuz", "float8_e5m2fnuz", "float8_e8m0fnu",
+))  # fmt: skip
 
 
 class LayoutError(ValueError):
     """A layout or a tree that makes no sense."""
+
+
+class UnjudgedTensorError(LayoutError):
+    """A reference's tensor of a layout or dtype that is not judged. The text names its place and what to do."""
 
 
 def dtype_named(name: str) -> torch.dtype:
@@ -155,6 +168,39 @@ def pack(tensors: Sequence[torch.Tensor], alignment: int = ALIGNMENT) -> tuple[l
         specs.append(spec)
         end = start + spec.span_bytes
     return specs, max(end, 1)
+
+
+def overwrite(tensor: torch.Tensor, source: torch.Tensor) -> torch.Tensor:
+    """Copy `source` into a tensor, and return the tensor. Of elements that share one place in memory the last one in
+    row-major order wins."""
+    moved, once = source.expand(tensor.shape), tensor
+    for axis, step in enumerate(tensor.stride()):
+        if step == 0 and tensor.shape[axis] > 1:
+            once, moved = once.narrow(axis, 0, 1), moved.narrow(axis, tensor.shape[axis] - 1, 1)
+    if not may_overlap(once):
+        once.copy_(moved)
+        return tensor
+    span = TensorSpec.of(once).span_bytes // once.element_size()
+    places = torch.arange(span, device=once.device).as_strided(once.shape, once.stride()).reshape(-1)
+    order = torch.arange(len(places), device=once.device)
+    last = torch.full((span,), -1, device=once.device).scatter_reduce_(0, places, order, "amax")
+    held = last >= 0
+    source = moved.to(once.device, once.dtype).reshape(-1)[last[held]]
+    word = _WORDS.get(once.element_size(), once.dtype)  # torch does not put single numbers of every dtype
+    once.as_strided((span,), (1,)).view(word)[held] = source.view(word)
+    return tensor
+
+
+def may_overlap(tensor: torch.Tensor) -> bool:
+    """Return true unless the strides alone show that all elements lie in places of their own."""
+    extent = 1
+    for step, size in sorted(
+        (step, size) for size, step in zip(tensor.shape, tensor.stride(), strict=True) if size > 1
+    ):
+        if step < extent:
+            return tensor.numel() > 0
+        extent += (size - 1) * step
+    return False
 
 
 def write_tree(value: Any, tensors: list[torch.Tensor]) -> Any:

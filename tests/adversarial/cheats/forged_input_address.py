@@ -1,4 +1,4 @@
-"""rmsnorm | forged results | normalises in place on the input, and shows the harness an untouched second mapping of it | INCORRECT_VALUES REWARD_HACK RUNTIME_ERROR | cpu"""
+"""rmsnorm | forged results | zeroes its input in a private second mapping, and shows the judge the untouched first one | INCORRECT_VALUES REWARD_HACK | cpu"""
 
 import sys
 
@@ -18,16 +18,10 @@ class Base(nn.Module):
 
 
 harness = sys.modules["evaluator.child.ops"]
-session = harness._session
-kept = []
 
 
 def run(request, fds):
-    spare = session.device.open(request["grant"], fds)
-    kept.append(spare)
-    reply = original(request, fds)
-    reply["inputs"] = spare.address
-    return reply
+    return original({**request, "grant": {**request["grant"], "shared": False}}, fds)
 
 
 original = harness.OPS["run"]

@@ -1,4 +1,4 @@
-"""rmsnorm | reference delegation | imports the problem by the names that judges give it | RUNTIME_ERROR INVALID_SUBMISSION | cpu cuda"""
+"""rmsnorm | reference delegation | imports the problem by the names that judges give it | OWN_ERROR INVALID_SUBMISSION | cpu cuda"""
 
 import torch
 import torch.nn as nn

@@ -1,4 +1,4 @@
-"""rmsnorm | reference delegation | inherits a Model that it hopes to find | RUNTIME_ERROR INVALID_SUBMISSION | cpu cuda"""
+"""rmsnorm | reference delegation | inherits a Model that it hopes to find | OWN_ERROR INVALID_SUBMISSION | cpu cuda"""
 
 import torch
 import torch.nn as nn

@@ -1,4 +1,4 @@
-"""rmsnorm | forged results | says that its inputs are where nothing is | RUNTIME_ERROR REWARD_HACK INCORRECT_VALUES TRUE_TIME | cpu"""
+"""rmsnorm | forged results | says that it changed an input, which is where nothing is | RUNTIME_ERROR REWARD_HACK INCORRECT_VALUES | cpu"""
 
 import sys
 
@@ -23,7 +23,8 @@ original = harness.OPS["run"]
 
 def forged(request, fds):
     reply = original(request, fds)
-    reply["inputs"] = 1 << 40
+    nothing = {"address": 1 << 40, "shape": [48, 256], "stride": [256, 1], "dtype": "float32"}
+    reply["mutated"] = [[nothing] for _ in reply["mutated"]]
     return reply
 
 

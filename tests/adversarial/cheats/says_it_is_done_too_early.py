@@ -34,7 +34,8 @@ def together():
     tensors = [call[0] for call in rounds._tensors]
     n, count = tensors[0].numel(), len(tensors)
     step = (tensors[1].data_ptr() - tensors[0].data_ptr()) // 4 if count > 1 else n
-    return tensors[0].as_strided((count, n), (step, 1), tensors[0].storage_offset()), n, count, step
+    start = (tensors[0].data_ptr() - rounds._raw.data_ptr()) // 4
+    return rounds._raw.view(torch.float32).as_strided((count, n), (step, 1), start), n, count, step
 
 
 def told(results, n, count):

@@ -15,6 +15,7 @@ from evaluator.types import Verdict
 from tests.evaluator.rooms import CPP, PROBLEM, candidate, eager_only, forward, problem
 
 
+@pytest.mark.clock  # half a second of samples: on a busy machine few, and perhaps none in the library
 def test_functions_of_a_cpu_kernel_share_its_time(judge: Judge) -> None:
     larger = PROBLEM.replace('"rows": 48, "hidden": 256', '"rows": 256, "hidden": 1024')  # else its caller is all
     found = profile(judge, read_problem(larger, "larger"), candidate(CPP, head=""))

@@ -85,6 +85,7 @@ def test_chances_are_those_of_so_many_looks() -> None:
     assert own_loops._Samples(samples=30, interpreted=15).chance(0.5) == 1.0
 
 
+@pytest.mark.clock  # where others use its core, the samples are too few to be sure
 def test_a_loop_in_native_code_is_found_by_the_judge(judge: Judge) -> None:
     case = next(case for case in suite.cases("cheats") if case.name == "own_loop_in_cpp")
     with suite.Court(judge) as court:

@@ -1,0 +1,261 @@
+"""Files that people reported: each is admitted and judged, or refused by name, as its kind should be."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+import torch
+
+from evaluator.errors import EvaluatorError, ProblemError
+from evaluator.problem import read_problem
+from evaluator.stages import admit as admitting
+from evaluator.stages.admit import admit
+from evaluator.stages.judge import Judge
+from evaluator.types import DeviceKind, Problem, Verdict
+from synthesis.strategies import sequence
+from tests.evaluator.rooms import candidate, eager_only
+from tests.synthesis import checking
+
+CASES = Path(__file__).parent / "cases" / "judge"
+HEAD = "import torch\n"
+
+
+def source(name: str) -> str:
+    return (CASES / f"{name}.py").read_text()
+
+
+def reported(name: str) -> Problem:
+    return read_problem(source(name), name)
+
+
+def function(body: str, inputs: str, arguments: str = "x", before: str = "") -> Problem:
+    """Return a Problem of a plain function."""
+    text = f"{HEAD}{before}def reference({arguments}):\n    return {body}\ndef get_inputs():\n    return [{inputs}]\n"
+    return read_problem(text, "reported")
+
+
+def module(state: str, body: str) -> Problem:
+    """Return a Problem of a module with a line of state."""
+    made = f"class Model(torch.nn.Module):\n    def __init__(self):\n        super().__init__()\n        {state}\n"
+    made += f"    def forward(self, x):\n        return {body}\n"
+    return read_problem(f"{HEAD}{made}def get_inputs():\n    return [torch.randn(16, 8)]\n", "reported")
+
+
+def copy_of(problem: Problem) -> str:
+    return problem.source.replace("class Model(", "class ModelNew(")
+
+
+def assert_judged(judge: Judge, problem: Problem, wrong: str = "") -> None:
+    """Admit a Problem; accept the reference's own code as a kernel, and refuse it after `wrong`, "old -> new"."""
+    admission = admit(judge, problem)
+    assert admission.verdict is Verdict.PASSED, admission.reason
+    found = judge.judge(problem, candidate(copy_of(problem), head=""), eager_only(judge, problem))
+    assert found.verdict is Verdict.PASSED, (found.reason, found.evidence)
+    if wrong:
+        old, _, new = wrong.partition(" -> ")
+        text = copy_of(problem)
+        assert old in text
+        found = judge.judge(problem, candidate(text.replace(old, new), head=""), eager_only(judge, problem))
+        assert found.verdict is Verdict.INCORRECT_VALUES, (found.verdict, found.reason)
+
+
+def refusal(judge: Judge, problem: Problem) -> str:
+    admission = admit(judge, problem)
+    assert admission.verdict is Verdict.INVALID_REFERENCE, (admission.verdict, admission.reason)
+    return admission.reason
+
+
+# ---------------------------------------------------------------- settings and sizes
+
+
+@pytest.mark.parametrize(
+    ("name", "words"),
+    [("misspelt_size", ["'row'", "rows, cols", "held_out"]), ("settings_in_a_tuple", ["TRAIN", "a line of its own"])],
+)
+def test_what_would_be_ignored_is_refused_by_name(name: str, words: list[str]) -> None:
+    with pytest.raises(ProblemError) as caught:
+        reported(name)
+    assert all(word in str(caught.value) for word in words), str(caught.value)
+    assert caught.value.line == 3
+
+
+PLAIN = "def reference(x):\n    return x\ndef get_inputs(rows=4):\n    return [rows]\n"
+
+
+@pytest.mark.parametrize(
+    ("line", "words"),
+    [
+        ("DOMIAN = 'general'", "did you mean DOMAIN"),
+        ("workloads = [{'rows': 3}]", "did you mean WORKLOADS"),
+        ("ALLOW_LIBRARIES: bool = False", "did you mean ALLOW_LIBRARY"),
+        ("if True:\n    TRAIN = True", "TRAIN is set by a line of its own"),
+        ("WORKLOADS = []\nWORKLOADS += [{'rows': 3}]", "WORKLOADS is set by a line of its own"),
+        ("WORKLOADS = [{'rows': 3}]\nWORKLOADS.append({'rows': 4})", "WORKLOADS is set by a line of its own"),
+        ("WORKLOADS = [{'rows': 3}]\nWORKLOADS[0]['rows'] = 5", "WORKLOADS is set by a line of its own"),
+        ("WORKLOADS = [{'rows': 3, 'Rows': 3}]", "'Rows' is no argument"),
+        ("WORKLOADS = [{'rows': 3, 'weigth': 3}]", "'weigth' is no argument"),
+    ],
+)
+def test_other_names_that_would_be_ignored(line: str, words: str) -> None:
+    with pytest.raises(ProblemError, match=words):
+        read_problem(f"{PLAIN}{line}\n", "p")
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        PLAIN + "BITWIDTH = 8\nTRAINED = 3\nprint(TRAINED)\n",
+        PLAIN + "def other():\n    TRAIN = 3\n    return TRAIN\n",
+        PLAIN.replace("rows=4", "**sizes") + "WORKLOADS = [{'anything': 3}]\n",
+        PLAIN + "WORKLOADS = [{'width': 3}]\ndef get_init_inputs(*, width=2):\n    return [width]\n",
+        PLAIN + "WORKLOADS = [{'width': 3}]\nget_init_inputs = make()\n",
+    ],
+)
+def test_names_of_other_meaning_are_accepted(text: str) -> None:
+    read_problem(text, "p")
+
+
+# ---------------------------------------------------------------- shapes and layouts
+
+
+def test_drawn_lengths_are_refused(judge: Judge) -> None:
+    reason = refusal(judge, reported("lengths_drawn"))
+    assert "get_inputs() draws other shapes each time: its tensor 0" in reason
+    assert "an argument of get_inputs, a size of the workload" in reason
+
+
+def test_lengths_that_seldom_differ_are_refused(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(admitting, "_LAYOUT_DRAWS", 200)
+    text = f"{HEAD}def reference(x):\n    return x * 2\ndef get_inputs():\n"
+    text += "    return [torch.randn(int(torch.rand(()) < 0.05) + 3, 8)]\n"
+    assert "draws other shapes" in refusal(judge, read_problem(text, "p"))
+
+
+@pytest.mark.parametrize(
+    ("problem", "words"),
+    [
+        (reported("sparse_input"), ["get_inputs() returns tensor 0", "torch.sparse_csr"]),
+        (function("x.to_dense() * 2", "torch.eye(8).to_sparse()"), ["tensor 0", "torch.sparse_coo"]),
+        (
+            function("x.to_padded_tensor(0.0)", "torch.nested.nested_tensor([torch.randn(3), torch.randn(4)])"),
+            ["tensor 0", "nested", "padded tensor and the lengths"],
+        ),
+        (
+            function("x.dequantize()", "torch.quantize_per_tensor(torch.randn(8, 8), 0.1, 0, torch.qint8)"),
+            ["tensor 0", "quantised", "int_repr()"],
+        ),
+        (function("(x * 2).to_sparse()", "torch.randn(8, 8)"), ["forward returns", "torch.sparse_coo"]),
+        (
+            function("torch.quantize_per_tensor(x, 0.1, 0, torch.qint8)", "torch.randn(8, 8)"),
+            ["forward returns", "qint8"],
+        ),
+        (module("self.register_buffer('a', torch.eye(8).to_sparse())", "x @ self.a"), ["the Model's a", "sparse_coo"]),
+        (
+            function("torch.view_as_real(x.to(torch.complex64))", "torch.randn(8, 8, dtype=torch.complex32)"),
+            ["tensor 0", "torch.complex32", "view_as_real"],
+        ),
+        (
+            function("x.view(torch.uint8) * 2", "torch.randint(0, 99, (8, 8), dtype=torch.uint8).view(torch.uint4)"),
+            ["tensor 0", "torch.uint4"],
+        ),
+    ],
+    ids=["csr", "coo", "nested", "quantised", "sparse result", "quantised result", "sparse buffer", "half", "uint4"],
+)
+def test_what_cannot_be_judged_is_refused_by_name(judge: Judge, problem: Problem, words: list[str]) -> None:
+    reason = refusal(judge, problem)
+    assert all(word in reason for word in words), reason
+
+
+@pytest.mark.parametrize(
+    ("problem", "wrong"),
+    [
+        (reported("expanded_bias"), "x + b -> x + b.roll(1, 1)"),
+        (reported("expanded_mask"), "~mask -> ~mask.roll(1, -1)"),
+        (reported("expanded_keys"), "attention(q, k, v) -> attention(q, k.roll(1, -1), v)"),
+        (function("x.sum(-1)", "torch.randn(40).unfold(0, 8, 2)"), "x.sum(-1) -> x.sum(-1) * 1.01"),
+        (
+            function("x[i] * 2", "torch.randn(9, 8), torch.randint(0, 9, (1, 6)).expand(5, 6)", "x, i"),
+            "x[i] -> x[i.roll(1, 1)]",
+        ),
+        (module("self.register_buffer('b', torch.randn(8).expand(16, 8))", "x * self.b"), "x * self.b -> x * 0.5"),
+        (module("self.b = torch.nn.Parameter(torch.randn(8, 1).expand(8, 8))", "x @ self.b"), ""),
+    ],
+    ids=["bias", "mask", "keys", "windows", "indices", "buffer", "parameter"],
+)
+def test_tensors_that_overlap_themselves_are_judged(judge: Judge, problem: Problem, wrong: str) -> None:
+    assert_judged(judge, problem, wrong)
+
+
+# ---------------------------------------------------------------- dtypes
+
+
+@pytest.mark.parametrize(
+    ("problem", "wrong"),
+    [
+        (reported("fp8_input"), "p.float() * s -> p.float() * s * 1.01"),
+        (reported("fp8_result"), "x * 4 -> x * 5"),
+        (reported("uint16_input"), "p.float() * s -> p.float() * s * 1.01"),
+        (reported("mx_quantise"), "- 8 -> - 7"),
+        (function("(x * 2).to(torch.uint16)", "torch.rand(16, 32) * 999"), "x * 2 -> x * 3"),
+        (
+            function("x.to(torch.int64) * 2", "torch.randint(0, 1 << 30, (9, 32)).to(torch.uint32)"),
+            "torch.int64) * 2 -> torch.int64) * 3",
+        ),
+        (
+            function("torch.cat((x[4:], x[:4]))", "torch.randint(0, 1 << 40, (9, 32)).to(torch.uint64)"),
+            "(x[4:], x[:4]) -> (x[3:], x[:3])",
+        ),
+        (function("x.float().exp()", "torch.randn(9, 32).to(torch.float8_e5m2)"), "exp() -> exp() * 1.01"),
+        (
+            function("x.float() * y", "torch.rand(9, 32).to(torch.float8_e8m0fnu), torch.randn(32)", "x, y"),
+            "x.float() * y -> x.float() * y * 1.01",
+        ),
+        (
+            module("self.register_buffer('b', torch.randn(8).to(torch.float8_e4m3fn))", "x * self.b.float()"),
+            "self.b.float() -> self.b.float() * 1.01",
+        ),
+    ],
+    ids=["fp8", "fp8 out", "uint16", "mx", "uint16 out", "uint32", "uint64", "e5m2", "e8m0", "fp8 buffer"],
+)
+def test_dtypes_that_torch_hardly_computes_with_are_judged(judge: Judge, problem: Problem, wrong: str) -> None:
+    assert_judged(judge, problem, wrong)
+
+
+def test_an_error_of_torch_is_an_answer(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    def fails(*_: object) -> None:
+        torch.zeros(2) + torch.zeros(3)
+
+    monkeypatch.setattr(admitting, "_check_layouts", fails)
+    admission = admit(judge, reported("expanded_bias"))
+    assert admission.verdict is Verdict.INTERNAL_ERROR
+    assert "test_reported_cases.py" in admission.reason
+    monkeypatch.setattr("evaluator.stages.baseline.baseline_contender", fails)
+    from evaluator.stages.baseline import baseline
+
+    with pytest.raises(EvaluatorError, match="must match"):
+        baseline(judge, reported("expanded_bias"))
+
+
+# ---------------------------------------------------------------- values, synthesis
+
+
+def test_statistics_far_from_zero(judge: Judge) -> None:
+    problem = reported("group_statistics")
+    assert_judged(judge, problem)
+    wrong = candidate(source("group_statistics_one_pass"), head="")
+    assert judge.judge(problem, wrong, eager_only(judge, problem)).verdict is Verdict.INCORRECT_VALUES
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        source("sequential_model"),
+        source("sequential_model").replace("nn.Sequential", "torch.nn.Sequential"),
+        source("sequential_model").replace("nn.GELU()", "nn.Sequential(nn.LayerNorm(256), nn.GELU())"),
+    ],
+)
+def test_a_model_that_is_a_container_is_synthesised(text: str) -> None:
+    workload = {"name": "default"}
+    draft = next(sequence(checking.graphs(text, [workload]), DeviceKind.CPU, 0))
+    checking.Pair(text, draft.source, workload).check()
