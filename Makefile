@@ -62,7 +62,7 @@ test:  ## every test that this machine can run; what it cannot run says why
 	@$(SETUP) $(if $(NO_INSTALL),,--browser)
 	$(PY) -m pytest $(PARALLEL) $(TESTS)
 
-test-fast: setup  ## the tests without a judge, a service or workers of their own: under a minute
+test-fast: setup  ## the tests without a judge, a compiler, a database or a service: under a minute
 	$(PY) -m pytest $(PARALLEL) --fast $(TESTS)
 
 timings: setup  ## the slowest suites and tests of the last run

@@ -31,7 +31,7 @@ _LOGGED = [
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--soak", action="store_true", help="run the long soak, fuzz and load tests too")
-    parser.addoption("--fast", action="store_true", help="only the tests that neither judge nor start a stack")
+    parser.addoption("--fast", action="store_true", help="leave out what judges, compiles or needs a database")
     parser.addoption("--shard", default="1/1", metavar="I/N", help="the I-th (from 1) of N parts of the tests")
     parser.addoption(
         "--stack", choices=("essential", "postgres"), default="essential",
@@ -123,11 +123,11 @@ def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item
 
 
 def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
-    """Long runs unless they are asked for; with `--fast` whatever judges or starts processes of a stack."""
+    """Long runs unless they are asked for; with `--fast` whatever is slow."""
     fast, soak = config.getoption("--fast"), config.getoption("--soak")
     kept, left_out = [], []
     for item in items:
-        slow = fast and (distribution.judges(item) or any(map(item.get_closest_marker, ("stack", "postgres", "gpu"))))
+        slow = fast and distribution.is_slow(item)
         (left_out if slow or (item.get_closest_marker("soak") and not soak) else kept).append(item)
     items[:] = kept
     config.hook.pytest_deselected(items=left_out)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import functools
 import re
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -18,6 +19,7 @@ _JUDGES = re.compile(r"^def .*\bjudge: Judge\b|^@pytest\.mark\.judge\b|^    judg
 _JUDGING = "files that judge"
 _LONGEST_FIRST = ("e2e", "browser", "workers", "service", "db", "synthesis")
 """Suites with long files: these start early, or one of them runs alone in the end."""
+_SLOW, _SLOW_FIXTURES = ("stack", "compiles", "gpu"), frozenset({"stack", "engine", "together"})
 
 
 class Scheduling(LoadFileScheduling):
@@ -36,6 +38,15 @@ def _file_judges(path: str) -> bool:
 
 def judges(item: pytest.Item) -> bool:
     return "judge" in getattr(item, "fixturenames", ()) or item.get_closest_marker("judge") is not None
+
+
+def is_slow(item: pytest.Item) -> bool:
+    """Return True for what `--fast` leaves out: it judges, compiles, or needs a database, a service or a GPU."""
+    return judges(item) or not _SLOW_FIXTURES.isdisjoint(getattr(item, "fixturenames", ())) or _has_any(item, _SLOW)
+
+
+def _has_any(item: pytest.Item, markers: Sequence[str]) -> bool:
+    return any(item.get_closest_marker(name) is not None for name in markers)
 
 
 def arrange(items: list[pytest.Item]) -> None:

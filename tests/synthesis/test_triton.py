@@ -17,6 +17,7 @@ from synthesis.strategies import sequence
 from tests.synthesis.checking import ROOT, graphs, problem, sizes_of
 
 pytest.importorskip("triton")
+pytestmark = pytest.mark.compiles
 SMALL = {"rows": 3, "tokens": 3, "hidden": 40, "vocabulary": 70, "batch": 2, "heads": 8, "kv_heads": 2}
 SMALL |= {"length": 5, "queries": 3, "keys": 21, "inner": 24, "out": 12}
 PROBLEMS = sorted((ROOT / "examples" / "problems").glob("*.py"))

@@ -14,6 +14,8 @@ import pytest
 
 ROOT = Path(__file__).resolve().parents[3]
 PLUGIN = Path(__file__).with_name("plugin")
+
+pytestmark = pytest.mark.compiles
 ROOMS = ("db", "evaluator", "evolution", "prompts", "runtime", "service")
 MOST_FILES = 5
 LINES = (
