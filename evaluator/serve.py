@@ -26,6 +26,7 @@ from evaluator.stages.baseline import baseline
 from evaluator.stages.build import build
 from evaluator.stages.confirm import confirm
 from evaluator.stages.judge import Judge
+from evaluator.timing.protocol import STANDARD, TimingProtocol
 from evaluator.types import BaselineReport, Candidate, Problem
 
 log = logging.getLogger("evaluator.serve")
@@ -45,14 +46,14 @@ def make_backend(device: str) -> DeviceBackend:
     raise ValueError(f"device {device!r}: use cpu or cuda:N")
 
 
-def serve(device: str) -> int:
+def serve(device: str, protocol: TimingProtocol = STANDARD) -> int:
     """Reply to requests until standard input ends, and return the exit status."""
     logging.basicConfig(stream=sys.stderr, level=logging.INFO, format="%(levelname)s %(name)s %(message)s")
     # Only replies may reach standard output: all other output goes to standard error.
     channel = os.fdopen(os.dup(1), "w", encoding="utf-8")
     os.dup2(2, 1)
     try:
-        judge = Judge(make_backend(device))
+        judge = Judge(make_backend(device), protocol=protocol)
     except (EvaluatorError, ValueError) as error:
         log.error("%s", error)
         return 3

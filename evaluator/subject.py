@@ -21,7 +21,7 @@ from evaluator.sandbox.process import ChildProcess
 from evaluator.sandbox.setup import set_up
 
 _CANDIDATE_FILE = "candidate.py"
-_LOAD_S, _CONSTRUCT_S, _STATE_S = 60.0, 20.0, 20.0
+_LOAD_S, _STATE_S = 60.0, 20.0
 
 
 @dataclass(frozen=True, slots=True)
@@ -80,6 +80,8 @@ class RunReply:
 
 class Subject:
     """One child with one module in it. A context manager; closing ends the child."""
+
+    construct_s = 20.0  # limit for building a module
 
     def __init__(self, child: ChildProcess, backend: DeviceBackend, kind: str) -> None:
         self.child, self.backend, self.kind = child, backend, kind
@@ -165,7 +167,7 @@ class Subject:
         try:
             fields = {"class": kind, "tree": init.tree, "train": train, "seed": seed, "beside": keep_previous}
             fields["grant"] = grant.fields
-            reply = self.child.request("construct", timeout_s=_CONSTRUCT_S, fds=grant.fds, **fields)
+            reply = self.child.request("construct", timeout_s=self.construct_s, fds=grant.fds, **fields)
         finally:
             grant.close()
         return StateNames(_named(reply.get("parameters")), _named(reply.get("buffers")))

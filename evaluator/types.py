@@ -219,11 +219,13 @@ class Environment:
     cuda: str | None = None
     driver: str | None = None
     compiler: str | None = None
+    protocol: str = ""  # the hash of the TimingProtocol
 
     @property
     def key(self) -> str:
         parts = (self.python, self.torch, self.triton, self.cuda, self.driver, self.compiler)
-        return content_hash("environment", *(part or "" for part in parts))
+        protocol = [self.protocol] * bool(self.protocol)  # keys from before there were protocols stay
+        return content_hash("environment", *(part or "" for part in parts), *protocol)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,9 +301,8 @@ class Measurement:
     """The latency of a Candidate on one Workload, with the Baselines timed in the same session.
 
     Each sample is one round's raw microseconds per call, minus the null overhead. The median, its interval and ratios
-    count samples with the `adjustments` in order; a confirmation lists those of every process pair. `floor_us` is the
-    Roofline floor. `diagnostics` holds figures that must agree (slopes, device events, clocks, throttle reasons),
-    never official ones.
+    count samples with the `adjustments` in order (a confirmation: those of every pair). `floor_us` is the Roofline
+    floor; `diagnostics` must agree (slopes, device events, clocks, throttle reasons) and are never official.
     """
 
     workload: str
@@ -371,7 +372,8 @@ class WorkloadFacts:
     """Facts about one Workload from admission. A Proposer may see them unless the Workload is held out.
 
     `flops` counts the reference's floating-point operations in one call, as torch does. `matmul_gflops` is the rate (in
-    1e9 per second) that a large matrix product of its inputs' type attains here.
+    1e9 per second) that a large matrix product of its inputs' type attains here. `constructor` and `arguments` are the
+    arguments of the constructor and of a call, as JSON trees in which tensors are numbered.
     """
 
     workload: str
@@ -381,6 +383,8 @@ class WorkloadFacts:
     flops: int | None = None
     floor_us: float | None = None
     matmul_gflops: float | None = None
+    constructor: Any = None
+    arguments: Any = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

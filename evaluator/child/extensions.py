@@ -20,9 +20,9 @@ import torch
 from evaluator.child import warpwright_native
 
 
-def cache_builds() -> None:
-    """Patch torch's builder in this process to reuse libraries; further calls do nothing."""
-    builder: Any = importlib.import_module("torch.utils.cpp_extension")
+def cache_builds(builder: Any = None) -> None:
+    """Patch a builder (by default torch's, in this process) to reuse libraries; further calls do nothing."""
+    builder = builder or importlib.import_module("torch.utils.cpp_extension")
     build = builder._write_ninja_file_and_build_library
     if not hasattr(build, "__wrapped__"):
         builder._write_ninja_file_and_build_library = _keeping(build)

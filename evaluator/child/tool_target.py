@@ -120,10 +120,10 @@ def _with_lines() -> None:
 
     Kept compilations lack that record, so none are used.
     """
-    compiled = warpwright_native._nvrtc_compile
+    compiled = warpwright_native.nvrtc_compile
 
     def with_lines(text: str, name: str, options: list[str]) -> bytes:
         return compiled(text, name, [*options, "--generate-line-info"])
 
-    warpwright_native._nvrtc_compile = with_lines  # type: ignore[assignment]
+    warpwright_native.nvrtc_compile = with_lines  # type: ignore[assignment]
     warpwright_native._cache_folders = list

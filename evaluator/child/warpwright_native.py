@@ -171,7 +171,7 @@ def load_cuda(source: str, *, defines: Mapping[str, Any] | None = None, flags: S
     for folder in folders:
         if (folder / f"{key}.cubin").exists():
             return CudaModule((folder / f"{key}.cubin").read_bytes(), target)
-    image = _nvrtc_compile(text, name, options)
+    image = nvrtc_compile(text, name, options)
     own = _first_writable(folders)
     if own is not None:
         _put_in_place(image, own / f"{key}.cubin")
@@ -319,7 +319,7 @@ def _cuda_target() -> str:
     return os.environ.get("WARPWRIGHT_CUDA_TARGET", _FALLBACK_TARGET)
 
 
-def _nvrtc_compile(text: str, name: str, options: Sequence[str]) -> bytes:
+def nvrtc_compile(text: str, name: str, options: Sequence[str]) -> bytes:
     nvrtc = _nvrtc()
     program, size = ctypes.c_void_p(), ctypes.c_size_t()
     nvrtc.nvrtcCreateProgram(ctypes.byref(program), text.encode(), name.encode(), 0, None, None)

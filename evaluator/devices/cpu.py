@@ -73,8 +73,8 @@ class CpuBackend:
         facts = {
             "cores": len(self.others | {self.core}),
             "reserved_core": self.core,
-            "flags": _vector_flags(),
-            **({"model": model} if (model := _model()) else {}),
+            "flags": _vector_flags(_cpu_info()),
+            **({"model": model} if (model := _model(_cpu_info())) else {}),
             **({"caches": caches} if (caches := _caches(self.core)) else {}),
         }
         name = _cpu_name()
@@ -362,9 +362,8 @@ def _cpu_name() -> str:
     return _cpu_info().get("model name") or platform.machine()
 
 
-def _model() -> str | None:
+def _model(info: Mapping[str, str]) -> str | None:
     """Return the CPU's generation, for names that do not tell it: "family 25 model 17, base clock 2400 MHz"."""
-    info = _cpu_info()
     parts = [f"{word} {info[key]}" for word, key in (("family", "cpu family"), ("model", "model")) if info.get(key)]
     if not parts:
         return None
@@ -385,6 +384,6 @@ def _caches(core: int) -> list[str]:
     return found
 
 
-def _vector_flags() -> list[str]:
-    flags = _cpu_info().get("flags", "").split()
+def _vector_flags(info: Mapping[str, str]) -> list[str]:
+    flags = info.get("flags", "").split()
     return [flag for flag in flags if flag in ("avx2", "fma", "f16c") or flag.startswith(("avx512", "avx_", "amx"))]

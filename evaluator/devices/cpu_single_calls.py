@@ -37,8 +37,9 @@ class SingleCallGrants:
         staged: Staged,
         calls: Sequence[Sequence[torch.Tensor]],
         layouts: Sequence[TensorSpec],
+        patience_ns: int = _PATIENCE_NS,
     ) -> None:
-        self._child, self._staged, self._calls = child, staged, calls
+        self._child, self._staged, self._calls, self._patience_ns = child, staged, calls, patience_ns
         self.fd = memory_file("turns", PAGE_BYTES)
         self._words = memoryview(mmap.mmap(self.fd, PAGE_BYTES)).cast("q")
         self._granted, self._start_ns = 0, 0
@@ -63,7 +64,7 @@ class SingleCallGrants:
             self._staged.write_call(turn, self._calls[turn])
             self._granted = words[GRANTED] = turn + 1
         while words[MADE] <= turn:
-            if time.perf_counter_ns() > now_ns + _PATIENCE_NS:
+            if time.perf_counter_ns() > now_ns + self._patience_ns:
                 return
         leaf, offsets, width = self._places[turn]
         address = words[ADDRESSES + leaf]

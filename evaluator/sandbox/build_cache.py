@@ -49,8 +49,8 @@ def collect_built_files(child: ChildProcess) -> dict[str, bytes]:
 class BuildCache:
     """File content by path in a child's job folder, for each Candidate. `versions` are those of this machine."""
 
-    def __init__(self, versions: Environment, folder: Path | None = None) -> None:
-        self._versions, self._folder = versions, folder
+    def __init__(self, versions: Environment, folder: Path | None = None, kept_bytes: int = _KEPT_BYTES) -> None:
+        self._versions, self._folder, self._kept_bytes = versions, folder, kept_bytes
         self._memory: OrderedDict[str, dict[str, bytes]] = OrderedDict()
 
     @classmethod
@@ -83,7 +83,7 @@ class BuildCache:
         self._remember(candidate, kept)
         if self._folder is not None and kept:
             with contextlib.suppress(OSError):  # a full disk must not stop judging
-                _write(self._folder, self._key(candidate), kept)
+                _write(self._folder, self._key(candidate), kept, self._kept_bytes)
 
     def _remember(self, candidate: Candidate, files: dict[str, bytes]) -> None:
         self._memory[candidate.hash] = files
@@ -106,7 +106,7 @@ def _read(path: Path) -> dict[str, bytes] | None:
         return None
 
 
-def _write(folder: Path, name: str, files: Mapping[str, bytes]) -> None:
+def _write(folder: Path, name: str, files: Mapping[str, bytes], kept_bytes: int) -> None:
     with tempfile.NamedTemporaryFile(dir=folder, suffix=".new", delete=False) as made:
         try:
             with zipfile.ZipFile(made, "w") as archive:
@@ -116,17 +116,16 @@ def _write(folder: Path, name: str, files: Mapping[str, bytes]) -> None:
         except BaseException:
             Path(made.name).unlink(missing_ok=True)
             raise
-    _prune(folder)
+    _prune(folder, kept_bytes)
 
 
-def _prune(folder: Path) -> None:
-    """Delete the oldest archives while the folder holds too many bytes."""
+def _prune(folder: Path, spare: int) -> None:
+    """Delete the oldest archives while the folder holds more than `spare` bytes."""
     found = []
     for path in folder.glob("*.zip"):
         with contextlib.suppress(OSError):  # another judge may have deleted it
             about = path.stat()
             found.append((about.st_mtime, about.st_size, path))
-    spare = _KEPT_BYTES
     for _, size, path in sorted(found, reverse=True):
         spare -= size
         if spare < 0:

@@ -277,6 +277,8 @@ def _facts(workload: Workload, oracle: Oracle, made: Arguments, expected: Expect
         flops=oracle.subject.flops(made.tree, made.tensors, timeout_s=_COUNT_S),
         floor_us=copy_floor_us(backend, moved),
         matmul_gflops=None if kind is None else matmul_gflops(backend.torch_device, kind),
+        constructor=oracle.init.tree,
+        arguments=made.tree,
     )
 
 

@@ -5,16 +5,13 @@ from __future__ import annotations
 import time
 
 from evaluator.child.protocol.layout import LayoutError
-from evaluator.device_session import DeviceSession
 from evaluator.errors import ChildFault, ComparatorFailed, EvaluatorError
 from evaluator.oracle.oracle import Oracle
 from evaluator.stages.judge import Judge
 from evaluator.stages.time_candidate import baseline_contender
 from evaluator.stages.trial import secret_generator
-from evaluator.timing.bench import Bench, Rules
+from evaluator.timing.bench import Bench
 from evaluator.types import BaselineReport, BaselineTime, Problem
-
-_RULES = Rules(least_pairs=5, most_pairs=8, narrow=0.02)
 
 
 def baseline(judge: Judge, problem: Problem) -> BaselineReport:
@@ -41,7 +38,8 @@ def _baseline(judge: Judge, problem: Problem) -> BaselineReport:
                     contenders.append(baseline_contender(judge.session, problem, workload, mode, oracle))
                 except (ChildFault, LayoutError) as fault:
                     skipped[mode] = f"{workload.name}: {fault}"[:500]
-            times += _time(judge.session, Bench(judge.session, workload, oracle, contenders), skipped)
+            bench = Bench(judge.session, workload, oracle, contenders, protocol=judge.protocol)
+            times += _time(judge, bench, skipped)
     if not any(t.mode == "eager" for t in times):
         raise EvaluatorError(f"the eager baseline cannot be timed: {skipped.get('eager', 'no workload is shown')}")
     return BaselineReport(
@@ -54,13 +52,13 @@ def _baseline(judge: Judge, problem: Problem) -> BaselineReport:
     )
 
 
-def _time(session: DeviceSession, bench: Bench, skipped: dict[str, str]) -> list[BaselineTime]:
+def _time(judge: Judge, bench: Bench, skipped: dict[str, str]) -> list[BaselineTime]:
     """Time the modes that work, without those that fail or are wrong, which happens with torch.compile."""
     try:
-        with session.exclusive():
+        with judge.session.exclusive():
             while True:
                 try:
-                    bench.run(_RULES)
+                    bench.run(judge.protocol.baseline)
                     return [bench.baseline_time(c.name) for c in bench.contenders]
                 except ComparatorFailed as failure:
                     skipped[failure.name] = str(failure)[:500]

@@ -29,8 +29,9 @@ from evaluator.stages.time_candidate import baseline_contender, copy_floor_us
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
 from evaluator.timing import stats
-from evaluator.timing.bench import Bench, Rules
+from evaluator.timing.bench import Bench
 from evaluator.timing.contender import Contender
+from evaluator.timing.protocol import STANDARD, Promotion, TimingProtocol
 from evaluator.timing.speedups import speedups
 from evaluator.tools import counters, sanitizer
 from evaluator.tools.target_application import TargetApplication, add_small_calls
@@ -45,13 +46,6 @@ from evaluator.types import (
     Verdict,
     Workload,
 )
-
-PROCESS_PAIRS = 8
-_HIDDEN_PAIRS = 2
-_RULES = Rules(least_pairs=4, most_pairs=4, racing=False, round_us=10_000.0)  # both sizes of round in both orders
-_LEAST_GAIN = 0.01
-_CONFIDENCE = 0.999
-_WORST_WORKLOAD = 0.98
 
 
 @dataclass(slots=True)
@@ -88,11 +82,12 @@ def _confirm(judge: Judge, trial: Trial) -> Evaluation:
         checked = _check(judge, trial, reference)
         if not trial.is_timed:
             raise Rejection(Verdict.INVALID_SUBMISSION, Stage.CONFIRM, "this language is not timed on this device")
-        timing = _Timing(judge.session, judge.children, trial, reference)
-        found = [timing.run(workload, PROCESS_PAIRS) for workload in trial.shown]
-        hidden = [timing.run(workload, _HIDDEN_PAIRS) for workload in trial.held_out]
+        protocol = judge.protocol
+        timing = _Timing(judge.session, judge.children, trial, reference, protocol)
+        found = [timing.run(workload, protocol.process_pairs) for workload in trial.shown]
+        hidden = [timing.run(workload, protocol.hidden_pairs) for workload in trial.held_out]
         resources = _resources(judge, checked)
-    return _result(trial, judge.origin, screened, found, hidden, checked.evidence, resources)
+    return _result(trial, judge.origin, screened, found, hidden, checked.evidence, resources, protocol.promotion)
 
 
 @dataclass(frozen=True, slots=True)
@@ -151,6 +146,7 @@ class _Timing:
     children: CandidateChildren
     trial: Trial
     reference: Subject
+    protocol: TimingProtocol
 
     def modes(self, workload: Workload) -> list[str]:
         """Return the Baselines of a Workload; eager alone for a held-out one, for which nothing is compiled."""
@@ -163,7 +159,7 @@ class _Timing:
     def run(self, workload: Workload, repetitions: int) -> _Times:
         trial, modes, times = self.trial, self.modes(workload), _Times(workload)
         oracle = Oracle(trial.problem, self.reference, workload.sizes, trial.generator)
-        bench = Bench(self.session, workload, oracle, [], first_call_s=trial.first_call_s)
+        bench = Bench(self.session, workload, oracle, [], protocol=self.protocol, first_call_s=trial.first_call_s)
         try:
             with self.session.exclusive():
                 rehearsal = int(torch.randint(repetitions, (1,), generator=trial.generator))
@@ -171,7 +167,7 @@ class _Timing:
                     with ExitStack() as processes:
                         with self.session.sharing.released():  # starting processes is most of a confirmation
                             bench.replace(self._contenders(modes, oracle, workload, processes))
-                        bench.run(replace(_RULES, rehearse=repetition == rehearsal))
+                        bench.run(replace(self.protocol.confirm, rehearse=repetition == rehearsal))
                         _note(times, bench, modes, trial.champion is not None)
                         floor_us = copy_floor_us(self.session.backend, bench.bytes_moved)
                         times.measurements.append(bench.measurement("candidate", modes, floor_us))
@@ -232,6 +228,7 @@ def _result(
     hidden: Sequence[_Times],
     evidence: dict[str, Any],
     resources: Mapping[str, Any],
+    promotion: Promotion,
 ) -> Evaluation:
     logs: dict[str, list[tuple[Workload, list[float]]]] = {}
     with_champion = trial.champion is not None
@@ -245,9 +242,9 @@ def _result(
     on_held_out = [(t.workload, t.log_ratios["champion" if with_champion else "eager"]) for t in hidden]
     again = [(t.workload, t.log_ratios["again"]) for t in found]
     plain = is_restricted(trial.candidate.source)
-    decision = _promotion(logs[against], again, on_held_out, [] if plain else [t.resolution for t in found])
+    decision = _promotion(logs[against], again, on_held_out, [] if plain else [t.resolution for t in found], promotion)
     evidence["promote"] = decision.pop("promote")
-    evidence["confirm"] = {**decision, "against": against, "process_pairs": PROCESS_PAIRS, "plain": plain}
+    evidence["confirm"] = {**decision, "against": against, "process_pairs": len(found[0].measurements), "plain": plain}
     measurements = [_merged(times) for times in found]
     ratios = speedups(logs, len(found))
     return outcomes.passed(trial, origin, screened, evidence, measurements, ratios, resources=resources)
@@ -258,19 +255,20 @@ def _promotion(
     again: Sequence[tuple[Workload, list[float]]],
     on_held_out: Sequence[tuple[Workload, list[float]]] = (),
     resolutions: Sequence[float] = (),
+    promotion: Promotion = STANDARD.promotion,
 ) -> dict[str, Any]:
     """Decide about promotion.
 
-    The bound must exceed 1 + the largest of three: 1 %, the spread of equal kernels on this device, and the gain that a
-    child could get from a faster harness (`resolutions` per Workload, weighted as the ratios are). No Workload may be
-    slower. A slower held-out one is reported without its name.
+    The bound must exceed 1 + the largest of three: the least gain, the spread of equal kernels on this device, and the
+    gain that a child could get from a faster harness (`resolutions` per Workload, weighted as the ratios are). No
+    Workload may be slower. A slower held-out one is reported without its name.
     """
-    bound = stats.lower_bound(_headline(against), _CONFIDENCE)
+    bound = stats.lower_bound(_headline(against), promotion.confidence)
     spread = _spread(_headline(again))
     gains = [(workload, [math.log1p(share)]) for (workload, _), share in zip(against, resolutions, strict=False)]
     resolution = math.expm1(_headline(gains)[0]) if gains else 0.0
-    threshold = 1 + max(_LEAST_GAIN, spread, resolution)
-    worse = [w for w, logs in [*against, *on_held_out] if stats.ratio_interval(logs)[1].high < _WORST_WORKLOAD]
+    threshold = 1 + max(promotion.least_gain, spread, resolution)
+    worse = [w for w, logs in [*against, *on_held_out] if stats.ratio_interval(logs)[1].high < promotion.worst_workload]
     return {
         "promote": bound > threshold and not worse,
         "bound": round(bound, 5),

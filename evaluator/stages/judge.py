@@ -25,30 +25,33 @@ from evaluator.stages.outcomes import Origin
 from evaluator.stages.time_candidate import Times, time_candidate
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
-from evaluator.timing.bench import Rules
+from evaluator.timing.protocol import STANDARD, TimingProtocol
 from evaluator.tools.sanitizer import ToolHistory
-from evaluator.types import BaselineReport, Candidate, DeviceKind, Evaluation, Problem, Stage, Verdict
+from evaluator.types import BaselineReport, Candidate, DeviceKind, Environment, Evaluation, Problem, Stage, Verdict
 
 Done = TypeVar("Done")
 _CASE_SHARE, _CASE_BYTES = 1 / 16, 256 << 20  # of a GPU's memory, and on a CPU: for the CaseCache
-_JUDGE_RULES = Rules()
 
 
 class Judge:
     """Judges on one device, one request at a time. `close` ends every child."""
 
-    def __init__(self, backend: DeviceBackend, session: DeviceSession | None = None) -> None:
+    def __init__(
+        self, backend: DeviceBackend, session: DeviceSession | None = None, *, protocol: TimingProtocol = STANDARD
+    ) -> None:
         torch.set_num_threads(1)
         self.backend = backend
         self.session = session or DeviceSession(backend)
         self.device = backend.describe()
-        self.environment = backend.environment()
-        self.lost = self._suspicious = False
+        self.protocol = protocol
+        self._versions = backend.environment()
+        self.lost = self.suspicious = False
         memory_bytes = self.device.facts.get("memory_bytes")
         cases = CaseCache(int(memory_bytes * _CASE_SHARE) if memory_bytes else _CASE_BYTES)
-        self.children = CandidateChildren(self.session, BuildCache.from_environment(self.environment))
+        self.children = CandidateChildren(self.session, BuildCache.from_environment(self._versions))
         self.check_stage = CheckStage(self.session, self.children, cases)
         self.tool_history = ToolHistory()
+        self.patience = memory_shortage.Patience()
 
     def close(self) -> None:
         self.session.close()
@@ -58,6 +61,10 @@ class Judge:
         """Return the limits of isolation that this machine cannot enforce."""
         self.session.pools.plain()
         return self.session.pools.isolation
+
+    @property
+    def environment(self) -> Environment:
+        return replace(self._versions, protocol=self.protocol.hash)
 
     @property
     def origin(self) -> Origin:
@@ -106,7 +113,7 @@ class Judge:
                 return outcomes.passed(trial, self.origin, screened, evidence, timed=False)
             resources: dict[str, Any] = {"kernels": compiled_kernels(subject, Stage.CORRECTNESS)}
             with trial.clock.during(Stage.TIMING):
-                times = time_candidate(self.session, trial, subject, reference, _JUDGE_RULES)
+                times = time_candidate(self.session, trial, subject, reference, self.protocol)
             resources |= {"ran": symbols.shares(times.ran), "operations": report.operations}
             screened = _with_libraries(trial, screened, named, self._libraries_seen(trial, subject, reference, times))
         return outcomes.passed(
@@ -143,7 +150,7 @@ class Judge:
             return self.internal_error(trial, error)
 
     def refused(self, trial: Trial, found: Rejection) -> Evaluation:
-        self._suspicious = self._suspicious or outcomes.may_have_broken_device(found)
+        self.suspicious = self.suspicious or outcomes.may_have_broken_device(found)
         return outcomes.refused(trial, self.origin, found)
 
     def internal_error(self, trial: Trial, error: EvaluatorError) -> Evaluation:
@@ -156,7 +163,9 @@ class Judge:
     def retry_on_shortage(self, work: Callable[[], Done]) -> Done:
         """Do the work; retry when memory runs out. Raise EvaluatorError for a call of the judge that torch refuses."""
         try:
-            return memory_shortage.retry_on_shortage(work, self.backend, self.session, self.release_memory)
+            return memory_shortage.retry_on_shortage(
+                work, self.backend, self.session, self.release_memory, self.patience
+            )
         except torch.OutOfMemoryError:
             raise
         except RuntimeError as error:
@@ -174,14 +183,14 @@ class Judge:
 
         Raises EvaluatorError if the device is lost; then `lost` is set, and this judge has to be restarted.
         """
-        if self._suspicious:
+        if self.suspicious:
             self.session.reset()
             self.check_stage.cases.clear()
             why = self.backend.probe()
             self.lost = bool(why)
             if why:
                 raise EvaluatorError(f"{why}. The judge has to be restarted")
-            self._suspicious = False
+            self.suspicious = False
 
 
 def _screen_for_device(trial: Trial) -> Screened:

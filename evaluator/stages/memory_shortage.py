@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import time
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import TypeVar
 
 import torch
@@ -16,12 +17,19 @@ from evaluator.types import DeviceKind, Verdict
 
 Done = TypeVar("Done")
 Release = Callable[[], None]
-_WAIT_S, _POLL_S = 30.0, 0.1  # how long and how often to look for others
 _OTHERS_SHARE = 1 / 4  # of the device's memory: a child may have the rest (`child.gpu.device`)
 
 
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How long to wait for others that hold the memory, and how often to look."""
+
+    wait_s: float = 30.0
+    poll_s: float = 0.1
+
+
 def retry_on_shortage(
-    work: Callable[[], Done], backend: DeviceBackend, session: DeviceSession, release: Release
+    work: Callable[[], Done], backend: DeviceBackend, session: DeviceSession, release: Release, patience: Patience
 ) -> Done:
     """Do the work; when memory runs out, `release` this judge's memory and retry.
 
@@ -33,7 +41,7 @@ def retry_on_shortage(
     except _ShortageError as short:
         found = str(short)  # the error itself would keep tensors alive
     if _held_by_others(backend):
-        _wait_for_others(backend, found)
+        _wait_for_others(backend, found, patience)
         try:
             return _run_or_release(work, backend, release)
         except _ShortageError as short:
@@ -83,16 +91,16 @@ def _held_by_others(backend: DeviceBackend) -> int:
     return held if held > _OTHERS_SHARE * float(backend.describe().facts.get("memory_bytes", math.inf)) else 0
 
 
-def _wait_for_others(backend: DeviceBackend, found: str) -> None:
+def _wait_for_others(backend: DeviceBackend, found: str, patience: Patience) -> None:
     """Wait until others hold little. Raises EvaluatorError if they do not end.
 
     Meanwhile no child of this judge runs, and it does not hold the device.
     """
-    end = time.monotonic() + _WAIT_S
+    end = time.monotonic() + patience.wait_s
     while _held_by_others(backend):
         if time.monotonic() > end:
             _raise_if_held_by_others(backend, found)
-        time.sleep(_POLL_S)
+        time.sleep(patience.poll_s)
 
 
 def _raise_if_held_by_others(backend: DeviceBackend, found: str) -> None:

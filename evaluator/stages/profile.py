@@ -18,7 +18,7 @@ from evaluator.stages.stage_clock import first_call_limit_s
 from evaluator.stages.time_candidate import baseline_contender, copy_floor_us
 from evaluator.stages.trial import secret_generator
 from evaluator.subject import Subject
-from evaluator.timing.bench import Bench, Rules, SamplingPlan
+from evaluator.timing.bench import Bench
 from evaluator.timing.contender import Contender
 from evaluator.tools import counters
 from evaluator.tools.counters import KernelCounters
@@ -26,8 +26,7 @@ from evaluator.tools.target_application import TargetApplication, TooLarge
 from evaluator.types import Candidate, Device, DeviceKind, Environment, Interval, Problem, Stage, Verdict, Workload
 
 COUNTED = (DeviceKind.CUDA,)
-_RULES = Rules(least_pairs=4, most_pairs=6)
-_LOOKS, _CALLS = SamplingPlan(span_s=3.0, most_samples=3000), 10
+_CALLS = 10
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,11 +81,14 @@ def _profile(judge: Judge, problem: Problem, candidate: Candidate, workload: str
         comparators = []
         if judge.backend.kind is DeviceKind.CUDA:  # to subtract the usual cost of a graph's first replay
             comparators = [baseline_contender(session, problem, chosen, "eager", oracle)]
-        bench = Bench(session, chosen, oracle, [contender, *comparators], first_call_s=first_call_limit_s(candidate))
+        bench = Bench(
+            session, chosen, oracle, [contender, *comparators],
+            protocol=judge.protocol, first_call_s=first_call_limit_s(candidate),
+        )  # fmt: skip
         try:
             with session.exclusive():
-                bench.run(_RULES)
-                seen = bench.sample_functions("candidate", _LOOKS)
+                bench.run(judge.protocol.profile)
+                seen = bench.sample_functions("candidate", judge.protocol.sampling)
                 call_us, floor_us = contender.official_us(), copy_floor_us(session.backend, bench.bytes_moved)
                 bench.close()
                 parts, notes = _parts(subject, oracle, seen, call_us)

@@ -12,8 +12,9 @@ from evaluator.screening.restricted import is_restricted
 from evaluator.stages.candidate_children import construct
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
-from evaluator.timing.bench import BRIEF_SAMPLING, LIBRARY_SAMPLING, Bench, Rules, SampledContender
+from evaluator.timing.bench import Bench, SampledContender
 from evaluator.timing.contender import Contender
+from evaluator.timing.protocol import TimingProtocol
 from evaluator.timing.speedups import speedups
 from evaluator.types import LibraryPolicy, Measurement, Problem, Ratio, Stage, Workload
 
@@ -36,7 +37,9 @@ class Times:
             self.logs.setdefault(against, []).append((workload, bench.official_log_ratios(over, "candidate")))
 
 
-def time_candidate(session: DeviceSession, trial: Trial, subject: Subject, reference: Subject, rules: Rules) -> Times:
+def time_candidate(
+    session: DeviceSession, trial: Trial, subject: Subject, reference: Subject, protocol: TimingProtocol
+) -> Times:
     """Time a constructed Candidate on every shown Workload. Raises Rejection, ComparatorFailed."""
     times = Times()
     strict = trial.problem.allow_library is LibraryPolicy.FORBIDDEN
@@ -50,12 +53,12 @@ def time_candidate(session: DeviceSession, trial: Trial, subject: Subject, refer
         # The device is not held here: a new comparator may compile for a minute.
         contenders += [baseline_contender(session, trial.problem, workload, mode, oracle) for mode in modes]
         with session.shared():
-            bench = Bench(session, workload, oracle, contenders, first_call_s=trial.first_call_s)
+            bench = Bench(session, workload, oracle, contenders, protocol=protocol, first_call_s=trial.first_call_s)
         try:
             with session.exclusive():
-                plan = LIBRARY_SAMPLING if strict else BRIEF_SAMPLING
+                plan = protocol.library_sampling if strict else protocol.brief_sampling
                 sampled = None if times.ran else SampledContender("candidate", plan)
-                times.ran = bench.run(rules, sampled) or times.ran
+                times.ran = bench.run(protocol.judge, sampled) or times.ran
                 floor_us = copy_floor_us(session.backend, bench.bytes_moved)
                 times.measurements.append(bench.measurement("candidate", modes, floor_us))
         finally:

@@ -25,42 +25,12 @@ from evaluator.timing.contender import Contender, call_us
 from evaluator.timing.contender_round import ContenderRound, compared_calls
 from evaluator.timing.integrity import CHECKS
 from evaluator.timing.integrity.session import TimedSession
+from evaluator.timing.protocol import STANDARD, Rules, SamplingPlan, TimingProtocol
 from evaluator.timing.rounds import Rounds, ends_after
 from evaluator.types import BaselineTime, Clock, Measurement, Workload
 
-_ROUND_SIZES = (1.0, 1.6)  # in units of the planned round
-_NULL_ROUNDS = 4
-_REFINEMENTS = 3
-_WARM_UP_ROUNDS = 2
-_LEAST_NET_OF_GRAPH, _LEAST_NET_OF_CALLS = 0.02, 0.5  # net share of a round's wall time, when rounds are planned
 _SAMPLED_ROUNDS_VERIFIED = 4  # one in so many of the rounds in which a child is sampled
-_HARNESS_US = 20.0
-_REHEARSALS = 8  # at least, where a round replays a graph
-_WAITED_SHARE = 0.03  # share of a round's net time that a child may wait for its core
-_MOST_DISCARDED = 1  # times `most_pairs` may be discarded for that; later pairs count anyway
-
-
-@dataclass(frozen=True, slots=True)
-class Rules:
-    """Limits of one timing session. A pair is one round of every contender. Racing stops early; `confirm` does not."""
-
-    least_pairs: int = 4
-    most_pairs: int = 10
-    narrow: float = 0.03
-    racing: bool = True
-    budget_s: float = 1.5  # of a Workload; only racing stops for it, after the least pairs
-    round_us: float | None = None  # None: the device's own for a search
-    rehearse: bool = True  # run every kind of adversarial values in rounds that do not count
-
-
-@dataclass(frozen=True, slots=True)
-class SamplingPlan:
-    """Limits of sampling a child: a time span, a number of samples or, with `until_library`, the first sample in a
-    library."""
-
-    span_s: float = 0.1
-    most_samples: int = 100
-    until_library: bool = False
+_LEAST_NET_OF_GRAPH, _LEAST_NET_OF_CALLS = 0.02, 0.5  # net share of a round's wall time, when rounds are planned
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,11 +39,6 @@ class SampledContender:
 
     name: str
     plan: SamplingPlan
-
-
-BRIEF_SAMPLING = SamplingPlan()
-# A small matrix product is a fiftieth of a call; the rest is Python and dispatch around it.
-LIBRARY_SAMPLING = SamplingPlan(span_s=5.0, most_samples=2000, until_library=True)
 
 
 class Bench:
@@ -86,10 +51,12 @@ class Bench:
         oracle: Oracle,
         contenders: Sequence[Contender],
         *,
+        protocol: TimingProtocol = STANDARD,
         first_call_s: float = 60.0,
     ) -> None:
         self.workload = workload
         self.contenders = list(contenders)
+        self._protocol = protocol
         self._rounds = Rounds(session, workload, oracle, first_call_s)
         self._plans: list[RoundPlan] = []
         self._order: Sequence[Contender] = ()
@@ -127,6 +94,7 @@ class Bench:
             contenders=self.contenders,
             plans=self._plans,
             log_ratios=self.official_log_ratios,
+            protocol=self._protocol,
             racing=rules.racing,
             time_again=lambda: self._time_again(rules),
         )
@@ -140,7 +108,7 @@ class Bench:
         self._pairs(rules, rehearse_at=-1)
 
     def _pairs(self, rules: Rules, rehearse_at: int) -> None:
-        self._may_discard = _MOST_DISCARDED * rules.most_pairs
+        self._may_discard = rules.discarded * rules.most_pairs
         end = time.monotonic() + rules.budget_s
         while self.pairs < rules.most_pairs:
             if self.pairs == rehearse_at:
@@ -183,7 +151,7 @@ class Bench:
             self._verify()  # the kinds that pairs hold need no rehearsal
             fully_compared = [c for c in self.contenders if c.compared_in_full]
             fewest_replays = {c.name: c.fewest_replays for c in fully_compared}  # before these
-            rehearsals = rounds.rehearsals(usual.calls, to_come, least=_REHEARSALS if most > 2 else 0)
+            rehearsals = rounds.rehearsals(usual.calls, to_come, least=self._protocol.rehearsals if most > 2 else 0)
             for number, inputs in enumerate(rehearsals):
                 for contender in fully_compared:
                     ends = ends_after(
@@ -197,7 +165,7 @@ class Bench:
         """Let others use the device meanwhile. A confirmation keeps it to itself all the time."""
         return self._rounds.session.sharing.released() if self._racing else nullcontext()
 
-    def sample_functions(self, name: str, plan: SamplingPlan = BRIEF_SAMPLING) -> dict[str, int]:
+    def sample_functions(self, name: str, plan: SamplingPlan) -> dict[str, int]:
         """Return how often a contender was seen in each function during a few more rounds. They are not timed, and a
         secret part of them is verified. Empty where the device cannot tell. Raise Rejection."""
         rounds, contender = self._rounds, self._contender(name)
@@ -263,7 +231,7 @@ class Bench:
         for contender in self.contenders:
             self._keep(ContenderRound(contender, inputs, found[contender.name]))
         for contender in () if disturbed else self.contenders:
-            sample = call_us(found[contender.name], rounds.overhead_us)
+            sample = call_us(found[contender.name], rounds.overhead_us, self._protocol.overhead_share)
             contender.samples.setdefault(plan.executions, []).append(sample)
         self.discarded += disturbed
         self.pairs += not disturbed
@@ -278,18 +246,18 @@ class Bench:
     def resolution(self, name: str) -> float:
         """Return the share of its time that a child could gain by making its own harness faster: a smaller gain proves
         nothing. The harness's cost of a call is the slope of the null child's rounds. Its work on the memory of a large
-        input is needed anyway, so at most `_HARNESS_US` count."""
+        input is needed anyway, so at most `TimingProtocol.harness_us` count."""
         contender = self._contender(name)
         known = sorted((n, us) for n, us in self._rounds.overhead_us.items() if n in contender.samples)
         (few, least), (many, most) = known[0], known[-1]
         call_us = (most - least) / (many - few) if many > few else least / few
-        return min(max(call_us, 0.0), _HARNESS_US) / contender.official_us()
+        return min(max(call_us, 0.0), self._protocol.harness_us) / contender.official_us()
 
     def _disturbed(self, done: Round) -> bool:
         """Return whether a child waited too long for its core because other processes ran on it. Such a pair does not
         count."""
         net_us = done.wall_us - self._rounds.overhead_us[done.plan.executions]
-        return done.waited_us > _WAITED_SHARE * max(net_us, 0.5 * done.wall_us)
+        return done.waited_us > self._protocol.waited_share * max(net_us, 0.5 * done.wall_us)
 
     def measurement(self, name: str, baselines: Sequence[str], floor_us: float | None) -> Measurement:
         """Return the Measurement of one contender, with the times of others."""
@@ -339,7 +307,7 @@ class Bench:
             self._graph = graph
             self._plan(rules, first)
             for plan in self._plans:
-                rounds.measure_null(rounds.idle_inputs(plan.calls), plan, _NULL_ROUNDS)
+                rounds.measure_null(rounds.idle_inputs(plan.calls), plan, self._protocol.null_rounds)
         self._touch_memory()
         self._warm = True
 
@@ -364,20 +332,20 @@ class Bench:
         rounds, round_us = self._rounds, rules.round_us or self._rounds.backend.round_us
         calls, fastest = rounds.idle_inputs(first.calls), math.inf
         for contender in self.contenders:
-            for _ in range(_WARM_UP_ROUNDS):
+            for _ in range(self._protocol.warm_up_rounds):
                 done = rounds.run(contender, calls, first)
                 fastest = min(fastest, done.wall_us / first.executions)
         rounds.prepare_null(calls, graph=self._graph)
         rounds.measure_null(calls, first, 2)
         call_us = self._refined_us(self._net_us(fastest * first.executions, first) / first.executions, round_us)
-        sizes = [rounds.planned(call_us, round_us * factor) for factor in _ROUND_SIZES]
+        sizes = [rounds.planned(call_us, round_us * factor) for factor in self._protocol.round_sizes]
         self._plans = list(dict.fromkeys(sizes))
 
     def _refined_us(self, call_us: float, round_us: float) -> float:
         """Return the fastest contender's time of a call, from rounds that grow until they are long enough: in a short
         round the overhead hides it."""
         tried: RoundPlan | None = None
-        for _ in range(_REFINEMENTS):
+        for _ in range(self._protocol.refinements):
             plan = self._rounds.planned(call_us, round_us)
             if plan == tried:
                 break

@@ -16,7 +16,6 @@ from evaluator.timing import stats
 from evaluator.types import Adjustment, BaselineTime, Clock, Interval
 
 Ratios = Callable[[str, str], Sequence[float]]  # (over, under) names -> log(time of over / time of under) for each pair
-MAX_OVERHEAD_SHARE = 0.1  # the largest part of a round's wall time that is taken off as overhead
 
 
 @dataclass(slots=True)
@@ -111,8 +110,8 @@ def fastest_comparator(contenders: Sequence[Contender]) -> Contender | None:
     return min((c for c in contenders if not c.suspect), key=Contender.official_us, default=None)
 
 
-def call_us(done: Round, overhead_us: Mapping[int, float]) -> float:
-    """Return the time of a call of a round, less the overhead of rounds of its size. At most a tenth is taken off,
-    because a child may speed up its own harness, and noise may slow the null child."""
+def call_us(done: Round, overhead_us: Mapping[int, float], most_share: float) -> float:
+    """Return the time of a call of a round, less the overhead of rounds of its size, but at most `most_share` of it: a
+    child may speed up its own harness, and noise may slow the null child."""
     executions = done.plan.executions
-    return (done.wall_us - min(overhead_us[executions], MAX_OVERHEAD_SHARE * done.wall_us)) / executions
+    return (done.wall_us - min(overhead_us[executions], most_share * done.wall_us)) / executions

@@ -16,6 +16,7 @@ from evaluator.clean import clean_text
 from evaluator.tools import tool
 from evaluator.tools.sanitizer_log import base_name
 from evaluator.tools.target_application import TargetApplication
+from evaluator.types import DeviceKind
 
 _METRICS = {
     "dram_percent": "dram__throughput.avg.pct_of_peak_sustained_elapsed",
@@ -28,7 +29,6 @@ _TIME = "gpu__time_duration.sum"
 _STALL = re.compile(r"smsp__average_(?:warps_issue|warp_latency_issue)_stalled_(\w+?)(?:_per_issue_active)?\.ratio")
 _NO_STALLS = ("selected",)  # a warp that issues
 _MOST_KERNELS, _TOP_STALLS = 16, 3
-_MARKED = True  # the call that counts is marked for the profiler
 _OPTIONS = (
     "--target-processes", "application-only", "--profile-from-start", "off", "--clock-control", "none",
     "--launch-count", str(_MOST_KERNELS), "--section", "WarpStateStats",
@@ -78,8 +78,9 @@ def read(application: TargetApplication, known: dict[str, str]) -> tuple[list[Ke
     program, why = tool.NCU.find()[0], unavailable(known)
     if program is None or why:
         return [], why
+    marked = application.kind is DeviceKind.CUDA  # CUDA tells the profiler when the counted call begins and ends
     ran = application.run(
-        [program, *_OPTIONS], limit_s=tool.NCU.seconds(), environment={}, few=True, warm_up=2, marked=_MARKED
+        [program, *_OPTIONS], limit_s=tool.NCU.seconds(), environment={}, few=True, warm_up=2, marked=marked
     )
     found = parse(ran.log)
     if found:

@@ -26,7 +26,6 @@ from evaluator.tools import tool
 from evaluator.types import Candidate, Device, DeviceKind, Problem, Workload
 
 CANDIDATE_FILE = "candidate.py"
-_VALUES_BYTES = 96 << 20
 _VARIED = 3
 
 
@@ -39,6 +38,7 @@ class TargetApplication:
     kind: DeviceKind
     environment: Mapping[str, str]
     built: Mapping[str, bytes]
+    values_bytes: int = 96 << 20  # of all inputs and parameters
     sets: list[dict[str, Any]] = field(default_factory=list)
     _values: bytearray = field(default_factory=bytearray)
 
@@ -107,9 +107,9 @@ class TargetApplication:
         tensor = tensor.detach().contiguous() if overlapping else tensor.detach()
         spec = TensorSpec.of(tensor)
         at = len(self._values)
-        if at + spec.span_bytes > _VALUES_BYTES:
+        if at + spec.span_bytes > self.values_bytes:
             if not tensor.is_floating_point():
-                raise TooLarge(f"its inputs have more than {_VALUES_BYTES >> 20} MiB")
+                raise TooLarge(f"its inputs have more than {self.values_bytes >> 20} MiB")
             return {"layout": spec.to_json(), "at": None}
         copy = torch.zeros(spec.span_bytes, dtype=torch.uint8)
         overwrite(spec.view(copy), tensor)

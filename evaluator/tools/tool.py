@@ -23,7 +23,6 @@ from evaluator.tools import sanitizer_log
 from evaluator.types import DeviceKind
 
 _OPERATIONS = "evaluator.child.tool_ops"
-_TOOLKIT = "/usr/local/cuda/bin"
 _OFF = "off"
 WORKS = "works in a cage"
 _PROBE_S = 30.0
@@ -40,6 +39,7 @@ class Tool:
     variable: str
     limit_variable: str
     limit_s: float
+    toolkit: str = "/usr/local/cuda/bin"  # searched after PATH
 
     def find(self) -> tuple[str | None, str]:
         """Return the program's path, or None and the reason: switched off, or not found."""
@@ -49,7 +49,7 @@ class Tool:
         if asked:
             found = shutil.which(asked)
             return found, "" if found else f"{self.variable} names {asked[:200]}, which is no program"
-        found = shutil.which(self.program) or shutil.which(self.program, path=_TOOLKIT)
+        found = shutil.which(self.program) or shutil.which(self.program, path=self.toolkit)
         return found, "" if found else f"{self.program} is not installed: it comes with the CUDA toolkit"
 
     def seconds(self) -> float:

@@ -8,35 +8,35 @@ import re
 from importlib.resources import files
 from typing import Any
 
-from evaluator.types import Evaluation, Problem, Ratio
+from evaluator.types import DeviceKind, Evaluation, Problem, Ratio, Workload, WorkloadFacts, content_hash
 from service.exports.base import Export, Format
-from service.exports.parts.domain import domain
+from service.exports.parts.domain import domain, layouts
 from service.exports.parts.embed import one_line, raw_literal
+from service.exports.parts.native import helper, preamble, renamed
 
 _GUARD = files("service.exports.parts").joinpath("guard.py.txt").read_text(encoding="utf-8")
 _CHECK = files("service.exports.parts").joinpath("check.py.txt").read_text(encoding="utf-8")
-_NATIVE = files("evaluator.child").joinpath("warpwright_native.py").read_text(encoding="utf-8")
 _RULE = "# " + "-" * 114
 
 
 def build(export: Export) -> str:
     """Return the file's text. It imports torch, and Triton if the kernel does, else only Python's own modules."""
     source, future = hoist_future(export.candidate.source)
-    parts = [f'"""{_header(export)}"""\n', *([future] if future else [])]
-    if re.search(r"\bwarpwright_native\b", source):
-        parts.append(_native_part())
-    parts += [
-        f"{_RULE}\n# The kernel, as it was verified (sha256 {export.candidate.hash}).\n",
-        source.rstrip("\n") + "\n",
+    parts = [
+        f'"""{_header(export)}"""\n',
+        *([future] if future else []),
+        preamble(source),
+        f"\n{_RULE}\n# The kernel, as it was verified (sha256 {export.candidate.hash}).\n",
+        renamed(source).rstrip("\n") + "\n",
         f"\n{_RULE}\n# The reference that it was verified against. It runs where the kernel may not, and in --check.\n",
         f"_WW_REFERENCE = {raw_literal(export.problem.source)}\n",
-        f"_WW_FACTS = {_literal(_facts(export))}\n",
-        "# Inputs that the kernel was verified on. A name stands for any size from 1; equal names are equal sizes.",
-        f"_WW_DOMAIN = {_literal(domain(export.problem, export.device_kind, export.facts))}\n",
+        "# What the kernel was verified with. A name among shapes is any size from 1; equal names are equal sizes.",
+        f"_WW = {pprint.pformat(_facts(export), width=116, sort_dicts=False)}\n",
         _GUARD,
+        helper(source),
         _CHECK,
     ]
-    return "\n".join(parts)
+    return "\n".join(part for part in parts if part)
 
 
 def hoist_future(source: str) -> tuple[str, str]:
@@ -54,35 +54,43 @@ def hoist_future(source: str) -> tuple[str, str]:
     return "\n".join(lines), "".join(moved)
 
 
-def _native_part() -> str:
-    return (
-        f"{_RULE}\n# The compile helper that the kernel imports as `warpwright_native`, carried along as text.\n\n"
-        f"import sys as _ww_sys\nimport types as _ww_types\n\n"
-        f"_WW_NATIVE = {raw_literal(_NATIVE)}\n"
-        'if "warpwright_native" not in _ww_sys.modules:\n'
-        '    _ww_module = _ww_types.ModuleType("warpwright_native")\n'
-        '    exec(compile(_WW_NATIVE, "warpwright_native.py", "exec", dont_inherit=True), _ww_module.__dict__)\n'
-        '    _ww_sys.modules["warpwright_native"] = _ww_module\n'
-    )
-
-
 def _facts(export: Export) -> dict[str, Any]:
-    problem = export.problem
+    problem, facts = export.problem, {fact.workload: fact for fact in export.facts}
+    name = content_hash(problem.hash, export.candidate.hash, export.device_kind.value)[:16]
     return {
-        "device_kind": export.device_kind.value,
+        "module": f"ww_reference_{name}",
         "train": problem.train,
         "mutates": list(problem.mutates),
         "error_budget": problem.error_budget,
+        "threads": 1 if export.device_kind is DeviceKind.CPU else None,
+        "capability": _capability(export.evaluation),
+        **domain(problem, export.device_kind, export.facts),
         "workloads": [
-            {"name": w.name, "sizes": {k: v for k, v in w.sizes.items() if k != "device"}, "held_out": w.held_out}
+            _workload(w, facts.get(w.name), takes_arguments="get_init_inputs" in problem.source)
             for w in problem.workloads_for(export.device_kind)
         ],
     }
 
 
-def _literal(value: object) -> str:
-    """Return a Python literal, laid out for people."""
-    return pprint.pformat(value, width=116, sort_dicts=False)
+def _workload(workload: Workload, fact: WorkloadFacts | None, *, takes_arguments: bool) -> dict[str, Any]:
+    """Return a Workload's arguments. Where an Admission has not recorded them, there are tensors only."""
+    inputs = layouts(fact.inputs) if fact else ()
+    constructor, arguments = (fact.constructor, fact.arguments) if fact else (None, None)
+    if constructor is None and not takes_arguments:
+        constructor = {"list": []}
+    return {
+        "name": workload.name,
+        "sizes": {k: v for k, v in workload.sizes.items() if k != "device"},
+        "constructor": constructor,
+        "arguments": arguments or {"list": [{"tensor": number} for number in range(len(inputs))]},
+        "inputs": [[layout.dtype, list(layout.shape)] for layout in inputs],
+    }
+
+
+def _capability(evaluation: Evaluation | None) -> list[int] | None:
+    facts = evaluation.device.facts if evaluation and evaluation.device else {}
+    found = re.fullmatch(r"(\d+)\.(\d+)", str(facts.get("capability", "")))
+    return [int(part) for part in found.groups()] if found else None
 
 
 def _header(export: Export) -> str:
@@ -106,11 +114,16 @@ def _header(export: Export) -> str:
 {table}
 
 Use:    from this_file import ModelNew      (constructed and called as the reference's Model; same parameters)
-        Inputs beyond what was verified, and calls that need gradients, are answered by the embedded reference.
+        The embedded reference answers beyond what was verified (_WW below): other shapes, dtypes, layouts, devices,
+        constructor arguments, attributes, modes or hooks{_threads(export)}; and where gradients are asked for.
 Check:  python this_file.py --check         (verifies against the embedded reference on fresh random inputs)
 
 Made by Warpwright.
 """
+
+
+def _threads(export: Export) -> str:
+    return ", more than 1 CPU thread" if export.device_kind is DeviceKind.CPU else ""
 
 
 def _headline(export: Export) -> str:

@@ -14,7 +14,7 @@ import os
 import tempfile
 import zlib
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Self
 
@@ -23,13 +23,11 @@ import pytest
 from evaluator.cage import freezer
 from evaluator.languages import detect
 from evaluator.problem import read_problem
-from evaluator.stages import judge as judging
 from evaluator.stages import trial
 from evaluator.stages.judge import Judge
-from evaluator.timing import bench
-from evaluator.timing.bench import Rules
+from evaluator.timing.protocol import Rules
 from evaluator.types import Candidate, DeviceKind, Evaluation, Problem, Verdict
-from tests.evaluator.rooms import QUICK, eager_only
+from tests.evaluator.rooms import QUICK, QUICKLY, eager_only
 
 HERE = Path(__file__).parent
 TRUE_TIME = "TRUE_TIME"
@@ -38,7 +36,8 @@ NAME_ERRORS = frozenset(("AttributeError", "ImportError", "KeyError", "ModuleNot
 FIRST_CALL_S = 4.0
 TRUE_RATIO = 1.3
 SHARE = 16  # one file in so many is judged by `make test`, the rest by `make soak`
-DISCARDED = bench._MOST_DISCARDED
+# Where every core is busy, all that may be discarded is.
+PROTOCOL = replace(QUICKLY, judge=replace(QUICK, discarded=0))
 
 
 @dataclass(frozen=True, slots=True)
@@ -97,8 +96,7 @@ class Court:
 
     def __init__(self, judge: Judge, folder: Path | None = None) -> None:
         self._patch = pytest.MonkeyPatch()
-        self._patch.setattr(judging, "_JUDGE_RULES", QUICK)
-        self._patch.setattr(bench, "_MOST_DISCARDED", 0)  # where every core is busy, all that may be discarded is
+        self._patch.setattr(judge, "protocol", PROTOCOL)
         if judge.backend.kind is DeviceKind.CPU:
             self._patch.setattr(trial, "first_call_limit_s", _limit(trial.first_call_limit_s))
         if folder is not None:
@@ -128,9 +126,9 @@ class Court:
             ratio = found.speedup("fastest")
             if ratio is None or ratio.value < TRUE_RATIO:
                 break
+            rules = Rules(least_pairs=6, most_pairs=8 + 4 * attempt, racing=False)
             with pytest.MonkeyPatch.context() as patch:
-                patch.setattr(bench, "_MOST_DISCARDED", DISCARDED)
-                patch.setattr(judging, "_JUDGE_RULES", Rules(least_pairs=6, most_pairs=8 + 4 * attempt, racing=False))
+                patch.setattr(self.judge, "protocol", replace(PROTOCOL, judge=rules))
                 again = self.try_case(case)
             other = again.speedup("fastest")
             found = again if other is None or other.value < ratio.value else found

@@ -8,11 +8,11 @@ from collections.abc import Iterator
 
 import pytest
 
-from evaluator import subject
 from evaluator.languages import detect
 from evaluator.schema import to_json
 from evaluator.stages import candidate_children, trial
 from evaluator.stages.judge import Judge
+from evaluator.subject import Subject
 from evaluator.types import Candidate, Verdict
 from tests.adversarial import suite
 from tests.adversarial.malformed_deeds import EVERY as FILES
@@ -48,7 +48,7 @@ def test_a_malformed_file_gets_its_verdict(court: suite.Court, file: File, monke
         limit_s = file.limit_s
         monkeypatch.setattr(trial, "first_call_limit_s", lambda candidate: limit_s)
         monkeypatch.setattr(candidate_children, "load_limit_s", lambda candidate: limit_s)
-        monkeypatch.setattr(subject, "_CONSTRUCT_S", limit_s)
+        monkeypatch.setattr(Subject, "construct_s", limit_s)
     found = court.try_source(read(file.data), "rmsnorm")
     assert found.verdict in file.verdicts, suite.explained(found)[:2000]
     court.assert_clean()

@@ -86,3 +86,18 @@ def test_pages_of_one_browser_share_a_stream(site: Site, browser: Browser) -> No
         world.drain()
         for page in (first, second, third):
             expect(page.locator("h1")).to_contain_text("finished")
+
+
+def test_sign_out_covers_nothing_on_a_phone(site: Site, browser: Browser) -> None:
+    with looking(browser, 390, "light") as page:
+        page.goto(site.url)
+        page.evaluate(
+            """() => document.querySelector(".top .frame").insertAdjacentHTML(
+                "beforeend", '<form class="signout"><button type="button">Sign out</button></form>')"""
+        )
+        leave = page.get_by_role("button", name="Sign out").bounding_box()
+        start = page.get_by_role("link", name="New run").first.bounding_box()
+        assert leave is not None
+        assert start is not None
+        assert leave["y"] + leave["height"] <= start["y"]
+        assert page.evaluate("document.documentElement.scrollWidth <= innerWidth")

@@ -78,7 +78,7 @@ def running_url(data: Path) -> str | None:
 
 
 def shorter(problem: Path, *without: str) -> str:
-    """Its source without some of its Workloads: each of them takes its time to be confirmed."""
+    """Return the problem's source without some Workloads, since the confirmation of each takes time."""
     lines = problem.read_text(encoding="utf-8").splitlines(keepends=True)
     kept = [line for line in lines if not any(f'"name": "{name}"' in line for name in without)]
     assert len(kept) == len(lines) - len(without)
@@ -86,7 +86,7 @@ def shorter(problem: Path, *without: str) -> str:
 
 
 def optimize(data: Path, problem: Path, *budget: str, **more: str) -> dict[str, Any]:
-    """What `warpwright optimize` says of this Problem; it ends well, leaves no process and keeps what was found."""
+    """Run `warpwright optimize --json`; check its exit, that no process is left, and that the leaderboard has it."""
     with command(data, "optimize", str(problem), "--device", "cpu", "--json", *budget, **more) as process:
         output, words = process.communicate(timeout=RUN_S)
     assert process.returncode in (ExitCode.OK, ExitCode.NO_IMPROVEMENT), words
@@ -196,7 +196,7 @@ def test_commands_find_the_service_that_runs_on_their_data_folder_and_nothing_is
         with command(tmp_path, "runs", "--json") as process:
             output, said = process.communicate(timeout=START_S)
         assert json.loads(output) == [], said
-        assert set(processes_of(tmp_path)) <= set(before), "a second stack was started beside the first"
+        assert set(processes_of(tmp_path)) <= set(before), "a second stack was started"
         with command(tmp_path, "serve", "--port", "0") as second:
             _, said = second.communicate(timeout=START_S)
         assert second.returncode == ExitCode.BAD_USAGE

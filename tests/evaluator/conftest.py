@@ -3,22 +3,16 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import replace
 
 import pytest
 
-from evaluator.stages import confirm, profile
-from evaluator.stages import judge as judging
-from evaluator.timing.bench import SamplingPlan
-from tests.evaluator.rooms import QUICK
+from evaluator.stages.judge import Judge
+from tests.evaluator.rooms import QUICKLY
 
 
-@pytest.fixture(scope="module", autouse=True)
-def _short_rounds() -> Iterator[None]:
-    """A test about times themselves sets its own rules."""
+@pytest.fixture(scope="module")
+def judge(judge: Judge) -> Iterator[Judge]:
+    """The one judge, with short rounds; a test about times themselves sets its own protocol."""
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr(judging, "_JUDGE_RULES", QUICK)
-        patch.setattr(profile, "_RULES", QUICK)
-        patch.setattr(profile, "_LOOKS", SamplingPlan(span_s=0.5, most_samples=300))
-        patch.setattr(confirm, "_RULES", replace(confirm._RULES, round_us=QUICK.round_us))  # its number of pairs stays
-        yield
+        patch.setattr(judge, "protocol", QUICKLY)
+        yield judge

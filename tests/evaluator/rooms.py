@@ -2,14 +2,30 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from evaluator.languages import detect
 from evaluator.problem import read_problem
 from evaluator.stages.judge import Judge
-from evaluator.timing.bench import Rules
+from evaluator.timing.protocol import Rules, SamplingPlan, TimingProtocol
 from evaluator.types import BaselineReport, BaselineTime, Candidate, Clock, Interval, Problem
 
 # A tenth of a second of timing tells a factor of 1.3 from 1.
 QUICK = Rules(least_pairs=2, most_pairs=4, round_us=3000.0, budget_s=0.4)
+_USUAL = TimingProtocol()
+QUICKLY = TimingProtocol(
+    judge=QUICK,
+    profile=QUICK,
+    confirm=replace(_USUAL.confirm, round_us=QUICK.round_us),  # its number of pairs stays
+    sampling=SamplingPlan(span_s=0.5, most_samples=300),
+)
+# For a judge that is served. Its confirmations are as long as ever, since they must hold on a busy machine.
+SERVED = replace(
+    _USUAL,
+    judge=QUICK,
+    profile=QUICK,
+    baseline=replace(_USUAL.baseline, round_us=QUICK.round_us, budget_s=QUICK.budget_s),
+)
 
 PROBLEM = '''"""RMSNorm with a gain."""
 import torch

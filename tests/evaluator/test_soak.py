@@ -3,14 +3,14 @@
 from __future__ import annotations
 
 import os
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
 from evaluator.cage import freezer
-from evaluator.stages import judge as judging
 from evaluator.stages.judge import Judge
-from evaluator.timing.bench import Rules
+from evaluator.timing.protocol import Rules
 from evaluator.types import Candidate, Verdict
 from tests.evaluator.rooms import CPP, candidate, eager_only, forward, problem
 
@@ -26,8 +26,8 @@ HOSTILE = [
 
 
 @pytest.fixture(autouse=True)
-def _shortest_rounds(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(judging, "_JUDGE_RULES", SHORTEST)
+def _shortest_rounds(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, judge=SHORTEST))
 
 
 def held() -> tuple[int, int, int, int]:

@@ -1,4 +1,4 @@
-"""Whom the bandit asks: the model that brings the most for its cost, whatever it was asked for."""
+"""The bandit prefers the model with the highest gain for its cost, over all Operators."""
 
 from __future__ import annotations
 
@@ -32,7 +32,7 @@ def test_what_a_model_did_with_one_operator_counts_for_the_others() -> None:
         arm("able", Operator.DIFF), arm("poor", Operator.DIFF),
     ]  # fmt: skip
     diffs = Counter(bandit.choose_model(arms, [2, 3], {}, Random(seed)) for seed in range(400))
-    assert diffs[2] > 390, "nobody was asked for a diff yet"
+    assert diffs[2] > 390, "no model was asked for a diff yet"
     assert asked(arms)["able"] > 390
 
 

@@ -134,7 +134,14 @@ def evaluation(candidate: Candidate) -> Evaluation:
 def facts(*shapes: tuple[str, tuple[int, ...]], dtype: str = "float32") -> tuple[WorkloadFacts, ...]:
     """What an Admission would say of Workloads with one input each."""
     return tuple(
-        WorkloadFacts(workload=name, inputs=(f"{dtype} {list(shape)}",), outputs=(), bytes_moved=0)
+        WorkloadFacts(
+            workload=name,
+            inputs=(f"{dtype} {list(shape)}",),
+            outputs=(),
+            bytes_moved=0,
+            constructor={"list": [shape[-1]]},
+            arguments={"list": [{"tensor": 0}]},
+        )
         for name, shape in shapes
     )
 

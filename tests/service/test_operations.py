@@ -210,7 +210,7 @@ def test_a_database_that_hangs_is_not_waited_for(
     """And health is answered meanwhile, since it needs nothing but the process."""
     release = threading.Event()
     monkeypatch.setattr(operations, "READY_S", 0.05)
-    monkeypatch.setattr(operations, "_database", lambda context: str(release.wait(20)))
+    monkeypatch.setattr(db.engine, "check", lambda engine: release.wait(20))
     try:
         ready = client.get("/readyz")
         assert ready.status_code == 503

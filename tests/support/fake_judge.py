@@ -42,7 +42,7 @@ from evaluator.types import (
 )
 
 COMMAND = f"{sys.executable} {Path(__file__).resolve()}"
-"""What WARPWRIGHT_JUDGE_COMMAND is to be for this judge."""
+"""The value of WARPWRIGHT_JUDGE_COMMAND for this judge."""
 DEVICE = Device(kind=DeviceKind.CPU, name="Test CPU", uuid="cpu-0")
 ENVIRONMENT = Environment(python="3.11", torch="2.13")
 BASELINE_US = 20.0

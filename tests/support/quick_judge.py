@@ -6,25 +6,23 @@ confirmation must hold on a busy machine, too.
 
 from __future__ import annotations
 
+import argparse
 import sys
-from dataclasses import replace
 from pathlib import Path
 
 COMMAND = f"{sys.executable} {Path(__file__).resolve()}"
-"""What WARPWRIGHT_JUDGE_COMMAND is to be for this judge."""
+"""The value of WARPWRIGHT_JUDGE_COMMAND for this judge."""
 
 
 def main() -> int:
     """The exit status of the judge. What is imported here loads torch."""
     sys.path.insert(0, str(Path(__file__).resolve().parents[2]))
-    from evaluator import cli
-    from evaluator.stages import baseline, judge, profile
-    from tests.evaluator.rooms import QUICK
+    from evaluator.serve import serve
+    from tests.evaluator.rooms import SERVED
 
-    judge._JUDGE_RULES = QUICK
-    profile._RULES = QUICK
-    baseline._RULES = replace(baseline._RULES, round_us=QUICK.round_us, budget_s=QUICK.budget_s)
-    return cli.main(["serve", *sys.argv[1:]])
+    options = argparse.ArgumentParser()
+    options.add_argument("--device", default="cpu")
+    return serve(options.parse_args().device, SERVED)
 
 
 if __name__ == "__main__":

@@ -1,4 +1,4 @@
-"""What a suite runs on: SQLite and no broker, or PostgreSQL and Redis.
+"""The stack of a test suite: SQLite without a broker, or PostgreSQL and Redis.
 
 Tests that ask for `stack`, directly or through their fixtures, run on SQLite; those marked `both_stacks` on PostgreSQL
 and Redis too. `--stack postgres` (`make test-postgres`) runs all of them there.
@@ -19,7 +19,7 @@ from tests.support import postgres
 from tests.support.redis import redis_server
 
 NOBODY = "redis://127.0.0.1:1/0"
-"""Where no broker listens."""
+"""An address without a broker."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,7 +50,7 @@ class Stack:
 
 @contextmanager
 def make(name: str, folder: Path, *, asked_for: bool) -> Iterator[Stack]:
-    """Bring a stack up. PostgreSQL that is not there is a reason to skip, unless it was asked for by name."""
+    """Bring a stack up. Skip if PostgreSQL is absent, unless it was requested by name."""
     with ExitStack() as stack:
         if name == "sqlite":
             path = folder / "template.db"

@@ -1,4 +1,4 @@
-"""A small HTTP server that speaks as much of the API as the client needs; every reply is what a test put there."""
+"""A small HTTP server with the part of the API that the client needs; tests set every reply."""
 
 from __future__ import annotations
 

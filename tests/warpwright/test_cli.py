@@ -1,4 +1,4 @@
-"""The commands against a served API: exit codes, what goes to which stream, JSON."""
+"""The commands against a served API: exit codes, streams, JSON."""
 
 from __future__ import annotations
 
@@ -102,9 +102,7 @@ def test_seeds_and_proposers_travel_in_the_config(api: FakeApi, problem: Path) -
     }
 
 
-def test_optimize_says_what_is_wrong_with_a_file(
-    api: FakeApi, tmp_path: Path, capfd: pytest.CaptureFixture[str]
-) -> None:
+def test_optimize_explains_an_unreadable_file(api: FakeApi, tmp_path: Path, capfd: pytest.CaptureFixture[str]) -> None:
     latin = tmp_path / "latin.py"
     latin.write_bytes(b"# one\n# caf\xe9\n")
     huge = tmp_path / "huge.py"

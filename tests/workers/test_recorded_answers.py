@@ -13,10 +13,9 @@ from pathlib import Path
 import pytest
 from sqlalchemy import select
 
-from bench.recorded import replayed
 from db.engine import make_engine, migrate, read_session
 from db.recording import Recording, read_recording
-from db.replay import replay
+from db.replay import replay, replay_archive
 from db.repositories.work.proposing import propose_work
 from db.tables.core import CandidateRow, ProposalRow
 from evaluator.languages import detect
@@ -71,7 +70,7 @@ def test_recorded_judgements_are_still_read_whole(path: Path) -> None:
 
 @each
 def test_a_recorded_run_is_decided_again_as_it_was(path: Path) -> None:
-    found = replayed(path.read_bytes())
+    found = replay_archive(path.read_bytes())
     assert found.differences == []
     assert found.decisions > 5
 

@@ -29,6 +29,7 @@ class Environment:
     compiler: str | None = None
     cuda: str | None = None
     driver: str | None = None
+    protocol: str = ""
     python: str
     torch: str
     triton: str | None = None
@@ -72,9 +73,8 @@ class Measurement:
     """The latency of a Candidate on one Workload, with the Baselines timed in the same session.
 
     Each sample is one round's raw microseconds per call, minus the null overhead. The median, its interval and ratios
-    count samples with the `adjustments` in order; a confirmation lists those of every process pair. `floor_us` is the
-    Roofline floor. `diagnostics` holds figures that must agree (slopes, device events, clocks, throttle reasons),
-    never official ones.
+    count samples with the `adjustments` in order (a confirmation: those of every pair). `floor_us` is the Roofline
+    floor; `diagnostics` must agree (slopes, device events, clocks, throttle reasons) and are never official.
     """
 
     adjustments: tuple[Adjustment, ...] = ()

@@ -152,7 +152,8 @@ class Steps:
         """Change the inputs of call `index` by the tensors that the previous call returned."""
         inputs, link = self._calls[index], self._link
         source = self._counts if index == 0 else chain.element_bits(last[link.output])
-        kernel = _kernel("replay_step" if index == 0 else f"step_{source.element_size()}")
+        name = "replay_step" if index == 0 else f"step_{source.element_size()}"
+        kernel = _kernel(name) if source.is_cuda else None
         if kernel is None:
             self._by_torch(index, last)
             return

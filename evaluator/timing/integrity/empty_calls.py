@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from evaluator.timing.contender import MAX_OVERHEAD_SHARE
 from evaluator.timing.integrity.session import TimedSession
 from evaluator.timing.integrity.suspects import able_to_reach_harness
 
@@ -13,6 +12,6 @@ class EmptyCalls:
     name = "empty_calls"
 
     def run(self, session: TimedSession) -> None:
-        overhead_us = session.rounds.overhead_us
+        overhead_us, least_share = session.rounds.overhead_us, 1 - session.protocol.overhead_share
         for contender in able_to_reach_harness(session):
-            contender.raise_to(self.name, {n: (1 - MAX_OVERHEAD_SHARE) * us / n for n, us in overhead_us.items()})
+            contender.raise_to(self.name, {n: least_share * us / n for n, us in overhead_us.items()})

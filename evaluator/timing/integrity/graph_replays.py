@@ -15,6 +15,7 @@ from evaluator.errors import Rejection
 from evaluator.timing.contender import Contender
 from evaluator.timing.contender_round import STAGE
 from evaluator.timing.integrity.session import TimedSession
+from evaluator.timing.protocol import IntegrityMargins
 from evaluator.timing.rounds import Rounds
 from evaluator.types import Verdict
 
@@ -23,7 +24,6 @@ _CLEAR = 0.3  # share of the allowed excess
 _CALLS = 4  # times the calls of a usual round, so that a single replay stands out from noise
 _BYTES = 2 << 30
 _LONG_US = 10_000.0  # noise is negligible in a round of this length
-_ALLOWED_US, _ALLOWED_SHARE = 100.0, 0.5  # excess of a first replay; the larger one counts
 # The device's own cost of a first replay, some milliseconds, does not show in the rounds of comparators that are so
 # many times slower. Skipping such a comparator's work would still exceed the allowance: its rounds last `_LONG_US`.
 _SLOWER, _HIDDEN_US = 4.0, 3000.0
@@ -36,15 +36,18 @@ class GraphReplays:
 
     def run(self, session: TimedSession) -> None:
         rounds, contenders, plan = session.rounds, session.contenders, session.plans[0]
-        if skipped_work(rounds, contenders, plan, racing=session.racing) is None:
+        margins = session.protocol.integrity
+        if skipped_work(rounds, contenders, plan, margins, racing=session.racing) is None:
             return
         session.time_again()
-        found = skipped_work(rounds, contenders, plan, racing=False)
+        found = skipped_work(rounds, contenders, plan, margins, racing=False)
         if found is not None:
             raise found
 
 
-def skipped_work(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan, *, racing: bool) -> Rejection | None:
+def skipped_work(
+    rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan, margins: IntegrityMargins, *, racing: bool
+) -> Rejection | None:
     """Return the Rejection of a Candidate if its first replays take longer than later ones of `plan`, else None.
 
     Comparators are timed along with it, so the device's own cost of short rounds is taken off. Racing stops early where
@@ -54,7 +57,7 @@ def skipped_work(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPla
         return None
     slowest_us = max(contender.official_us() for contender in contenders)
     once = replace(plan, calls=rounds.drawable_calls(_calls(plan.calls, slowest_us, rounds.input_bytes)), replays=1)
-    known, excess = rounds.repeated_inputs(once.calls), _Excess(contenders, once.calls)
+    known, excess = rounds.repeated_inputs(once.calls), _Excess(contenders, once.calls, margins)
     for contender in contenders:
         rounds.run(contender, known, once)  # prepares it
     for number in range(1, _MOST_ROUNDS + 1):
@@ -78,8 +81,8 @@ def _calls(usual: int, slowest_us: float, input_bytes: int) -> int:
 class _Excess:
     """Measures by how much the first replays of `calls` calls are slower than later ones."""
 
-    def __init__(self, contenders: Sequence[Contender], calls: int) -> None:
-        self._contenders, self._calls = contenders, calls
+    def __init__(self, contenders: Sequence[Contender], calls: int, margins: IntegrityMargins) -> None:
+        self._contenders, self._calls, self._margins = contenders, calls, margins
         self._least_us: dict[str, float] = {}
 
     def add(self, contender: Contender, wall_us: float) -> None:
@@ -101,8 +104,8 @@ class _Excess:
     def _allowed_us(self, contender: Contender) -> float:
         own_us = contender.official_us()
         others = [c.official_us() for c in self._contenders if not c.suspect]
-        least_us = _HIDDEN_US if others and min(others) > _SLOWER * own_us else _ALLOWED_US
-        return max(least_us, _ALLOWED_SHARE * self._calls * own_us)
+        least_us = _HIDDEN_US if others and min(others) > _SLOWER * own_us else self._margins.first_replay_us
+        return max(least_us, self._margins.first_replay_share * self._calls * own_us)
 
     def rejection(self) -> Rejection:
         worst = max(self.over_us(c) for c in self._contenders if c.suspect)

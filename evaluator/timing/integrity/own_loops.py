@@ -23,13 +23,12 @@ from evaluator.timing.contender import Contender
 from evaluator.timing.contender_round import STAGE
 from evaluator.timing.integrity.session import TimedSession
 from evaluator.timing.integrity.suspects import harness_suspects
+from evaluator.timing.protocol import IntegrityMargins
 from evaluator.timing.rounds import Rounds
 from evaluator.types import Verdict
 
-_FEWEST_SAMPLES, _MOST_SAMPLES, _LONGEST_S = 30, 400, 2.0  # of a child, and for how long
-_LEAST_SHARE = 0.5  # share of the time that an empty call is in the interpreter
+_FEWEST_SAMPLES, _MOST_SAMPLES = 30, 400  # of a child
 _SHORT_ROUNDS = 4  # of one call; the shortest counts
-_CHANCE_OF_ERROR = 1e-6
 
 
 @dataclass(slots=True)
@@ -55,14 +54,14 @@ class _Samples:
     def round_us(self) -> float:
         return self.ran_us / max(1, self.rounds)
 
-    def least_share(self, null: _Samples, short_us: float) -> float:
+    def least_share(self, null: _Samples, short_us: float, of_empty_call: float) -> float:
         """Return the least share of its time that this child has to be in the interpreter, given the null child's; a
         round of one call takes `short_us` of that. 0 where it is not known: the kernel may not tell how long a process
         ran."""
         if not self.round_us or null.samples < _FEWEST_SAMPLES:
             return 0.0
         calls_us = max(0.0, null.round_us - short_us)
-        return min(1.0, null.share * (short_us + _LEAST_SHARE * calls_us) / self.round_us)
+        return min(1.0, null.share * (short_us + of_empty_call * calls_us) / self.round_us)
 
     def chance(self, share: float) -> float:
         """Return the probability of so few samples in the interpreter, if it is there for that share of its time."""
@@ -79,28 +78,29 @@ class OwnLoops:
     """Rejects a suspect that is hardly ever in the interpreter during timed calls."""
 
     name = "own_loops"
+    longest_s = 2.0  # for sampling one child
 
     def run(self, session: TimedSession) -> None:
         names = harness_suspects(session)
         suspects = [contender for contender in session.contenders if contender.name in names]
         if suspects:
-            _sample(session.rounds, suspects, session.plans[-1])
+            _sample(session.rounds, suspects, session.plans[-1], session.protocol.integrity)
 
 
-def _sample(rounds: Rounds, suspects: Sequence[Contender], plan: RoundPlan) -> None:
+def _sample(rounds: Rounds, suspects: Sequence[Contender], plan: RoundPlan, margins: IntegrityMargins) -> None:
     null, once = _Samples(), replace(plan, calls=1)
     short_us = min(rounds.run_null(rounds.repeated_inputs(1), once).ran_us for _ in range(_SHORT_ROUNDS))
     for contender in suspects:
-        found, least, end = _Samples(), 0.0, time.monotonic() + _LONGEST_S
+        found, least, end = _Samples(), 0.0, time.monotonic() + margins.interpreter_s
         while found.samples < _MOST_SAMPLES and time.monotonic() < end:
             null.add(rounds.run_null(rounds.repeated_inputs(plan.calls), plan, watch=True))
             found.add(rounds.run(contender, rounds.new_inputs(plan.calls), plan, watch=True))
-            least = found.least_share(null, short_us)
+            least = found.least_share(null, short_us, margins.interpreter_share)
             if found.samples >= _FEWEST_SAMPLES and (
-                found.share >= least > 0 or found.chance(least) < _CHANCE_OF_ERROR
+                found.share >= least > 0 or found.chance(least) < margins.interpreter_error
             ):
                 break
-        if found.chance(least) < _CHANCE_OF_ERROR:
+        if found.chance(least) < margins.interpreter_error:
             raise Rejection(
                 Verdict.REWARD_HACK,
                 STAGE,

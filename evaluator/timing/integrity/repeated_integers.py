@@ -20,7 +20,6 @@ from evaluator.timing.integrity.session import TimedSession
 from evaluator.timing.rounds import Rounds
 
 _ROUNDS = 2
-_MARGIN = 0.1
 
 
 class RepeatedIntegers:
@@ -30,22 +29,23 @@ class RepeatedIntegers:
 
     def run(self, session: TimedSession) -> None:
         rounds, contenders, plan = session.rounds, session.contenders, session.plans[0]
+        margin, overhead_share = session.protocol.integrity.repeated_integers, session.protocol.overhead_share
         fastest = fastest_comparator(contenders)
         if plan.replays > 1 or not rounds.input_maker.integers_repeat or fastest is None:
             return
         ratios = {c.name: session.log_ratios(fastest.name, c.name) for c in contenders if c.suspect}
         seemed = {name: stats.ratio_interval(logs)[0] for name, logs in ratios.items()}
-        suspects = [c for c in contenders if seemed.get(c.name, 0.0) > 1 + _MARGIN]
+        suspects = [c for c in contenders if seemed.get(c.name, 0.0) > 1 + margin]
         if not suspects:
             return
         compared, once = [fastest, *suspects], replace(plan, calls=rounds.drawable_calls(plan.calls))
         if once != plan:
             for contender in compared:
                 rounds.run(contender, rounds.repeated_inputs(once.calls), once)  # prepares it for such rounds
-        tries = [_taken_us(rounds, compared, once) for _ in range(_ROUNDS)]
+        tries = [_taken_us(rounds, compared, once, overhead_share) for _ in range(_ROUNDS)]
         for contender in suspects:
             ratio = max(taken_us[fastest.name] / taken_us[contender.name] for taken_us in tries)
-            slower = max(1.0, seemed[contender.name] / (ratio * (1 + _MARGIN)))
+            slower = max(1.0, seemed[contender.name] / (ratio * (1 + margin)))
             contender.slow_by(self.name, slower)
             contender.fresh_draws = {
                 "against": fastest.name,
@@ -55,7 +55,9 @@ class RepeatedIntegers:
             }
 
 
-def _taken_us(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan) -> dict[str, float]:
+def _taken_us(
+    rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan, overhead_share: float
+) -> dict[str, float]:
     """Return each contender's time of a call on the same inputs, with a draw for each call."""
     inputs = rounds.drawn_inputs(plan.calls)
     rounds.measure_null(inputs, plan, 2)
@@ -63,5 +65,5 @@ def _taken_us(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan) 
     for contender in rounds.input_maker.shuffled(contenders):
         done = rounds.run(contender, inputs, plan, read=compared_calls(contender, plan.calls))
         rounds.verifier.verify(ContenderRound(contender, inputs, done))
-        found[contender.name] = call_us(done, rounds.overhead_us)
+        found[contender.name] = call_us(done, rounds.overhead_us, overhead_share)
     return found

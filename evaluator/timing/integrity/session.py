@@ -8,6 +8,7 @@ from typing import Protocol
 
 from evaluator.devices.base import RoundPlan
 from evaluator.timing.contender import Contender, Ratios
+from evaluator.timing.protocol import TimingProtocol
 from evaluator.timing.rounds import Rounds
 
 
@@ -20,6 +21,7 @@ class TimedSession:
     contenders: Sequence[Contender]
     plans: Sequence[RoundPlan]
     log_ratios: Ratios
+    protocol: TimingProtocol
     racing: bool
     time_again: Callable[[], None]
 

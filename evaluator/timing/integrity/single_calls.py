@@ -23,10 +23,11 @@ from evaluator.comparison.claims import tensor_claims
 from evaluator.devices.base import EarlyRead, RoundPlan, SingleCallBackend, SingleCallRound
 from evaluator.errors import Rejection
 from evaluator.timing import stats
-from evaluator.timing.contender import MAX_OVERHEAD_SHARE, Contender, fastest_comparator
+from evaluator.timing.contender import Contender, fastest_comparator
 from evaluator.timing.contender_round import STAGE, ContenderRound
-from evaluator.timing.integrity import suspects
 from evaluator.timing.integrity.session import TimedSession
+from evaluator.timing.integrity.suspects import harness_suspects
+from evaluator.timing.protocol import TimingProtocol
 from evaluator.timing.rounds import Rounds
 from evaluator.types import Verdict
 
@@ -35,7 +36,6 @@ _SESSIONS = 6
 _CALLS, _FEWEST, _SESSION_US = 24, 3, 3000.0  # of a session; fewer calls where they take long
 _SETTLING = 1  # first calls of a session that do not count
 _MOST_US = 10_000.0  # calling is a small part of a slower comparator
-_CONFIDENCE = 0.99
 _MOST_HARNESS = 0.9
 _LEAST_US = 0.1  # of a comparator's own work
 
@@ -48,7 +48,7 @@ class SingleCalls:
     name = "single_calls"
 
     def run(self, session: TimedSession) -> None:
-        rounds, saved = session.rounds, suspects.harness_suspects(session)
+        rounds, saved = session.rounds, harness_suspects(session)
         if not saved:
             return
         backend, fastest = rounds.backend, fastest_comparator(session.contenders)
@@ -62,20 +62,27 @@ class SingleCalls:
                 contender.single_calls = {"not_looked_at": why}
             return
         times_us = _times_us(rounds, [fastest, *chosen], count)
-        harness_share = _harness_share(rounds, fastest)
+        harness_share = _harness_share(rounds, fastest, session.protocol.overhead_share)
         for contender in chosen:
-            _slow(contender, saved[contender.name], fastest, times_us, harness_share)
+            _slow(contender, saved[contender.name], fastest, times_us, harness_share, session.protocol)
 
 
 def _slow(
-    contender: Contender, in_rounds: float, fastest: Contender, times_us: CallTimes, harness_share: float
+    contender: Contender,
+    in_rounds: float,
+    fastest: Contender,
+    times_us: CallTimes,
+    harness_share: float,
+    protocol: TimingProtocol,
 ) -> None:
+    margins, overhead_share = protocol.integrity, protocol.overhead_share
     mine, theirs, null = (times_us[name] for name in (contender.name, fastest.name, _NULL))
     own_us = max(_LEAST_US, stats.trimmed(theirs)[0] - stats.trimmed(null)[0])
     harness_us = own_us * harness_share / (1 - harness_share)
-    gained_us, interval = stats.mean_interval([b - a for a, b in zip(mine, theirs, strict=True)], _CONFIDENCE)
-    saved, at_most = (_saved(own_us + harness_us, us, harness_us) for us in (gained_us, interval.high))
-    allowed = max(0.0, at_most) + suspects.MARGIN
+    gains_us = [b - a for a, b in zip(mine, theirs, strict=True)]
+    gained_us, interval = stats.mean_interval(gains_us, margins.single_calls_confidence)
+    saved, at_most = (_saved(own_us + harness_us, us, harness_us, overhead_share) for us in (gained_us, interval.high))
+    allowed = max(0.0, at_most) + margins.single_calls
     slower = max(1.0, (1 - allowed) / (1 - in_rounds))
     contender.slow_by(SingleCalls.name, slower)
     contender.single_calls = {
@@ -91,19 +98,19 @@ def _slow(
     }
 
 
-def _harness_share(rounds: Rounds, contender: Contender) -> float:
+def _harness_share(rounds: Rounds, contender: Contender, overhead_share: float) -> float:
     """Return the harness's share of a contender's rounds. Rounds alone give it, because other processes may have slowed
     rounds more than single calls."""
     harness_us = min(us / n for n, us in rounds.overhead_us.items() if n in contender.samples)
     official_us = contender.official_us()
-    whole_us = min(official_us + harness_us, official_us / (1 - MAX_OVERHEAD_SHARE))
+    whole_us = min(official_us + harness_us, official_us / (1 - overhead_share))
     return min(harness_us / whole_us, _MOST_HARNESS)
 
 
-def _saved(call_us: float, gained_us: float, harness_us: float) -> float:
+def _saved(call_us: float, gained_us: float, harness_us: float, overhead_share: float) -> float:
     """Return the share of a call's time that is saved. Both times are counted as in rounds: with the harness, less at
-    most a tenth."""
-    before, after = (us - min(harness_us, MAX_OVERHEAD_SHARE * us) for us in (call_us, call_us - gained_us))
+    most `overhead_share`."""
+    before, after = (us - min(harness_us, overhead_share * us) for us in (call_us, call_us - gained_us))
     return 1 - after / before
 
 

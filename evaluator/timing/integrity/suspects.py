@@ -9,8 +9,6 @@ from evaluator.timing import stats
 from evaluator.timing.contender import Contender, fastest_comparator
 from evaluator.timing.integrity.session import TimedSession
 
-MARGIN = 0.05  # of the comparator's time: single calls change caches by different amounts for honest kernels
-
 
 def able_to_reach_harness(session: TimedSession) -> Iterator[Contender]:
     """Yield the suspects that could reach the harness, on a device that can run single calls."""
@@ -27,6 +25,6 @@ def harness_suspects(session: TimedSession) -> dict[str, float]:
     for contender in able_to_reach_harness(session):
         assert fastest is not None
         ratio, _ = stats.ratio_interval(session.log_ratios(fastest.name, contender.name))
-        if 1 - 1 / ratio > MARGIN:
+        if 1 - 1 / ratio > session.protocol.integrity.single_calls:
             found[contender.name] = 1 - 1 / ratio
     return found

@@ -18,7 +18,7 @@ _ALIGNMENT = {DeviceKind.CPU: 64, DeviceKind.CUDA: 16}
 
 
 @dataclass(frozen=True, slots=True)
-class _Layout:
+class Layout:
     """One input tensor of a Workload; `stride` is None where it is contiguous."""
 
     dtype: str
@@ -34,14 +34,14 @@ def domain(problem: Problem, device_kind: DeviceKind, facts: Sequence[WorkloadFa
     layouts of each input that is not contiguous, else empty. Facts that cannot be read are left out.
     """
     dense = problem.domain is Domain.DECLARED
-    read = {fact.workload: layouts for fact in facts if (layouts := _read(fact.inputs))}
+    read = {fact.workload: found for fact in facts if (found := layouts(fact.inputs))}
     sizes = {workload.name: workload.sizes for workload in problem.workloads_for(device_kind)}
     groups: dict[tuple[int, ...], list[str]] = {}
-    for name, layouts in read.items():
+    for name, inputs in read.items():
         if name in sizes:
-            groups.setdefault(tuple(len(layout.shape) for layout in layouts), []).append(name)
+            groups.setdefault(tuple(len(layout.shape) for layout in inputs), []).append(name)
     forms = [_form([read[n] for n in names], [sizes[n] for n in names], dense=dense) for names in groups.values()]
-    largest = max((prod(layout.shape) for layouts in read.values() for layout in layouts), default=0)
+    largest = max((prod(layout.shape) for inputs in read.values() for layout in inputs), default=0)
     return {
         "device": device_kind.value,
         "dense": dense,
@@ -51,13 +51,13 @@ def domain(problem: Problem, device_kind: DeviceKind, facts: Sequence[WorkloadFa
     }
 
 
-def _read(inputs: Sequence[str]) -> tuple[_Layout, ...]:
+def layouts(inputs: Sequence[str]) -> tuple[Layout, ...]:
     """Read an Admission's descriptions, such as "float32 [16, 64]". Return nothing if one of them has another form."""
     found = [_INPUT.fullmatch(text) for text in inputs]
     if not all(found):
         return ()
     return tuple(
-        _Layout(match[1], _numbers(match[2]), None if match[3] is None else _numbers(match[3]))
+        Layout(match[1], _numbers(match[2]), None if match[3] is None else _numbers(match[3]))
         for match in found
         if match is not None
     )
@@ -68,7 +68,7 @@ def _numbers(text: str) -> tuple[int, ...]:
 
 
 def _form(
-    workloads: Sequence[tuple[_Layout, ...]], sizes: Sequence[Mapping[str, Any]], *, dense: bool
+    workloads: Sequence[tuple[Layout, ...]], sizes: Sequence[Mapping[str, Any]], *, dense: bool
 ) -> dict[str, Any]:
     names: dict[tuple[int, ...], str] = {}
     inputs = list(zip(*workloads, strict=True))
@@ -79,7 +79,7 @@ def _form(
         return names.setdefault(values, _name(values, sizes, names))
 
     return {
-        "dtypes": _distinct([[layout.dtype for layout in layouts] for layouts in workloads]),
+        "dtypes": _distinct([[layout.dtype for layout in inputs] for inputs in workloads]),
         "shapes": [[size(values) for values in zip(*(i.shape for i in same), strict=True)] for same in inputs],
         "strides": [
             _distinct([[list(i.shape), list(i.stride)] for i in same if i.stride is not None]) if dense else []

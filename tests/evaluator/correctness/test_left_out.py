@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
 from evaluator.inputs import values
 from evaluator.problem import read_problem
-from evaluator.stages import confirm as confirming
 from evaluator.stages.confirm import confirm
 from evaluator.stages.judge import Judge
 from evaluator.types import Candidate, Language, Verdict
@@ -38,7 +39,7 @@ KERNEL = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(se
 
 
 def test_a_reference_that_loses_its_device(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confirming, "PROCESS_PAIRS", 2)
+    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, process_pairs=2))
     problem = read_problem(SPOILED, "spoiled")
     right = Candidate(source=KERNEL.format("x + x"), language=Language.TORCH, proposer="test")
     wrong = Candidate(source=KERNEL.format("x + 1"), language=Language.TORCH, proposer="test")

@@ -11,7 +11,6 @@ import pytest
 import torch
 
 from evaluator.child.cpu_device import CpuDevice
-from evaluator.child.gpu import chain
 from evaluator.child.gpu import device as cuda_device
 from evaluator.child.gpu.chain import Steps
 from evaluator.child.protocol.chain import Link, derive, make_link
@@ -185,8 +184,7 @@ def test_rounds_snapshot_what_the_child_computed_from_fresh_inputs(backend, driv
     backend.close()
 
 
-def test_a_chained_round_leaves_the_inputs_that_the_judge_derives(backend, driver, monkeypatch):
-    monkeypatch.setattr(chain, "_kernel", lambda name: None)
+def test_a_chained_round_leaves_the_inputs_that_the_judge_derives(backend, driver):
     child, generator = FakeChild(driver), torch.Generator().manual_seed(1)
     backend.prepare(child, calls(2), tree=TREE, timeout_s=1.0)
     for replays in (1, 2, 7):
@@ -297,7 +295,14 @@ def test_a_block_grows_to_what_it_may_be_and_is_shown_before_it_is_used(driver, 
 
 
 class Settling(CpuDevice):
-    """Keeps copies as a GPU's child does."""
+    """Keeps copies as a GPU's child does; `given` is the input of every call."""
+
+    def __init__(self, given):
+        super().__init__()
+        self.given = given
+
+    def open(self, grant, fds):
+        return SimpleNamespace(calls=[[self.given]])
 
     def lasting_copies(self, tensors):
         self.copies = [tensor.clone() for tensor in tensors]
@@ -311,12 +316,11 @@ class Settling(CpuDevice):
         (lambda x: (x * (1 + 1j)).conj(), False), (lambda x: x.to_sparse(), False), (lambda x: (x * 2, None), True),
     ],
 )  # fmt: skip
-def test_a_reference_keeps_nothing_where_copies_last(monkeypatch, forward, settles):
+def test_a_reference_keeps_nothing_where_copies_last(forward, settles):
     session, given = Session(), torch.arange(6.0)
-    session.device, session.call = Settling(), forward
-    monkeypatch.setattr(session, "_open", lambda request, fds: SimpleNamespace(calls=[[given]]))
+    session.device, session.call = Settling(given), forward
     nothing = dict.fromkeys(("lift", "poison", "in_place", "detach", "spoil"), False)
-    asked = {"slot": "s", "tree": TREE, "mutates": [], "repeats": 1, **nothing}
+    asked = {"slot": "s", "tree": TREE, "grant": {}, "mutates": [], "repeats": 1, **nothing}
     reply = session.run({**asked, "settle": True}, [])
     assert reply["kept"] is not settles
     assert ("s" in session.kept) is not settles

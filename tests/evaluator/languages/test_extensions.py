@@ -9,7 +9,6 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-import torch.utils.cpp_extension as builder
 
 from evaluator.cage import bwrap
 from evaluator.child import extensions, warpwright_native
@@ -58,12 +57,13 @@ def test_load_inline_builds_in_a_cage_and_later_children_load_what_it_built(judg
 
 
 class Built:
-    """Stands in for torch's function that writes a build file and runs ninja."""
+    """Stands in for torch's builder, whose function writes a build file and runs ninja."""
 
     def __init__(self) -> None:
         self.calls = 0
+        self._write_ninja_file_and_build_library = self.write
 
-    def __call__(self, name: str, sources: list[str], *, build_directory: str, **options: Any) -> None:
+    def write(self, name: str, sources: list[str], *, build_directory: str, **options: Any) -> None:
         self.calls += 1
         Path(build_directory, f"{name}.so").write_text(Path(sources[0]).read_text())
 
@@ -71,28 +71,27 @@ class Built:
 @pytest.fixture
 def built(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Built:
     stand_in = Built()
-    monkeypatch.setattr(builder, "_write_ninja_file_and_build_library", stand_in)
     monkeypatch.setenv("WARPWRIGHT_NATIVE_CACHE", str(tmp_path / "kept"))
-    extensions.cache_builds()
-    extensions.cache_builds()
+    extensions.cache_builds(stand_in)
+    extensions.cache_builds(stand_in)
     return stand_in
 
 
-def build(folder: Path, source: str, **options: Any) -> str:
+def build(built: Built, folder: Path, source: str, **options: Any) -> str:
     folder.mkdir()
     (folder / "main.cpp").write_text(source)
-    builder._write_ninja_file_and_build_library(
+    built._write_ninja_file_and_build_library(
         name="one", sources=[str(folder / "main.cpp")], build_directory=str(folder), **options
     )
     return (folder / "one.so").read_text()
 
 
 def test_the_same_sources_and_options_are_built_once_wherever_they_lie(built: Built, tmp_path: Path) -> None:
-    assert build(tmp_path / "a", "int a;", extra_cflags=["-O2"]) == "int a;"
-    assert build(tmp_path / "b", "int a;", extra_cflags=["-O2"]) == "int a;"
+    assert build(built, tmp_path / "a", "int a;", extra_cflags=["-O2"]) == "int a;"
+    assert build(built, tmp_path / "b", "int a;", extra_cflags=["-O2"]) == "int a;"
     assert built.calls == 1
-    assert build(tmp_path / "c", "int c;", extra_cflags=["-O2"]) == "int c;"
-    assert build(tmp_path / "d", "int a;", extra_cflags=["-O3"]) == "int a;"
+    assert build(built, tmp_path / "c", "int c;", extra_cflags=["-O2"]) == "int c;"
+    assert build(built, tmp_path / "d", "int a;", extra_cflags=["-O3"]) == "int a;"
     assert built.calls == 3
 
 
@@ -100,8 +99,8 @@ def test_without_a_folder_to_keep_it_in_everything_is_built(
     built: Built, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.delenv("WARPWRIGHT_NATIVE_CACHE")
-    build(tmp_path / "a", "int a;")
-    build(tmp_path / "b", "int a;")
+    build(built, tmp_path / "a", "int a;")
+    build(built, tmp_path / "b", "int a;")
     assert built.calls == 2
 
 

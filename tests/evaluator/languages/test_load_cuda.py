@@ -42,7 +42,7 @@ def test_what_was_compiled_is_kept_where_a_folder_is_named(monkeypatch, tmp_path
         compiled.append(options)
         return f"cubin {len(compiled)}".encode()
 
-    monkeypatch.setattr(native, "_nvrtc_compile", compiler)
+    monkeypatch.setattr(native, "nvrtc_compile", compiler)
     monkeypatch.setenv("WARPWRIGHT_NATIVE_CACHE", str(tmp_path / "kept"))
     assert [load_cuda(GOOD, defines={"VALUE": v}).image for v in (1.5, 1.5, 2.5)] == [
         b"cubin 1",

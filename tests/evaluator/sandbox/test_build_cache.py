@@ -60,10 +60,9 @@ def test_a_broken_archive_is_ignored(tmp_path):
     assert BuildCache(VERSIONS, tmp_path).get(candidate()) is None
 
 
-def test_the_oldest_archives_go_first(tmp_path, monkeypatch):
-    monkeypatch.setattr("evaluator.sandbox.build_cache._KEPT_BYTES", 1000)
+def test_the_oldest_archives_go_first(tmp_path):
     for age, name in enumerate(("old", "new")):
-        BuildCache(VERSIONS, tmp_path).put(candidate(name), {"triton/K/k.cubin": os.urandom(600)})
+        BuildCache(VERSIONS, tmp_path, kept_bytes=1000).put(candidate(name), {"triton/K/k.cubin": os.urandom(600)})
         for path in tmp_path.glob("*.zip"):
             if path.stat().st_mtime > 1e9:
                 os.utime(path, (age, age))

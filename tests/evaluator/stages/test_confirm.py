@@ -6,10 +6,10 @@ import math
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 
 import pytest
 
-from evaluator.stages import confirm as confirming
 from evaluator.stages.confirm import _promotion, confirm
 from evaluator.stages.judge import Judge
 from evaluator.types import Verdict, Workload
@@ -19,8 +19,7 @@ ONE = Workload(name="a")
 
 
 def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(confirming, "PROCESS_PAIRS", 3)
-    monkeypatch.setattr(confirming, "_HIDDEN_PAIRS", 1)
+    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, process_pairs=3, hidden_pairs=1))
     order = []
 
     @contextmanager

@@ -239,6 +239,8 @@ def test_a_good_reference_is_admitted_with_facts(judge: Judge) -> None:
     assert found.facts[0].flops is not None
     assert 3 * 48 * 256 <= found.facts[0].flops <= 8 * 48 * 256
     assert (found.facts[0].matmul_gflops or 0) > 0
+    assert found.facts[0].arguments == {"list": [{"tensor": 0}]}
+    assert found.facts[0].constructor == {"list": [256]}
 
 
 DENSE_ONLY = """class ModelNew(Base):

@@ -10,9 +10,9 @@ import torch
 
 from evaluator.errors import EvaluatorError, Rejection, ShortOfMemory
 from evaluator.problem import read_problem
-from evaluator.stages import memory_shortage
 from evaluator.stages.admit import admit
 from evaluator.stages.judge import Judge
+from evaluator.stages.memory_shortage import Patience
 from evaluator.types import Candidate, DeviceKind, Language, Stage, Verdict
 from tests.evaluator.rooms import eager_only
 
@@ -38,7 +38,7 @@ RIGHT = "import torch\n\n\nclass ModelNew(torch.nn.Module):\n    def forward(sel
 @pytest.fixture
 def doubting(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> Judge:
     """A judge whose device others may use, as a GPU; they have none of its memory. It does not wait for them."""
-    monkeypatch.setattr(memory_shortage, "_WAIT_S", 0.0)
+    monkeypatch.setattr(judge, "patience", Patience(wait_s=0.0))
     monkeypatch.setattr(judge.session.references, "trusts_memory_errors", False)
     device = replace(judge.device, facts={**judge.device.facts, "memory_bytes": 80 << 30})
     monkeypatch.setattr(judge.backend, "describe", lambda: device)
@@ -140,8 +140,7 @@ def test_others_are_waited_for_and_what_runs_out_beside_them_is_nobodys_fault(
 ) -> None:
     """`held` are the GiB that others hold, each time when that is asked."""
     monkeypatch.setattr(doubting.backend, "kind", DeviceKind.CUDA)
-    monkeypatch.setattr(memory_shortage, "_WAIT_S", 30.0)
-    monkeypatch.setattr(memory_shortage, "_POLL_S", 0.0)
+    monkeypatch.setattr(doubting, "patience", Patience(poll_s=0.0))
     asked = iter(held)
     monkeypatch.setattr(doubting.backend, "held_by_others", lambda: next(asked) << 30)
     assert_tried(doubting, raised, ends, times)

@@ -15,6 +15,7 @@ from evaluator.types import Verdict
 from tests.evaluator.rooms import CPP, PROBLEM, candidate, eager_only, forward, problem
 
 
+@pytest.mark.clock  # half a second of samples: on a busy machine few, and perhaps none in the library
 def test_functions_of_a_cpu_kernel_share_its_time(judge: Judge) -> None:
     larger = PROBLEM.replace('"rows": 48, "hidden": 256', '"rows": 256, "hidden": 1024')  # else its caller is all
     found = profile(judge, read_problem(larger, "larger"), candidate(CPP, head=""))
@@ -51,7 +52,7 @@ def test_after_a_fault_the_device_is_probed_before_anybody_is_judged(
 ) -> None:
     probes: list[str] = ["", "the GPU does not answer: lost"]
     monkeypatch.setattr(judge.backend, "probe", lambda: probes.pop(0))
-    for name in ("lost", "_suspicious"):  # as they are now afterwards
+    for name in ("lost", "suspicious"):  # as they are now afterwards
         monkeypatch.setattr(judge, name, False)
     task, good = problem(), candidate(CPP, head="")
     assert judge.judge(task, forward("os._exit(0)"), eager_only(judge, task)).verdict is Verdict.RUNTIME_ERROR
@@ -76,7 +77,7 @@ def test_serve_ends_when_the_device_is_lost(monkeypatch: pytest.MonkeyPatch, cap
         def close(self) -> None:
             """Nothing to close."""
 
-    monkeypatch.setattr(serve, "Judge", lambda backend: Lost())
+    monkeypatch.setattr(serve, "Judge", lambda backend, protocol: Lost())
     monkeypatch.setattr(serve, "make_backend", lambda device: None)
     monkeypatch.setattr(serve, "answer", lambda judge, line: {"id": 1, "ok": True, "result": {}})
     monkeypatch.setattr(serve.sys, "stdin", iter(['{"id": 1, "op": "ping"}\n', '{"id": 2, "op": "ping"}\n']))

@@ -16,11 +16,11 @@ from evaluator.devices.base import RoundPlan
 from evaluator.errors import Rejection
 from evaluator.inputs import values
 from evaluator.oracle.oracle import Oracle
-from evaluator.stages import judge as judging
 from evaluator.subject import Subject
 from evaluator.timing.bench import Bench
 from evaluator.timing.contender import Contender
 from evaluator.timing.integrity import graph_replays
+from evaluator.timing.protocol import STANDARD
 from evaluator.timing.rounds import Rounds, ends_after
 from evaluator.timing.verifier import Verifier, _Comparison
 from evaluator.types import Stage, Verdict
@@ -31,7 +31,7 @@ from tests.evaluator.rooms import CPP, QUICK, candidate, eager_only, problem
 def test_suspected_of_skipping_work_it_is_timed_again(judge, monkeypatch, times):
     looks: list[int] = []
 
-    def skipped(rounds: Rounds, contenders: list[Contender], plan: RoundPlan, *, racing: bool) -> Rejection | None:
+    def skipped(rounds: Rounds, contenders: list[Contender], *_how: object, racing: bool) -> Rejection | None:
         looks.append(len(contenders[0].all_samples()))
         if len(looks) <= times:
             return Rejection(Verdict.REWARD_HACK, Stage.TIMING, "work is skipped", check="first_replay")
@@ -91,7 +91,7 @@ def looked_at(over_us: Callable[[str, int, int], float], *, racing: bool = False
         for name in ("candidate", "eager")
     ]
     rounds = cast("Rounds", FirstReplays(over_us))
-    return graph_replays.skipped_work(rounds, some, RoundPlan(calls=8, replays=4), racing=racing)
+    return graph_replays.skipped_work(rounds, some, RoundPlan(calls=8, replays=4), STANDARD.integrity, racing=racing)
 
 
 def test_who_works_in_first_replays_alone_is_found():
@@ -118,7 +118,8 @@ def test_an_honest_kernel_is_not_taken_for_one_that_skips_work(over_us, racing):
 
 
 def test_every_size_of_round_has_both_orders(judge, monkeypatch):
-    monkeypatch.setattr(judging, "_JUDGE_RULES", replace(QUICK, least_pairs=4, racing=False, rehearse=False))
+    rules = replace(QUICK, least_pairs=4, racing=False, rehearse=False)
+    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, judge=rules))
     ran: list[tuple[str, int]] = []
     usual, pair = Rounds.run, Bench.pair
 
@@ -198,7 +199,7 @@ def test_what_the_strictest_limits_refuse_among_timed_calls_is_held_to_those_of_
 
 def test_every_kind_of_adversarial_values_is_timed_or_rehearsed_and_none_is_rehearsed_that_is_timed(judge, monkeypatch):
     rules = replace(QUICK, least_pairs=3, most_pairs=3, racing=False)
-    monkeypatch.setattr(judging, "_JUDGE_RULES", rules)
+    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, judge=rules))
     compared: list[frozenset[str]] = []
     rehearsed: list[frozenset[str]] = []
     verify, rehearsals = Verifier.verify, Rounds.rehearsals
@@ -249,9 +250,8 @@ def test_rehearsals_of_short_rounds_end_after_any_replay():
 
 
 def test_rounds_are_verified_together_where_there_is_room_for_them(judge, monkeypatch):
-    monkeypatch.setattr(
-        judging, "_JUDGE_RULES", replace(QUICK, least_pairs=4, most_pairs=4, racing=False, rehearse=False)
-    )
+    rules = replace(QUICK, least_pairs=4, most_pairs=4, racing=False, rehearse=False)
+    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, judge=rules))
     together: list[int] = []
     verify = Verifier.verify
 

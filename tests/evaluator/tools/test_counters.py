@@ -158,7 +158,6 @@ def test_a_profile_shows_counters_or_why_not(judge: Judge, monkeypatch, tmp_path
     log = "==ERROR== ERR_NVGPUCTRPERM - The user does not have permission\n" if denied else report("rmsnorm")
     monkeypatch.setenv(NCU.variable, str(stand_ins.install(tmp_path / "bin", "ncu", ncu=log)))
     monkeypatch.setattr(profile, "COUNTED", (DeviceKind.CPU,))
-    monkeypatch.setattr(counters, "_MARKED", False)  # there is no CUDA to tell where a call begins
     broken = judge.tool_history.broken
     broken.clear()
     found = profile.profile(judge, problem(), candidate(CPP, head=""))

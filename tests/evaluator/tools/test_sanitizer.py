@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -33,11 +34,11 @@ def application(judge: Judge) -> TargetApplication:
     return _application(judge, OWN)
 
 
-def _application(judge: Judge, one: Candidate) -> TargetApplication:
+def _application(judge: Judge, one: Candidate, **limits: int) -> TargetApplication:
     task = problem()
     with judge.children.start(one, Stage.CONFIRM) as subject, judge.session.references.start(task) as reference:
         workloads = task.workloads_for(DeviceKind.CPU)
-        found = TargetApplication.of(task, one, judge.device, judge.children.files(one))
+        found = replace(TargetApplication.of(task, one, judge.device, judge.children.files(one)), **limits)
         why = add_small_calls(found, subject, reference, secret_generator(), workloads)
     assert not why
     return found
@@ -151,7 +152,7 @@ def test_what_is_not_installed_or_switched_off_is_said(
     assert "no program" in sanitizer.check(application, ToolHistory())["memcheck"]["why"]
     monkeypatch.setenv("PATH", str(tmp_path))
     monkeypatch.delenv(SANITIZER.variable)
-    monkeypatch.setattr(tool, "_TOOLKIT", str(tmp_path))
+    monkeypatch.setattr(tool, "SANITIZER", replace(SANITIZER, toolkit=str(tmp_path)))
     assert "not installed" in sanitizer.check(application, ToolHistory())["memcheck"]["why"]
 
 
@@ -181,9 +182,8 @@ def test_a_candidate_that_fails_beneath_the_tool_is_tried_with_torchs_allocator_
     assert "SystemExit" in str(found["why"])
 
 
-def test_values_that_do_not_fit_are_drawn_beneath_the_tool(judge: Judge, installed, monkeypatch) -> None:
-    monkeypatch.setattr("evaluator.tools.target_application._VALUES_BYTES", 1000)
-    small = _application(judge, OWN)
+def test_values_that_do_not_fit_are_drawn_beneath_the_tool(judge: Judge, installed) -> None:
+    small = _application(judge, OWN, values_bytes=1000)
     assert len(small._values) <= 1000
     installed()
     assert _memcheck(small)["status"] == "clean"

@@ -8,6 +8,7 @@ from typing import Any, cast
 from evaluator.devices.base import RoundPlan
 from evaluator.timing.contender import Contender
 from evaluator.timing.integrity.session import TimedSession
+from evaluator.timing.protocol import STANDARD
 
 Ratios = Callable[[str, str], Sequence[float]]
 
@@ -20,5 +21,5 @@ def timed_session(rounds: object, contenders: Sequence[Contender], plan: RoundPl
 
     return TimedSession(
         rounds=cast("Any", rounds), contenders=contenders, plans=[plan], log_ratios=log_ratios, racing=False,
-        time_again=time_again,
+        protocol=STANDARD, time_again=time_again,
     )  # fmt: skip

@@ -13,6 +13,7 @@ from evaluator.errors import Rejection
 from evaluator.stages.judge import Judge
 from evaluator.timing.contender import Contender
 from evaluator.timing.integrity import own_loops
+from evaluator.timing.protocol import STANDARD, IntegrityMargins
 from evaluator.types import Verdict
 from tests.adversarial import suite
 
@@ -46,12 +47,12 @@ class Stand:
         return watched(self._other)
 
 
-def refused(null: Told, other: Told) -> Callable[[], int]:
+def refused(null: Told, other: Told, margins: IntegrityMargins = STANDARD.integrity) -> Callable[[], int]:
     who = Contender("candidate", SimpleNamespace(), suspect=True, buffers={})  # type: ignore[arg-type]
     rounds = Stand(null, other)
 
     def run() -> int:
-        own_loops._sample(rounds, [who], PLAN)  # type: ignore[arg-type]
+        own_loops._sample(rounds, [who], PLAN, margins)  # type: ignore[arg-type]
         return rounds.rounds
 
     return run
@@ -73,9 +74,8 @@ def test_of_long_calls_nothing_can_be_told() -> None:
 
 
 @pytest.mark.parametrize("null", [(0.0, 5, 3), (1200.0, 0, 0)])
-def test_where_the_kernel_does_not_say_nobody_is_refused(null: Told, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(own_loops, "_LONGEST_S", 0.1)
-    refused(null, (0.0 if not null[0] else 700.0, 5, 0))()
+def test_where_the_kernel_does_not_say_nobody_is_refused(null: Told) -> None:
+    refused(null, (0.0 if not null[0] else 700.0, 5, 0), IntegrityMargins(interpreter_s=0.1))()
 
 
 def test_chances_are_those_of_so_many_looks() -> None:
@@ -85,6 +85,7 @@ def test_chances_are_those_of_so_many_looks() -> None:
     assert own_loops._Samples(samples=30, interpreted=15).chance(0.5) == 1.0
 
 
+@pytest.mark.clock  # where others use its core, the samples are too few to be sure
 def test_a_loop_in_native_code_is_found_by_the_judge(judge: Judge) -> None:
     case = next(case for case in suite.cases("cheats") if case.name == "own_loop_in_cpp")
     with suite.Court(judge) as court:

@@ -16,8 +16,8 @@ from evaluator.stages.judge import Judge
 from evaluator.subject import Subject
 from evaluator.timing.contender import Contender
 from evaluator.timing.contender_round import RoundInputs
-from evaluator.timing.integrity import repeated_integers
 from evaluator.timing.integrity.repeated_integers import RepeatedIntegers
+from evaluator.timing.protocol import STANDARD
 from evaluator.timing.round_inputs import InputMaker
 from tests.evaluator.timing.integrity.sessions import timed_session
 
@@ -67,7 +67,9 @@ def held(rounds: Stand, *contenders: Contender, plan: RoundPlan = PLAN) -> None:
 def test_what_is_found_again_is_taken_back() -> None:
     eager, cheat = contender("eager", 100.0), contender("candidate", 10.0)
     held(Stand({"eager": 100.0, "candidate": 80.0}), eager, cheat)
-    assert eager.official_us() / cheat.official_us() == pytest.approx(1.25 * (1 + repeated_integers._MARGIN), rel=0.01)
+    assert eager.official_us() / cheat.official_us() == pytest.approx(
+        1.25 * (1 + STANDARD.integrity.repeated_integers), rel=0.01
+    )
     assert cheat.fresh_draws["ratio"] == pytest.approx(1.25, rel=0.01)
     assert cheat.fresh_draws["taken_for_slower"] == pytest.approx(10 / 1.375, rel=0.01)
     assert eager.fresh_draws == {}

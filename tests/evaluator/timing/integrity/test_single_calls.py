@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 import os
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from types import SimpleNamespace
 from typing import Any
 
@@ -24,9 +24,10 @@ from evaluator.stages import trial
 from evaluator.stages.judge import Judge
 from evaluator.timing.contender import Contender
 from evaluator.timing.contender_round import RoundInputs
-from evaluator.timing.integrity import single_calls, suspects
+from evaluator.timing.integrity import single_calls
 from evaluator.timing.integrity.empty_calls import EmptyCalls
 from evaluator.timing.integrity.single_calls import SingleCalls
+from evaluator.timing.protocol import STANDARD
 from evaluator.types import Evaluation, Verdict
 from tests.evaluator.rooms import CPP, HEAD, candidate, eager_only, problem
 from tests.evaluator.timing.integrity.sessions import timed_session
@@ -104,7 +105,9 @@ def test_what_only_many_calls_at_once_save_is_added() -> None:
     eager, cheat = contender("eager", 20.0), contender("candidate", 10.0)
     raw = cheat.all_samples()
     held(rounds := Stand({"eager": 20.0, "candidate": 20.0}), eager, cheat)
-    assert eager.official_us() / cheat.official_us() == pytest.approx(1 / (1 - suspects.MARGIN), rel=0.01)
+    assert eager.official_us() / cheat.official_us() == pytest.approx(
+        1 / (1 - STANDARD.integrity.single_calls), rel=0.01
+    )
     assert cheat.single_calls["saved"] == pytest.approx(0, abs=0.001)
     assert cheat.single_calls["saved_in_rounds"] == pytest.approx(0.5)
     assert cheat.single_calls["taken_for_slower"] == pytest.approx(1.9, rel=0.01)
@@ -127,7 +130,7 @@ def test_what_single_calls_save_too_stays(rounds_us: float, singly_us: float) ->
 def test_a_half_of_the_gain_is_taken_back_where_half_of_it_is_not_there() -> None:
     eager, cheat = contender("eager", 20.0), contender("candidate", 8.0)
     held(Stand({"eager": 20.0, "candidate": 14.0}), eager, cheat)
-    assert cheat.official_us() / eager.official_us() == pytest.approx(0.7 - suspects.MARGIN, rel=0.01)
+    assert cheat.official_us() / eager.official_us() == pytest.approx(0.7 - STANDARD.integrity.single_calls, rel=0.01)
 
 
 def test_nobody_is_made_slower_than_the_comparator() -> None:
@@ -199,18 +202,20 @@ def test_an_output_that_was_not_complete_is_refused(name: str) -> None:
 # ------------------------------------------------------------ the judge's side of a turn
 
 
-def grants_of(inputs: Sequence[torch.Tensor], output: torch.Tensor, written: list[int]) -> SingleCallGrants:
+def grants_of(
+    inputs: Sequence[torch.Tensor], output: torch.Tensor, written: list[int], **limits: int
+) -> SingleCallGrants:
     child, staged = SimpleNamespace(pid=os.getpid()), SimpleNamespace(write_call=lambda turn, _: written.append(turn))
-    return SingleCallGrants(child, staged, [[x] for x in inputs], [TensorSpec.of(output)])  # type: ignore[arg-type]
+    calls, layouts = [[x] for x in inputs], [TensorSpec.of(output)]
+    return SingleCallGrants(child, staged, calls, layouts, **limits)  # type: ignore[arg-type]
 
 
 def test_a_turn_is_granted_once_and_timed_to_its_end(monkeypatch: pytest.MonkeyPatch) -> None:
     """A child that takes its grant back does not make the clock start again."""
-    monkeypatch.setattr(cpu_single_calls, "_PATIENCE_NS", 0)
     clock = iter(range(0, 10**9, 1000))
     monkeypatch.setattr(cpu_single_calls.time, "perf_counter_ns", lambda: next(clock))
     output, written = torch.arange(6.0).reshape(2, 3), []
-    with grants_of([torch.zeros(3), torch.ones(3)], output, written) as turns:
+    with grants_of([torch.zeros(3), torch.ones(3)], output, written, patience_ns=0) as turns:
         turns()
         assert (turns._words[GRANTED], written, turns.times_us) == (1, [0], [])
         turns._words[GRANTED] = 0
@@ -275,7 +280,8 @@ class ModelNew(Base):
 
 def judged(judge: Judge, monkeypatch: pytest.MonkeyPatch, source: str, head: str = HEAD) -> Evaluation:
     """Whatever its time, it is asked for single calls."""
-    monkeypatch.setattr(suspects, "MARGIN", -100.0)
+    margins = replace(judge.protocol.integrity, single_calls=-100.0)
+    monkeypatch.setattr(judge, "protocol", replace(judge.protocol, integrity=margins))
     monkeypatch.setattr(trial, "first_call_limit_s", lambda _: 3.0)
     task = problem()
     return judge.judge(task, candidate(source, head=head), eager_only(judge, task))

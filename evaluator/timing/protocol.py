@@ -1,0 +1,96 @@
+"""The numbers that decide what "faster" means, in one value with a hash.
+
+Results under different protocols are told apart by the hash in `Environment.protocol`. The number of a decision record
+(docs/adr) stands where one explains a value.
+"""
+
+from __future__ import annotations
+
+from dataclasses import asdict, dataclass, field
+
+from evaluator.types import canonical_json, content_hash
+
+
+@dataclass(frozen=True, slots=True)
+class Rules:
+    """Limits of one timing session. A pair is one round of every contender. Racing stops early; `confirm` does not."""
+
+    least_pairs: int = 4
+    most_pairs: int = 10
+    narrow: float = 0.03  # half-width of the interval, as a share of the ratio, at which racing stops
+    racing: bool = True
+    budget_s: float = 1.5  # of a Workload; only racing stops for it, after the least pairs
+    round_us: float | None = None  # None: the device's own for a search
+    discarded: int = 1  # times `most_pairs` of pairs in which a child waited for its core; later pairs count anyway
+    rehearse: bool = True  # run every kind of adversarial values in rounds that do not count
+
+
+@dataclass(frozen=True, slots=True)
+class SamplingPlan:
+    """Limits of sampling a child: a time span, a number of samples or, with `until_library`, the first sample in a
+    library."""
+
+    span_s: float = 0.1
+    most_samples: int = 100
+    until_library: bool = False
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class IntegrityMargins:
+    """Differences that integrity checks allow for noise and honest kernels."""
+
+    first_replay_us: float = 100.0  # excess of a first replay, as a time or a share of it; the larger one counts
+    first_replay_share: float = 0.5
+    repeated_integers: float = 0.1  # gain over the fastest comparator
+    single_calls: float = 0.05  # of the comparator's time (ADR 6); caches differ in single calls of honest kernels, too
+    single_calls_confidence: float = 0.99
+    interpreter_share: float = 0.5  # least part of an empty call's time in the interpreter (ADR 6)
+    interpreter_error: float = 1e-6  # probability of refusing a child that is there for as long
+    interpreter_s: float = 2.0  # for which a child is sampled at most
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Promotion:
+    """Conditions under which a confirmation promotes a Candidate."""
+
+    least_gain: float = 0.01  # or the A/A spread or the harness share, if larger (ADR 6)
+    confidence: float = 0.999  # one-sided, of the bound
+    worst_workload: float = 0.98  # a Workload is slower if its interval lies below this ratio
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TimingProtocol:
+    """The rules and numbers by which every stage times. Another value measures something else, under another hash."""
+
+    judge: Rules = Rules()
+    baseline: Rules = Rules(least_pairs=5, most_pairs=8, narrow=0.02)
+    profile: Rules = Rules(least_pairs=4, most_pairs=6)
+    # Both sizes of round in both orders.
+    confirm: Rules = Rules(least_pairs=4, most_pairs=4, racing=False, round_us=10_000.0)
+    process_pairs: int = 8  # repetitions of a confirmation in new processes
+    hidden_pairs: int = 2  # the same of held-out Workloads
+    promotion: Promotion = field(default_factory=Promotion)
+    integrity: IntegrityMargins = field(default_factory=IntegrityMargins)
+
+    round_sizes: tuple[float, ...] = (1.0, 1.6)  # in units of the planned round; the worst median counts (ADR 2)
+    overhead_share: float = 0.1  # the largest part of a round's wall time that is taken off as overhead (ADR 6)
+    harness_us: float = 20.0  # the largest cost of the harness in a call, for the least gain that is promoted (ADR 6)
+    null_rounds: int = 4
+    warm_up_rounds: int = 2
+    refinements: int = 3  # rounds of growing size that find the time of a call
+    rehearsals: int = 8  # at least, where a round replays a graph
+    waited_share: float = 0.03  # share of a round's net time that a child may wait for its core
+
+    # A small matrix product is a fiftieth of a call; the rest is Python and dispatch around it.
+    library_sampling: SamplingPlan = SamplingPlan(span_s=5.0, most_samples=2000, until_library=True)
+    brief_sampling: SamplingPlan = SamplingPlan()
+    # For the profile of a CPU kernel.
+    sampling: SamplingPlan = SamplingPlan(span_s=3.0, most_samples=3000)
+
+    @property
+    def hash(self) -> str:
+        """The identity of the protocol's numbers."""
+        return content_hash("timing protocol", canonical_json(asdict(self)))
+
+
+STANDARD = TimingProtocol()

@@ -1,0 +1,100 @@
+"""Pages of ended Runs: nothing is promised that will not come. HEAD, and the estimate in dollars."""
+
+from __future__ import annotations
+
+import html
+from datetime import UTC, datetime, timedelta
+
+import pytest
+from sqlalchemy import Engine
+from starlette.testclient import TestClient
+
+from db.engine import read_session, write_session
+from db.queues import JobKind
+from db.repositories import candidates, evaluations
+from db.transitions.work import jobs
+from db.transitions.work.enqueue import end_run
+from db.transitions.work.locks import lock_run
+from evolution.types import EndReason, RunStatus
+from runtime.models import ModelEndpoint
+from runtime.settings import Settings
+from service.app import create_app
+from tests.db.world import World
+from tests.service.conftest import BASE_URL, PROBLEM
+
+
+def end(engine: Engine, run_id: str, status: RunStatus, reason: EndReason, message: str) -> None:
+    with write_session(engine) as s:
+        end_run(s, lock_run(s, run_id), status, reason, message)
+
+
+def test_an_unjudged_candidate_of_an_ended_run_is_not_in_progress(
+    client: TestClient, world: World, engine: Engine
+) -> None:
+    run = world.start()
+    world.take(JobKind.JUDGE)
+    assert "in progress" in client.get(f"/runs/{run.id}/candidates").text
+    end(engine, run.id, RunStatus.FINISHED, EndReason.BUDGET, "The wall time of the budget is used up.")
+    for tab in ("", "/candidates", "/lineage"):
+        text = client.get(f"/runs/{run.id}{tab}").text
+        assert "not judged" in text, tab
+        assert "in progress" not in text, tab
+    with read_session(engine) as s:
+        candidate = next(one for one in candidates.list(s, run.id) if one.verdict is None)
+    for tab in ("", "/evidence"):
+        text = client.get(f"/candidates/{candidate.id}{tab}").text
+        assert "the run ended first." in text.lower(), tab
+
+
+def test_a_lost_worker_of_an_ended_run_is_no_internal_error(world: World, engine: Engine) -> None:
+    run = world.start()
+    job = world.take(JobKind.JUDGE)
+    end(engine, run.id, RunStatus.FINISHED, EndReason.BUDGET, "The wall time of the budget is used up.")
+    with write_session(engine) as s:
+        s.info["now"] = lambda: datetime.now(UTC) + timedelta(hours=1)
+        jobs.sweep(s)
+    with read_session(engine) as s:
+        record = evaluations.get(s, job.subject_id)
+        candidate = candidates.get(s, record.candidate_id)
+    assert record.state == "cancelled"
+    assert candidate.verdict is None
+
+
+def test_a_failed_run_shows_its_reason_and_no_empty_funnel(client: TestClient, world: World, engine: Engine) -> None:
+    run = world.start()
+    assert "From proposal to champion" in client.get(f"/runs/{run.id}").text
+    end(engine, run.id, RunStatus.FAILED, EndReason.INTERNAL_ERROR, "The reference could not be tried: no memory")
+    text = html.unescape(client.get(f"/runs/{run.id}").text)
+    assert "The reference could not be tried: no memory" in text
+    assert "From proposal to champion" not in text
+    for tab in ("", "/candidates", "/lineage", "/credit", "/archive"):
+        assert " yet" not in client.get(f"/runs/{run.id}{tab}").text, tab
+
+
+@pytest.mark.parametrize("path", ["/", "/runs", "/fleet", "/submit"])
+def test_pages_answer_head_without_a_body(client: TestClient, path: str) -> None:
+    response = client.head(path)
+    assert (response.status_code, response.content) == (200, b"")
+
+
+def test_dollars_are_unknown_where_a_model_is_asked_for_the_first_time(
+    settings: Settings, engine: Engine, finished: str
+) -> None:
+    model = ModelEndpoint(name="big", base_url="http://127.0.0.1:1/v1", model="big")
+    app = create_app(settings.model_copy(update={"models": (model,)}), engine=engine, send_nudges=lambda _: True)
+    form = {"name": "mine", "source": PROBLEM, "device": "cpu", "candidates": "5"}
+    with TestClient(app, base_url=BASE_URL) as client:
+        for proposers, dollars in (
+            ({"proposers": "big"}, "unknown: earlier runs here paid for no model"),
+            ({}, "unknown: earlier runs here paid for no model"),
+            ({"proposers": "synthesiser"}, "none"),
+        ):
+            text = client.post("/submit/check", data={**form, **proposers}).text
+            assert f"<dt>Dollars</dt><dd>{dollars}</dd>" in text, proposers
+
+
+def test_the_form_names_required_fields_and_what_a_limit_does(client: TestClient) -> None:
+    text = client.get("/submit").text
+    assert "Name (required)" in text
+    assert "for example rmsnorm_residual" in text
+    assert "work already in flight is finished and counted" in text
