@@ -145,7 +145,10 @@ class ReferenceModel:
             "limit_s": limit_s,
         }
         reply = self.subject.child.request("layouts", timeout_s=20.0 + limit_s, **fields)
-        return [[TensorSpec.from_json(one) for one in specs] for specs in reply["layouts"]]
+        drawn = reply.get("layouts")
+        if not isinstance(drawn, list) or not all(isinstance(specs, list) for specs in drawn):
+            raise LayoutError("the child does not report the layouts that get_inputs() draws")
+        return [[TensorSpec.from_json(one) for one in specs] for specs in drawn]
 
     def draws(self, count: int, positions: Sequence[int]) -> list[list[torch.Tensor]]:
         """Draw inputs so many times, and return the tensors at some positions of each."""

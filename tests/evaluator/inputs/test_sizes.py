@@ -19,7 +19,7 @@ WORKLOADS = [
 ]
 def reference(x):
     return x
-def get_inputs(rows=16, width=256):
+def get_inputs(rows=16, width=256, **others):
     return [torch.randn(rows, width)]
 """
 
