@@ -73,6 +73,7 @@ def test_baselines_of_another_problem_are_refused(files: Path, capsys: pytest.Ca
     assert "another problem" in capsys.readouterr().err
 
 
+@pytest.mark.judge
 def test_the_server_answers_each_line_and_ends_with_its_input() -> None:
     task, good = to_json(problem()), to_json(candidate(CPP, head=""))
     requests = [
