@@ -42,6 +42,7 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.judge
 def test_a_wrong_candidate_exits_with_1_and_json_stands_alone(files: Path, capfd: pytest.CaptureFixture[str]) -> None:
     asked = ["judge", "--problem", str(files / "p.py"), "--candidate", str(files / "wrong.py"), "--json", "-"]
     assert main(asked) == 1
