@@ -42,6 +42,7 @@ def files(tmp_path: Path) -> Path:
     return tmp_path
 
 
+@pytest.mark.judge
 def test_a_wrong_candidate_exits_with_1_and_json_stands_alone(files: Path, capfd: pytest.CaptureFixture[str]) -> None:
     asked = ["judge", "--problem", str(files / "p.py"), "--candidate", str(files / "wrong.py"), "--json", "-"]
     assert main(asked) == 1
@@ -73,6 +74,7 @@ def test_baselines_of_another_problem_are_refused(files: Path, capsys: pytest.Ca
     assert "another problem" in capsys.readouterr().err
 
 
+@pytest.mark.judge
 def test_the_server_answers_each_line_and_ends_with_its_input() -> None:
     task, good = to_json(problem()), to_json(candidate(CPP, head=""))
     requests = [

@@ -6,6 +6,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import pytest
+
 ROOT = Path(__file__).resolve().parents[2]
 JUDGES = """
 import sys
@@ -22,6 +24,7 @@ print(found.verdict, [name for name in ("sympy", "torch._dynamo", "torch._induct
 """
 
 
+@pytest.mark.judge
 def test_checking_a_candidate_imports_nothing_that_takes_long() -> None:
     command = [sys.executable, "-c", JUDGES]
     done = subprocess.run(command, capture_output=True, text=True, cwd=ROOT, timeout=100, check=True)

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from evaluator.errors import EvaluatorError, ProblemError
+from evaluator.oracle.oracle import Oracle
 from evaluator.problem import read_problem
 from evaluator.stages import admit as admitting
 from evaluator.stages.admit import admit
@@ -126,7 +127,8 @@ def test_drawn_lengths_are_refused(judge: Judge) -> None:
 
 
 def test_lengths_that_seldom_differ_are_refused(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(admitting, "_LAYOUT_DRAWS", 200)
+    usual = Oracle.drawn_layouts
+    monkeypatch.setattr(Oracle, "drawn_layouts", lambda oracle, count, limit_s: usual(oracle, 200, limit_s=limit_s))
     text = f"{HEAD}def reference(x):\n    return x * 2\ndef get_inputs():\n"
     text += "    return [torch.randn(int(torch.rand(()) < 0.05) + 3, 8)]\n"
     assert "draws other shapes" in refusal(judge, read_problem(text, "p"))
@@ -226,7 +228,7 @@ def test_an_error_of_torch_is_an_answer(judge: Judge, monkeypatch: pytest.Monkey
     def fails(*_: object) -> None:
         torch.zeros(2) + torch.zeros(3)
 
-    monkeypatch.setattr(admitting, "_check_layouts", fails)
+    monkeypatch.setattr(admitting, "sizes_to_check", fails)
     admission = admit(judge, reported("expanded_bias"))
     assert admission.verdict is Verdict.INTERNAL_ERROR
     assert "test_reported_cases.py" in admission.reason

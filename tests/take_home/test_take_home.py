@@ -18,6 +18,8 @@ from service.exports import Export
 from service.exports.python_file import build
 from tests.support import scripts
 
+pytestmark = pytest.mark.compiles
+
 HERE = Path(__file__).parent
 PROBLEMS = HERE / "problems"
 BEHAVIOURS = (HERE / "behaviours.py").read_text(encoding="utf-8")

@@ -214,9 +214,13 @@ def test_a_fork_server_that_was_killed_is_replaced() -> None:
         with start(pool, "before") as child:
             before = child.pid
             assert pool._host is not None
+            pidfd = os.pidfd_open(before)
             pool._host._process.kill()
-            pool._host._process.wait(10)
-            with pytest.raises(ChildCrashed):  # it goes with its cage
+            try:
+                assert select.select([pidfd], [], [], 10)[0], "the child outlives its cage"
+            finally:
+                os.close(pidfd)
+            with pytest.raises(ChildCrashed):
                 child.request("ping", timeout_s=10)
         with start(pool, "after") as child:
             assert child.pid != before
