@@ -279,8 +279,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adjustment:
-    """A correction by an integrity check: a sample counts as max(factor * sample, floor_us), in rounds of
-    `round_calls` calls (None: of any number)."""
+    """An integrity check's correction of samples: max(factor * sample, floor_us), in rounds of `round_calls` (None: all)."""
 
     check: str
     factor: float = 1.0
@@ -415,10 +414,7 @@ class Admission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineReport:
-    """Every Baseline of a Problem on one device, timed once.
-
-    `skipped` gives a reason for each mode that was not timed.
-    """
+    """Every Baseline of a Problem on one device, timed once. `skipped` gives a reason for each mode that was not timed."""
 
     problem_hash: str
     device: Device

@@ -37,9 +37,7 @@ class Environment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adjustment:
-    """A correction by an integrity check: a sample counts as max(factor * sample, floor_us), in rounds of
-    `round_calls` calls (None: of any number).
-    """
+    """An integrity check's correction of samples: max(factor * sample, floor_us), in rounds of `round_calls` (None: all)."""
 
     check: str
     factor: float = 1.0
