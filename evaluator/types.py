@@ -279,7 +279,7 @@ class Ratio:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adjustment:
-    """An integrity check's correction of samples: max(factor * sample, floor_us), in rounds of `round_calls` (None: all)."""
+    """An integrity check's correction: max(factor * sample, floor_us), in rounds of `round_calls` calls (None: all)."""
 
     check: str
     factor: float = 1.0
@@ -414,7 +414,7 @@ class Admission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineReport:
-    """Every Baseline of a Problem on one device, timed once. `skipped` gives a reason for each mode that was not timed."""
+    """Every Baseline of a Problem on one device, timed once. `skipped` gives a reason for each mode without times."""
 
     problem_hash: str
     device: Device

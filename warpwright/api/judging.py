@@ -37,7 +37,7 @@ class Environment:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Adjustment:
-    """An integrity check's correction of samples: max(factor * sample, floor_us), in rounds of `round_calls` (None: all)."""
+    """An integrity check's correction: max(factor * sample, floor_us), in rounds of `round_calls` calls (None: all)."""
 
     check: str
     factor: float = 1.0
