@@ -171,7 +171,7 @@ def test_a_broken_archive_is_refused(engine: Engine, tmp_path: Path) -> None:
         (b"", "not a recording"),
         (data[: len(data) // 2], "not a recording"),
         (changed(data, "events.jsonl", "propose", "dispose", honest=False), "changed or cut"),
-        (changed(data, "manifest.json", '"schema_version": ', '"schema_version": 99', honest=False), "needed is"),
+        (changed(data, "manifest.json", '"schema_version": ', '"schema_version": 99', honest=False), "expected is"),
     ):
         with pytest.raises(BadRecording, match=words):
             read_recording(bad)
