@@ -22,12 +22,13 @@ def symmetric(n: int, generator: torch.Generator) -> torch.Tensor:
 @given(st.integers(2, 9), st.integers(0, 2**20), st.sampled_from(values.ADVERSARIAL))
 def test_a_triangle_stays_one(n: int, seed: int, kind: values.ValueSet) -> None:
     generator = draw(seed)
-    draws = [(torch.randn(n, n, generator=generator).triu(), torch.randn(n, generator=generator)) for _ in range(3)]
+    # A dozen free numbers: three draws of three are sorted by chance once in 216.
+    draws = [(torch.randn(n, n, generator=generator).triu(), torch.randn(12, generator=generator)) for _ in range(3)]
     kept = structure.find_structures(draws)
     triangle, free = structure.apply_values(draws[0], kind, kept, generator)
     assert not bool(triangle.tril(-1).any())
     assert not kept[1]
-    assert free.shape == (n,)
+    assert free.shape == (12,)
 
 
 def test_a_triangle_in_which_a_draw_has_a_zero_by_chance_stays_one() -> None:
