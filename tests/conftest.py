@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING
 
 import pytest
 import structlog
+from hypothesis import HealthCheck, settings
 
 from tests.support import distribution, stacks, timings
 from tests.support.stacks import Stack
@@ -41,6 +42,9 @@ def pytest_addoption(parser: pytest.Parser) -> None:
 
 def pytest_configure(config: pytest.Config) -> None:
     gc.disable()  # until everything is collected: imports make a million objects that stay
+    # A busy machine is no counterexample.
+    settings.register_profile("untimed", settings.default, deadline=None, suppress_health_check=[HealthCheck.too_slow])
+    settings.load_profile("untimed")
     if not hasattr(config, "workerinput"):
         config.pluginmanager.register(timings.Recorder())
 
