@@ -61,15 +61,17 @@ def pytest_generate_tests(metafunc: pytest.Metafunc) -> None:
 
 @pytest.fixture(autouse=True)
 def _plain_tracebacks() -> None:
-    """What is logged in a test has plain tracebacks, as in the service: the fancy ones can take a minute each. For each
-    test anew, since some configure logging themselves: what they set is undone, or loggers would keep it for good."""
+    """Log plain tracebacks, as in the service: the fancy ones can take a minute each.
+
+    Each test starts anew, since some configure logging themselves and loggers would keep that for good.
+    """
     structlog.reset_defaults()
     structlog.configure(processors=_LOGGED)
 
 
 @pytest.fixture(scope="session")
 def stack(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Stack]:
-    """What this test runs on: see tests/support/stacks.py."""
+    """Start the database and the queue that a test runs on (tests/support/stacks.py)."""
     asked_for = request.config.getoption("--stack") == "postgres"
     with stacks.make(request.param, tmp_path_factory.mktemp(request.param), asked_for=asked_for) as made:
         yield made
@@ -138,7 +140,7 @@ def _leave_out(config: pytest.Config, items: list[pytest.Item]) -> None:
 
 
 def pytest_collection_finish() -> None:
-    """What is there by now stays: Python need not look through a million objects whenever it collects garbage."""
+    """Freeze what is there by now, so that collecting garbage does not look through a million objects."""
     gc.enable()
     gc.collect()
     gc.freeze()

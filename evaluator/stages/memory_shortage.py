@@ -22,7 +22,7 @@ _OTHERS_SHARE = 1 / 4  # of the device's memory: a child may have the rest (`chi
 
 @dataclass(frozen=True, slots=True)
 class Patience:
-    """How long to wait for others that hold the memory, and how often to look."""
+    """The wait for others that hold the memory."""
 
     wait_s: float = 30.0
     poll_s: float = 0.1

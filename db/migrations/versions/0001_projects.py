@@ -22,6 +22,15 @@ _REFUSAL = "the audit log is append-only"
 
 
 def upgrade() -> None:
+    _create_projects()
+    _create_api_keys()
+    _create_sessions()
+    _create_audit_log()
+    _create_usage()
+    _create_stored_answers()
+
+
+def _create_projects() -> None:
     op.create_table(
         "projects",
         sa.Column("id", ID, primary_key=True),
@@ -35,6 +44,8 @@ def upgrade() -> None:
         sa.Column("max_usd_per_month", sa.Double(), nullable=True),
     )
 
+
+def _create_api_keys() -> None:
     op.create_table(
         "api_keys",
         sa.Column("id", ID, primary_key=True),
@@ -51,6 +62,8 @@ def upgrade() -> None:
     )
     op.create_index("ix_api_keys_project_id_id", "api_keys", ["project_id", "id"])
 
+
+def _create_sessions() -> None:
     op.create_table(
         "sessions",
         sa.Column("id", ID, primary_key=True),
@@ -67,6 +80,8 @@ def upgrade() -> None:
     op.create_index("ix_sessions_key_id", "sessions", ["key_id"])
     op.create_index("ix_sessions_expires_at", "sessions", ["expires_at"])
 
+
+def _create_audit_log() -> None:
     op.create_table(
         "audit_log",
         sa.Column("id", ID, primary_key=True),
@@ -81,6 +96,8 @@ def upgrade() -> None:
     op.create_index("ix_audit_log_project_id_id", "audit_log", ["project_id", "id"])
     _make_append_only()
 
+
+def _create_usage() -> None:
     op.create_table(
         "usage",
         sa.Column("project_id", ID, sa.ForeignKey("projects.id"), primary_key=True),
@@ -90,6 +107,8 @@ def upgrade() -> None:
         sa.Column("tokens", sa.BigInteger(), nullable=False),
     )
 
+
+def _create_stored_answers() -> None:
     op.create_table(
         "stored_answers",
         sa.Column("project_id", ID, sa.ForeignKey("projects.id"), primary_key=True),

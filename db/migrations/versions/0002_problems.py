@@ -20,6 +20,15 @@ TIME = sa.DateTime(timezone=True)
 
 
 def upgrade() -> None:
+    _create_problems()
+    _create_devices()
+    _create_device_hours()
+    _create_workers()
+    _create_admissions()
+    _create_baselines()
+
+
+def _create_problems() -> None:
     op.create_table(
         "problems",
         sa.Column("id", ID, primary_key=True),
@@ -43,6 +52,8 @@ def upgrade() -> None:
         postgresql_where=sa.text("public"),
     )
 
+
+def _create_devices() -> None:
     op.create_table(
         "devices",
         sa.Column("uuid", sa.Text(), primary_key=True),
@@ -57,6 +68,8 @@ def upgrade() -> None:
     )
     op.create_index("ix_devices_kind", "devices", ["kind"])
 
+
+def _create_device_hours() -> None:
     op.create_table(
         "device_hours",
         sa.Column("uuid", sa.Text(), primary_key=True),
@@ -66,6 +79,8 @@ def upgrade() -> None:
         sa.Column("observed", sa.JSON(), nullable=True),
     )
 
+
+def _create_workers() -> None:
     op.create_table(
         "workers",
         sa.Column("name", sa.Text(), primary_key=True),
@@ -76,6 +91,8 @@ def upgrade() -> None:
         sa.Column("seen_at", TIME, nullable=False),
     )
 
+
+def _create_admissions() -> None:
     op.create_table(
         "admissions",
         sa.Column("id", ID, primary_key=True),
@@ -90,6 +107,8 @@ def upgrade() -> None:
     )
     op.create_index("ix_admissions_problem_id_device_kind_state", "admissions", ["problem_id", "device_kind", "state"])
 
+
+def _create_baselines() -> None:
     op.create_table(
         "baselines",
         sa.Column("id", ID, primary_key=True),

@@ -20,6 +20,22 @@ TIME = sa.DateTime(timezone=True)
 
 
 def upgrade() -> None:
+    _create_runs()
+    _create_events()
+    _create_texts()
+    _create_proposals()
+    _create_arm_stats()
+    _create_candidates()
+    _create_evaluations()
+    _create_samples()
+    _create_workload_ratios()
+    _create_champions()
+    _create_milestones()
+    _create_tallies()
+    _create_lessons()
+
+
+def _create_runs() -> None:
     op.create_table(
         "runs",
         sa.Column("id", ID, primary_key=True),
@@ -69,6 +85,8 @@ def upgrade() -> None:
     op.create_index("ix_runs_status", "runs", ["status"])
     op.create_index("ix_runs_project_id_kind_id", "runs", ["project_id", "kind", "id"])
 
+
+def _create_events() -> None:
     op.create_table(
         "events",
         sa.Column("run_id", ID, sa.ForeignKey("runs.id"), primary_key=True),
@@ -78,6 +96,8 @@ def upgrade() -> None:
         sa.Column("created_at", TIME, nullable=False),
     )
 
+
+def _create_texts() -> None:
     op.create_table(
         "texts",
         sa.Column("run_id", ID, sa.ForeignKey("runs.id"), primary_key=True),
@@ -85,6 +105,8 @@ def upgrade() -> None:
         sa.Column("data", sa.LargeBinary(), nullable=False),
     )
 
+
+def _create_proposals() -> None:
     op.create_table(
         "proposals",
         sa.Column("id", ID, primary_key=True),
@@ -124,6 +146,8 @@ def upgrade() -> None:
         postgresql_where=sa.text("outcome IS NULL"),
     )
 
+
+def _create_arm_stats() -> None:
     op.create_table(
         "arm_stats",
         sa.Column("run_id", ID, sa.ForeignKey("runs.id"), primary_key=True),
@@ -146,6 +170,8 @@ def upgrade() -> None:
         sa.Column("broke", sa.Boolean(), nullable=False, server_default=sa.false()),
     )
 
+
+def _create_candidates() -> None:
     op.create_table(
         "candidates",
         sa.Column("id", ID, primary_key=True),
@@ -202,6 +228,8 @@ def upgrade() -> None:
     )
     op.create_index("ix_candidates_elite", "candidates", ["run_id", "elite", "speedup"])
 
+
+def _create_evaluations() -> None:
     op.create_table(
         "evaluations",
         sa.Column("id", ID, primary_key=True),
@@ -227,6 +255,8 @@ def upgrade() -> None:
     op.create_index("ix_evaluations_run_id_state_id", "evaluations", ["run_id", "state", "id"])
     op.create_index("ix_evaluations_run_id_verdict_id", "evaluations", ["run_id", "verdict", "id"])
 
+
+def _create_samples() -> None:
     op.create_table(
         "samples",
         sa.Column("owner_id", ID, primary_key=True),
@@ -235,6 +265,8 @@ def upgrade() -> None:
         sa.Column("data", sa.LargeBinary(), nullable=False),
     )
 
+
+def _create_workload_ratios() -> None:
     op.create_table(
         "workload_ratios",
         sa.Column("candidate_id", ID, sa.ForeignKey("candidates.id"), primary_key=True),
@@ -247,6 +279,8 @@ def upgrade() -> None:
     )
     op.create_index("ix_workload_ratios_fastest", "workload_ratios", ["run_id", "workload", "combined", "speedup"])
 
+
+def _create_champions() -> None:
     op.create_table(
         "champions",
         sa.Column("id", ID, primary_key=True),
@@ -278,6 +312,8 @@ def upgrade() -> None:
     op.create_index("ix_champions_problem_id_id", "champions", ["problem_id", "id"])
     op.create_index("ix_champions_candidate_id", "champions", ["candidate_id"])
 
+
+def _create_milestones() -> None:
     op.create_table(
         "milestones",
         sa.Column("run_id", ID, sa.ForeignKey("runs.id"), primary_key=True),
@@ -295,6 +331,8 @@ def upgrade() -> None:
         sa.Column("at", TIME, nullable=False),
     )
 
+
+def _create_tallies() -> None:
     op.create_table(
         "tallies",
         sa.Column("run_id", ID, sa.ForeignKey("runs.id"), primary_key=True),
@@ -305,6 +343,8 @@ def upgrade() -> None:
         sa.Column("device_s", sa.Double(), nullable=False),
     )
 
+
+def _create_lessons() -> None:
     op.create_table(
         "lessons",
         sa.Column("id", ID, primary_key=True),

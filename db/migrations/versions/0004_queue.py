@@ -19,6 +19,13 @@ TIME = sa.DateTime(timezone=True)
 
 
 def upgrade() -> None:
+    _create_jobs()
+    _create_shares()
+    _create_webhooks()
+    _create_counters()
+
+
+def _create_jobs() -> None:
     op.create_table(
         "jobs",
         sa.Column("id", ID, primary_key=True),
@@ -68,6 +75,8 @@ def upgrade() -> None:
         postgresql_where=sa.text("state IN ('ready', 'held', 'claimed')"),
     )
 
+
+def _create_shares() -> None:
     op.create_table(
         "shares",
         sa.Column("queue", WORD, primary_key=True),
@@ -79,6 +88,8 @@ def upgrade() -> None:
         sa.Column("kept_until", TIME, nullable=True),
     )
 
+
+def _create_webhooks() -> None:
     op.create_table(
         "webhooks",
         sa.Column("run_id", ID, sa.ForeignKey("runs.id"), primary_key=True),
@@ -92,6 +103,8 @@ def upgrade() -> None:
         sa.Column("settled_at", TIME, nullable=True),
     )
 
+
+def _create_counters() -> None:
     op.create_table(
         "counters",
         sa.Column("name", WORD, primary_key=True),
