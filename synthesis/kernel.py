@@ -59,7 +59,7 @@ class Kernel:
         used: set[str] = set(self.length.symbols())
         for _, extent in self.outer:
             used |= extent.symbols()
-        for size in _sizes([s.offset for s in self.stores] + [e.data for e in self.exprs()]):
+        for size in sizes_of([s.offset for s in self.stores] + [e.data for e in self.exprs()]):
             used |= size.symbols()
         return sorted(used)
 
@@ -70,7 +70,8 @@ class Kernel:
         return max(max(phases, default=0), max((s.value.phase for s in self.stores if s.full), default=0) + 1)
 
 
-def _sizes(values: Sequence[Any]) -> Iterator[Size]:
+def sizes_of(values: Sequence[Any]) -> Iterator[Size]:
+    """Yield the sizes inside positions, formulas and tuples of them."""
     for value in values:
         if isinstance(value, Size):
             yield value
@@ -80,7 +81,7 @@ def _sizes(values: Sequence[Any]) -> Iterator[Size]:
             yield value.const
             yield from (c for _, c in value.terms)
         elif isinstance(value, tuple):
-            yield from _sizes(value)
+            yield from sizes_of(value)
 
 
 def rebuild(value: Expr, table: Table, change: Callable[[Affine], Affine], memo: dict[int, Expr]) -> Expr:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from evaluator.types import DeviceKind, Language
+from synthesis.blocks.rewrite import use_blocks
 from synthesis.cpp.module import write_module as write_cpp
 from synthesis.draft import Draft
 from synthesis.errors import Unsupported
@@ -22,13 +24,15 @@ Write = Callable[[Mapping[str, Graph], frozenset[str]], str]
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """A way to write a Candidate: `write` makes its source, `first` lists the Configurations to begin with."""
+    """A way to write a Candidate: `write` makes its source, `first` lists the Configurations to begin with, `lead` of
+    them before any later strategy."""
 
     name: str
     notes: str
     language: Language
     write: Write
     first: tuple[Configuration, ...] = ({},)
+    lead: int = 0
 
 
 def _cpp(keep: bool, title: str) -> Write:
@@ -78,7 +82,38 @@ def _triton(modes: tuple[str, ...], title: str) -> Write:
     return write
 
 
+def _blocks(title: str) -> Write:
+    def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
+        program = read_program(graphs, without)
+        if not use_blocks(program):
+            raise Unsupported("nothing here is a building block")
+        plan, planner = make_plan(program)
+        return write_triton(plan, planner, modes=("held", "streamed"), title=title)
+
+    return write
+
+
+BLOCK_FIRSTS: tuple[Configuration, ...] = (
+    {},
+    {"PROGRAMS": 264, "KEYS": 128, "ATTEND_STAGES": 2},
+    {"COLUMNS": 32, "LANES": 4, "VECTOR_STAGES": 2},
+    {"COLUMNS": 32, "PRODUCT_STAGES": 5, "VECTOR": 0},
+    {"COLUMNS": 32, "DEPTH": 256, "PRODUCT_STAGES": 5},
+    {"PROGRAMS": 1056, "KEYS": 64},
+    {"DEPTH": 128, "PRODUCT_STAGES": 5},
+    {"PROGRAMS": 528, "KEYS": 128, "ATTEND_WARPS": 4},
+    {"COLUMNS": 128, "DEPTH": 128, "PRODUCT_WARPS": 8},
+)
+
 CUDA = (
+    Strategy(
+        "building blocks",
+        "Products of few rows, attention and group statistics are kernels of their own, with what surrounds them.",
+        Language.TRITON,
+        _blocks("Building blocks in Triton, each fused with what comes before and after it."),
+        BLOCK_FIRSTS,
+        lead=4,
+    ),
     Strategy(
         "rows in registers",
         "Each program loads whole rows once and keeps them in registers.",
@@ -124,10 +159,13 @@ def sequence(graphs: Mapping[str, Graph], kind: DeviceKind, seed: int) -> Iterat
 
 
 def _ordered(written: list[tuple[Strategy, str]], seed: int) -> Iterator[Draft]:
-    for round_number in range(max((len(s.first) for s, _ in written), default=0)):
-        for strategy, source in written:
-            if round_number < len(strategy.first):
-                yield from _configured(strategy, source, strategy.first[round_number])
+    rest = []
+    for strategy, source in written:
+        firsts = [d for change in strategy.first for d in _configured(strategy, source, change)]
+        yield from firsts[: strategy.lead]
+        rest.append(firsts[strategy.lead :])
+    for drafts in itertools.zip_longest(*rest):
+        yield from (d for d in drafts if d is not None)
     for strategy, source in written:
         for configuration in neighbours(*read_tunables(source)):
             yield from _configured(strategy, source, configuration)

@@ -5,9 +5,10 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from synthesis.blocks.block import Code
 from synthesis.cpp.module import header, model_class
 from synthesis.graph.nodes import Program
-from synthesis.host import Host
+from synthesis.host import BLOCK, Host
 from synthesis.kernel import Kernel
 from synthesis.plan import Plan, Planner
 from synthesis.triton.kernel import TritonKernel, write_kernel
@@ -75,6 +76,11 @@ def _tiled(kernel, rows, n, *arguments):
 LONGEST_HELD = 32768
 
 
+TYPES = """
+_TYPES = {torch.float32: tl.float32, torch.float16: tl.float16, torch.bfloat16: tl.bfloat16}
+"""
+
+
 def write_module(plan: Plan, planner: Planner, *, modes: Sequence[str], title: str) -> str:
     """Write a Triton Candidate at the first value of each Tunable. Raise Unsupported.
 
@@ -83,13 +89,16 @@ def write_module(plan: Plan, planner: Planner, *, modes: Sequence[str], title: s
     program = plan.program
     host = Host(program, planner)
     kernels: list[TritonKernel] = []
+    blocks: list[Code] = []
     for step in plan.steps:
         if isinstance(step, Kernel):
             kernels += _launch(host, step, modes)
+        elif step.fn == BLOCK:
+            blocks.append(step.data.write(host, step))
         else:
             host.call(step)
     host.results()
-    return _render(program, plan, host, kernels, title)
+    return _render(program, plan, host, kernels, blocks, title)
 
 
 def _launch(host: Host, kernel: Kernel, modes: Sequence[str]) -> list[TritonKernel]:
@@ -118,21 +127,25 @@ def _tunables(kernels: Sequence[TritonKernel]) -> dict[str, list[Any]]:
             found |= {name: list(v) for name, v in values.items() if name not in found}
     if {"held", "streamed"} <= modes:
         found |= {name: list(v) for name, v in EITHER.items()}
-    return found | {"EVICT": list(EVICT_OF_TILES if modes == {"tiled"} else EVICT)}
+    return found | ({"EVICT": list(EVICT_OF_TILES if modes == {"tiled"} else EVICT)} if kernels else {})
 
 
-def _render(program: Program, plan: Plan, host: Host, kernels: list[TritonKernel], title: str) -> str:
+def _render(
+    program: Program, plan: Plan, host: Host, kernels: list[TritonKernel], blocks: list[Code], title: str
+) -> str:
     model, needed = model_class(program, host)
-    tunables = _tunables(kernels)
+    tunables: dict[str, list[Any]] = {}
+    for block in blocks:
+        tunables |= {name: list(values) for name, values in block.tunables.items()}
+    tunables |= _tunables(kernels)
     config: Mapping[str, Any] = {name: values[0] for name, values in tunables.items()}
     imports = ["import torch", *(["import torch.nn.functional as F"] if "F." in model else [])]
     imports += ["import triton", "import triton.language as tl", "from torch import nn", *needed]
     parts = [header(program, plan, title), *imports, "", f"TUNABLES = {tunables!r}", f"CONFIG = {config!r}", "", ""]
-    text = "\n".join(parts) + "\n" + prelude(set().union(*(k.pieces for k in kernels)) if kernels else set())
-    text += "\n\n\n".join(k.text for k in kernels) + "\n\n"
-    text += (
-        INDEX
-        + "\n"
-        + "\n".join(LAUNCH[mode] for mode in ("held", "streamed", "tiled") if any(k.mode == mode for k in kernels))
-    )
+    pieces = set[str]().union(*(k.pieces for k in kernels), *(b.pieces for b in blocks))
+    texts = list(dict.fromkeys([*(t for b in blocks for t in b.kernels), *(k.text for k in kernels)]))
+    launches = [LAUNCH[mode] for mode in ("held", "streamed", "tiled") if any(k.mode == mode for k in kernels)]
+    launches += dict.fromkeys(text for block in blocks for text in block.launches.values())
+    text = "\n".join(parts) + "\n" + prelude(pieces) + "\n\n\n".join(texts) + "\n\n"
+    text += (TYPES if blocks else "") + INDEX + "\n" + "\n".join(launches)
     return f"{text}\n\n{model}\n"
