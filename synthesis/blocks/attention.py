@@ -224,9 +224,9 @@ class Attention:
             )  # fmt: skip
 
         lines += self._head(row)
-        w = writer({"o2", "m"}, "    ")
-        lines += ["    j = tl.arange(0, DEPTH)[None, :]", f"    column_inside = j < {whole(depth)}"]
-        lines.append("    inside = row_inside & column_inside")
+        lines += ["    j_q = tl.arange(0, DEPTH)[None, :]", f"    q_column = j_q < {whole(depth)}"]
+        lines.append("    q_inside = row_inside & q_column")
+        w = writer({"o2", "m"}, "    ", masks=("q_inside", "row_inside", "q_column"), column="j_q")
         q = w.operand(self.q, "q_tile")
         lines.append(f"    q = tl.broadcast_to({q}, [ROWS, DEPTH])")
         lines += [
@@ -237,39 +237,38 @@ class Attention:
             "    for start in range(tl.program_id(2) * span, end, BLOCK):",
             "        n = (start + tl.arange(0, BLOCK)[:, None]).to(INDEX)",
             "        key_inside = n < end",
-            "        j = tl.arange(0, DEPTH)[None, :]",
-            f"        column_inside = j < {whole(depth)}",
-            "        inside = key_inside & column_inside",
+            "        j_k = tl.arange(0, DEPTH)[None, :]",
+            f"        k_column = j_k < {whole(depth)}",
+            "        k_inside = key_inside & k_column",
         ]
-        masks = ("inside", "key_inside", "column_inside")
-        k = writer({"n"}, "        ", masks=masks).operand(self.k, "k_tile")
-        lines.append(f'        product = tl.dot(q, tl.trans({k}), input_precision="ieee")')
-        lines += ["        j = (start + tl.arange(0, BLOCK)[None, :]).to(INDEX)", "        column_inside = j < end"]
-        lines.append("        inside = row_inside & column_inside")
-        w = writer({"o2", "m"}, "        ", given={id(self.found.product): "product"})
-        score = w.value(self.score)
+        w = writer({"n"}, "        ", masks=("k_inside", "key_inside", "k_column"), column="j_k")
+        lines.append(f'        product = tl.dot(q, tl.trans({w.operand(self.k, "k_tile")}), input_precision="ieee")')
+        lines += ["        j_n = (start + tl.arange(0, BLOCK)[None, :]).to(INDEX)", "        n_column = j_n < end"]
+        lines.append("        n_inside = row_inside & n_column")
+        masks, given = ("n_inside", "row_inside", "n_column"), {id(self.found.product): "product"}
+        w = writer({"o2", "m"}, "        ", masks=masks, column="j_n", given=given)
         lines += [
-            f'        score = tl.where(column_inside, {score}, float("-inf"))',
+            f'        score = tl.where(n_column, {w.value(self.score)}, float("-inf"))',
             "        larger = tl.maximum(peak, tl.max(score, axis=1, keep_dims=True))",
             '        shift = tl.where(larger == float("-inf"), 0.0, larger)',
             "        weights = tl.exp2((score - shift) * 1.4426950408889634)",
             "        scale = tl.exp2((peak - shift) * 1.4426950408889634)",
             "        total = total * scale + tl.sum(weights, axis=1, keep_dims=True)",
-            "        j = tl.arange(0, DEPTH_V)[None, :]",
-            f"        column_inside = j < {whole(depth_v)}",
-            "        inside = key_inside & column_inside",
+            "        j_v = tl.arange(0, DEPTH_V)[None, :]",
+            f"        v_column = j_v < {whole(depth_v)}",
+            "        v_inside = key_inside & v_column",
         ]
-        v = writer({"n"}, "        ", masks=masks).operand(self.v, "v_tile")
+        w = writer({"n"}, "        ", masks=("v_inside", "key_inside", "v_column"), column="j_v")
         lines += [
-            f'        acc = tl.dot(weights.to(TYPE), {v}, acc * scale, input_precision="ieee")',
+            f'        acc = tl.dot(weights.to(TYPE), {w.operand(self.v, "v_tile")}, acc * scale, input_precision="ieee")',
             "        peak = larger",
             "    j = tl.arange(0, DEPTH_V)[None, :]",
             f"    inside = row_inside & (j < {whole(depth_v)})",
             "    if SPLIT:",
-            "        at = row * tl.num_programs(2) + tl.program_id(2)",
-            f"        tl.store(parts_ptr + at * {whole(depth_v)} + j, acc, mask=inside)",
-            "        tl.store(peaks_ptr + at, peak, mask=row_inside)",
-            "        tl.store(totals_ptr + at, total, mask=row_inside)",
+            "        place = row * tl.num_programs(2) + tl.program_id(2)",
+            f"        tl.store(parts_ptr + place * {whole(depth_v)} + j, acc, mask=inside)",
+            "        tl.store(peaks_ptr + place, peak, mask=row_inside)",
+            "        tl.store(totals_ptr + place, total, mask=row_inside)",
             "    else:",
             *(["        total = tl.where(total == 0.0, 1.0, total)"] if self.found.safe else []),
             f"        tl.store(out_ptr + row * {whole(depth_v)} + j, acc / total, mask=inside)",

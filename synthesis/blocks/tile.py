@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 
@@ -12,6 +13,8 @@ from synthesis.graph.sizes import Affine, Size
 from synthesis.index import Cut, Evaluator, Index, Space
 from synthesis.kernel import sizes_of
 from synthesis.triton.writer import IDENTITY, Writer, place_of
+
+_COLUMN = re.compile(rf"\b{INNER}\b")
 
 
 class Tile(Space):
@@ -77,7 +80,10 @@ class TileWriter(Writer):
     given: dict[int, str] = field(default_factory=dict)
     row_variables: frozenset[str] = frozenset()
     masks: tuple[str, str, str] = ("inside", "row_inside", "column_inside")
-    evict: str = ""
+    column: str = INNER  # what the variable along the columns is called here
+
+    def emit(self, text: str) -> None:
+        self.lines.append(self.indent + (text if self.column == INNER else _COLUMN.sub(self.column, text)))
 
     def load(self, expr: Expr, guard: str) -> str:
         node = expr.data[0]
@@ -106,8 +112,7 @@ class TileWriter(Writer):
         mask = self.masks[0] if by_row and by_column else self.masks[1] if by_row else self.masks[2] if by_column else ""
         mask = " & ".join(part for part in (mask, guard) if part)
         options = f", mask={mask}, other=0" if mask else ""
-        policy = f', eviction_policy="{self.evict}"' if self.evict and by_row and by_column else ""
-        return f"tl.load({node.name}_ptr + {place_of(offset)}{options}{policy})"
+        return f"tl.load({node.name}_ptr + {place_of(offset)}{options})"
 
     def operand(self, expr: Expr, hint: str) -> str:
         """Return the name of a value as an operand of a product, in the product's TYPE."""
