@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import functools
+
 from synthesis.blocks.attention import SDPA, use_attention
 from synthesis.blocks.block import MATMULS, base
+from synthesis.blocks.groups import use_groups
 from synthesis.blocks.product import use_product
 from synthesis.graph.nodes import HEADS, Node, Program
 from synthesis.host import BLOCK
@@ -16,7 +19,9 @@ def use_blocks(program: Program) -> int:
     for alone in (False, True):
         for root in _required(program, alone=alone):
             users = _users(program)
-            count += root.fn != BLOCK and use_product(root, lambda n, u=users: u.get(id(n), []), program.one)  # type: ignore[misc]
+            used_by = functools.partial(lambda u, n: u.get(id(n), []), users)
+            if root.fn != BLOCK and root.kind in ("pointwise", "library"):
+                count += use_product(root, used_by, program.one) or use_groups(root, used_by, program.one)
     return count
 
 

@@ -55,6 +55,13 @@ CASES: dict[str, tuple[str, str, str, list[dict[str, int]]]] = {
         "",
         [{}, {"rows": 1, "k": 33}],
     ),
+    "groups": (
+        "return F.silu(F.group_norm(a0, 2, self.w, self.b)) * 2 + a0",
+        "torch.randn(b, h, n, d) + 3",
+        "self.w = nn.Parameter(torch.ones(4))\nself.b = nn.Parameter(torch.ones(4))",
+        [{}, {"n": 5}],
+    ),
+    "groups in two kernels": ("return F.group_norm(a0, 2)", "torch.randn(b, h, n)", "", [{"n": 70}, {"n": 9000, "b": 1}]),
     "dequantised": (
         "return (a0 @ self.w.to(a0.dtype).t()) * self.s",
         "torch.randn(rows, k)",
@@ -79,7 +86,9 @@ def interpreted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
     cases = {}
     for name, (forward, inputs, init, sizes) in CASES.items():
         source = problem(forward, inputs, init=init, sizes=SIZES)
-        cases[name] = case(folder, name.replace(" ", "_"), source, drafts(source, sizes[:2])[:1], sizes)
+        made = drafts(source, sizes[:2])
+        made = [made[0], *(d for d in made if d.configuration.get("HELD_GROUP") == 0)][:2]
+        cases[name] = case(folder, name.replace(" ", "_"), source, made, sizes)
     return child(CHECK, json.dumps(cases), TRITON_INTERPRET="1")
 
 
