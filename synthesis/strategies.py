@@ -75,7 +75,7 @@ def _triton(modes: tuple[str, ...], title: str) -> Write:
     def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
         plan, planner = make_plan(read_program(graphs, without))
         lengths = [n for s in plan.steps if isinstance(s, Kernel) for n in s.length.values]
-        if modes == ("held",) and max(lengths, default=0) > 2 * LONGEST_HELD:
+        if modes in (("held",), ("looped",)) and max(lengths, default=0) > 2 * LONGEST_HELD:
             raise Unsupported("rows too long for registers")
         return write_triton(plan, planner, modes=modes, title=title)
 
@@ -108,6 +108,18 @@ BLOCK_FIRSTS: tuple[Configuration, ...] = (
     {"COLUMNS": 128, "DEPTH": 128, "PRODUCT_WARPS": 8},
 )
 
+def _rows(mode: str, title: str) -> Write:
+    write = _triton((mode,), title)
+
+    def only_rows(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
+        source = write(graphs, without)
+        if f"_{mode}(" not in source:
+            raise Unsupported("no rows to hold")
+        return source
+
+    return only_rows
+
+
 CUDA = (
     Strategy(
         "building blocks",
@@ -122,14 +134,21 @@ CUDA = (
         "Each program loads whole rows once and keeps them in registers.",
         Language.TRITON,
         _triton(("held",), "Fused rows in Triton, each held in the registers of one program."),
-        ({}, {"ELEMENTS": 32}, {"BLOCK": 2048}, {"TILE": 4096}, {"ELEMENTS": 8}, {"EVICT": "evict_first"}),
+        ({}, {"ELEMENTS": 16}, {"BLOCK": 2048}, {"TILE": 4096}, {"ELEMENTS": 8}, {"EVICT": "evict_first"}),
+    ),
+    Strategy(
+        "rows in registers, the next ones on their way",
+        "Programs stay and hold one row after the other; the next is loaded while one is computed.",
+        Language.TRITON,
+        _rows("looped", "Fused rows in Triton, held one after the other; the next is loaded meanwhile."),
+        ({}, {"STAGES": 3}, {"RESIDENT": 2}, {"ELEMENTS": 16}, {"TILE": 4096}),
     ),
     Strategy(
         "rows streamed",
         "Each program goes over its row block by block, once per pass; a softmax's peak and total in one pass.",
         Language.TRITON,
         _triton(("streamed",), "Fused rows in Triton, each streamed block by block."),
-        ({}, {"ELEMENTS": 32}, {"BLOCK": 2048}, {"BLOCK": 8192}, {"STAGES": 3}),
+        ({}, {"ELEMENTS": 8}, {"BLOCK": 2048}, {"STAGES": 1}, {"BLOCK": 8192}, {"STAGES": 2}),
     ),
     Strategy(
         "rows in registers or streamed",

@@ -9,7 +9,7 @@ from synthesis.blocks.block import Code
 from synthesis.cpp.module import header, model_class
 from synthesis.graph.nodes import Program
 from synthesis.host import BLOCK, Host
-from synthesis.kernel import Kernel
+from synthesis.kernel import Kernel, unjoin
 from synthesis.plan import Plan, Planner
 from synthesis.triton.kernel import TritonKernel, write_kernel
 from synthesis.triton.prelude import prelude
@@ -21,12 +21,18 @@ HELD: dict[str, list[Any]] = {"TILE": [2048, 1024, 512, 4096], "ELEMENTS": [32, 
 STREAMED: dict[str, list[Any]] = {
     "BLOCK": [4096, 1024, 2048, 8192],
     "ELEMENTS": [16, 8, 32, 64],
-    "STAGES": [1, 2, 3, 4],
+    "STAGES": [3, 2, 1, 4],
 }
 EITHER: dict[str, list[Any]] = {  # short rows are held, long ones streamed
     "TILE": [1024, 2048, 512, 4096],
     "ELEMENTS": [16, 32, 8, 64],
     "MAX_ROW": [16384, 8192, 32768],
+}
+LOOPED: dict[str, list[Any]] = {  # rows held one after the other by programs that stay
+    "TILE": [2048, 4096, 1024],
+    "ELEMENTS": [32, 16, 8, 64],
+    "RESIDENT": [4, 2, 1, 8],  # programs of a multiprocessor, at most
+    "STAGES": [2, 3, 1],
 }
 TILED: dict[str, list[Any]] = {
     "BLOCK": [1024, 512, 2048, 4096, 8192],
@@ -52,13 +58,34 @@ def _held(kernel, rows, n, *arguments):
     options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}
     kernel[grid](*arguments, ROWS=together, BLOCK=block, **options)
 ''',
+    "looped": '''
+_PROCESSORS = {}
+
+
+def _processors(device):
+    if device not in _PROCESSORS:
+        cuda = device.type == "cuda"
+        _PROCESSORS[device] = torch.cuda.get_device_properties(device).multi_processor_count if cuda else 2
+    return _PROCESSORS[device]
+
+
+def _looped(kernel, rows, n, *arguments):
+    """As many programs as may be resident; each holds whole rows, one after the other, and loads the next meanwhile."""
+    block = triton.next_power_of_2(n)
+    together = min(max(1, CONFIG["TILE"] // block), triton.next_power_of_2(rows))
+    warps = max(1, min(32, together * block // (32 * CONFIG["ELEMENTS"])))
+    resident = max(1, min(CONFIG["RESIDENT"], 64 // warps, 200000 // (together * block * 2 * CONFIG["STAGES"])))
+    grid = (min(triton.cdiv(rows, together), resident * _processors(arguments[0].device)),)
+    options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "STAGES": CONFIG["STAGES"], "num_warps": warps}
+    kernel[grid](*arguments, ROWS=together, BLOCK=block, **options)
+''',
     "streamed": '''
 def _streamed(kernel, rows, n, *arguments):
     """One row a program, block after block."""
     block = min(CONFIG["BLOCK"], triton.next_power_of_2(n))
     warps = max(1, min(32, block // (32 * CONFIG["ELEMENTS"])))
     options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}
-    kernel[(rows,)](*arguments, ROWS=1, BLOCK=block, num_stages=CONFIG["STAGES"], **options)
+    kernel[(rows,)](*arguments, ROWS=1, BLOCK=block, STAGES=CONFIG["STAGES"], **options)
 ''',
     "tiled": '''
 def _tiled(kernel, rows, n, *arguments):
@@ -104,6 +131,7 @@ def write_module(plan: Plan, planner: Planner, *, modes: Sequence[str], title: s
 def _launch(host: Host, kernel: Kernel, modes: Sequence[str]) -> list[TritonKernel]:
     exact = any(s.node.dtype in ("float32", "mixed") for s in kernel.stores)
     reduces = any(e.op == "reduce" for e in kernel.exprs())
+    kernel = kernel if reduces else unjoin(kernel)
     written = [write_kernel(kernel, mode, exact=exact) for mode in (modes if reduces else ["tiled"])]
     first = written[0]
     arguments = [host.contiguous(node) for node in first.reads]
@@ -122,7 +150,7 @@ def _launch(host: Host, kernel: Kernel, modes: Sequence[str]) -> list[TritonKern
 def _tunables(kernels: Sequence[TritonKernel]) -> dict[str, list[Any]]:
     modes = {k.mode for k in kernels}
     found: dict[str, list[Any]] = {}
-    for mode, values in (("held", HELD), ("streamed", STREAMED), ("tiled", TILED)):
+    for mode, values in (("held", HELD), ("looped", LOOPED), ("streamed", STREAMED), ("tiled", TILED)):
         if mode in modes:
             found |= {name: list(v) for name, v in values.items() if name not in found}
     if {"held", "streamed"} <= modes:
@@ -144,7 +172,7 @@ def _render(
     parts = [header(program, plan, title), *imports, "", f"TUNABLES = {tunables!r}", f"CONFIG = {config!r}", "", ""]
     pieces = set[str]().union(*(k.pieces for k in kernels), *(b.pieces for b in blocks))
     texts = list(dict.fromkeys([*(t for b in blocks for t in b.kernels), *(k.text for k in kernels)]))
-    launches = [LAUNCH[mode] for mode in ("held", "streamed", "tiled") if any(k.mode == mode for k in kernels)]
+    launches = [LAUNCH[mode] for mode in ("held", "looped", "streamed", "tiled") if any(k.mode == mode for k in kernels)]
     launches += dict.fromkeys(text for block in blocks for text in block.launches.values())
     text = "\n".join(parts) + "\n" + prelude(pieces) + "\n\n\n".join(texts) + "\n\n"
     text += (TYPES if blocks else "") + INDEX + "\n" + "\n".join(launches)
