@@ -21,7 +21,8 @@ READABLE_NAMES = {
     "aten.embedding.default": "F.embedding",
     "aten.scaled_dot_product_attention.default": "F.scaled_dot_product_attention",
 }
-DENSE = frozenset(f"aten.{name}.default" for name in ("linear", "mm", "bmm", "addmm", "matmul"))  # fresh and dense
+BLOCK = "block"  # a library node that a building block of ours computes
+DENSE = frozenset(f"aten.{name}.default" for name in ("linear", "mm", "bmm", "addmm", "matmul")) | {BLOCK}  # fresh, dense
 
 
 @dataclass(slots=True)

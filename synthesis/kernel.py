@@ -59,7 +59,7 @@ class Kernel:
         used: set[str] = set(self.length.symbols())
         for _, extent in self.outer:
             used |= extent.symbols()
-        for size in _sizes([s.offset for s in self.stores] + [e.data for e in self.exprs()]):
+        for size in sizes_of([s.offset for s in self.stores] + [e.data for e in self.exprs()]):
             used |= size.symbols()
         return sorted(used)
 
@@ -70,7 +70,8 @@ class Kernel:
         return max(max(phases, default=0), max((s.value.phase for s in self.stores if s.full), default=0) + 1)
 
 
-def _sizes(values: Sequence[Any]) -> Iterator[Size]:
+def sizes_of(values: Sequence[Any]) -> Iterator[Size]:
+    """Yield the sizes inside positions, formulas and tuples of them."""
     for value in values:
         if isinstance(value, Size):
             yield value
@@ -80,14 +81,19 @@ def _sizes(values: Sequence[Any]) -> Iterator[Size]:
             yield value.const
             yield from (c for _, c in value.terms)
         elif isinstance(value, tuple):
-            yield from _sizes(value)
+            yield from sizes_of(value)
 
 
-def rebuild(value: Expr, table: Table, change: Callable[[Affine], Affine], memo: dict[int, Expr]) -> Expr:
-    """Return the same expression over other loop variables."""
+def rebuild(
+    value: Expr, table: Table, change: Callable[[Affine], Affine], memo: dict[int, Expr], part: int | None = None
+) -> Expr:
+    """Return the same expression over other loop variables; with `part`, of that part of each `cat`."""
     if value.number in memo:
         return memo[value.number]
-    args = tuple(rebuild(a, table, change, memo) for a in value.args)
+    if value.op == "cat" and part is not None:
+        memo[value.number] = rebuild(value.args[part], table, change, memo, part)
+        return memo[value.number]
+    args = tuple(rebuild(a, table, change, memo, part) for a in value.args)
     if value.op == "load":
         result = table.load(value.data[0], change(value.data[1]), value.data[2], args)
     elif value.op == "const":
@@ -102,6 +108,33 @@ def rebuild(value: Expr, table: Table, change: Callable[[Affine], Affine], memo:
         result = table.pointwise(value.op, args, value.type, value.hint)
     memo[value.number] = result
     return result
+
+
+def unjoin(kernel: Kernel) -> Kernel:
+    """Return the kernel with rows as short as the equal parts of its `cat`, each program computing all of them.
+
+    What two parts read is then loaded once, and without conditions. The same kernel where rows are not joined so.
+    """
+    cats = [e for e in kernel.exprs() if e.op == "cat"]
+    row = Affine.of(kernel.one - 1, {INNER: kernel.one})
+    if not cats or any(e.op == "reduce" for e in kernel.exprs()) or not all(s.full for s in kernel.stores):
+        return kernel
+    bounds = cats[0].data[1]
+    part, count = bounds[1], len(bounds) - 1
+    equal = all(b == part * number for number, b in enumerate(bounds))
+    if not equal or part * count != kernel.length or any(c.data != (row, bounds) for c in cats):
+        return kernel
+    table, stores = Table(), []
+    for number in range(count):
+
+        def change(affine: Affine, start: Size = part * number) -> Affine:
+            step = affine.coefficient(INNER)
+            return affine if step is None else affine.shifted(step * start)
+
+        memo: dict[int, Expr] = {}
+        for store in kernel.stores:
+            stores.append(Store(store.node, rebuild(store.value, table, change, memo, number), change(store.offset)))
+    return Kernel(kernel.name, kernel.outer, part, stores, kernel.one)
 
 
 def _affines(stores: Sequence[Store], exprs: Sequence[Expr]) -> list[Affine]:

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Callable, Collection, Iterator, Mapping
 from dataclasses import dataclass
 
 from evaluator.types import DeviceKind, Language
+from synthesis.blocks.rewrite import use_blocks
 from synthesis.cpp.module import write_module as write_cpp
 from synthesis.draft import Draft
 from synthesis.errors import Unsupported
@@ -22,13 +24,15 @@ Write = Callable[[Mapping[str, Graph], frozenset[str]], str]
 
 @dataclass(frozen=True, slots=True)
 class Strategy:
-    """A way to write a Candidate: `write` makes its source, `first` lists the Configurations to begin with."""
+    """A way to write a Candidate: `write` makes its source, `first` lists the Configurations to begin with, `lead` of
+    them before any later strategy."""
 
     name: str
     notes: str
     language: Language
     write: Write
     first: tuple[Configuration, ...] = ({},)
+    lead: int = 0
 
 
 def _cpp(keep: bool, title: str) -> Write:
@@ -71,27 +75,80 @@ def _triton(modes: tuple[str, ...], title: str) -> Write:
     def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
         plan, planner = make_plan(read_program(graphs, without))
         lengths = [n for s in plan.steps if isinstance(s, Kernel) for n in s.length.values]
-        if modes == ("held",) and max(lengths, default=0) > 2 * LONGEST_HELD:
+        if modes in (("held",), ("looped",)) and max(lengths, default=0) > 2 * LONGEST_HELD:
             raise Unsupported("rows too long for registers")
         return write_triton(plan, planner, modes=modes, title=title)
 
     return write
 
 
+def _blocks(title: str) -> Write:
+    def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
+        program = read_program(graphs, without)
+        if not use_blocks(program):
+            raise Unsupported("nothing here is a building block")
+        plan, planner = make_plan(program)
+        return write_triton(plan, planner, modes=("held", "streamed"), title=title)
+
+    return write
+
+
+BLOCK_FIRSTS: tuple[Configuration, ...] = (
+    {},
+    {"PROGRAMS": 264, "KEYS": 128, "ATTEND_STAGES": 2},
+    {"COLUMNS": 32, "LANES": 4, "VECTOR_STAGES": 2},
+    {"COLUMNS": 32, "PRODUCT_STAGES": 5, "VECTOR": 0},
+    {"COLUMNS": 32, "DEPTH": 256, "PRODUCT_STAGES": 5},
+    {"PROGRAMS": 1056, "KEYS": 64},
+    {"HELD_GROUP": 65536},
+    {"HELD_GROUP": 0},
+    {"HELD_GROUP": 0, "CHANNEL_BLOCK": 2048, "CHANNEL_WARPS": 8},
+    {"DEPTH": 128, "PRODUCT_STAGES": 5},
+    {"PROGRAMS": 528, "KEYS": 128, "ATTEND_WARPS": 4},
+    {"COLUMNS": 128, "DEPTH": 128, "PRODUCT_WARPS": 8},
+)
+
+def _rows(mode: str, title: str) -> Write:
+    write = _triton((mode,), title)
+
+    def only_rows(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
+        source = write(graphs, without)
+        if f"_{mode}(" not in source:
+            raise Unsupported("no rows to hold")
+        return source
+
+    return only_rows
+
+
 CUDA = (
+    Strategy(
+        "building blocks",
+        "Products of few rows, attention and group statistics are kernels of their own, with what surrounds them.",
+        Language.TRITON,
+        _blocks("Building blocks in Triton, each fused with what comes before and after it."),
+        BLOCK_FIRSTS,
+        lead=4,
+    ),
     Strategy(
         "rows in registers",
         "Each program loads whole rows once and keeps them in registers.",
         Language.TRITON,
         _triton(("held",), "Fused rows in Triton, each held in the registers of one program."),
-        ({}, {"ELEMENTS": 32}, {"BLOCK": 2048}, {"TILE": 4096}, {"ELEMENTS": 8}, {"EVICT": "evict_first"}),
+        ({}, {"ELEMENTS": 16}, {"BLOCK": 2048}, {"TILE": 4096}, {"ELEMENTS": 8}, {"EVICT": "evict_first"}),
+    ),
+    Strategy(
+        "rows in registers, the next ones on their way",
+        "Programs stay and hold one row after the other; the next is loaded while one is computed.",
+        Language.TRITON,
+        _rows("looped", "Fused rows in Triton, held one after the other; the next is loaded meanwhile."),
+        ({}, {"STAGES": 3}, {"RESIDENT": 2}, {"ELEMENTS": 16}, {"TILE": 4096}),
     ),
     Strategy(
         "rows streamed",
         "Each program goes over its row block by block, once per pass; a softmax's peak and total in one pass.",
         Language.TRITON,
         _triton(("streamed",), "Fused rows in Triton, each streamed block by block."),
-        ({}, {"ELEMENTS": 32}, {"BLOCK": 2048}, {"BLOCK": 8192}, {"STAGES": 3}),
+        ({}, {"ELEMENTS": 8}, {"BLOCK": 2048}, {"STAGES": 1}, {"BLOCK": 8192}, {"STAGES": 2}),
     ),
     Strategy(
         "rows in registers or streamed",
@@ -124,10 +181,13 @@ def sequence(graphs: Mapping[str, Graph], kind: DeviceKind, seed: int) -> Iterat
 
 
 def _ordered(written: list[tuple[Strategy, str]], seed: int) -> Iterator[Draft]:
-    for round_number in range(max((len(s.first) for s, _ in written), default=0)):
-        for strategy, source in written:
-            if round_number < len(strategy.first):
-                yield from _configured(strategy, source, strategy.first[round_number])
+    rest = []
+    for strategy, source in written:
+        firsts = [d for change in strategy.first for d in _configured(strategy, source, change)]
+        yield from firsts[: strategy.lead]
+        rest.append(firsts[strategy.lead :])
+    for drafts in itertools.zip_longest(*rest):
+        yield from (d for d in drafts if d is not None)
     for strategy, source in written:
         for configuration in neighbours(*read_tunables(source)):
             yield from _configured(strategy, source, configuration)

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from synthesis.cpp.kernel import CppKernel, write_kernel
 from synthesis.cpp.prelude import prelude
 from synthesis.graph.nodes import Node, Program
-from synthesis.host import Host
+from synthesis.host import BLOCK, Host
 from synthesis.kernel import Kernel
 from synthesis.plan import Plan, Planner
 from synthesis.reference import model_parts
@@ -54,9 +54,14 @@ def header(program: Program, plan: Plan, title: str) -> str:
     """Return the comment on top: the strategy, the fused operations and the library calls."""
     fused = list(dict.fromkeys(program.fused))
     calls = [
-        s.fn.removeprefix("aten.").split(".")[0] for s in plan.steps if isinstance(s, Node) and s.kind == "library"
+        s.fn.removeprefix("aten.").split(".")[0]
+        for s in plan.steps
+        if isinstance(s, Node) and s.kind == "library" and s.fn != BLOCK
     ]
+    blocks = [s.data.title for s in plan.steps if isinstance(s, Node) and s.fn == BLOCK]
     lines = [title, f"Fused: {', '.join(fused) or 'nothing'}."]
+    if blocks:
+        lines.append(f"Blocks: {', '.join(blocks)}.")
     if calls:
         lines.append(f"Library calls: {', '.join(calls)}.")
     return "\n".join(f"# {part}" for line in lines for part in textwrap.wrap(line, 118))

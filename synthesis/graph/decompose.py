@@ -207,6 +207,12 @@ class Decomposer:
     def shape(self, calls: tuple[Call, ...], item: int = 0) -> tuple[Size, ...]:
         return self.unifier.shape(calls, item)
 
+    def quotient(self, whole: Size, part: Size, value: int | Size) -> Size:
+        """Return whole // part, computed from the two sizes at run time where both are known by name."""
+        if whole.symbols() and part.symbols() and whole.divisible(part):
+            return whole // part
+        return value if isinstance(value, Size) else Size.literal(value, self.build.one)
+
     def start(self, calls: tuple[Call, ...], argument: int, extent: Size) -> Size:
         """Return an index argument as a non-negative number not larger than `extent`, per workload."""
         raw = [c.args[argument] if len(c.args) > argument else 0 for c in calls]

@@ -37,6 +37,22 @@ def _expand(d: Decomposer, calls: Calls, x: Node, *rest: Any, implicit: bool = F
     return d.build.expand(x, d.shape(calls))
 
 
+@rule("repeat_interleave")
+def _repeat_interleave(
+    d: Decomposer, calls: Calls, x: Node, repeats: Any, dimension: int | None = None, **named: Any
+) -> Node:
+    """Repeat each element along a dimension. The count is that of the sizes, since a literal that agrees on the
+    workloads at hand (heads // kv_heads) may be another elsewhere."""
+    if isinstance(repeats, Node) or dimension is None:
+        raise Unsupported("repeats that are a tensor")
+    dimension %= x.rank
+    shape = d.shape(calls)
+    count = d.quotient(shape[dimension], x.shape[dimension], repeats)
+    apart = (*x.shape[: dimension + 1], d.build.one, *x.shape[dimension + 1 :])
+    repeated = (*x.shape[: dimension + 1], count, *x.shape[dimension + 1 :])
+    return d.build.reshape(d.build.expand(d.build.reshape(x, apart), repeated), shape)
+
+
 @rule("permute")
 def _permute(d: Decomposer, calls: Calls, x: Node, order: Sequence[int]) -> Node:
     return d.build.permute(x, order)

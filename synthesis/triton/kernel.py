@@ -10,6 +10,8 @@ from synthesis.graph.sizes import Size
 from synthesis.kernel import Kernel, Store
 from synthesis.triton.writer import IDENTITY, Writer, place_of
 
+LOWEST = "-3.4028234663852886e38"
+
 
 @dataclass(slots=True)
 class TritonKernel:
@@ -50,7 +52,7 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
     """Write a kernel in Triton. `exact` is for float32 results: no quick hardware functions. Raise Unsupported."""
     w = Writer(kernel, mode, exact)
     sizes = kernel.symbols()
-    outputs = [s.node for s in kernel.stores]
+    outputs = list({id(s.node): s.node for s in kernel.stores}.values())
     w.used |= {
         "row",
         "row_count",
@@ -62,6 +64,8 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
         "zero",
         "place",
         "start",
+        "first",
+        "step",
         *sizes,
         *(v for v, _ in kernel.outer),
     }
@@ -73,14 +77,14 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
     if mode == "streamed":
         _streamed(w)
     else:
-        w.emit("column_inside = j < n")
+        if mode != "looped":
+            w.emit("column_inside = j < n")
         w.emit("inside = row_inside & column_inside")
         for store in kernel.stores:
             _store(w, store)
     name = f"{kernel.name}_{mode}"
-    parameters = ", ".join(
-        [*pointers, *sizes, "ROWS: tl.constexpr", "BLOCK: tl.constexpr", "EVICT: tl.constexpr", "INDEX: tl.constexpr"]
-    )
+    constants = ["ROWS", "BLOCK", "EVICT", "INDEX", *(["STAGES"] if mode in ("looped", "streamed") else [])]
+    parameters = ", ".join([*pointers, *sizes, *(f"{c}: tl.constexpr" for c in constants)])
     text = "\n".join(["@triton.jit", f"def {name}({parameters}):", *w.lines])
     return TritonKernel(name, mode, text, w.pieces, kernel.loads(), outputs, sizes, _rows(kernel), kernel.length)
 
@@ -90,14 +94,17 @@ def _head(w: Writer) -> None:
     kernel = w.kernel
     w.emit(f"row_count = {_rows(kernel).text()}")
     w.emit(f"n = {kernel.length.text()}")
-    w.emit("program = tl.program_id(0).to(INDEX)")
+    w.emit(f"{'first' if w.mode == 'looped' else 'program'} = tl.program_id(0).to(INDEX)")
     if w.mode == "tiled":
         w.emit("blocks = tl.cdiv(n, BLOCK)")
         w.emit("j = (program % blocks) * BLOCK + tl.arange(0, BLOCK)[None, :]")
         w.emit("program = program // blocks")
+    if w.mode == "looped":
+        _loop_over_rows(w)
     w.emit("row = program * ROWS + tl.arange(0, ROWS)[:, None]")
     w.emit("row_inside = row < row_count")
-    w.emit("zero = tl.zeros([1, 1], tl.float32)")
+    if w.mode != "looped":
+        w.emit("zero = tl.zeros([1, 1], tl.float32)")
     if w.mode == "held":
         w.emit("j = tl.arange(0, BLOCK)[None, :]")
     loops = list(kernel.outer)
@@ -108,6 +115,19 @@ def _head(w: Writer) -> None:
         text = "row" if inner.equals(1) else f"row // ({inner.text()})"
         w.emit(f"{variable} = {text}" + (f" % ({extent.text()})" if number else ""))
     w.used |= {"program", "blocks"}
+
+
+def _loop_over_rows(w: Writer) -> None:
+    """Emit what all rows share, then the loop over this program's rows: the next ones are loaded meanwhile."""
+    w.emit("zero = tl.zeros([1, 1], tl.float32)")
+    w.emit("j = tl.arange(0, BLOCK)[None, :]")
+    w.emit("column_inside = j < n")
+    for expr in w.kernel.exprs():
+        if expr.op == "load" and expr.full and not expr.args and not expr.data[1].without(INNER).terms:
+            w.value(expr)
+    w.emit("step = tl.num_programs(0)")
+    w.emit("for program in tl.range(first, tl.cdiv(row_count, ROWS), step, num_stages=STAGES):")
+    w.indent += "    "
 
 
 def _store(w: Writer, store: Store) -> None:
@@ -161,9 +181,9 @@ def _loop(w: Writer, reductions: list[Expr], stores: list[Store]) -> None:
         parts[r.number] = w.assign(f"{r.hint}_part", f"tl.full([ROWS, BLOCK], {IDENTITY[r.data]}, tl.float32)")
     for number, peak in online.items():
         if peak.number not in parts:
-            parts[peak.number] = w.assign(f"{peak.hint}_now", "tl.full([ROWS, 1], float('-inf'), tl.float32)")
+            parts[peak.number] = w.assign(f"{peak.hint}_now", f"tl.full([ROWS, BLOCK], {LOWEST}, tl.float32)")
         parts[number] = w.assign("total_part", "tl.zeros([ROWS, BLOCK], tl.float32)")
-    w.emit("for start in range(0, n, BLOCK):")
+    w.emit("for start in tl.range(0, n, BLOCK, num_stages=STAGES):")
     outside, w.indent, w.columns = w.indent, w.indent + "    ", {}
     w.emit("j = start + tl.arange(0, BLOCK)[None, :]")
     w.emit("column_inside = j < n")
@@ -184,20 +204,35 @@ def _loop(w: Writer, reductions: list[Expr], stores: list[Store]) -> None:
     for r in plain:
         w.rows[r.number] = w.assign(r.hint, w.across(r, parts[r.number]))
     for number, peak in online.items():
-        w.rows[peak.number] = parts[peak.number]
-        w.rows[number] = w.assign("total", f"tl.sum({parts[number]}, axis=1, keep_dims=True)")
+        _join_lanes(w, number, peak, parts)
 
 
 def _online_step(w: Writer, online: dict[int, Expr], parts: dict[int, str]) -> None:
-    """Update the running maximum of the row, and the sum of exponentials relative to it, with a block."""
-    exp = "_exp" if w.exact else "tl.exp"
+    """Update the peak of each lane and its sum of exponentials relative to it: one exponential an element, since one of
+    the old sum and the new element is relative to the new peak already."""
     for number, peak in online.items():
-        if w.exact:
-            w.pieces.add("_exp")
-        w.pieces.add("_max")
         block = w.assign("block", f"tl.where(inside, {w.value(peak.args[0])}, float('-inf'))")
         now, total = parts[peak.number], parts[number]
-        larger = w.assign("larger", f"_max({now}, {w.across(peak, block)})")
-        shift = w.assign("shift", f"tl.where({larger} == float('-inf'), 0.0, {larger})")
-        w.emit(f"{total} = {total} * {exp}({now} - {shift}) + {exp}({block} - {shift})")
-        w.emit(f"{now} = {larger}")
+        above = w.assign("above", f"{block} - {now}")
+        power = w.assign("power", _power(w, f"-tl.abs({above})"))
+        w.emit(f"{total} = tl.where({above} > 0, {total} * {power} + 1.0, {total} + {power})")
+        w.pieces.add("_max")
+        w.emit(f"{now} = _max({now}, {block})")
+
+
+def _join_lanes(w: Writer, number: int, peak: Expr, parts: dict[int, str]) -> None:
+    """Join the peaks and sums of a row's lanes. A row without a finite element, or with none at all, has no sum."""
+    now, total = parts[peak.number], parts[number]
+    whole = w.assign("whole", w.across(peak, now))
+    w.rows[number] = w.assign("total", f"tl.sum({total} * {_power(w, f'{now} - {whole}')}, axis=1, keep_dims=True)")
+    w.rows[peak.number] = w.assign(peak.hint, f"tl.where({w.rows[number]} == 0.0, float('-inf'), {whole})")
+
+
+def _power(w: Writer, text: str) -> str:
+    """Return the exponential of a number that is not above zero. Where inputs have 16 bits, the hardware's is as good:
+    what is far below the peak counts for little."""
+    exact = any(e.op == "load" and e.full and e.data[0].dtype in ("float32", "mixed") for e in w.kernel.exprs())
+    if not exact:
+        return f"tl.exp2(({text}) * 1.4426950408889634)"
+    w.pieces.add("_exp")
+    return f"_exp({text})"

@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from typing import Any
 
+from synthesis.blocks.block import Code
 from synthesis.cpp.module import header, model_class
 from synthesis.graph.nodes import Program
-from synthesis.host import Host
-from synthesis.kernel import Kernel
+from synthesis.host import BLOCK, Host
+from synthesis.kernel import Kernel, unjoin
 from synthesis.plan import Plan, Planner
 from synthesis.triton.kernel import TritonKernel, write_kernel
 from synthesis.triton.prelude import prelude
@@ -20,12 +21,18 @@ HELD: dict[str, list[Any]] = {"TILE": [2048, 1024, 512, 4096], "ELEMENTS": [32, 
 STREAMED: dict[str, list[Any]] = {
     "BLOCK": [4096, 1024, 2048, 8192],
     "ELEMENTS": [16, 8, 32, 64],
-    "STAGES": [1, 2, 3, 4],
+    "STAGES": [3, 2, 1, 4],
 }
 EITHER: dict[str, list[Any]] = {  # short rows are held, long ones streamed
     "TILE": [1024, 2048, 512, 4096],
     "ELEMENTS": [16, 32, 8, 64],
     "MAX_ROW": [16384, 8192, 32768],
+}
+LOOPED: dict[str, list[Any]] = {  # rows held one after the other by programs that stay
+    "TILE": [2048, 4096, 1024],
+    "ELEMENTS": [32, 16, 8, 64],
+    "RESIDENT": [4, 2, 1, 8],  # programs of a multiprocessor, at most
+    "STAGES": [2, 3, 1],
 }
 TILED: dict[str, list[Any]] = {
     "BLOCK": [1024, 512, 2048, 4096, 8192],
@@ -51,13 +58,34 @@ def _held(kernel, rows, n, *arguments):
     options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}
     kernel[grid](*arguments, ROWS=together, BLOCK=block, **options)
 ''',
+    "looped": '''
+_PROCESSORS = {}
+
+
+def _processors(device):
+    if device not in _PROCESSORS:
+        cuda = device.type == "cuda"
+        _PROCESSORS[device] = torch.cuda.get_device_properties(device).multi_processor_count if cuda else 2
+    return _PROCESSORS[device]
+
+
+def _looped(kernel, rows, n, *arguments):
+    """As many programs as may be resident; each holds whole rows, one after the other, and loads the next meanwhile."""
+    block = triton.next_power_of_2(n)
+    together = min(max(1, CONFIG["TILE"] // block), triton.next_power_of_2(rows))
+    warps = max(1, min(32, together * block // (32 * CONFIG["ELEMENTS"])))
+    resident = max(1, min(CONFIG["RESIDENT"], 64 // warps, 200000 // (together * block * 2 * CONFIG["STAGES"])))
+    grid = (min(triton.cdiv(rows, together), resident * _processors(arguments[0].device)),)
+    options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "STAGES": CONFIG["STAGES"], "num_warps": warps}
+    kernel[grid](*arguments, ROWS=together, BLOCK=block, **options)
+''',
     "streamed": '''
 def _streamed(kernel, rows, n, *arguments):
     """One row a program, block after block."""
     block = min(CONFIG["BLOCK"], triton.next_power_of_2(n))
     warps = max(1, min(32, block // (32 * CONFIG["ELEMENTS"])))
     options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}
-    kernel[(rows,)](*arguments, ROWS=1, BLOCK=block, num_stages=CONFIG["STAGES"], **options)
+    kernel[(rows,)](*arguments, ROWS=1, BLOCK=block, STAGES=CONFIG["STAGES"], **options)
 ''',
     "tiled": '''
 def _tiled(kernel, rows, n, *arguments):
@@ -75,6 +103,11 @@ def _tiled(kernel, rows, n, *arguments):
 LONGEST_HELD = 32768
 
 
+TYPES = """
+_TYPES = {torch.float32: tl.float32, torch.float16: tl.float16, torch.bfloat16: tl.bfloat16}
+"""
+
+
 def write_module(plan: Plan, planner: Planner, *, modes: Sequence[str], title: str) -> str:
     """Write a Triton Candidate at the first value of each Tunable. Raise Unsupported.
 
@@ -83,18 +116,22 @@ def write_module(plan: Plan, planner: Planner, *, modes: Sequence[str], title: s
     program = plan.program
     host = Host(program, planner)
     kernels: list[TritonKernel] = []
+    blocks: list[Code] = []
     for step in plan.steps:
         if isinstance(step, Kernel):
             kernels += _launch(host, step, modes)
+        elif step.fn == BLOCK:
+            blocks.append(step.data.write(host, step))
         else:
             host.call(step)
     host.results()
-    return _render(program, plan, host, kernels, title)
+    return _render(program, plan, host, kernels, blocks, title)
 
 
 def _launch(host: Host, kernel: Kernel, modes: Sequence[str]) -> list[TritonKernel]:
     exact = any(s.node.dtype in ("float32", "mixed") for s in kernel.stores)
     reduces = any(e.op == "reduce" for e in kernel.exprs())
+    kernel = kernel if reduces else unjoin(kernel)
     written = [write_kernel(kernel, mode, exact=exact) for mode in (modes if reduces else ["tiled"])]
     first = written[0]
     arguments = [host.contiguous(node) for node in first.reads]
@@ -113,26 +150,30 @@ def _launch(host: Host, kernel: Kernel, modes: Sequence[str]) -> list[TritonKern
 def _tunables(kernels: Sequence[TritonKernel]) -> dict[str, list[Any]]:
     modes = {k.mode for k in kernels}
     found: dict[str, list[Any]] = {}
-    for mode, values in (("held", HELD), ("streamed", STREAMED), ("tiled", TILED)):
+    for mode, values in (("held", HELD), ("looped", LOOPED), ("streamed", STREAMED), ("tiled", TILED)):
         if mode in modes:
             found |= {name: list(v) for name, v in values.items() if name not in found}
     if {"held", "streamed"} <= modes:
         found |= {name: list(v) for name, v in EITHER.items()}
-    return found | {"EVICT": list(EVICT_OF_TILES if modes == {"tiled"} else EVICT)}
+    return found | ({"EVICT": list(EVICT_OF_TILES if modes == {"tiled"} else EVICT)} if kernels else {})
 
 
-def _render(program: Program, plan: Plan, host: Host, kernels: list[TritonKernel], title: str) -> str:
+def _render(
+    program: Program, plan: Plan, host: Host, kernels: list[TritonKernel], blocks: list[Code], title: str
+) -> str:
     model, needed = model_class(program, host)
-    tunables = _tunables(kernels)
+    tunables: dict[str, list[Any]] = {}
+    for block in blocks:
+        tunables |= {name: list(values) for name, values in block.tunables.items()}
+    tunables |= _tunables(kernels)
     config: Mapping[str, Any] = {name: values[0] for name, values in tunables.items()}
     imports = ["import torch", *(["import torch.nn.functional as F"] if "F." in model else [])]
     imports += ["import triton", "import triton.language as tl", "from torch import nn", *needed]
     parts = [header(program, plan, title), *imports, "", f"TUNABLES = {tunables!r}", f"CONFIG = {config!r}", "", ""]
-    text = "\n".join(parts) + "\n" + prelude(set().union(*(k.pieces for k in kernels)) if kernels else set())
-    text += "\n\n\n".join(k.text for k in kernels) + "\n\n"
-    text += (
-        INDEX
-        + "\n"
-        + "\n".join(LAUNCH[mode] for mode in ("held", "streamed", "tiled") if any(k.mode == mode for k in kernels))
-    )
+    pieces = set[str]().union(*(k.pieces for k in kernels), *(b.pieces for b in blocks))
+    texts = list(dict.fromkeys([*(t for b in blocks for t in b.kernels), *(k.text for k in kernels)]))
+    launches = [LAUNCH[mode] for mode in ("held", "looped", "streamed", "tiled") if any(k.mode == mode for k in kernels)]
+    launches += dict.fromkeys(text for block in blocks for text in block.launches.values())
+    text = "\n".join(parts) + "\n" + prelude(pieces) + "\n\n\n".join(texts) + "\n\n"
+    text += (TYPES if blocks else "") + INDEX + "\n" + "\n".join(launches)
     return f"{text}\n\n{model}\n"

@@ -196,7 +196,7 @@ class Writer:
 
     def reduce(self, expr: Expr) -> str:
         """Reduce a whole row that is held in registers."""
-        if self.mode != "held":
+        if self.mode not in ("held", "looped"):
             raise Unsupported("a reduction that is not ready")
         return self.across(expr, f"tl.where(inside, {self.value(expr.args[0])}, {IDENTITY[expr.data]})")
 

@@ -135,7 +135,7 @@ from triton.backends.compiler import GPUTarget
 from triton.compiler import ASTSource
 
 pointers = {"targets_ptr": "*i64", "padding_ptr": "*i1"}
-constants = {"ROWS": 1, "BLOCK": 1024, "EVICT": "evict_first", "INDEX": triton.language.int32}
+values = {"ROWS": 1, "BLOCK": 1024, "EVICT": "evict_first", "INDEX": triton.language.int32, "STAGES": 2}
 
 def compiled(path):
     spec = importlib.util.spec_from_file_location("made", path)
@@ -143,6 +143,7 @@ def compiled(path):
     spec.loader.exec_module(made)
     for name, kernel in vars(made).items():
         if name.startswith("fused") and isinstance(kernel, triton.JITFunction):
+            constants = {a: v for a, v in values.items() if a in kernel.arg_names}
             signature = {a: pointers.get(a, "*bf16") if a.endswith("_ptr") else "i32" for a in kernel.arg_names}
             signature |= {a: "constexpr" for a in constants}
             source = ASTSource(kernel, signature, {(kernel.arg_names.index(a),): v for a, v in constants.items()})

@@ -1,0 +1,1 @@
+"""The synthesiser against eager PyTorch and torch.compile, row by row."""

@@ -1,0 +1,11 @@
+"""Building blocks: kernels whose frame is written once, with slots that the reference's operations fill.
+
+A block owns masks, clamps, positions, pipelining, guards against infinities, the launch and its Tunables. Slots hold
+any element-wise expression: a prologue on each operand, a score, an epilogue.
+
+- `product`: skinny matrix products (few rows), several at a time, with dequantisation inside.
+- `attention`: softmax(q k) v over one pass of the keys, with the keys split among programs where rows are few.
+- `groups`: statistics over groups of channels, then an element-wise result.
+
+`rewrite.use_blocks` finds them in a Program.
+"""

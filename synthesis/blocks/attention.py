@@ -1,0 +1,340 @@
+"""Attention in one pass over the keys: softmax(score(q k)) v, split among programs where there are few queries."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+from synthesis.blocks.block import MATMULS, Code, base, compute, strip
+from synthesis.blocks.tile import Tile, TileWriter, attempt, covers, evaluate, reads, symbols, walk, whole
+from synthesis.errors import Unsupported
+from synthesis.expr import Expr
+from synthesis.graph.build import Builder
+from synthesis.graph.nodes import FLOATS, Formula, Node
+from synthesis.graph.sizes import Affine, Size, product
+from synthesis.host import Host
+from synthesis.index import Index, linear
+
+LARGEST_HEAD = 256
+SDPA = "aten.scaled_dot_product_attention.default"
+TUNABLES = {
+    "KEYS": [64, 128, 32, 256],  # keys of a step
+    "QUERIES": [64, 16, 32, 128],  # rows of a program, at most: queries times the heads that share keys
+    "PROGRAMS": [528, 264, 132, 1056],  # at least, before keys are split among more
+    "ATTEND_WARPS": [4, 2, 8],
+    "ATTEND_STAGES": [3, 2, 4],
+}
+
+
+@dataclass(slots=True)
+class Found:
+    """An attention in the graph. `product` stands for q k inside `score`; `safe` rows without keys are zero."""
+
+    q: Node
+    k: Node
+    v: Node
+    score: Node
+    product: Node
+    transposed: bool
+    safe: bool = False
+
+
+def use_attention(node: Node, one: Size) -> bool:
+    """Let a block compute a node that is an attention. Return whether it is one."""
+    found = _fused(node, one) if node.fn == SDPA else _written_out(node)
+    if found is None or found.q.dtype not in FLOATS or found.q.dtype == "mixed":
+        return False
+    for group in (*_groups(found), None):
+        block = _fit(found, node, group, one)
+        if block is not None:
+            compute(node, block, reads([block.q, block.k, block.v, block.score], [found.product]))
+            return True
+    return False
+
+
+def _written_out(node: Node) -> Found | None:
+    if node.fn not in MATMULS or node.rank not in (3, 4):
+        return None
+    weights, v = (strip(a) for a in node.data[0][:2])
+    if weights.fn != "mul" or weights.inputs[0].fn != "exp" or weights.inputs[1].fn != "reciprocal":
+        return None
+    centred = weights.inputs[0].inputs[0]
+    if centred.fn != "sub" or base(centred.inputs[1]).fn not in ("peak", "max"):
+        return None
+    score = centred.inputs[0]
+    if base(centred.inputs[1]).inputs[0] is not score or base(centred.inputs[1]).data != 1:
+        return None
+    products = list({id(n): n for n in _products(score)}.values())
+    if len(products) != 1 or products[0].shape != score.shape or v.rank != node.rank:
+        return None
+    q, k = products[0].data[0][:2]
+    if q.rank != node.rank or k.rank != node.rank:
+        return None
+    return Found(q, k, v, score, products[0], transposed=products[0].fn != "aten.linear.default")
+
+
+def _products(node: Node) -> Iterator[Node]:
+    if node.fn in MATMULS:
+        yield node
+    elif node.kind in ("pointwise", "view"):
+        for child in node.inputs:
+            yield from _products(child)
+
+
+def _fused(node: Node, one: Size) -> Found | None:
+    """Read a call of scaled_dot_product_attention."""
+    args, kwargs = node.data
+    named = dict(zip(("query", "key", "value", "attn_mask", "dropout_p", "is_causal"), args, strict=False)) | kwargs
+    q, k, v = named["query"], named["key"], named["value"]
+    if named.get("dropout_p") or not q.rank == k.rank == v.rank == 4:
+        return None
+    build = Builder(one)
+    shape = (*q.shape[:-1], k.shape[-2])
+    raw = Node("product", "library", "product", (), shape, q.dtype)
+    scale = named.get("scale")
+    score = build.pointwise("mul", raw, Formula("rsqrt", q.shape[-1]) if scale is None else scale, dtype="float32")
+    if named.get("is_causal"):
+        seen = build.pointwise("ge", build.iota(shape[-2:], 0), build.iota(shape[-2:], 1))
+        score = build.pointwise("where", seen, score, float("-inf"), dtype="float32")
+    mask = named.get("attn_mask")
+    if isinstance(mask, Node) and mask.dtype == "bool":
+        score = build.pointwise("where", mask, score, float("-inf"), dtype="float32")
+    elif isinstance(mask, Node):
+        score = build.pointwise("add", score, mask, dtype="float32")
+    return Found(q, k, v, score, raw, transposed=False, safe=True)
+
+
+def _groups(found: Found) -> list[tuple[Size, Size]]:
+    """Return how many heads may share their keys, and how many sets of keys there are then."""
+    heads, known = found.q.shape[-3], []
+    node: Node | None = found.k
+    while node is not None:
+        known += list(node.shape)
+        node = node.inputs[0] if node.kind in ("view", "pointwise") and node.inputs else None
+    sets = [s for s in known if heads.divisible(s) and s != heads and s.symbols()]
+    return [(heads // s, s) for s in {s.values: s for s in sets}.values()]
+
+
+def _fit(
+    found: Found, node: Node, shared_by: tuple[Size, Size] | None, one: Size
+) -> Attention | None:
+    """Return the block where so many heads share so many sets of keys, None where operands have no place on its tiles."""
+    outer = found.q.shape[:-2]
+    queries, keys = found.q.shape[-2], found.k.shape[-1 if found.transposed else -2]
+    pairs = {f"o{i}": s for i, s in enumerate(outer)}
+    last = f"o{len(outer) - 1}"
+    group, pairs[last] = shared_by or (None, outer[-1])
+    shared = {} if group is None else {"o2": group}
+    depth, depth_v = found.q.shape[-1], node.shape[-1]
+    if max(*depth.values, *depth_v.values) > LARGEST_HEAD or min(*depth.values, *depth_v.values) < 2:
+        return None
+
+    def batch(tile: Tile) -> Index:
+        index = [tile.at[v] for v in pairs]
+        if group is not None:
+            index[-1] = index[-1].scaled(group) + tile.at["o2"]
+        return tuple(index)
+
+    def at(columns: Size, rows: dict[str, Size], what: Node, order: str, leaves: list[Node]) -> Expr:
+        tile = Tile({**pairs, **shared, **rows}, columns, one)
+        row = tile.at["m" if "m" in rows else "n"]
+        last_two = (row, tile.column) if order == "rc" else (tile.column, row)
+        index = (*batch(tile), *last_two)
+        if group is not None and what.shape[-3] == pairs[last] and what.shape[-3] != outer[-1]:
+            index = (*index[:-3], tile.at[last], *last_two)  # keys that are stored once for each group
+        zero = Affine.of(tile.zero)
+        index = tuple(zero if s.equals(1) else p for s, p in zip(what.shape, index[len(index) - what.rank :], strict=True))
+        return evaluate(tile, what, index, leaves)
+
+    q = attempt(lambda: at(depth, {"m": queries}, found.q, "rc", []))
+    k = attempt(lambda: at(depth, {"n": keys}, found.k, "cr" if found.transposed else "rc", []))
+    v = attempt(lambda: at(depth_v, {"n": keys}, found.v, "rc", []))
+    score = attempt(lambda: at(keys, {"m": queries}, found.score, "rc", [found.product]))
+    if q is None or k is None or v is None or score is None or not q.full:
+        return None
+    rows = frozenset({"n"})
+    if not covers(k, rows) or not covers(v, rows) or (group is not None and _uses([k, v], "o2")):
+        return None
+    return Attention(found, node.shape, pairs, group, q, k, v, score, one)
+
+
+def _uses(exprs: list[Expr], variable: str) -> bool:
+    return any(variable in dict(e.data[1].terms) for e in walk(exprs) if e.op == "load")
+
+
+@dataclass(slots=True)
+class Attention:
+    """The expressions of an attention's tiles."""
+
+    found: Found
+    shape: tuple[Size, ...]
+    pairs: dict[str, Size]
+    group: Size | None
+    q: Expr
+    k: Expr
+    v: Expr
+    score: Expr
+    one: Size
+    title: str = "attention"
+
+    @property
+    def queries(self) -> Size:
+        return self.found.q.shape[-2]
+
+    @property
+    def keys(self) -> Size:
+        return self.found.k.shape[-1 if self.found.transposed else -2]
+
+    def write(self, host: Host, node: Node) -> Code:
+        """Write the kernels, and their launch."""
+        depth, depth_v = self.found.q.shape[-1], self.shape[-1]
+        tile = Tile({**self.pairs, **({"o2": self.group} if self.group else {}), "m": self.queries}, depth_v, self.one)
+        batch = [tile.at[v] for v in self.pairs]
+        if self.group is not None:
+            batch[-1] = batch[-1].scaled(self.group) + tile.at["o2"]
+        row = linear((*batch, tile.at["m"]), self.shape[:-1], self.one)
+        exprs = [self.q, self.k, self.v, self.score]
+        loads = reads(exprs, [self.found.product])
+        extents = [*self.pairs.values(), self.queries, self.keys, depth, depth_v, row, *([self.group] if self.group else [])]
+        sizes = symbols(exprs, extents)
+        name = f"attend_{node.name}"
+        text, pieces = self._kernel(name, loads, sizes, row)
+        arguments = [host.contiguous(n) for n in loads]
+        out = host.allocate(node, host.device())
+        host.used_symbols |= set(sizes)
+        pairs, rows = product(self.pairs.values(), self.one), self.queries * (self.group or self.one)
+        numbers = [host.size(s) for s in (pairs, rows, self.keys, depth, depth_v)]
+        listed = ", ".join([f"({', '.join(arguments)},)", f"({', '.join(sizes)}{',' if sizes else ''})"])
+        kind, safe = host.dtype(self.found.q.dtype), self.found.safe
+        host.lines.append(f"_attend({name}, {out}, {', '.join(numbers)}, {listed}, _TYPES[{kind}], safe={safe})")
+        return Code([text, JOIN], {"attend": LAUNCH}, dict(TUNABLES), pieces)
+
+    def _kernel(self, name: str, loads: list[Node], sizes: list[str], row: Affine) -> tuple[str, set[str]]:
+        depth, depth_v = self.found.q.shape[-1], self.shape[-1]
+        lines: list[str] = []
+        pieces: set[str] = set()
+        used = {*sizes, *self.pairs, "o2", "m", "n", "j", "row", "peak", "total", "acc", "parts", "span", "score", "zero"}
+        used |= {"larger", "shift", "weights", "scale", "q", "k", "v", "pair", "start", "end", "product", "out"}
+        used |= {f"{n.name}_ptr" for n in loads}
+
+        def writer(rows: set[str], indent: str, **more: object) -> TileWriter:
+            return TileWriter(
+                None, "held", self.found.q.dtype == "float32", lines, pieces, {}, {}, used, indent,  # type: ignore[arg-type]
+                row_variables=frozenset(rows), **more,  # type: ignore[arg-type]
+            )  # fmt: skip
+
+        lines += self._head(row)
+        lines += ["    j_q = tl.arange(0, DEPTH)[None, :]", f"    q_column = j_q < {whole(depth)}"]
+        lines.append("    q_inside = row_inside & q_column")
+        w = writer({"o2", "m"}, "    ", masks=("q_inside", "row_inside", "q_column"), column="j_q")
+        q = w.operand(self.q, "q_tile")
+        lines.append(f"    q = tl.broadcast_to({q}, [ROWS, DEPTH])")
+        lines += [
+            '    peak = tl.full([ROWS, 1], float("-inf"), tl.float32)',
+            "    total = tl.zeros([ROWS, 1], tl.float32)",
+            "    acc = tl.zeros([ROWS, DEPTH_V], tl.float32)",
+            f"    end = tl.minimum(tl.program_id(2) * span + span, {whole(self.keys)})",
+            "    for start in range(tl.program_id(2) * span, end, BLOCK):",
+            "        n = (start + tl.arange(0, BLOCK)[:, None]).to(INDEX)",
+            "        key_inside = n < end",
+            "        j_k = tl.arange(0, DEPTH)[None, :]",
+            f"        k_column = j_k < {whole(depth)}",
+            "        k_inside = key_inside & k_column",
+        ]
+        w = writer({"n"}, "        ", masks=("k_inside", "key_inside", "k_column"), column="j_k")
+        lines.append(f'        product = tl.dot(q, tl.trans({w.operand(self.k, "k_tile")}), input_precision="ieee")')
+        lines += ["        j_n = (start + tl.arange(0, BLOCK)[None, :]).to(INDEX)", "        n_column = j_n < end"]
+        lines.append("        n_inside = row_inside & n_column")
+        masks, given = ("n_inside", "row_inside", "n_column"), {id(self.found.product): "product"}
+        w = writer({"o2", "m"}, "        ", masks=masks, column="j_n", given=given)
+        lines += [
+            f'        score = tl.where(n_column, {w.value(self.score)}, float("-inf"))',
+            "        larger = tl.maximum(peak, tl.max(score, axis=1, keep_dims=True))",
+            '        shift = tl.where(larger == float("-inf"), 0.0, larger)',
+            "        weights = tl.exp2((score - shift) * 1.4426950408889634)",
+            "        scale = tl.exp2((peak - shift) * 1.4426950408889634)",
+            "        total = total * scale + tl.sum(weights, axis=1, keep_dims=True)",
+            "        j_v = tl.arange(0, DEPTH_V)[None, :]",
+            f"        v_column = j_v < {whole(depth_v)}",
+            "        v_inside = key_inside & v_column",
+        ]
+        w = writer({"n"}, "        ", masks=("v_inside", "key_inside", "v_column"), column="j_v")
+        lines += [
+            f'        acc = tl.dot(weights.to(TYPE), {w.operand(self.v, "v_tile")}, acc * scale, input_precision="ieee")',
+            "        peak = larger",
+            "    j = tl.arange(0, DEPTH_V)[None, :]",
+            f"    inside = row_inside & (j < {whole(depth_v)})",
+            "    if SPLIT:",
+            "        place = row * tl.num_programs(2) + tl.program_id(2)",
+            f"        tl.store(parts_ptr + place * {whole(depth_v)} + j, acc, mask=inside)",
+            "        tl.store(peaks_ptr + place, peak, mask=row_inside)",
+            "        tl.store(totals_ptr + place, total, mask=row_inside)",
+            "    else:",
+            *(["        total = tl.where(total == 0.0, 1.0, total)"] if self.found.safe else []),
+            f"        tl.store(out_ptr + row * {whole(depth_v)} + j, acc / total, mask=inside)",
+        ]
+        pointers = [f"{n.name}_ptr" for n in loads] + ["out_ptr", "parts_ptr", "peaks_ptr", "totals_ptr"]
+        constants = ["ROWS", "BLOCK", "DEPTH", "DEPTH_V", "SPLIT", "INDEX", "TYPE"]
+        parameters = ", ".join([*pointers, *sizes, "span", *(f"{c}: tl.constexpr" for c in constants)])
+        return "\n".join(["@triton.jit", f"def {name}({parameters}):", *lines]), pieces
+
+    def _head(self, row: Affine) -> list[str]:
+        """Return the lines that find this program's rows."""
+        lines = ["    zero = tl.zeros([1, 1], tl.float32)", "    pair = tl.program_id(1).to(INDEX)"]
+        names = list(self.pairs)
+        for number, name in enumerate(names):
+            inner = product([self.pairs[o] for o in names[number + 1 :]], self.one)
+            text = "pair" if inner.equals(1) else f"pair // {whole(inner)}"
+            lines.append(f"    {name} = {text}" + (f" % {whole(self.pairs[name])}" if number else ""))
+        rows = self.queries * (self.group or self.one)
+        lines.append("    at = tl.program_id(0) * ROWS + tl.arange(0, ROWS)[:, None]")
+        lines.append(f"    row_inside = at < {whole(rows)}")
+        lines.append(f"    at = tl.minimum(at, {whole(rows)} - 1).to(INDEX)")
+        if self.group is not None:
+            lines.append("    o2 = at" if self.queries.equals(1) else f"    o2 = at // {whole(self.queries)}")
+        if not self.queries.equals(1):
+            lines.append("    m = at" if self.group is None else f"    m = at % {whole(self.queries)}")
+        lines.append(f"    row = at * 0 + {row.text()}")
+        return lines
+
+
+JOIN = '''@triton.jit
+def join_parts(parts_ptr, peaks_ptr, totals_ptr, out_ptr, parts, depth, PARTS: tl.constexpr, DEPTH: tl.constexpr, SAFE: tl.constexpr):
+    """Join the parts of one row, each relative to its own peak."""
+    row = tl.program_id(0).to(tl.int64)
+    part = tl.arange(0, PARTS)[:, None]
+    j = tl.arange(0, DEPTH)[None, :]
+    peaks = tl.load(peaks_ptr + row * parts + part, mask=part < parts, other=float("-inf"))
+    totals = tl.load(totals_ptr + row * parts + part, mask=part < parts, other=0.0)
+    values = tl.load(parts_ptr + (row * parts + part) * depth + j, mask=(part < parts) & (j < depth), other=0.0)
+    peak = tl.max(peaks, axis=0, keep_dims=True)
+    scale = tl.exp2((peaks - tl.where(peak == float("-inf"), 0.0, peak)) * 1.4426950408889634)
+    total = tl.sum(totals * scale, axis=0, keep_dims=True)
+    if SAFE:
+        total = tl.where(total == 0.0, 1.0, total)
+    value = tl.sum(values * scale, axis=0, keep_dims=True) / total
+    tl.store(out_ptr + row * depth + j, value, mask=j < depth)'''
+
+LAUNCH = '''
+def _attend(kernel, out, pairs, rows, keys, depth, depth_v, tensors, sizes, kind, safe):
+    """Split the keys until there are PROGRAMS programs, as far as there are keys; then join the parts of each row."""
+    block, depths = CONFIG["KEYS"], [max(16, triton.next_power_of_2(d)) for d in (depth, depth_v)]
+    together = max(16, min(CONFIG["QUERIES"], triton.next_power_of_2(rows)))
+    programs = pairs * triton.cdiv(rows, together)
+    wanted = max(1, min(64, CONFIG["PROGRAMS"] // max(1, programs), triton.cdiv(keys, block)))
+    span = max(block, triton.cdiv(triton.cdiv(keys, wanted), block) * block)
+    parts = max(1, triton.cdiv(keys, span))
+    total, where = out.numel() // depth_v, {"dtype": torch.float32, "device": out.device}
+    kept = [out, out, out]
+    if parts > 1:
+        kept = [torch.empty((total, parts, depth_v), **where)] + [torch.empty((total, parts), **where) for _ in "12"]
+    step = block * sum(depths) * out.element_size()
+    options = {"num_warps": CONFIG["ATTEND_WARPS"], "num_stages": max(1, min(CONFIG["ATTEND_STAGES"], 180000 // step))}
+    constants = {"ROWS": together, "BLOCK": block, "DEPTH": depths[0], "DEPTH_V": depths[1], "SPLIT": parts > 1}
+    constants |= {"INDEX": _index(tensors), "TYPE": kind}
+    grid = (triton.cdiv(rows, together), pairs, parts)
+    kernel[grid](*tensors, out, *kept, *sizes, span, **constants, **options)
+    if parts > 1:
+        shape = {"PARTS": triton.next_power_of_2(parts), "DEPTH": depths[1], "SAFE": safe}
+        join_parts[(total,)](*kept, out, parts, depth_v, **shape, num_warps=4)
+'''

@@ -1,0 +1,59 @@
+"""Find the blocks in a Program."""
+
+from __future__ import annotations
+
+import functools
+
+from synthesis.blocks.attention import SDPA, use_attention
+from synthesis.blocks.block import MATMULS, base
+from synthesis.blocks.groups import use_groups
+from synthesis.blocks.product import use_product
+from synthesis.graph.nodes import HEADS, Node, Program
+from synthesis.host import BLOCK
+
+
+def use_blocks(program: Program) -> int:
+    """Let blocks compute what they can: attentions, then products with all that follows element by element, then
+    products alone. Return how many blocks there are."""
+    count = sum(use_attention(n, program.one) for n in _nodes(program) if n.fn in (*MATMULS, SDPA))
+    for alone in (False, True):
+        for root in _required(program, alone=alone):
+            users = _users(program)
+            used_by = functools.partial(lambda u, n: u.get(id(n), []), users)
+            if root.fn != BLOCK and root.kind in ("pointwise", "library"):
+                count += use_product(root, used_by, program.one) or use_groups(root, used_by, program.one)
+    return count
+
+
+def _nodes(program: Program) -> list[Node]:
+    """Return all nodes, arguments before users."""
+    found: dict[int, Node] = {}
+
+    def visit(node: Node) -> None:
+        if id(node) not in found:
+            for child in node.inputs:
+                visit(child)
+            found[id(node)] = node
+
+    for output in program.outputs:
+        visit(output)
+    return list(found.values())
+
+
+def _users(program: Program) -> dict[int, list[Node]]:
+    users: dict[int, list[Node]] = {}
+    for node in _nodes(program):
+        for child in node.inputs:
+            users.setdefault(id(child), []).append(node)
+    return users
+
+
+def _required(program: Program, *, alone: bool) -> list[Node]:
+    """Return what may have to be in memory, arguments first: results and what calls and reductions read; with
+    `alone`, every call."""
+    nodes = _nodes(program)
+    wanted = {id(base(output)) for output in program.outputs}
+    for node in nodes:
+        if node.kind in ("library", "reduce"):
+            wanted |= {id(base(child)) for child in node.inputs}
+    return [n for n in nodes if n.kind not in HEADS and (n.kind == "library" if alone else id(n) in wanted)]

@@ -1,0 +1,97 @@
+"""Building blocks: right values in Triton's interpreter (float32), and what is launched compiles for sm_90."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+from evaluator.types import DeviceKind
+from synthesis.draft import Draft
+from synthesis.strategies import sequence
+from tests.synthesis.checking import ROOT, graphs, problem
+from tests.synthesis.test_triton import CHECK, case, child
+
+pytest.importorskip("triton")
+pytestmark = pytest.mark.compiles
+
+NORM = "(a0.float() * torch.rsqrt(a0.float().pow(2).mean(-1, keepdim=True) + 1e-6)).to(a0.dtype)"
+ATTENTION = """
+q, k, v = a0, a1.repeat_interleave(a0.shape[1] // a1.shape[1], dim=1), a2.repeat_interleave(a0.shape[1] // a2.shape[1], dim=1)
+scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
+return torch.softmax(scores.float(), -1).to(q.dtype) @ v
+"""
+NORMED = """
+q = F.layer_norm(a0, a0.shape[-1:], self.w)
+k = F.layer_norm(a1, a1.shape[-1:])
+return torch.softmax(q @ k.transpose(-2, -1) * 0.3, -1) @ a2
+"""
+CAUSAL = "return F.scaled_dot_product_attention(a0, a1, a2, is_causal=True)"
+MASKED = "return torch.softmax((a0 @ a1.transpose(1, 2)).masked_fill(a3[:, None] > 0.5, -1e4), -1) @ a2"
+QKV = "torch.randn(b, h, m, d), torch.randn(b, g, n, d), torch.randn(b, g, n, d)"
+SIZES = "b=2, h=4, g=2, m=1, n=37, d=20, rows=3, k=70, o=45"
+CASES: dict[str, tuple[str, str, str, list[dict[str, int]]]] = {
+    "grouped attention": (ATTENTION, QKV, "", [{}, {"b": 1, "h": 6, "m": 3}, {"n": 300, "h": 6, "g": 3}]),
+    "normed attention": (NORMED, QKV.replace("g,", "h,"), "self.w = nn.Parameter(torch.ones(20))", [{}, {"m": 19, "b": 1}]),
+    "causal attention": (CAUSAL, QKV.replace("g,", "h,"), "", [{"m": 37, "b": 1}]),
+    "masked attention": (
+        MASKED,
+        "torch.randn(b, m, d), torch.randn(b, n, d), torch.randn(b, n, d), torch.rand(b, n)",
+        "",
+        [{}, {"m": 5}],
+    ),
+    "linear": ("return F.gelu(self.l(a0)) + 1", "torch.randn(rows, k)", "self.l = nn.Linear(70, 45)", [{}, {"rows": 1}]),
+    "gated": (
+        "g = F.linear(a0, a1)\nreturn F.linear(F.silu(g) * F.linear(a0, a2), a3)",
+        "torch.randn(rows, k), torch.randn(o, k), torch.randn(o, k), torch.randn(k, o)",
+        "",
+        [{}, {"rows": 1}],
+    ),
+    "normed product": (
+        f"return {NORM} @ a1",
+        "torch.randn(rows, k), torch.randn(k, o)",
+        "",
+        [{}, {"rows": 1, "k": 33}],
+    ),
+    "groups": (
+        "return F.silu(F.group_norm(a0, 2, self.w, self.b)) * 2 + a0",
+        "torch.randn(b, h, n, d) + 3",
+        "self.w = nn.Parameter(torch.ones(4))\nself.b = nn.Parameter(torch.ones(4))",
+        [{}, {"n": 5}],
+    ),
+    "groups in two kernels": ("return F.group_norm(a0, 2)", "torch.randn(b, h, n)", "", [{"n": 70}, {"n": 9000, "b": 1}]),
+    "dequantised": (
+        "return (a0 @ self.w.to(a0.dtype).t()) * self.s",
+        "torch.randn(rows, k)",
+        "self.register_buffer('w', torch.randint(-127, 128, (45, 70), dtype=torch.int8))\n"
+        "self.register_buffer('s', torch.rand(45))",
+        [{}, {"rows": 1}, {"rows": 20}],
+    ),
+}
+
+
+def drafts(source: str, sizes: list[dict[str, int]]) -> list[Draft]:
+    """Return the Candidates with blocks for the sizes at hand."""
+    workloads: list[dict[str, Any]] = [{"name": f"w{i}", **s} for i, s in enumerate(sizes)]
+    found = [d for d in sequence(graphs(source, workloads), DeviceKind.CUDA, 0) if d.strategy == "building blocks"]
+    assert found
+    return found
+
+
+@pytest.fixture(scope="module")
+def interpreted(tmp_path_factory: pytest.TempPathFactory) -> dict[str, str]:
+    folder = tmp_path_factory.mktemp("blocks")
+    cases = {}
+    for name, (forward, inputs, init, sizes) in CASES.items():
+        source = problem(forward, inputs, init=init, sizes=SIZES)
+        made = drafts(source, sizes[:2])
+        made = [made[0], *(d for d in made if d.configuration.get("HELD_GROUP") == 0)][:2]
+        cases[name] = case(folder, name.replace(" ", "_"), source, made, sizes)
+    return child(CHECK, json.dumps(cases), TRITON_INTERPRET="1")
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_values(name: str, interpreted: dict[str, str]) -> None:
+    assert interpreted[name] == "right"
