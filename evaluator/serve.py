@@ -22,7 +22,7 @@ from evaluator.devices.cpu import CpuBackend
 from evaluator.errors import EvaluatorError
 from evaluator.schema import SchemaError, from_json, to_json
 from evaluator.stages.admit import admit
-from evaluator.stages.baseline import baseline
+from evaluator.stages.baseline import baseline_so_far
 from evaluator.stages.build import build
 from evaluator.stages.confirm import confirm
 from evaluator.stages.judge import Judge
@@ -98,12 +98,12 @@ def _perform(judge: Judge, request: Mapping[str, Any]) -> Any:
     problem = from_json(Problem, request.get("problem"))
     if op == "admit":
         return to_json(admit(judge, problem))
+    known = None if request.get("baseline") is None else from_json(BaselineReport, request["baseline"])
     if op == "baseline":
-        return to_json(baseline(judge, problem))
+        return to_json(baseline_so_far(judge, problem, known))
     candidate = from_json(Candidate, request.get("candidate"))
     if op == "build":
         return to_json(build(judge, problem, candidate))
-    known = None if request.get("baseline") is None else from_json(BaselineReport, request["baseline"])
     if op == "judge":
         return to_json(judge.judge(problem, candidate, known))
     if op == "confirm":

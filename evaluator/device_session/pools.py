@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
@@ -31,6 +32,7 @@ class PoolCache:
         self._backend = backend
         self._pools: dict[str, ChildPool] = {}
         self._lock = threading.Lock()
+        self._starting: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._runtime_files: dict[Language, Mapping[str, bytes]] = {}
 
     @property
@@ -47,7 +49,9 @@ class PoolCache:
     def get(self, environment: Mapping[str, str], *, compiler: bool = False) -> ChildPool:
         """Return the pool for children with these extra variables; `compiler` ones may run a C++ compiler."""
         key = _key(environment, compiler)
-        with self._lock:  # the thread that starts children ahead uses pools, too
+        with self._lock:  # threads that start children use pools, too
+            starting = self._starting[key]
+        with starting:  # of this pool alone: one with a compiler loaded takes seconds
             if key not in self._pools:
                 self._pools[key] = self._backend.pool(environment, compiler=compiler)
             return self._pools[key]

@@ -32,13 +32,15 @@ class DeviceSession:
 
     def shared(self) -> AbstractContextManager[None]:
         """Hold the device while no other judge times on it (`DeviceSharing.shared`). Not reentrant."""
+        self.comparators.advance()
         return self.sharing.shared()
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
         """Hold the device alone, for timing."""
+        self.comparators.advance()
         self.children.finish_background_work()
-        with self.sharing.exclusive():
+        with self.sharing.exclusive(), self.comparators.paused():
             yield
 
     def freeze_while_waiting(self, subject: Subject) -> None:
@@ -55,7 +57,8 @@ class DeviceSession:
             with suppress(ChildFault):  # a child that cannot be frozen is ended; its next request fails
                 child.freeze()
         try:
-            yield
+            with self.comparators.paused():
+                yield
         finally:
             for child in running:
                 child.thaw()
@@ -86,5 +89,6 @@ class DeviceSession:
 
     def close(self) -> None:
         self.end_all()
+        self.comparators.close()
         self.children.close()
         self.pools.close()

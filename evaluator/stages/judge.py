@@ -22,7 +22,7 @@ from evaluator.stages import memory_shortage, outcomes
 from evaluator.stages.candidate_children import CandidateChildren, compiled_kernels
 from evaluator.stages.check import CheckStage
 from evaluator.stages.outcomes import Origin
-from evaluator.stages.time_candidate import Times, time_candidate
+from evaluator.stages.time_candidate import Times, prepare_comparators, time_candidate
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
 from evaluator.timing.protocol import STANDARD, TimingProtocol
@@ -102,6 +102,8 @@ class Judge:
         with self._reference(trial.problem) as reference, ExitStack() as children:
             checker = Checker(trial.problem, reference, trial.generator, trial.first_call_s)
             with trial.clock.during(Stage.BUILD):
+                if trial.is_timed:
+                    prepare_comparators(self.session, trial, reference)
                 subject = self.check_stage.start_and_prepare(trial, checker)
                 children.callback(self.session.children.end, subject)
             with trial.clock.during(Stage.CORRECTNESS):

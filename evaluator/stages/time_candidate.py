@@ -5,8 +5,10 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
+from evaluator.child.protocol.layout import LayoutError
 from evaluator.device_session import DeviceSession
 from evaluator.devices.base import DeviceBackend
+from evaluator.errors import ChildFault, Rejection
 from evaluator.oracle.oracle import Oracle
 from evaluator.screening.restricted import is_restricted
 from evaluator.stages.candidate_children import construct
@@ -16,7 +18,7 @@ from evaluator.timing.bench import Bench, SampledContender
 from evaluator.timing.contender import Contender
 from evaluator.timing.protocol import TimingProtocol
 from evaluator.timing.speedups import speedups
-from evaluator.types import LibraryPolicy, Measurement, Problem, Ratio, Stage, Workload
+from evaluator.types import LibraryPolicy, Measurement, Problem, Ratio, Stage, Verdict, Workload
 
 
 @dataclass(slots=True)
@@ -44,7 +46,7 @@ def time_candidate(
     times = Times()
     strict = trial.problem.allow_library is LibraryPolicy.FORBIDDEN
     for workload in trial.shown:
-        modes = [trial.baseline.fastest(workload.name).mode] if trial.baseline else list(session.comparators.modes())
+        modes = _modes(session, trial, workload)
         with session.shared():
             oracle = Oracle(trial.problem, reference, workload.sizes, trial.generator)
             buffers = construct(subject, oracle, trial.problem, Stage.TIMING)
@@ -66,6 +68,26 @@ def time_candidate(
                 bench.close(ending=["candidate"] if workload is trial.shown[-1] else [])
         times.add_ratios(workload, bench, modes)
     return times
+
+
+def _modes(session: DeviceSession, trial: Trial, workload: Workload) -> list[str]:
+    """Return the fastest Baseline so far, or all where none is known."""
+    return [trial.baseline.fastest(workload.name).mode] if trial.baseline else list(session.comparators.modes())
+
+
+def prepare_comparators(session: DeviceSession, trial: Trial, reference: Subject) -> None:
+    """Compile the Baselines that timing will need while the Candidate is built and checked. Raises Rejection."""
+    for workload in trial.shown:
+        modes = _modes(session, trial, workload)
+        if not all(session.comparators.is_begun(trial.problem, workload, mode) for mode in modes):
+            try:
+                with session.shared():
+                    oracle = Oracle(trial.problem, reference, workload.sizes, trial.generator)
+                    session.comparators.prepare(trial.problem, workload, modes, oracle)
+            except (ChildFault, LayoutError) as fault:
+                raise Rejection(
+                    Verdict.INVALID_REFERENCE, Stage.CORRECTNESS, f"the reference fails on {workload.name}: {fault}"
+                ) from fault
 
 
 def baseline_contender(
