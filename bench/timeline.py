@@ -144,8 +144,8 @@ def _champion(run: Mapping[str, Any], events: Sequence[Mapping[str, Any]]) -> di
 
 
 def _seconds(job: Mapping[str, Any], last: datetime) -> float:
-    end: datetime = job["done_at"] or last
-    return round((end - job["claimed_at"]).total_seconds(), 2)
+    start: datetime = job["claimed_at"]
+    return round(((job["done_at"] or last) - start).total_seconds(), 2)
 
 
 def _durations(jobs: Sequence[Mapping[str, Any]], kind: str, last: datetime) -> list[float]:

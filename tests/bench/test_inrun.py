@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 import json
-import sqlite3
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any
 
 import pytest
+from sqlalchemy import create_engine
+from sqlalchemy.orm import Session
 
 from bench import inrun
 from bench.timeline import describe, how_ended, read_timeline
-from db.engine import make_engine
 from db.tables.base import Base
+from db.tables.core import RunRow
 
 POSTED = datetime(2026, 1, 1, tzinfo=UTC)
 
@@ -87,20 +88,15 @@ def test_how_a_judgement_ended_names_duplicates_and_equals() -> None:
 
 def test_the_columns_are_those_of_the_database(tmp_path: Path) -> None:
     database = tmp_path / "warpwright.db"
-    engine = make_engine(f"sqlite:///{database}")
+    engine = create_engine(f"sqlite:///{database}")
     Base.metadata.create_all(engine)
-    engine.dispose()
     assert read_timeline(database) == {}
-    base = sqlite3.connect(database)
-    base.execute(
-        "INSERT INTO runs (id, project_id, problem_id, kind, device_kind, status, message, budget, config,"
-        " created_at, ended_at, spent_candidates, spent_tokens, spent_usd, spent_device_s, judged, judged_s, confirmed,"
-        " confirmed_s, since_best, faults, decisions, proposals, candidates, advances, last_seq, paused_s) VALUES ('run_1', 'p', 'q',"
-        " 'optimise', 'cpu', 'failed', 'no', '{}', '{}', '2026-01-01 00:00:00.000000', '2026-01-01 00:00:03.500000',"
-        " 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0)"
-    )
-    base.commit()
-    base.close()
+    with Session(engine) as s:
+        row = RunRow(id="run_1", project_id="p", problem_id="q", device_kind="cpu", status="failed", message="no")
+        row.budget, row.config, row.created_at, row.ended_at = {}, {}, POSTED, _at(3.5)
+        s.add(row)
+        s.commit()
+    engine.dispose()
     found = read_timeline(database)
     assert (found["total_s"], found["judged"], found["first_verdict_s"], found["champion"]) == (3.5, 0, None, None)
 
