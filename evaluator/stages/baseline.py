@@ -34,6 +34,7 @@ def _baseline(judge: Judge, problem: Problem) -> BaselineReport:
             oracle = Oracle(problem, reference, workload.sizes, generator)
             contenders = []
             for mode in judge.session.comparators.modes():
+                judge.tell(stage="baseline", mode=mode, workload=workload.name)
                 try:
                     contenders.append(baseline_contender(judge.session, problem, workload, mode, oracle))
                 except (ChildFault, LayoutError) as fault:

@@ -48,6 +48,7 @@ class Judge:
         self._versions = backend.environment()
         self.lost = self.suspicious = False
         self.tell: Tell = lambda **note: None  # told what the judge is doing, for people who wait
+        self.session.on_wait = lambda: self.tell(stage="wait")
         memory_bytes = self.device.facts.get("memory_bytes")
         cases = CaseCache(int(memory_bytes * _CASE_SHARE) if memory_bytes else _CASE_BYTES)
         self.children = CandidateChildren(self.session, BuildCache.from_environment(self._versions))
