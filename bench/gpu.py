@@ -76,6 +76,7 @@ _PROFILE = str(RESULTS / "rate-profile.jsonl")
 _SYNTHESIS = ("bench.synthesis", "--device", "cuda", "--output", "bench/results/synthesis-cuda.json")
 STEPS = (
     Step("optimize", _OPTIMIZE, usual_s=400, limit_s=580),
+    Step("inrun", ("bench.inrun", *_CUDA), usual_s=450, limit_s=900),
     Step("tests", (*_PYTEST, "--ignore", _ADVERSARIAL, "tests/gpu"), usual_s=210, limit_s=540),
     Step("rate", ("bench.rate", _CHECKOUT, "--kinds", "plain", "inline", *_CUDA), usual_s=500, limit_s=900),
     Step("rate_profile", ("bench.rate", _CHECKOUT, "--ours-alone", "--sample", _PROFILE, *_CUDA), 120, 400),

@@ -1,8 +1,9 @@
 """Serve a long-lived judge on standard input and output: one JSON request per line, one JSON reply per line.
 
 Request: {"id", "op": admit|baseline|build|judge|confirm|describe|ping, "problem", "candidate", "champion", "baseline"}.
-Reply: {"id", "ok": true, "result": ...} or {"id", "ok": false, "error": "..."}. The end of standard input ends the
-judge and every child.
+Reply: {"id", "ok": true, "result": ...} or {"id", "ok": false, "error": "..."}. Any number of {"id", "note": {...}}
+may come before it: what the judge is doing now, for people who wait. The end of standard input ends the judge and every
+child.
 """
 
 from __future__ import annotations
@@ -12,8 +13,9 @@ import json
 import logging
 import os
 import sys
-from collections.abc import Mapping
-from typing import Any, cast
+from collections.abc import Callable, Mapping
+from functools import partial
+from typing import Any, TextIO, cast
 
 import torch
 
@@ -61,8 +63,7 @@ def serve(device: str, protocol: TimingProtocol = STANDARD) -> int:
         judge.warm()
         for line in sys.stdin:
             if line.strip():
-                channel.write(json.dumps(answer(judge, line), separators=(",", ":"), allow_nan=False) + "\n")
-                channel.flush()
+                _write(channel, answer(judge, line, partial(_write, channel)))
             if judge.lost:
                 log.error("the device was lost; the parent process has to start another judge")
                 return 3
@@ -75,14 +76,21 @@ def serve(device: str, protocol: TimingProtocol = STANDARD) -> int:
     return 0
 
 
-def answer(judge: Judge, line: str) -> dict[str, Any]:
-    """Return the reply to one request. An unforeseen fault of ours ends the process, and its parent starts another."""
+def _write(channel: TextIO, message: Mapping[str, Any]) -> None:
+    channel.write(json.dumps(message, separators=(",", ":"), allow_nan=False) + "\n")
+    channel.flush()
+
+
+def answer(judge: Judge, line: str, write: Callable[[Mapping[str, Any]], None] = lambda note: None) -> dict[str, Any]:
+    """Return the reply to one request; `write` its notes. An unforeseen fault of ours ends the process, and its parent
+    starts another."""
     ident: object = None
     try:
         request = json.loads(line)
         if not isinstance(request, dict):
             raise SchemaError("a request must be a JSON object")
         ident = request.get("id")
+        judge.tell = lambda **note: write({"id": ident, "note": note})
         return {"id": ident, "ok": True, "result": _perform(judge, request)}
     except (EvaluatorError, ValueError, RecursionError, torch.OutOfMemoryError) as error:
         return {"id": ident, "ok": False, "error": f"{type(error).__name__}: {error}"[:4000]}

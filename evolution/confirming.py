@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from evolution.spending import may_confirm
+from evolution.spending import confirmation_fits, may_confirm
 from evolution.state import Elite, SearchState
 
 MARGIN = 1.02
@@ -16,23 +16,57 @@ MAX_REFUSED = 4
 def elite_to_confirm(state: SearchState, *, final: bool) -> Elite | None:
     """Return the elite to confirm now, or None. One at a time: each confirmation is against the current Champion.
 
-    During the search its lower bound must be above the fastest Baseline, its speedup above the Champion's by MARGIN,
-    and no better one may have appeared lately. `final` means that nothing more will be proposed, or that time is nearly
-    up: then return the fastest one without a confirmation, if it is faster than the Champion and the Baseline.
+    The best one is that with the highest lower bound, since the highest speedup of many is partly luck. During the
+    search that bound must be above the fastest Baseline, its speedup above the Champion's by MARGIN, no better one may
+    have appeared lately, and time for another confirmation must remain. `final` means that nothing more will be judged:
+    then the best one without a confirmation is returned if it seems faster than Champion and Baseline, and time is left
+    or its confirmation is owed.
     """
     if state.open_confirms or not may_confirm(state):
         return None
-    bar = max(1.0, state.champion.speedup if state.champion is not None else 1.0)
-    standing = state.champion.hash if state.champion is not None else None
-    fresh = [e for e in state.elites if not (e.confirms or e.confirmed) and e.hash != standing]
-    if not fresh:
-        return None
-    best = max(fresh, key=lambda elite: (elite.speedup, elite.candidate_id))
-    refused = sum(1 for e in state.elites if e.confirms and not e.confirmed and e.speedup * MARGIN >= best.speedup)
-    if refused >= MAX_REFUSED:
+    best = _best_fresh(state)
+    if best is None or best.speedup <= _bar(state) * FINAL_MARGIN or _is_plateau(state, best):
         return None
     if final:
-        return best if best.speedup > bar * FINAL_MARGIN else None
+        return best if confirmation_fits(state) or _is_owed(state, best) else None
     target = state.config.target_speedup
     ripe = state.since_best >= SETTLED_AFTER or (target is not None and best.speedup >= target)
-    return best if ripe and best.low > 1.0 and best.speedup > bar * MARGIN else None
+    affordable = confirmation_fits(state, times=2)
+    return best if ripe and affordable and best.low > 1.0 and best.speedup > _bar(state) * MARGIN else None
+
+
+def owed_confirmation(state: SearchState) -> Elite | None:
+    """Return the elite without whose confirmation the Run may not end, even if its time is used up."""
+    if state.open_confirms or not may_confirm(state):
+        return None
+    best = _best_fresh(state)
+    return best if best is not None and _is_owed(state, best) else None
+
+
+def _bar(state: SearchState) -> float:
+    return max(1.0, state.champion.speedup if state.champion is not None else 1.0)
+
+
+def _best_fresh(state: SearchState) -> Elite | None:
+    """Return the best elite that was never confirmed, in this Run or as the Champion."""
+    standing = state.champion.hash if state.champion is not None else None
+    fresh = [e for e in state.elites if not (e.confirms or e.confirmed) and e.hash != standing]
+    bar = _bar(state)
+    sure = [e for e in fresh if e.low > bar]
+    if sure:
+        return max(sure, key=lambda elite: (elite.low, elite.candidate_id))
+    return max(fresh, key=lambda elite: (elite.speedup, elite.candidate_id), default=None)
+
+
+def _is_owed(state: SearchState, best: Elite) -> bool:
+    """Return True if it is surely faster than Champion and Baseline, and than all that were confirmed without success.
+
+    So a Run overruns its time for the best one alone, and ends after that.
+    """
+    tried = [e.low for e in state.elites if e.confirms and not e.confirmed]
+    return best.low > max([_bar(state), *tried])
+
+
+def _is_plateau(state: SearchState, best: Elite) -> bool:
+    refused = sum(1 for e in state.elites if e.confirms and not e.confirmed and e.speedup * MARGIN >= best.speedup)
+    return refused >= MAX_REFUSED

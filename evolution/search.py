@@ -8,7 +8,7 @@ from random import Random
 
 from evolution import bandit, spending
 from evolution.arms import SEED, TUNER, is_free, is_up, seeds_asked, stats_of
-from evolution.confirming import elite_to_confirm
+from evolution.confirming import elite_to_confirm, owed_confirmation
 from evolution.dispatch import dispatch_due
 from evolution.ending import finish, roofline_reached, target_reached
 from evolution.parents import breeding_elites, newest_repairable, sample_parent, sample_parents
@@ -50,10 +50,11 @@ def decide(state: SearchState, rng: Random) -> list[Decision]:
     """Return the next decisions for a Run. Equal states and generators give equal decisions.
 
     The list is empty only while work is in flight. `Finish` comes alone. No proposal exceeds a budget; for work in
-    flight see `evolution.spending`. A confirmation that started in time is waited for.
+    flight see `evolution.spending`. A confirmation is waited for, and no Run ends without that of its best Candidate
+    if the lower bound of its speedup is above 1.
     """
     if spending.wall_budget_used_up(state):
-        return [] if state.open_confirms else [finish(state, EndReason.BUDGET, "The time budget is used up.")]
+        return _out_of_time(state)
     reached = target_reached(state) or roofline_reached(state)
     if reached is not None:
         return [reached]
@@ -72,6 +73,16 @@ def decide(state: SearchState, rng: Random) -> list[Decision]:
     if not plan.decisions and state.idle:
         return [over or _nothing_left(state)]
     return plan.decisions
+
+
+def _out_of_time(state: SearchState) -> list[Decision]:
+    """Return the decisions of a Run without wall time: the end, unless a confirmation is under way or owed."""
+    if state.open_confirms:
+        return []
+    owed = owed_confirmation(state)
+    if owed is not None:
+        return [Confirm(candidate_id=owed.candidate_id)]
+    return [finish(state, EndReason.BUDGET, "The time budget is used up.")]
 
 
 def _reason_to_stop(state: SearchState) -> Finish | None:

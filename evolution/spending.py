@@ -5,8 +5,8 @@ from __future__ import annotations
 from evolution.arms import is_free
 from evolution.state import SearchState
 
-CONFIRM_PER_JUDGE = 4.0
-"""The assumed cost of a confirmation, in judgements, until the first one."""
+CONFIRM_PER_JUDGE, CONFIRM_S = 4.0, 25.0
+"""The assumed cost of a confirmation until the first one: in judgements, or in seconds if that is more."""
 MAX_RESERVED_SHARE = 0.5
 """At most this share of a device or wall budget is reserved for confirmations."""
 
@@ -18,7 +18,12 @@ def wall_budget_used_up(state: SearchState) -> bool:
 
 def reserve_s(state: SearchState) -> float:
     """Return the device-seconds to reserve for one confirmation, so that a budget does not end without one."""
-    return state.confirm_s or CONFIRM_PER_JUDGE * state.judge_s
+    return state.confirm_s or max(CONFIRM_PER_JUDGE * state.judge_s, CONFIRM_S)
+
+
+def _kept_s(state: SearchState, limit_s: float) -> float:
+    """Return the part of a limit that is kept for a confirmation."""
+    return min(reserve_s(state), MAX_RESERVED_SHARE * limit_s)
 
 
 def _committed_s(state: SearchState) -> float:
@@ -27,15 +32,14 @@ def _committed_s(state: SearchState) -> float:
 
 def may_judge(state: SearchState, more: int = 0) -> bool:
     """Return True if device and wall budgets allow one judgement on top of `more` that were decided just now."""
-    reserved = reserve_s(state)
     need = _committed_s(state) + (more + 1) * state.judge_s
     if state.budget.device_s is not None:
-        keep = min(reserved, MAX_RESERVED_SHARE * state.budget.device_s)
+        keep = _kept_s(state, state.budget.device_s)
         if state.spend.device_s >= state.budget.device_s or state.spend.device_s + need + keep > state.budget.device_s:
             return False
     if state.budget.wall_s is not None:
         # Assume one device: with several, a Run stops a little early rather than without a confirmation.
-        keep = min(reserved, MAX_RESERVED_SHARE * state.budget.wall_s)
+        keep = _kept_s(state, state.budget.wall_s)
         if state.spend.wall_s >= state.budget.wall_s or state.spend.wall_s + need + keep > state.budget.wall_s:
             return False
     return True
@@ -44,15 +48,19 @@ def may_judge(state: SearchState, more: int = 0) -> bool:
 def last_chance_to_confirm(state: SearchState) -> bool:
     """Return True if a confirmation must start now to end within the wall budget, after one judgement."""
     wall_s = state.budget.wall_s
-    return wall_s is not None and state.spend.wall_s + reserve_s(state) + state.judge_s >= wall_s
+    return wall_s is not None and state.spend.wall_s + _kept_s(state, wall_s) + state.judge_s >= wall_s
+
+
+def confirmation_fits(state: SearchState, times: int = 1) -> bool:
+    """Return True if so many confirmations would end within the wall budget, as far as one can tell."""
+    wall_s = state.budget.wall_s
+    return wall_s is None or state.spend.wall_s + times * _kept_s(state, wall_s) <= wall_s + state.judge_s
 
 
 def may_confirm(state: SearchState) -> bool:
-    """Return True if a confirmation may start: within the limits themselves, since its cost was reserved."""
-    device_s, wall_s = state.budget.device_s, state.budget.wall_s
-    return (device_s is None or state.spend.device_s + _committed_s(state) < device_s) and (
-        wall_s is None or state.spend.wall_s < wall_s
-    )
+    """Return True if a confirmation may start within the budget of device-seconds, where its cost was reserved."""
+    device_s = state.budget.device_s
+    return device_s is None or state.spend.device_s + _committed_s(state) < device_s
 
 
 def may_propose(state: SearchState, more: int = 0) -> bool:

@@ -12,7 +12,7 @@ import subprocess
 import sys
 import threading
 import time
-from collections.abc import Collection, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -26,6 +26,8 @@ STOP_S = 5.0
 SECRETS = frozenset({"WARPWRIGHT_DATABASE_URL", "WARPWRIGHT_REDIS_URL", "WARPWRIGHT_MODELS"})
 
 log = get_logger(__name__)
+
+OnNote = Callable[[Mapping[str, Any]], None]
 
 
 class JudgeProcess:
@@ -61,17 +63,17 @@ class JudgeProcess:
         """The child's process id, or None if none runs."""
         return self._process.pid if self._process is not None and self._process.poll() is None else None
 
-    def request(self, op: str, *, deadline_s: float, **payload: Any) -> Any:
+    def request(self, op: str, *, deadline_s: float, on_note: OnNote | None = None, **payload: Any) -> Any:
         """Send a request and return its result, within `deadline_s` in total. Raises JudgeFault.
 
-        A timeout, a broken pipe or an unreadable answer kills the child; the next request starts another.
+        `on_note` gets each note that the judge sends meanwhile about what it is doing. A timeout, a broken pipe or an unreadable answer kills the child; the next request starts another.
         """
         process = self._running()
         request_id = str(next(self._ids))
         deadline = time.monotonic() + deadline_s
         try:
             self._send(process, {"id": request_id, "op": op, **payload}, deadline)
-            reply = self._receive(process, request_id, deadline)
+            reply = self._receive(process, request_id, deadline, on_note)
         except (OSError, ValueError) as error:
             self.kill()
             raise JudgeFault(f"the judge failed during {op}: {error}") from error
@@ -144,7 +146,9 @@ class JudgeProcess:
                 raise JudgeFault("the judge did not read its request in time")
             data = data[os.write(descriptor, data[:65536]) :]
 
-    def _receive(self, process: subprocess.Popen[bytes], request_id: str, deadline: float) -> dict[str, Any]:
+    def _receive(
+        self, process: subprocess.Popen[bytes], request_id: str, deadline: float, on_note: OnNote | None
+    ) -> dict[str, Any]:
         assert process.stdout is not None
         descriptor = process.stdout.fileno()
         while True:
@@ -162,5 +166,10 @@ class JudgeProcess:
             del self._buffer[: end + 1]
             reply = json.loads(line)
             if isinstance(reply, dict) and reply.get("id") == request_id:
-                return reply
+                note = reply.get("note")
+                if note is None:
+                    return reply
+                if on_note is not None and isinstance(note, dict):
+                    on_note(note)
+                continue
             raise JudgeFault("the judge answered another request")

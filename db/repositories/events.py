@@ -12,6 +12,8 @@ from db.tables.core import EventRow, RunRow
 from db.views.rows import EventView
 
 _AT_ONCE = 300
+_LATELY = 30
+_DEVICE_WORK = ("run.progress", "problem.admitted", "baseline.timed", "evaluation.settled", "run.status", "run.ended")
 
 
 def view(row: EventRow) -> EventView:
@@ -24,6 +26,13 @@ def after(s: Session, run_id: str, seq: int, limit: int = 100) -> list[EventView
         select(EventRow).where(EventRow.run_id == run_id, EventRow.seq > seq).order_by(EventRow.seq).limit(limit)
     )
     return [view(row) for row in rows]
+
+
+def doing(s: Session, run_id: str) -> str:
+    """Return what a Run's judge was last said to be doing, in words; "" if that is over."""
+    newest = s.scalars(select(EventRow).where(EventRow.run_id == run_id).order_by(EventRow.seq.desc()).limit(_LATELY))
+    last = next((row for row in newest if row.kind in _DEVICE_WORK), None)
+    return str(last.data.get("text", "")) if last is not None and last.kind == "run.progress" else ""
 
 
 def since(s: Session, tails: Mapping[str, int], limit: int) -> list[EventView]:

@@ -17,12 +17,16 @@ _DEVICE = frozenset({JobKind.BUILD, JobKind.JUDGE, JobKind.CONFIRM})
 
 
 def exhausted_limit(s: Session, run_id: str | None, kind: str) -> str | None:
-    """Return the limit that forbids a Job of this kind, or None. Model calls are limited by `reserve`."""
+    """Return the limit that forbids a Job of this kind, or None. Model calls are limited by `reserve`.
+
+    A confirmation is begun whatever the time: the search orders one after its time only where it is owed.
+    """
     if run_id is None or kind not in _DEVICE:
         return None
     run = s.get_one(RunRow, run_id, populate_existing=True)
     used = from_json(Budget, run.budget).used_up(runs.spend(run, now(s)))
-    return next((name for name in ("wall_s", "device_s") if name in used), None)
+    limits = ("device_s",) if kind == JobKind.CONFIRM else ("wall_s", "device_s")
+    return next((name for name in limits if name in used), None)
 
 
 def drop_unstarted(s: Session, job_id: str, limit: str) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import AbstractContextManager, contextmanager, suppress
 
 from evaluator.device_session.children import ChildStarter
@@ -22,6 +22,7 @@ class DeviceSession:
 
     def __init__(self, backend: DeviceBackend) -> None:
         self.backend = backend
+        self.on_wait: Callable[[], None] = lambda: None  # called when others have the device
         self.sharing = DeviceSharing(backend, self._candidates_frozen)
         self.pools = PoolCache(backend)
         self.children = ChildStarter(backend, self.pools, self.sharing)
@@ -52,6 +53,7 @@ class DeviceSession:
 
     @contextmanager
     def _candidates_frozen(self) -> Iterator[None]:
+        self.on_wait()
         running = [subject.child for subject in list(self._candidates) if subject.child.runs]
         for child in running:
             with suppress(ChildFault):  # a child that cannot be frozen is ended; its next request fails

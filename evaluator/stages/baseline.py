@@ -95,6 +95,7 @@ def _times(
     oracle = Oracle(problem, reference, workload.sizes, secret_generator())
     contenders: list[Contender] = []
     for mode in ready:
+        judge.tell(stage="baseline", mode=mode, workload=workload.name)
         try:
             contenders.append(baseline_contender(judge.session, problem, workload, mode, oracle))
         except (EvaluatorError, LayoutError) as fault:

@@ -30,6 +30,7 @@ from evaluator.tools.sanitizer import ToolHistory
 from evaluator.types import BaselineReport, Candidate, DeviceKind, Environment, Evaluation, Problem, Stage, Verdict
 
 Done = TypeVar("Done")
+Tell = Callable[..., None]
 _CASE_SHARE, _CASE_BYTES = 1 / 16, 256 << 20  # of a GPU's memory, and on a CPU: for the CaseCache
 
 
@@ -46,6 +47,8 @@ class Judge:
         self.protocol = protocol
         self._versions = backend.environment()
         self.lost = self.suspicious = False
+        self.tell: Tell = lambda **note: None  # told what the judge is doing, for people who wait
+        self.session.on_wait = lambda: self.tell(stage="wait")
         memory_bytes = self.device.facts.get("memory_bytes")
         cases = CaseCache(int(memory_bytes * _CASE_SHARE) if memory_bytes else _CASE_BYTES)
         self.children = CandidateChildren(self.session, BuildCache.from_environment(self._versions))

@@ -23,6 +23,17 @@ class Rules:
     round_us: float | None = None  # None: the device's own for a search
     discarded: int = 1  # times `most_pairs` of pairs in which a child waited for its core; later pairs count anyway
     rehearse: bool = True  # run every kind of adversarial values in rounds that do not count
+    closely: bool = True  # run the integrity checks that take long, too
+    # On a CPU every call of a round costs the judge some hundred times itself: inputs, their expected outputs. So a
+    # round ends with so many calls there if it has lasted this long by then.
+    enough_calls: int | None = None
+    least_round_us: float = 0.0
+
+    def length_us(self, call_us: float, most_us: float) -> float:
+        """Return the length of a round of calls that take `call_us`, at most `most_us`."""
+        if self.enough_calls is None:
+            return most_us
+        return min(most_us, max(self.least_round_us, self.enough_calls * call_us))
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,7 +77,9 @@ class TimingProtocol:
     baseline: Rules = Rules(least_pairs=5, most_pairs=8, narrow=0.02)
     profile: Rules = Rules(least_pairs=4, most_pairs=6)
     # Both sizes of round in both orders.
-    confirm: Rules = Rules(least_pairs=4, most_pairs=4, racing=False, round_us=10_000.0)
+    confirm: Rules = Rules(
+        least_pairs=4, most_pairs=4, racing=False, round_us=10_000.0, enough_calls=12, least_round_us=2_000.0
+    )
     process_pairs: int = 8  # repetitions of a confirmation in new processes
     hidden_pairs: int = 2  # the same of held-out Workloads
     promotion: Promotion = field(default_factory=Promotion)

@@ -9,7 +9,7 @@ from sqlalchemy.orm import Session
 from starlette.responses import RedirectResponse, Response
 
 from db.engine import read_session
-from db.repositories import archive, candidates, history, memory, problems, runs
+from db.repositories import archive, candidates, events, history, memory, problems, runs
 from db.repositories.work import queue
 from db.views.rows import ChampionView, Milestone, ProblemView
 from evaluator.types import Verdict
@@ -241,6 +241,7 @@ def _frame(session: Session, who: Principal, run_id: str, tab: str) -> dict[str,
         "champion": crowned[0] if crowned else None,
         "tab": tab,
         "tabs": TABS,
+        "doing": "" if run.status.ended else events.doing(session, run_id),
         "extendable": not run.status.ended or run.end_reason in EXTENDABLE,
     }
 

@@ -3,5 +3,5 @@ export const kinds = [
   "baseline.timed", "candidate.built", "candidate.confirming", "candidate.created", "candidate.duplicate",
   "champion.promoted",
   "evaluation.settled", "problem.admitted", "problem.refused", "proposal.opened", "proposal.settled", "run.created",
-  "run.ended", "run.extended", "run.learned", "run.status", "search.decided",
+  "run.ended", "run.extended", "run.learned", "run.progress", "run.status", "search.decided",
 ];

@@ -17,12 +17,20 @@ from warpwright.cli.units import ratio_text
 REPORTED_OUTCOMES = ("malformed", "endpoint_error", "deadline", "refused")
 """Outcomes of a Proposal that are worth a line."""
 
+ENDS_DOING = ("problem.admitted", "baseline.timed", "evaluation.settled", "run.ended")
+
+
+def worth_a_line(note: Mapping[str, Any]) -> bool:
+    """Return True for a note that is printed where there is no bar: of a Workload's processes the first and a middle."""
+    return "pair" not in note or note["pair"] in (1, 1 + note["pairs"] // 2)
+
 
 class RunProgress:
     """The counts and the best speedup of a Run, from its events so far."""
 
     def __init__(self) -> None:
         self.phase = "queued"
+        self.doing = ""
         self.created = 0
         self.proposers: dict[int, str] = {}
         self.verdicts: Counter[str] = Counter()
@@ -32,9 +40,16 @@ class RunProgress:
     def count(self, event: Event) -> str | None:
         """Count an event; return a line for a person, or None."""
         data = event.data
+        if event.kind in ENDS_DOING:
+            self.doing = ""
         match event.kind:
             case "run.status":
                 self.phase = str(data.get("status", self.phase))
+            case "run.progress":
+                self.doing = str(data.get("text", ""))
+                return self.doing if worth_a_line(data) else None
+            case "candidate.confirming":
+                return f"{self._label(data)}: confirming in new processes, on held-out workloads"
             case "problem.admitted":
                 return "Reference accepted: it runs in the sandbox, and trivial wrong kernels fail its checks."
             case "problem.refused":
@@ -87,7 +102,8 @@ class RunProgress:
         best = "none yet" if self.best is None else f"{ratio_text(self.best)}, unconfirmed"
         if self.champion is not None:
             best = f"{ratio_text(self.champion)}, confirmed"
-        return f"{self.phase} · {self.created} candidates, {self.verdicts['PASSED']} passed · best {best}"
+        now = f" · {self.doing}" if self.doing else ""
+        return f"{self.phase} · {self.created} candidates, {self.verdicts['PASSED']} passed · best {best}{now}"
 
 
 class ProgressDisplay:

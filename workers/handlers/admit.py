@@ -19,6 +19,7 @@ def handle(context: Context, job: Job, work: AdmitWork) -> Settle:
     """Ask the judge to admit or refuse the Problem."""
     answer = ask_judge(
         context,
+        job,
         work.device_kind,
         "admit",
         Admission,

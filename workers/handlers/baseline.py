@@ -19,6 +19,7 @@ def handle(context: Context, job: Job, work: BaselineWork) -> Settle:
     """Time every Baseline of the Problem once."""
     answer = ask_judge(
         context,
+        job,
         work.device_kind,
         "baseline",
         BaselineReport,

@@ -19,6 +19,7 @@ def handle(context: Context, job: Job, work: BuildWork) -> Settle:
     """Build the Candidate."""
     answer = ask_judge(
         context,
+        job,
         work.device_kind,
         "build",
         BuildReport,

@@ -19,6 +19,7 @@ def handle(context: Context, job: Job, work: ConfirmWork) -> Settle:
     """Confirm the Candidate on this worker's device."""
     answer = ask_judge(
         context,
+        job,
         work.device_kind,
         "confirm",
         Evaluation,

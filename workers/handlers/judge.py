@@ -19,6 +19,7 @@ def handle(context: Context, job: Job, work: JudgeWork) -> Settle:
     """Judge the Candidate on this worker's device."""
     answer = ask_judge(
         context,
+        job,
         work.device_kind,
         "judge",
         Evaluation,

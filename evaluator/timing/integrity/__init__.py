@@ -19,3 +19,5 @@ CHECKS: tuple[IntegrityCheck, ...] = (
     MemoryFloor(),  # outputs are not written faster than memory can
 )
 HELPERS = ("session", "suspects")  # the modules here that are no check
+CLOSE_LOOKS = frozenset({GraphReplays.name, OwnLoops.name, SingleCalls.name})
+"""The checks that take many rounds of their own. A confirmation runs them in one secret repetition of each Workload."""

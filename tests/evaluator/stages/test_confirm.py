@@ -10,8 +10,9 @@ from dataclasses import replace
 
 import pytest
 
-from evaluator.stages.confirm import _promotion, confirm
+from evaluator.stages.confirm import confirm
 from evaluator.stages.judge import Judge
+from evaluator.stages.promotion import decide
 from evaluator.types import Verdict, Workload
 from tests.evaluator.rooms import CPP, candidate, eager_only, problem
 
@@ -20,7 +21,8 @@ ONE = Workload(name="a")
 
 def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judge, "protocol", replace(judge.protocol, process_pairs=3, hidden_pairs=1))
-    order = []
+    order, notes = [], []
+    monkeypatch.setattr(judge, "tell", lambda **note: notes.append(note))
 
     @contextmanager
     def beside() -> Iterator[None]:
@@ -40,8 +42,16 @@ def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.M
     assert "'odd'" not in str(found.evidence)  # the held-out workload
     assert [m.workload for m in found.measurements] == ["small"]
     assert {r.against for r in found.speedups} == {"eager", "fastest", "champion"}
+    assert found.reason.endswith("is asked") or "differed by" in found.reason, found.reason
+    assert found.evidence["confirm"]["why_not"]
     # Two are checked; then three are started for each of three pairs of one workload and for one of the held-out one.
     assert order == ["start", "start", *["others may use the device", "start", "start", "start", "alone"] * 4]
+    told = [(one["step"], one.get("workload"), one.get("pair"), one.get("done"), one.get("total")) for one in notes]
+    assert told == [
+        ("check", None, None, None, None),
+        *[("time", "small", n + 1, n, 4) for n in range(3)],
+        ("time", "", 1, 3, 4),
+    ]
 
 
 def _logs(generator: random.Random, gain: float, noise: float) -> list[float]:
@@ -52,8 +62,8 @@ def test_a_clear_gain_is_promoted_and_luck_is_not() -> None:
     generator = random.Random(1)
     for _ in range(200):
         again = [(ONE, _logs(generator, 1.0, 0.01))]
-        assert _promotion([(ONE, _logs(generator, 1.5, 0.01))], again)["promote"]
-        assert not _promotion([(ONE, _logs(generator, 1.0, 0.01))], again)["promote"]
+        assert decide([(ONE, _logs(generator, 1.5, 0.01))], again).promote
+        assert not decide([(ONE, _logs(generator, 1.0, 0.01))], again).promote
 
 
 def test_a_gain_within_the_harness_or_a_loss_on_held_out_data_forbids_promotion() -> None:
@@ -61,18 +71,37 @@ def test_a_gain_within_the_harness_or_a_loss_on_held_out_data_forbids_promotion(
     hidden = Workload(name="secret", held_out=True)
     again = [(ONE, _logs(generator, 1.0, 0.001))]
     gain = [(ONE, _logs(generator, 1.1, 0.001))]
-    assert _promotion(gain, again)["promote"]
-    assert not _promotion(gain, again, (), [0.2])["promote"]
-    found = _promotion(gain, again, [(hidden, _logs(generator, 0.9, 0.001))])
-    assert not found["promote"]
-    assert found["worse_workloads"] == ["a held-out workload"]
+    assert decide(gain, again).why_not == ()
+    within = decide(gain, again, (), [0.2])
+    assert not within.promote
+    assert "because a faster harness could save 20.0% of its time" in within.why_not[0]
+    found = decide(gain, again, [(hidden, _logs(generator, 0.9, 0.001))])
+    assert not found.promote
+    assert found.worse_workloads == ("a held-out workload",)
+    assert found.why_not == ("it is slower on a held-out workload",), "neither its name nor its ratio"
 
 
 def test_a_workload_that_got_worse_forbids_promotion() -> None:
     generator = random.Random(2)
     worse = Workload(name="b")
     again = [(ONE, _logs(generator, 1.0, 0.001)), (worse, _logs(generator, 1.0, 0.001))]
-    found = _promotion([(ONE, _logs(generator, 2.0, 0.001)), (worse, _logs(generator, 0.9, 0.001))], again)
-    assert found["bound"] > found["threshold"]
-    assert not found["promote"]
-    assert found["worse_workloads"] == ["b"]
+    found = decide([(ONE, _logs(generator, 2.0, 0.001)), (worse, _logs(generator, 0.9, 0.001))], again)
+    assert found.bound > found.threshold
+    assert not found.promote
+    assert found.why_not == (f"it is slower on b at {found_ratio(found.why_not)}x; no workload may be below 0.98x",)
+
+
+def found_ratio(why_not: tuple[str, ...]) -> str:
+    return why_not[0].partition("slower on b at ")[2].partition("x")[0]
+
+
+def test_words_name_the_bound_what_is_asked_and_why() -> None:
+    generator = random.Random(4)
+    quiet, noisy = [(ONE, _logs(generator, 1.0, 0.0001))], [(ONE, [0.03, -0.03] * 4)]
+    small = decide([(ONE, [math.log(1.004)] * 8)], quiet, name="the champion")
+    assert small.why_not == (
+        "1.004x the champion was measured, but only 1.004x is sure (99.9%); more than 1.010x is asked",
+    )
+    assert small.evidence()["why_not"] == small.why_not
+    among = decide([(ONE, _logs(generator, 1.01, 0.0001))], noisy)
+    assert among.why_not[0].endswith("because two processes with this kernel differed by 2.3%"), among.why_not

@@ -1,0 +1,225 @@
+"""Time a Candidate in new processes, again and again, against its comparators."""
+
+from __future__ import annotations
+
+import math
+import statistics
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, field, replace
+
+import torch
+
+from evaluator.device_session import DeviceSession
+from evaluator.oracle.oracle import Oracle
+from evaluator.screening.restricted import is_restricted
+from evaluator.stages.candidate_children import construct
+from evaluator.stages.fresh_processes import EAGER, FreshProcesses, ProcessSet
+from evaluator.stages.time_candidate import baseline_contender, copy_floor_us
+from evaluator.stages.trial import Trial
+from evaluator.subject import Subject
+from evaluator.timing import stats
+from evaluator.timing.bench import Bench
+from evaluator.timing.contender import Contender
+from evaluator.timing.integrity import CLOSE_LOOKS
+from evaluator.timing.protocol import TimingProtocol
+from evaluator.types import Candidate, Interval, Measurement, Stage, Workload
+
+AGAIN, CANDIDATE, CHAMPION = "again", "candidate", "champion"
+Tell = Callable[[Workload, int], None]
+"""Is told before each repetition: the Workload, and the repetition's number from 0."""
+
+
+@dataclass(slots=True)
+class Spent:
+    """The seconds of a confirmation by what they were spent on, for its evidence."""
+
+    seconds: dict[str, float] = field(default_factory=dict)
+
+    @contextmanager
+    def on(self, what: str) -> Iterator[None]:
+        start = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[what] = self.seconds.get(what, 0.0) + time.perf_counter() - start
+
+    def rounded(self) -> dict[str, float]:
+        return {what: round(seconds, 2) for what, seconds in self.seconds.items()}
+
+
+@dataclass(slots=True)
+class RepeatedTimes:
+    """The repetitions of one Workload: a log ratio per repetition and comparator, and samples to show.
+
+    `slower` has the factors by which integrity checks slowed contenders in the repetition that they looked at, number
+    `looked_at`; None: none was looked at.
+    """
+
+    workload: Workload
+    looked_at: int | None = None
+    log_ratios: dict[str, list[float]] = field(default_factory=dict)
+    rounds: dict[str, list[float]] = field(default_factory=dict)
+    measurements: list[Measurement] = field(default_factory=list)
+    resolution: float = 0.0  # the largest over the Candidate's repetitions
+    slower: dict[str, float] = field(default_factory=dict)
+
+    @property
+    def modes(self) -> list[str]:
+        return [name for name in self.rounds if name not in (CANDIDATE, AGAIN, CHAMPION)]
+
+    @property
+    def fastest(self) -> str:
+        """The fastest Baseline."""
+        return min(self.modes, key=lambda mode: statistics.median(self.rounds[mode]))
+
+    def note(self, bench: Bench, modes: Sequence[str], floor_us: float | None) -> None:
+        """Add a repetition that was timed."""
+        for contender in bench.contenders:
+            self.rounds.setdefault(contender.name, []).append(contender.official_us())
+            if contender.name != CANDIDATE:
+                logs = bench.log_ratios(contender.name, CANDIDATE)
+                self.log_ratios.setdefault(contender.name, []).append(statistics.median(logs))
+        self.resolution = max(self.resolution, bench.resolution(CANDIDATE))
+        if len(self.measurements) == self.looked_at:
+            self.slower = {c.name: _slower(c) for c in bench.contenders}
+        self.measurements.append(bench.measurement(CANDIDATE, modes, floor_us))
+
+    def spread_adjustments(self) -> None:
+        """Slow every repetition as the one that was looked at closely: which one it is, no child knows."""
+        own = math.log(self.slower.get(CANDIDATE, 1.0))
+        for name, logs in self.log_ratios.items():
+            more = math.log(self.slower.get(name, 1.0)) - own
+            self.log_ratios[name] = [log if i == self.looked_at else log + more for i, log in enumerate(logs)]
+        for name, times in self.rounds.items():
+            factor = self.slower.get(name, 1.0)
+            self.rounds[name] = [us if i == self.looked_at else us * factor for i, us in enumerate(times)]
+
+    def merged(self) -> Measurement:
+        """Return one Measurement over all repetitions, with its Baselines."""
+        parts = self.measurements
+        shown = parts[self.looked_at or 0]
+        median, interval = _centre(self.rounds[CANDIDATE])
+        baselines = []
+        for index, one in enumerate(shown.baselines):
+            centre, reach = _centre(self.rounds[one.mode])
+            samples = tuple(us for part in parts for us in part.baselines[index].samples_us)
+            baselines.append(replace(one, median_us=centre, interval_us=reach, samples_us=samples))
+        return replace(
+            shown,
+            samples_us=tuple(us for part in parts for us in part.samples_us),
+            median_us=median,
+            interval_us=interval,
+            baselines=tuple(baselines),
+            adjustments=tuple(one for part in parts for one in part.adjustments),
+            diagnostics={"process_pairs": len(parts), **shown.diagnostics},
+        )
+
+
+def _slower(contender: Contender) -> float:
+    return math.prod(one.factor for one in contender.adjustments if one.check in CLOSE_LOOKS)
+
+
+def _centre(samples: Sequence[float]) -> tuple[float, Interval]:
+    median = statistics.median(samples)
+    _, interval = stats.ratio_interval([math.log(us) for us in samples])
+    return median, Interval(low=min(interval.low, median), high=max(interval.high, median))
+
+
+@dataclass(frozen=True, slots=True)
+class ConfirmTimer:
+    """Times a Candidate against its comparators, in new processes for every repetition."""
+
+    session: DeviceSession
+    trial: Trial
+    reference: Subject
+    protocol: TimingProtocol
+    processes: FreshProcesses
+    spent: Spent
+    tell: Tell
+
+    def modes(self, workload: Workload) -> list[str]:
+        """Return the Baselines of a Workload; eager alone for a held-out one, for which nothing is compiled."""
+        if workload.held_out:
+            return [EAGER]
+        if self.trial.baseline is None:
+            return list(self.session.comparators.modes())
+        return list(dict.fromkeys([EAGER, self.trial.baseline.fastest(workload.name).mode]))
+
+    def run(self, workload: Workload, repetitions: int) -> RepeatedTimes:
+        """Time a Workload. Raises Rejection, ComparatorFailed.
+
+        In one secret repetition every kind of adversarial values is rehearsed, and in one the integrity checks look
+        closely: no child knows in which.
+        """
+        trial, modes = self.trial, self.modes(workload)
+        with self.spent.on("inputs"):
+            oracle = Oracle(trial.problem, self.reference, workload.sizes, trial.generator)
+            bench = Bench(self.session, workload, oracle, [], protocol=self.protocol, first_call_s=trial.first_call_s)
+        rehearsed = self._secret_below(repetitions)
+        times = RepeatedTimes(workload, None if workload.held_out else self._secret_below(repetitions))
+        try:
+            with self.spent.on("baselines"):
+                compiled = [
+                    baseline_contender(self.session, trial.problem, workload, mode, oracle)
+                    for mode in modes
+                    if mode != EAGER
+                ]
+            with self.session.exclusive():
+                for repetition in range(repetitions):
+                    self.tell(workload, repetition)
+                    with ExitStack() as turn:
+                        with self.spent.on("processes"), self.session.sharing.released():
+                            subjects = turn.enter_context(self.processes.turn(repetition))
+                            bench.replace([*self._contenders(subjects, oracle), *compiled])
+                        rules = replace(
+                            self.protocol.confirm,
+                            rehearse=repetition == rehearsed,
+                            closely=repetition == times.looked_at,
+                        )
+                        with self.spent.on("closely" if rules.closely else "timing"):
+                            bench.run(rules)
+                        times.note(bench, modes, copy_floor_us(self.session.backend, bench.bytes_moved))
+                        bench.replace([])
+        finally:
+            bench.close()
+        times.spread_adjustments()
+        return times
+
+    def _secret_below(self, bound: int) -> int:
+        return int(torch.randint(bound, (1,), generator=self.trial.generator))
+
+    def _contenders(self, subjects: ProcessSet, oracle: Oracle) -> list[Contender]:
+        """Construct the module in every child of a repetition.
+
+        AGAIN is the Candidate in another process. Its distance from CANDIDATE is the A/A spread.
+        """
+        problem, found = self.trial.problem, []
+        for name, subject in subjects.items():
+            if name == EAGER:
+                subject.construct("Model", oracle.init, train=problem.train, seed=11)
+                subject.load_state({**oracle.parameters, **oracle.buffers})
+                found.append(Contender(EAGER, subject, suspect=False, buffers=oracle.buffers))
+                continue
+            self.session.freeze_while_waiting(subject)
+            buffers = construct(subject, oracle, problem, Stage.CONFIRM)
+            plain = is_restricted(suspects_of(self.trial)[name].source)
+            found.append(Contender(name, subject, True, buffers, sampled=name == AGAIN, plain=plain))
+        return found
+
+
+def suspects_of(trial: Trial) -> Mapping[str, Candidate]:
+    """Return the Candidates of a confirmation's processes, by the name of the process."""
+    found = {CANDIDATE: trial.candidate, AGAIN: trial.candidate}
+    return found if trial.champion is None else {**found, CHAMPION: trial.champion}
+
+
+def log_ratios_by_comparator(found: Sequence[RepeatedTimes]) -> dict[str, list[tuple[Workload, list[float]]]]:
+    """Return the log ratios of every Baseline, of the fastest one of each Workload, and of a Champion."""
+    logs: dict[str, list[tuple[Workload, list[float]]]] = {}
+    for times in found:
+        for name in [*times.modes, "fastest", *([CHAMPION] if CHAMPION in times.rounds else [])]:
+            source = times.fastest if name == "fastest" else name
+            logs.setdefault(name, []).append((times.workload, times.log_ratios[source]))
+    return logs

@@ -1,0 +1,124 @@
+"""The new processes of a confirmation: started ahead and in parallel, timed in turn.
+
+On a GPU a child needs seconds to start, most of them spent waiting for the driver, which serves several at once. So all
+sets of children are started together, while correctness is checked, and lie stopped until their turn; each then serves
+one repetition of every Workload. Where the GPU has too little memory for that, and on a CPU, which forks a child in
+10 ms, a set is started for its turn and ends with it.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator, Mapping
+from concurrent.futures import Future, ThreadPoolExecutor, wait
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
+
+from evaluator.device_session import DeviceSession
+from evaluator.errors import ChildFault
+from evaluator.stages.candidate_children import CandidateChildren
+from evaluator.subject import Subject
+from evaluator.types import Candidate, DeviceKind, Problem, Stage
+
+_CHILD_BYTES = 600 << 20  # of GPU memory: a context with torch's kernels
+_KEPT_SHARE = 1 / 3  # of the free memory, for children that wait
+_MOST_STARTING = 8
+EAGER = "eager"
+
+ProcessSet = Mapping[str, Subject]
+"""The children of one repetition by name: those of Candidates, and the reference's as EAGER."""
+
+
+Hold = Callable[[], AbstractContextManager[object]]
+
+
+class FreshProcesses:
+    """Sets of new children. For the judge's thread; a context manager that ends them all."""
+
+    def __init__(
+        self,
+        session: DeviceSession,
+        children: CandidateChildren,
+        problem: Problem,
+        suspects: Mapping[str, Candidate],
+        sets: int,
+    ) -> None:
+        self._session, self._children, self._problem = session, children, problem
+        self._wanted: dict[str, Candidate | None] = {**suspects, EAGER: None}
+        self._sets = sets
+        self.kept = session.backend.kind is DeviceKind.CUDA and self._affords(len(self._wanted) * sets)
+        starting = len(self._wanted) * (sets if self.kept else 1)
+        workers = min(starting, _MOST_STARTING, max(2, (os.cpu_count() or 2) - 1))
+        self._starters = ThreadPoolExecutor(workers, thread_name_prefix="starts-processes")
+        self._ahead: list[dict[str, Future[Subject]]] = []
+
+    def __enter__(self) -> FreshProcesses:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._starters.shutdown(wait=True, cancel_futures=True)
+        for some in self._ahead:
+            self._end(some)
+
+    def begin(self) -> None:
+        """Start every set in the background, if they are kept. The judge's thread may check meanwhile."""
+        if self.kept and not self._ahead:
+            self._ahead = [self._start(self._session.sharing.in_background) for _ in range(self._sets)]
+
+    def wait(self) -> None:
+        """Return when the sets that were begun are there, stopped. The caller holds no lock of the device.
+
+        Raises Rejection.
+        """
+        for some in self._ahead:
+            for future in some.values():
+                future.result()
+
+    @contextmanager
+    def turn(self, index: int) -> Iterator[ProcessSet]:
+        """Yield the children of a repetition. The caller shares the device, or has it alone. Raises Rejection."""
+        if self._ahead:
+            subjects = {name: future.result() for name, future in self._ahead[index].items()}
+            try:
+                yield subjects
+            finally:
+                for subject in subjects.values():
+                    _rest(subject)
+            return
+        some = self._start(nullcontext)
+        try:
+            yield {name: future.result() for name, future in some.items()}
+        finally:
+            wait(some.values())
+            self._end(some)
+
+    def _affords(self, children: int) -> bool:
+        free = self._session.backend.free_bytes()
+        return free is not None and children * _CHILD_BYTES <= _KEPT_SHARE * free
+
+    def _start(self, hold: Hold) -> dict[str, Future[Subject]]:
+        """Start the children of a set in parallel, each under a hold of the device."""
+        return {name: self._starters.submit(self._started, one, hold) for name, one in self._wanted.items()}
+
+    def _started(self, candidate: Candidate | None, hold: Hold) -> Subject:
+        with hold():
+            if candidate is None:
+                return self._session.references.start(self._problem)
+            subject = self._children.start(candidate, Stage.CONFIRM)
+            _stop(subject)
+            return subject
+
+    def _end(self, some: Mapping[str, Future[Subject]]) -> None:
+        for future in some.values():
+            if not future.cancelled() and future.exception() is None:
+                self._session.children.end(future.result())
+
+
+def _stop(subject: Subject) -> None:
+    with suppress(ChildFault):  # one that cannot be stopped is ended; its next request fails
+        subject.child.freeze()
+
+
+def _rest(subject: Subject) -> None:
+    """Free what the child made of the module, and stop it until its next turn."""
+    subject.drop_module()
+    _stop(subject)

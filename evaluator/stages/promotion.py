@@ -1,0 +1,114 @@
+"""Decide whether a confirmed Candidate is promoted, and say in words what stopped it."""
+
+from __future__ import annotations
+
+import math
+import statistics
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass
+
+from evaluator.timing import stats
+from evaluator.timing.protocol import STANDARD, Promotion
+from evaluator.types import Workload
+
+Logs = Sequence[tuple[Workload, Sequence[float]]]
+"""Log ratios by Workload, one for each repetition."""
+_HELD_OUT = "a held-out workload"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Decision:
+    """The decision, the numbers behind it, and `why_not`: a line for each rule that forbids the promotion.
+
+    `gain` is the mean ratio; `bound` its one-sided lower bound, which must exceed `threshold`.
+    """
+
+    promote: bool
+    gain: float
+    bound: float
+    threshold: float
+    aa_spread: float
+    harness_share: float
+    worse_workloads: tuple[str, ...]
+    why_not: tuple[str, ...]
+
+    def evidence(self) -> dict[str, object]:
+        """Return it as plain values, without the decision itself."""
+        found = {key: round(value, 5) if isinstance(value, float) else value for key, value in asdict(self).items()}
+        del found["promote"]
+        return found
+
+
+def decide(
+    against: Logs,
+    again: Logs,
+    on_held_out: Logs = (),
+    resolutions: Sequence[float] = (),
+    promotion: Promotion = STANDARD.promotion,
+    *,
+    name: str = "the fastest baseline",
+) -> Decision:
+    """Decide about promotion. `name` says what the Candidate was compared with.
+
+    The bound must exceed 1 + the largest of three: the least gain, the spread of equal kernels on this device, and the
+    gain that a child could get from a faster harness (`resolutions` per Workload, weighted as the ratios are). No
+    Workload may be slower. A slower held-out one is reported without its name and ratio.
+    """
+    logs = _headline(against)
+    bound = stats.lower_bound(logs, promotion.confidence)
+    spread = _spread(_headline(again))
+    gains = [(workload, [math.log1p(share)]) for (workload, _), share in zip(against, resolutions, strict=False)]
+    resolution = math.expm1(_headline(gains)[0]) if gains else 0.0
+    threshold = 1 + max(promotion.least_gain, spread, resolution)
+    ratios = [(workload, *stats.ratio_interval(list(some))) for workload, some in (*against, *on_held_out)]
+    worse = [(w, value) for w, value, interval in ratios if interval.high < promotion.worst_workload]
+    gain = math.exp(statistics.fmean(logs))
+    reasons = []
+    if bound <= threshold:
+        reasons.append(
+            f"{gain:.3f}x {name} was measured, but only {bound:.3f}x is sure ({promotion.confidence:.1%}); more than "
+            f"{threshold:.3f}x is asked{_asked(promotion, spread, resolution)}"
+        )
+    reasons += _slower(worse, promotion.worst_workload)
+    return Decision(
+        promote=not reasons,
+        gain=gain,
+        bound=bound,
+        threshold=threshold,
+        aa_spread=spread,
+        harness_share=resolution,
+        worse_workloads=tuple(dict.fromkeys(_HELD_OUT if w.held_out else w.name for w, _ in worse)),
+        why_not=tuple(reasons),
+    )
+
+
+def _asked(promotion: Promotion, spread: float, resolution: float) -> str:
+    """Say why so much is asked, unless it is the least gain."""
+    if max(spread, resolution) <= promotion.least_gain:
+        return ""
+    if spread >= resolution:
+        return f", because two processes with this kernel differed by {spread:.1%}"
+    return f", because a faster harness could save {resolution:.1%} of its time"
+
+
+def _slower(worse: Sequence[tuple[Workload, float]], least: float) -> list[str]:
+    shown = [f"{workload.name} at {value:.3f}x" for workload, value in worse if not workload.held_out]
+    found = []
+    if shown:
+        found.append(f"it is slower on {', '.join(shown)}; no workload may be below {least:g}x")
+    if len(shown) < len(worse):
+        found.append(f"it is slower on {_HELD_OUT}")
+    return found
+
+
+def _headline(parts: Logs) -> list[float]:
+    """Return the weighted mean of log ratios over Workloads, per repetition."""
+    total = sum(workload.weight for workload, _ in parts)
+    repetitions = min(len(logs) for _, logs in parts)
+    return [sum(w.weight * logs[i] for w, logs in parts) / total for i in range(repetitions)]
+
+
+def _spread(logs: Sequence[float]) -> float:
+    """Return the apparent difference of equal kernels: the larger of their mean difference and twice its error."""
+    error = statistics.stdev(logs) / math.sqrt(len(logs))
+    return math.expm1(max(abs(statistics.fmean(logs)), 2 * error))
