@@ -28,14 +28,16 @@ from evaluator.stages.outcomes import Origin
 from evaluator.stages.time_candidate import baseline_contender, copy_floor_us
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
-from evaluator.timing import stats
+from evaluator.timing import stats, third_opinion
 from evaluator.timing.bench import Bench
 from evaluator.timing.contender import Contender
 from evaluator.timing.protocol import STANDARD, Promotion, TimingProtocol
 from evaluator.timing.speedups import speedups
+from evaluator.timing.third_opinion import ThirdOpinion
 from evaluator.tools import counters, sanitizer
 from evaluator.tools.target_application import TargetApplication, add_small_calls
 from evaluator.types import (
+    Adjustment,
     BaselineReport,
     Candidate,
     Evaluation,
@@ -57,6 +59,29 @@ class _Times:
     rounds: dict[str, list[float]] = field(default_factory=dict)
     measurements: list[Measurement] = field(default_factory=list)
     resolution: float = 0.0  # the largest over the Candidate's repetitions
+    opinion: ThirdOpinion = field(default_factory=ThirdOpinion)
+    adjustments: tuple[Adjustment, ...] = ()  # by it
+
+    def modes(self) -> list[str]:
+        return [name for name in self.rounds if name not in ("candidate", "again", "champion")]
+
+    def fastest(self) -> str:
+        """Return the fastest Baseline."""
+        return min(self.modes(), key=lambda mode: statistics.median(self.rounds[mode]))
+
+    def official_us(self) -> dict[str, float]:
+        return {name: statistics.median(times_us) for name, times_us in self.rounds.items()}
+
+    def heed(self) -> None:
+        """Lower the claims that the third opinion does not bear out."""
+        fastest, official_us = self.fastest(), self.official_us()
+        for name in self.opinion.loops.keys() - {"candidate", "again"}:
+            before = self.log_ratios[name]
+            self.log_ratios[name] = list(self.opinion.lowered(name, before, official_us))
+            if name == fastest:
+                self.adjustments = third_opinion.adjustment(before, self.log_ratios[name])
+        for one in self.adjustments:
+            self.rounds["candidate"] = [one.factor * us for us in self.rounds["candidate"]]
 
 
 def confirm(
@@ -171,6 +196,8 @@ class _Timing:
                         _note(times, bench, modes, trial.champion is not None)
                         floor_us = copy_floor_us(self.session.backend, bench.bytes_moved)
                         times.measurements.append(bench.measurement("candidate", modes, floor_us))
+                        if not workload.held_out:
+                            times.opinion.note(bench.plain_loops(profile=repetition == 0))
                         bench.replace([])
         finally:
             bench.close()
@@ -232,9 +259,10 @@ def _result(
 ) -> Evaluation:
     logs: dict[str, list[tuple[Workload, list[float]]]] = {}
     with_champion = trial.champion is not None
+    opinions = {times.workload.name: times.opinion.told(times.official_us()) for times in found}
     for times in found:
-        modes = [name for name in times.rounds if name not in ("candidate", "again", "champion")]
-        fastest = min(modes, key=lambda mode: statistics.median(times.rounds[mode]))
+        times.heed()
+        modes, fastest = times.modes(), times.fastest()
         for against in [*modes, "fastest", *(["champion"] if with_champion else [])]:
             source = fastest if against == "fastest" else against
             logs.setdefault(against, []).append((times.workload, times.log_ratios[source]))
@@ -245,6 +273,7 @@ def _result(
     decision = _promotion(logs[against], again, on_held_out, [] if plain else [t.resolution for t in found], promotion)
     evidence["promote"] = decision.pop("promote")
     evidence["confirm"] = {**decision, "against": against, "process_pairs": len(found[0].measurements), "plain": plain}
+    evidence["third_opinion"] = opinions
     measurements = [_merged(times) for times in found]
     ratios = speedups(logs, len(found))
     return outcomes.passed(trial, origin, screened, evidence, measurements, ratios, resources=resources)
@@ -308,7 +337,7 @@ def _merged(times: _Times) -> Measurement:
         median_us=median,
         interval_us=interval,
         baselines=tuple(baselines),
-        adjustments=tuple(one for part in parts for one in part.adjustments),
+        adjustments=tuple(one for part in parts for one in part.adjustments) + times.adjustments,
         diagnostics={"process_pairs": len(parts), **_last(parts)},
     )
 
