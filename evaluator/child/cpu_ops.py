@@ -46,6 +46,7 @@ class CpuRounds:
             "cpu_arm": self.arm,
             "cpu_round": self.run,
             "cpu_singles": self.run_singly,
+            "cpu_plain": self.run_plainly,
             "cpu_release": self.release,
         }
 
@@ -98,6 +99,16 @@ class CpuRounds:
                     words[place] = _address(tensor)
                 words[MADE] = turn
         return {"outputs": _compact_claims(self._session, outputs)}
+
+    def run_plainly(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Make the calls "passes" times over as a user's loop does: an output lives until the next one is there."""
+        model, output = self._session.call, None
+        with torch.no_grad():
+            for _ in range(request["passes"]):
+                for arguments in self._arguments:
+                    output = model(*arguments)
+        del output
+        return {}
 
     def release(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Release the mapping and everything in it."""

@@ -23,7 +23,7 @@ from evaluator.cage.policy import CagePolicy
 from evaluator.child.protocol.chain import Link
 from evaluator.child.protocol.layout import LayoutError, TensorSpec
 from evaluator.comparison.claims import replies_of, tensor_claims
-from evaluator.devices.base import Round, RoundPlan, RoundRequest, SingleCallRound
+from evaluator.devices.base import PlainLoop, Round, RoundPlan, RoundRequest, SingleCallRound
 from evaluator.devices.cpu_memory import CpuGrant, SharedGrant, Staged, mark_aliases, read_claim
 from evaluator.devices.cpu_single_calls import SingleCallGrants
 from evaluator.devices.device_lock import reserve_core
@@ -47,6 +47,7 @@ _ENVIRONMENT = {"WARPWRIGHT_NATIVE_CACHE": "/job/native:/tmp/native"}
 _MAX_CALLS = 200
 _CAP_SYS_NICE = 23
 _RELEASE_S = 20.0
+_PLAIN_US = 20_000.0  # at least, of a plain loop: asking for it costs some 50 us
 _COPY_BYTES = 64 << 20
 _HAS_RUN_US = 20.0  # since the sample before; a process that is kept off its core would be sampled where it stopped
 _MALLOC = {-1: 1 << 30, -2: 64 << 20, -3: 32 << 20}  # M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD of malloc.h
@@ -174,6 +175,23 @@ class CpuBackend:
             inputs=inputs,
             diagnostics=diagnostics,
         )
+
+    def run_plainly(
+        self, child: ChildProcess, request: RoundRequest, *, call_us: float, profile: bool = False
+    ) -> PlainLoop:
+        """Implement `DeviceBackend.run_plainly`. The first pass does not count."""
+        del profile
+        calls, timeout_s = request.calls, request.timeout_s
+        staged = self._stage(child, calls, None, timeout_s)
+        child.request("cpu_arm", timeout_s=timeout_s, tree=request.tree, **staged.fields(len(calls), None))
+        staged.write(calls, None)
+        child.request("cpu_plain", timeout_s=timeout_s, passes=1)
+        passes = math.ceil(_PLAIN_US / max(1.0, call_us * len(calls)))
+        start = time.perf_counter_ns()
+        child.request("cpu_plain", timeout_s=timeout_s, passes=passes)
+        wall_us = (time.perf_counter_ns() - start) / 1000
+        child.freeze()
+        return PlainLoop(wall_us / (passes * len(calls)))
 
     @property
     def judge_has_own_core(self) -> bool:

@@ -1,0 +1,52 @@
+"""The third opinion: it tells what disagrees, and lowers claims, never raises them."""
+
+from __future__ import annotations
+
+import math
+
+import pytest
+
+from evaluator.devices.base import PlainLoop
+from evaluator.timing import third_opinion
+from evaluator.timing.third_opinion import ThirdOpinion
+
+
+def opinion(**call_us: float) -> ThirdOpinion:
+    made = ThirdOpinion()
+    for turn in range(4):
+        made.note({name: PlainLoop(us * (1 + 0.001 * turn), 2.0) for name, us in call_us.items()})
+    return made
+
+
+@pytest.mark.parametrize(
+    ("official_us", "plain_us", "disagrees"),
+    [(8.9, 2.66, True), (2.9, 2.66, False), (2.97, 2.66, True), (105.0, 100.0, False), (112.0, 100.0, True)],
+)
+def test_times_disagree_beyond_a_tenth_or_a_third_of_a_microsecond(official_us, plain_us, disagrees) -> None:
+    assert opinion(candidate=plain_us).disagrees("candidate", official_us) is disagrees
+
+
+def test_the_smaller_gain_is_claimed_where_times_disagree() -> None:
+    official = [math.log(2.0)] * 4
+    lowered = opinion(candidate=100.0, eager=120.0).lowered("eager", official, {"candidate": 100.0, "eager": 200.0})
+    assert [math.exp(log) for log in lowered] == pytest.approx([1.2] * 4)
+    (told,) = third_opinion.adjustment(official, lowered)
+    assert str(told) == "plain_loop: 1.67 times longer"
+
+
+@pytest.mark.parametrize(
+    ("plain", "official_us"),
+    [
+        pytest.param({"candidate": 100.0, "eager": 190.0}, {"candidate": 100.0, "eager": 200.0}, id="they agree"),
+        pytest.param({"candidate": 50.0, "eager": 200.0}, {"candidate": 100.0, "eager": 200.0}, id="a larger gain"),
+    ],
+)
+def test_a_claim_stays_where_times_agree_or_the_plain_gain_is_larger(plain, official_us) -> None:
+    official = [math.log(2.0)] * 4
+    assert opinion(**plain).lowered("eager", official, official_us) is official
+    assert third_opinion.adjustment(official, official) == ()
+
+
+def test_both_times_are_told_beside_the_kernels_own() -> None:
+    told = opinion(candidate=2.66).told({"candidate": 8.9})
+    assert told == {"candidate": {"official_us": 8.9, "plain_us": 2.664, "kernels_us": 2.0, "disagrees": True}}
