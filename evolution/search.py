@@ -7,7 +7,7 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from evolution import bandit, spending
-from evolution.arms import SEED, TUNER, is_free, is_up, seeds_asked, stats_of
+from evolution.arms import SEED, TUNER, is_free, is_up, seeds_asked, stats_of, stopped_models
 from evolution.confirming import elite_to_confirm
 from evolution.dispatch import dispatch_due
 from evolution.ending import finish, roofline_reached, target_reached
@@ -96,7 +96,8 @@ def _nothing_left(state: SearchState) -> Finish:
     if not any(arm.candidates for arm in state.arms):
         names = ", ".join(state.config.proposers) or "none was named"
         return finish(state, EndReason.NO_PROPOSER, f"No proposer gave a candidate ({names}).")
-    return finish(state, EndReason.STAGNATED, "All proposers are exhausted.")
+    stopped = "".join(f" {name} was stopped: {fault.words}." for name, fault in stopped_models(state).items())
+    return finish(state, EndReason.STAGNATED, f"All proposers are exhausted.{stopped}")
 
 
 def _top_up(state: SearchState, plan: _Plan, rng: Random) -> None:
