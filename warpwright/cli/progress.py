@@ -47,6 +47,8 @@ class RunProgress:
                     self.proposers[int(data["number"])] = str(data.get("proposer") or "")
             case "proposal.settled" if data.get("outcome") in REPORTED_OUTCOMES:
                 return f"proposal {data.get('number')}: {data['outcome']} ({data.get('detail', '')})"
+            case "proposer.stopped":
+                return f"{data.get('proposer', '?')} is not asked again in this run{_stopped(data)}"
             case "evaluation.settled":
                 return self._settled(data)
             case "champion.promoted":
@@ -88,6 +90,12 @@ class RunProgress:
         if self.champion is not None:
             best = f"{ratio_text(self.champion)}, confirmed"
         return f"{self.phase} · {self.created} candidates, {self.verdicts['PASSED']} passed · best {best}"
+
+
+def _stopped(data: Mapping[str, Any]) -> str:
+    """Return the operator, if it is only one of the model's, and the last answer's fault."""
+    operator = data.get("operator")
+    return f"{f' to {operator}' if operator else ''}: {data.get('detail') or data.get('fault', '')}"
 
 
 class ProgressDisplay:
