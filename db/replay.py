@@ -37,7 +37,7 @@ from db.views.rows import Job
 from db.views.work import ProposalResult
 from evaluator.schema import from_json
 from evaluator.types import Admission, BaselineReport, BuildReport, DeviceKind, Evaluation, Language, Problem
-from evolution.types import Budget, ProposalOutcome, Run, RunConfig
+from evolution.types import Budget, Fault, ProposalOutcome, Run, RunConfig
 
 
 @dataclass(slots=True)
@@ -155,6 +155,7 @@ class _Player:
             source=candidate["source"] if candidate else None,
             language=Language(candidate["language"]) if candidate else None,
             detail=told["detail"],
+            fault=Fault(told["fault"]) if told.get("fault") and not candidate else None,
             model=told["arm"]["model"],
             **{
                 key: told[key] for key in ("prompt", "prompt_template", "reply", "input_tokens", "output_tokens", "usd")

@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from collections.abc import Sequence
+from dataclasses import replace
+
 from evolution.state import ArmStats, SearchState
-from evolution.types import Arm, Operator
+from evolution.types import Arm, Fault, Operator
 
 SEED = Arm(proposer="seed", operator=Operator.CREATE)
 TUNER = Arm(proposer="tuner", operator=Operator.TUNE)
 DOWN_AFTER = 3
 """An arm whose endpoint failed this many times in a row is not asked again in this Run."""
+
+STOP_AFTER = 2
+"""An arm whose answers were of no use this many times in a row, for one cause, is not asked again in this Run."""
+MOST_REPEATED = 4
+"""A model is not asked again once the rows of repetitions of its arms are so long together."""
 
 DISPATCH = "dispatch"
 """Combines several judged kernels into one; the variant names them."""
@@ -40,14 +48,40 @@ def arms_of(proposers: tuple[str, ...]) -> tuple[Arm, ...]:
 
 
 def stats_of(state: SearchState) -> list[ArmStats]:
-    """Return the counters of every arm of the Run except the seed arm; zeros for one that was never asked."""
+    """Return the counters of every arm of the Run except the seed arm; zeros for one that was never asked.
+
+    All arms of a model that was stopped have its row of faults.
+    """
     known = {stats.arm: stats for stats in state.arms}
-    return [known.get(arm, ArmStats(arm=arm)) for arm in arms_of(state.config.proposers)]
+    stopped = stopped_models(state)
+    arms = [known.get(arm, ArmStats(arm=arm)) for arm in arms_of(state.config.proposers)]
+    return [replace(one, faults_in_row=STOP_AFTER) if one.arm.proposer in stopped else one for one in arms]
+
+
+def stopped_models(state: SearchState) -> dict[str, Fault]:
+    """Return the models that are not asked again, with the fault in their last answers."""
+    by_model: dict[str, list[ArmStats]] = {}
+    for stats in state.arms:
+        by_model.setdefault(stats.arm.proposer, []).append(stats)
+    found = {name: _stopping_fault(arms) for name, arms in by_model.items()}
+    return {name: fault for name, fault in found.items() if fault is not None}
+
+
+def _stopping_fault(arms: Sequence[ArmStats]) -> Fault | None:
+    """Return the fault that stops a whole model: its own, any before its first Candidate, or too many repetitions."""
+    proven = any(arm.candidates for arm in arms)
+    for arm in arms:
+        if arm.fault is not None and arm.faults_in_row >= STOP_AFTER and (arm.fault.of_model or not proven):
+            return arm.fault
+    repeated = sum(arm.faults_in_row for arm in arms if arm.fault is Fault.DUPLICATE)
+    return Fault.DUPLICATE if repeated >= MOST_REPEATED else None
 
 
 def is_up(stats: ArmStats) -> bool:
-    """Return True if an arm is not exhausted, within the budget, and did not fail DOWN_AFTER times in a row."""
-    return not (stats.exhausted or stats.broke) and stats.errors_in_row < DOWN_AFTER
+    """Return True if an arm is within the budget, not exhausted, and did not fail or disappoint too often in a row."""
+    return (
+        not (stats.exhausted or stats.broke) and stats.errors_in_row < DOWN_AFTER and stats.faults_in_row < STOP_AFTER
+    )
 
 
 def seeds_asked(state: SearchState) -> int:

@@ -2,8 +2,16 @@
 
 from __future__ import annotations
 
+import math
+
+from evolution.arms import is_free, is_up, stats_of
 from evolution.state import SearchState
 from evolution.types import EndReason, Finish
+
+USUAL_SHARE = 0.25
+"""A faster kernel closes this share of the log distance to the roofline."""
+LEAST_EXPECTED = 0.002
+"""A model call is worth its price if its expected log gain is at least this."""
 
 
 def target_reached(state: SearchState) -> Finish | None:
@@ -25,6 +33,29 @@ def roofline_reached(state: SearchState) -> Finish | None:
         f"any gain is left. It is {champion.speedup:.2f}x as fast as the fastest baseline."
     )
     return Finish(reason=EndReason.ROOFLINE_REACHED, message=text)
+
+
+def headroom_spent(state: SearchState) -> Finish | None:
+    """Return the end of a Run whose headroom left is not worth the next model call.
+
+    After n answers in a row without a gain, the next one gains with a chance of about 1 / (n + 2) (Laplace's rule of
+    succession), and then a usual share of the log distance to the roofline. A Run that ignores the roofline goes on,
+    and so does one that asks no model: its Candidates cost no money.
+    """
+    champion = state.champion
+    if state.config.roofline_share is None or champion is None or champion.attained is None:
+        return None
+    if not any(is_up(arm) and not is_free(arm.arm) for arm in stats_of(state)):
+        return None
+    expected = USUAL_SHARE * -math.log(champion.attained) / (state.since_best + 2)
+    if expected >= LEAST_EXPECTED:
+        return None
+    text = (
+        f"The champion attains {champion.attained:.0%} of the memory roofline, and none of the last "
+        f"{state.since_best} candidates was faster: another model call is expected to gain {100 * expected:.1f} %, "
+        f"which is not worth its price. It is {champion.speedup:.2f}x as fast as the fastest baseline."
+    )
+    return Finish(reason=EndReason.STAGNATED, message=text)
 
 
 def finish(state: SearchState, why: EndReason, words: str) -> Finish:

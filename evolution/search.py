@@ -7,10 +7,10 @@ from dataclasses import dataclass, field, replace
 from random import Random
 
 from evolution import bandit, spending
-from evolution.arms import SEED, TUNER, is_free, is_up, seeds_asked, stats_of
+from evolution.arms import SEED, TUNER, is_free, is_up, seeds_asked, stats_of, stopped_models
 from evolution.confirming import elite_to_confirm, owed_confirmation
 from evolution.dispatch import dispatch_due
-from evolution.ending import finish, roofline_reached, target_reached
+from evolution.ending import finish, headroom_spent, roofline_reached, target_reached
 from evolution.parents import breeding_elites, newest_repairable, sample_parent, sample_parents
 from evolution.state import ArmStats, Elite, SearchState
 from evolution.tunables import key_of
@@ -94,7 +94,7 @@ def _reason_to_stop(state: SearchState) -> Finish | None:
         return finish(state, EndReason.BUDGET, "The remaining time is too short for another candidate.")
     if state.since_best >= state.config.stagnation_candidates:
         return finish(state, EndReason.STAGNATED, f"None of the last {state.since_best} candidates was faster.")
-    return None
+    return headroom_spent(state)
 
 
 def _nothing_left(state: SearchState) -> Finish:
@@ -107,7 +107,8 @@ def _nothing_left(state: SearchState) -> Finish:
     if not any(arm.candidates for arm in state.arms):
         names = ", ".join(state.config.proposers) or "none was named"
         return finish(state, EndReason.NO_PROPOSER, f"No proposer gave a candidate ({names}).")
-    return finish(state, EndReason.STAGNATED, "All proposers are exhausted.")
+    stopped = "".join(f" {name} was stopped: {fault.words}." for name, fault in stopped_models(state).items())
+    return finish(state, EndReason.STAGNATED, f"All proposers are exhausted.{stopped}")
 
 
 def _top_up(state: SearchState, plan: _Plan, rng: Random) -> None:

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from evaluator.types import Language, Verdict
 from evolution.tunables import Scalar
-from evolution.types import Arm, Budget, RunConfig, Spend
+from evolution.types import Arm, Budget, Fault, RunConfig, Spend
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -85,7 +85,8 @@ class WorkloadLeaders:
 class ArmStats:
     """The costs and results of an arm in this Run. `asked - settled` are in flight.
 
-    `broke` means that the remaining budget did not cover its last call.
+    `broke` means that the remaining budget did not cover its last call. `faults_in_row` counts its last answers that
+    were of no use for the same cause, `fault`.
     """
 
     arm: Arm
@@ -102,6 +103,8 @@ class ArmStats:
     errors_in_row: int = 0
     exhausted: bool = False
     broke: bool = False
+    fault: Fault | None = None
+    faults_in_row: int = 0
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -71,6 +71,46 @@ class ProposalOutcome(StrEnum):
     CANCELLED = "cancelled"
 
 
+class Fault(StrEnum):
+    """The cause of an answer without a new Candidate: of the model and its settings (`of_model`), or of one answer."""
+
+    THOUGHTS_ONLY = "thoughts_only"
+    REFUSED = "refused"
+    FILTERED = "filtered"
+    TOOL_CALL = "tool_call"
+    EMPTY = "empty"
+    CUT_OFF = "cut_off"
+    NO_CODE = "no_code"
+    NOT_PYTHON = "not_python"
+    BAD_EDITS = "bad_edits"
+    TOO_LONG = "too_long"
+    DUPLICATE = "duplicate"
+
+    @property
+    def of_model(self) -> bool:
+        """True if another question would meet with the same answer."""
+        return self in (Fault.THOUGHTS_ONLY, Fault.REFUSED, Fault.FILTERED, Fault.TOOL_CALL, Fault.EMPTY)
+
+    @property
+    def words(self) -> str:
+        """The fault in an answer, for a person."""
+        return _FAULTS[self]
+
+
+_FAULTS = {
+    Fault.THOUGHTS_ONLY: "it only thought",
+    Fault.REFUSED: "it refused",
+    Fault.FILTERED: "a content filter stopped it",
+    Fault.TOOL_CALL: "it called a tool instead of answering",
+    Fault.EMPTY: "its answers were empty",
+    Fault.CUT_OFF: "its answers were cut off",
+    Fault.NO_CODE: "its answers had no kernel in them",
+    Fault.NOT_PYTHON: "its answers were not Python",
+    Fault.BAD_EDITS: "its edits did not fit",
+    Fault.TOO_LONG: "its answers were too long",
+    Fault.DUPLICATE: "it repeated itself",
+}
+
 Number = TypeVar("Number", int, float)
 
 
@@ -205,7 +245,10 @@ class Arm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """One attempt to make a Candidate: prompt, reply, tokens, cost, outcome. `outcome` is None until it has ended."""
+    """One attempt to make a Candidate: prompt, reply, tokens, cost, outcome. `outcome` is None until it has ended.
+
+    `fault` is the cause if a model's answer was of no use.
+    """
 
     id: str
     run_id: str
@@ -219,6 +262,7 @@ class Proposal:
     prompt_template: str = ""
     reply: str = ""
     detail: str = ""
+    fault: Fault | None = None
     input_tokens: int = 0
     output_tokens: int = 0
     usd: float = 0.0

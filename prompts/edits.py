@@ -5,6 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 
+from evolution.types import Fault
 from prompts.errors import ReplyError
 
 _START = re.compile(r"^(?P<indent>[ \t]*)<{4,9} ?(?:SEARCH|ORIGINAL)\s*$")
@@ -37,7 +38,9 @@ def find_edits(reply: str) -> list[Edit]:
             if _MIDDLE.match(line):
                 replace = []
             elif _START.match(line):
-                raise ReplyError("an edit block starts inside another one: close each with >>>>>>> REPLACE")
+                raise ReplyError(
+                    "an edit block starts inside another one: close each with >>>>>>> REPLACE", Fault.BAD_EDITS
+                )
             else:
                 search.append(line)
         elif _END.match(line):
@@ -47,7 +50,9 @@ def find_edits(reply: str) -> list[Edit]:
         else:
             replace.append(line)
     if search is not None:
-        raise ReplyError("the last edit block is cut off: end it with >>>>>>> REPLACE, or send the whole file")
+        raise ReplyError(
+            "the last edit block is cut off: end it with >>>>>>> REPLACE, or send the whole file", Fault.CUT_OFF
+        )
     return edits
 
 
@@ -63,13 +68,13 @@ def apply_edits(source: str, edits: list[Edit]) -> str:
         at = _locate(lines, edit, number)
         lines[at : at + len(edit.search)] = edit.replace
     if lines == before:
-        raise ReplyError("the edits change nothing: each replaces its lines by the same lines")
+        raise ReplyError("the edits change nothing: each replaces its lines by the same lines", Fault.BAD_EDITS)
     return "\n".join(lines) + "\n"
 
 
 def _locate(lines: list[str], edit: Edit, number: int) -> int:
     if not any(line.strip() for line in edit.search):
-        raise ReplyError(f"edit {number} searches for nothing: quote the lines that it replaces")
+        raise ReplyError(f"edit {number} searches for nothing: quote the lines that it replaces", Fault.BAD_EDITS)
     for same in (str.__str__, str.rstrip):
         wanted = [same(line) for line in edit.search]
         have = [same(line) for line in lines]
@@ -79,7 +84,11 @@ def _locate(lines: list[str], edit: Edit, number: int) -> int:
         if places:
             shown = ", ".join(str(place + 1) for place in places[:5])
             raise ReplyError(
-                f"the lines that edit {number} searches for occur at lines {shown}: quote more lines around"
+                f"the lines that edit {number} searches for occur at lines {shown}: quote more lines around",
+                Fault.BAD_EDITS,
             )
     first = next(line for line in edit.search if line.strip()).strip()
-    raise ReplyError(f"the lines that edit {number} searches for are not in the file (they start with {first[:80]!r})")
+    raise ReplyError(
+        f"the lines that edit {number} searches for are not in the file (they start with {first[:80]!r})",
+        Fault.BAD_EDITS,
+    )

@@ -7,6 +7,8 @@ PromptError
 
 from __future__ import annotations
 
+from evolution.types import Fault
+
 
 class PromptError(Exception):
     """Base of this room's errors."""
@@ -18,3 +20,7 @@ class PromptTooLarge(PromptError):
 
 class ReplyError(PromptError):
     """A reply holds no usable Candidate. The message tells the model what to do instead."""
+
+    def __init__(self, message: str, fault: Fault = Fault.NO_CODE) -> None:
+        super().__init__(message)
+        self.fault = fault

@@ -6,6 +6,7 @@ import ast
 import json
 import re
 
+from evolution.types import Fault
 from prompts.blocks import Block, find_blocks
 from prompts.edits import apply_edits, find_edits
 from prompts.errors import ReplyError
@@ -28,7 +29,7 @@ def read_reply(reply: str, *, parent: str | None = None, truncated: bool = False
     """
     text = _without_thoughts(reply.replace("\r\n", "\n"))
     if not text.strip():
-        raise ReplyError(_nothing_said(thought=bool(reply.strip())))
+        raise _nothing_said(thought=bool(reply.strip()))
     if parent is None:
         return _whole_file(text, truncated=truncated)
     try:
@@ -48,14 +49,16 @@ def checked(source: str) -> str:
     source = source.removeprefix("\ufeff")
     size = len(source.encode(errors="surrogatepass"))
     if size > MAX_SOURCE_BYTES:
-        raise ReplyError(f"the file has {size} bytes; at most {MAX_SOURCE_BYTES} are taken: write a shorter one")
+        raise ReplyError(
+            f"the file has {size} bytes; at most {MAX_SOURCE_BYTES} are taken: write a shorter one", Fault.TOO_LONG
+        )
     try:
         source.encode()
         tree = ast.parse(source)
     except SyntaxError as error:
-        raise ReplyError(f"the file is not Python: line {error.lineno}: {error.msg}") from error
+        raise ReplyError(f"the file is not Python: line {error.lineno}: {error.msg}", Fault.NOT_PYTHON) from error
     except (ValueError, RecursionError, MemoryError) as error:
-        raise ReplyError(f"the file is not Python: {error}") from error
+        raise ReplyError(f"the file is not Python: {error}", Fault.NOT_PYTHON) from error
     if not any(_defines_model(statement) for statement in tree.body):
         raise ReplyError(f"the file defines no class {MODEL} at its top level")
     return source
@@ -80,10 +83,10 @@ def _without_thoughts(text: str) -> str:
     return text[: begins.start()] if begins else text
 
 
-def _nothing_said(*, thought: bool) -> str:
+def _nothing_said(*, thought: bool) -> ReplyError:
     if thought:
-        return "the reply holds thoughts and no answer: think less, or allow more output tokens"
-    return "the reply is empty: answer with one fenced Python block that holds the whole file"
+        return ReplyError("the reply holds thoughts and no answer", Fault.THOUGHTS_ONLY)
+    return ReplyError("the reply is empty: answer with one fenced Python block that holds the whole file", Fault.EMPTY)
 
 
 def _whole_file(text: str, *, truncated: bool) -> str:
@@ -139,12 +142,16 @@ def _up_to_prose(lines: list[str]) -> str | None:
 
 def _choose(blocks: list[Block], *, truncated: bool) -> str:
     """Return the most likely block, although it is no valid module. Raises ReplyError if there is none."""
+    if not blocks and truncated:
+        raise ReplyError("the reply is cut off before its code: give the file at once", Fault.CUT_OFF)
     if not blocks:
         raise ReplyError("the reply has no code: answer with one fenced Python block that holds the whole file")
     last = blocks[-1]
     if not last.closed or truncated:
         lines = last.text.count("\n")
-        raise ReplyError(f"the reply is cut off inside its code, after {lines} lines: write a shorter file")
+        raise ReplyError(
+            f"the reply is cut off inside its code, after {lines} lines: write a shorter file", Fault.CUT_OFF
+        )
     named = [block for block in blocks if f"class {MODEL}" in block.text]
     if named:
         return named[-1].text

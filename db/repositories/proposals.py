@@ -9,7 +9,7 @@ from db.clock import iso
 from db.errors import NotFound
 from db.tables.core import CandidateRow, ProposalRow, RunRow
 from db.tables.texts import load_text
-from evolution.types import Arm, Operator, Proposal, ProposalOutcome
+from evolution.types import Arm, Fault, Operator, Proposal, ProposalOutcome
 
 
 def view(row: ProposalRow, *, prompt: str = "", reply: str = "") -> Proposal:
@@ -32,6 +32,7 @@ def view(row: ProposalRow, *, prompt: str = "", reply: str = "") -> Proposal:
         prompt_template=row.prompt_template,
         reply=reply,
         detail=row.detail,
+        fault=None if row.fault is None else Fault(row.fault),
         input_tokens=row.input_tokens,
         output_tokens=row.output_tokens,
         usd=row.usd,

@@ -20,7 +20,7 @@ from evaluator.types import DeviceKind, Language, Verdict
 from evolution.search import MAX_FAMILIES
 from evolution.state import ArmStats, Broken, Elite, Family, SearchState, StandingChampion
 from evolution.tunables import key_of
-from evolution.types import Arm, Budget, Operator, RunConfig
+from evolution.types import Arm, Budget, Fault, Operator, RunConfig
 
 _RECENT = 40
 _MOST_ELITES, _MOST_ELITES_EACH = 64, 16
@@ -198,6 +198,8 @@ def _arm(row: ArmStat) -> ArmStats:
         errors_in_row=row.errors_in_row,
         exhausted=row.exhausted,
         broke=row.broke,
+        fault=None if row.fault is None else Fault(row.fault),
+        faults_in_row=row.faults_in_row,
     )
 
 

@@ -143,6 +143,7 @@ class RunRow(Base):
 class ProposalRow(Base):
     """`outcome` is null while it is open. `arm_number` counts within the Run and arm.
 
+    `repeats` counts the arm's answers in a row, at the time it was opened, that were duplicates.
     `prompt_parts` and `reply_parts` name the texts' parts in `texts`.
     `held_*` is the most that its calls in flight can cost; it counts against the Run's budget until it is settled.
     """
@@ -177,6 +178,8 @@ class ProposalRow(Base):
     prompt_template: Mapped[str] = mapped_column(Text, default="")
     reply_parts: Mapped[list[str]] = mapped_column(default=list, server_default="[]")
     detail: Mapped[str] = mapped_column(Text, default="")
+    fault: Mapped[Word | None]
+    repeats: Mapped[int] = mapped_column(default=0, server_default="0")
     answered_by: Mapped[str] = mapped_column(Text, default="")
     input_tokens: Mapped[int] = mapped_column(default=0)
     output_tokens: Mapped[int] = mapped_column(default=0)
@@ -209,6 +212,8 @@ class ArmStat(Base):
     propose_s: Mapped[float] = mapped_column(Double, default=0.0)
     device_s: Mapped[float] = mapped_column(Double, default=0.0)
     errors_in_row: Mapped[int] = mapped_column(default=0)
+    fault: Mapped[Word | None]
+    faults_in_row: Mapped[int] = mapped_column(default=0, server_default="0")
     exhausted: Mapped[bool] = mapped_column(default=False)
     broke: Mapped[bool] = mapped_column(default=False, server_default=false())
 

@@ -89,7 +89,11 @@ def _check(s: Session, run: RunRow, budget: Budget, config: RunConfig) -> None:
 
 def _revive(s: Session, run: RunRow) -> list[Nudge]:
     """Reset every arm's exhaustion, and enqueue work that was dropped when the Run ended."""
-    s.execute(update(ArmStat).where(ArmStat.run_id == run.id).values(errors_in_row=0, exhausted=False, broke=False))
+    s.execute(
+        update(ArmStat)
+        .where(ArmStat.run_id == run.id)
+        .values(errors_in_row=0, faults_in_row=0, exhausted=False, broke=False)
+    )
     nudges: list[Nudge] = []
     for candidate in _unjudged(s, run):
         evaluation = add_evaluation(s, run, candidate, kind="judge", state="building")

@@ -17,6 +17,7 @@ from db.transitions.access.projects import charge
 from db.transitions.events import emit
 from db.transitions.judging import add_evaluation, retry_internal, store_verdict
 from db.transitions.records.arms import arm_stat, stat_of
+from db.transitions.records.faults import count_fault
 from db.transitions.reservations import release
 from db.transitions.work.enqueue import enqueue_advance, enqueue_job, finish_job, retry_job
 from db.transitions.work.locks import lock_job, lock_run
@@ -26,10 +27,10 @@ from evaluator.languages import adapter
 from evaluator.schema import to_json
 from evaluator.types import BuildReport, Candidate, DeviceKind, Verdict
 from evolution.tunables import Scalar, TunablesError, family_of, key_of, read_tunables
-from evolution.types import ProposalOutcome, Propose, RunStatus
+from evolution.types import Fault, ProposalOutcome, Propose, RunStatus
 
 FRUITLESS = frozenset({ProposalOutcome.DUPLICATE, ProposalOutcome.MALFORMED, ProposalOutcome.REFUSED})
-"""Outcomes without a new Candidate. They are not charged to `budget.candidates`, and count as no progress."""
+"""Outcomes without a new Candidate: no progress, and charged to `budget.candidates` if they were paid for."""
 
 
 def open_proposal(s: Session, run: RunRow, decision: Propose) -> ProposalRow:
@@ -44,6 +45,7 @@ def open_proposal(s: Session, run: RunRow, decision: Propose) -> ProposalRow:
         model=decision.arm.model,
         variant=decision.arm.variant,
         arm_number=stat.asked,
+        repeats=stat.faults_in_row if stat.fault == Fault.DUPLICATE else 0,
         island=decision.island,
         parents=list(decision.parents),
         hint=to_json(decision.hint),
@@ -96,12 +98,14 @@ def store_proposal(
     if outcome is ProposalOutcome.CANDIDATE:
         outcome, nudges = _take_candidate(s, run, proposal, result)
     proposal.outcome = outcome
-    if outcome is not ProposalOutcome.CANDIDATE:
+    if outcome is not ProposalOutcome.CANDIDATE and not (outcome in FRUITLESS and _was_paid(proposal)):
         run.spent_candidates -= 1
     if outcome in FRUITLESS:
         run.since_best += 1
     release(s, run, proposal)
     _count(s, proposal, outcome)
+    if outcome is ProposalOutcome.CANDIDATE or proposal.fault is not None:
+        count_fault(s, run, proposal, Fault(proposal.fault) if proposal.fault is not None else None)
     emit(
         s,
         run.id,
@@ -111,9 +115,14 @@ def store_proposal(
         outcome=outcome.value,
         candidate_id=proposal.candidate_id,
         detail=proposal.detail,
+        fault=proposal.fault,
         usd=proposal.usd,
     )
     return nudges or enqueue_advance(s, run)
+
+
+def _was_paid(proposal: ProposalRow) -> bool:
+    return proposal.input_tokens + proposal.output_tokens > 0
 
 
 def _take_candidate(
@@ -134,7 +143,7 @@ def _take_candidate(
     if twin is None:
         return ProposalOutcome.CANDIDATE, _create_candidate(s, run, proposal, candidate)
     proposal.candidate_id = twin
-    proposal.detail = f"the same source as {twin}"
+    proposal.fault, proposal.detail = Fault.DUPLICATE, f"the same source as {twin}"
     return ProposalOutcome.DUPLICATE, []
 
 
@@ -142,7 +151,7 @@ def _fill(s: Session, proposal: ProposalRow, result: ProposalResult, *, calls: i
     proposal.prompt_parts = store_text(s, proposal.run_id, clean(result.prompt))
     proposal.prompt_template = result.prompt_template
     proposal.reply_parts = store_text(s, proposal.run_id, clean(result.reply))
-    proposal.detail = clean(result.detail)
+    proposal.detail, proposal.fault = clean(result.detail), result.fault
     proposal.answered_by = result.model
     proposal.input_tokens, proposal.output_tokens = result.input_tokens, result.output_tokens
     proposal.usd, proposal.duration_s = result.usd, result.duration_s
@@ -283,8 +292,10 @@ def _drop_duplicate(s: Session, run: RunRow, candidate: CandidateRow, found: Eva
     found.state, found.settled_at, found.reason = "duplicate", now(s), f"the same program as {twin}"
     candidate.reason = found.reason
     proposal = s.get_one(ProposalRow, candidate.proposal_id)
-    proposal.outcome, proposal.detail = ProposalOutcome.DUPLICATE, found.reason
-    run.spent_candidates -= 1
+    proposal.outcome, proposal.fault, proposal.detail = ProposalOutcome.DUPLICATE, Fault.DUPLICATE, found.reason
+    if not _was_paid(proposal):
+        run.spent_candidates -= 1
     run.since_best += 1
+    count_fault(s, run, proposal, Fault.DUPLICATE)
     emit(s, run.id, "candidate.duplicate", candidate_id=candidate.id, number=candidate.number, of=twin)
     return enqueue_advance(s, run)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import math
+
 from sqlalchemy import func, select, update
 from sqlalchemy.orm import Session
 
@@ -12,11 +14,18 @@ from db.transitions.work.locks import lock_job, lock_run
 from db.views.rows import Job
 from db.views.work import Call
 from evaluator.schema import from_json
-from evolution.types import Budget, RunStatus
+from evolution.arms import is_free
+from evolution.types import Arm, Budget, Operator, RunStatus
+
+_RECENT, _MOST_REPLIES, _FEW = 2000, 64, 20
 
 
 def reserve(s: Session, job: Job, call: Call) -> int:
-    """Reserve the most that a call can cost; return its limit of reply tokens, 0 where it may not be made.
+    """Reserve the cost of a call; return its limit of reply tokens, 0 where it may not be made.
+
+    While the budget has room, the limit is the endpoint's. Where it is short, it is shared between the Proposals in
+    flight, and none gets less than the 95th percentile of what replies of this Proposer took in this Run: a shorter
+    limit would pay for replies that are cut off.
 
     This replaces the Proposal's previous reservation: `call.spent_tokens` and `call.spent_usd` are the cost of its
     earlier calls. Nothing is granted once the claim was lost, the wall budget is over or the Run has ended.
@@ -30,10 +39,54 @@ def reserve(s: Session, job: Job, call: Call) -> int:
     if RunStatus(run.status).ended or proposal.outcome is not None or over:
         return 0
     tokens_left, usd_left = _left(s, run, proposal)
-    granted = call.affordable(tokens_left, usd_left)
+    granted = _share(call, tokens_left, usd_left, usual=_usual_reply(s, run, proposal), waiting=_waiting(s, run))
     proposal.held_tokens = call.spent_tokens + (call.input_tokens + granted if granted else 0)
     proposal.held_usd = call.spent_usd + (call.usd(granted) if granted else 0.0)
     return granted
+
+
+def _share(call: Call, tokens_left: int | None, usd_left: float | None, *, usual: int | None, waiting: int) -> int:
+    """Return the limit of a reply: all that is left where no reply is known, else at least a usual one."""
+    most = call.affordable(tokens_left, usd_left)
+    if usual is None or not most:
+        return most
+    usual = min(usual, call.output_tokens)
+    share = call.affordable(
+        None if tokens_left is None else tokens_left // waiting, None if usd_left is None else usd_left / waiting
+    )
+    return max(usual, share) if most >= usual else 0
+
+
+def _waiting(s: Session, run: RunRow) -> int:
+    """Return the number of open Proposals of models that hold nothing yet, this one included; at least 1."""
+    rows = s.execute(
+        select(ProposalRow.proposer, ProposalRow.operator).where(
+            ProposalRow.run_id == run.id, ProposalRow.outcome.is_(None), ProposalRow.held_tokens == 0
+        )
+    )
+    return max(1, sum(not is_free(Arm(proposer=row.proposer, operator=Operator(row.operator))) for row in rows))
+
+
+def _usual_reply(s: Session, run: RunRow, proposal: ProposalRow) -> int | None:
+    """Return the 95th percentile of the reply tokens of this Proposer's newest answers in this Run, None before any.
+
+    Of few answers it is the longest, and a quarter more.
+    """
+    seen = s.scalars(
+        select(ProposalRow.output_tokens)
+        .where(
+            ProposalRow.run_id == run.id,
+            ProposalRow.number > run.proposals - _RECENT,
+            ProposalRow.proposer == proposal.proposer,
+            ProposalRow.outcome.is_not(None),
+            ProposalRow.output_tokens > 0,
+        )
+        .order_by(ProposalRow.number.desc())
+        .limit(_MOST_REPLIES)
+    ).all()
+    if not seen:
+        return None
+    return max(seen) * 5 // 4 if len(seen) < _FEW else sorted(seen)[math.ceil(0.95 * len(seen)) - 1]
 
 
 def _left(s: Session, run: RunRow, proposal: ProposalRow) -> tuple[int | None, float | None]:

@@ -24,7 +24,7 @@ from evaluator.types import (
     WorkloadFacts,
 )
 from evolution.lessons import TunableLesson
-from evolution.types import Arm, ProposalOutcome
+from evolution.types import Arm, Fault, ProposalOutcome
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -198,6 +198,7 @@ class ProposeWork:
     `hint` comes from the search: {"configuration": {...}} for TUNE (apply it to `parents[0].source` with
     `evolution.tunables.apply_configuration`). `given` is a source to use unchanged (arm.proposer == "seed").
     `tried` holds the source hashes (`Candidate.hash`) and build signatures of this Run's newest Candidates.
+    `repeats` is how many answers in a row of this arm were known to repeat earlier ones when it was asked.
     `calls` is how many times this Proposal has been begun, this time included: above 1, an earlier answer was lost.
     `varied` are the nearby sizes that every Candidate is checked on too ("rows=31"). `approaches` are earlier answers
     of this Run, failures included: the fastest and the newest, fastest first.
@@ -226,6 +227,7 @@ class ProposeWork:
     precedents: tuple[Precedent, ...] = ()
     hint: Mapping[str, Any] = field(default_factory=dict)
     given: str | None = None
+    repeats: int = 0
     calls: int = 1
     tokens_left: int | None = None
     usd_left: float | None = None
@@ -259,7 +261,8 @@ WorkItem = AdmitWork | BaselineWork | BuildWork | JudgeWork | ConfirmWork | Prop
 class ProposalResult:
     """The answer of a Proposer. `source` and `language` are given exactly when `outcome` is CANDIDATE.
 
-    `model` is the name that the endpoint reports; `detail` is one line for a person (why malformed, which error).
+    `model` is the name that the endpoint reports; `detail` is one line for a person (why malformed, which error), and
+    `fault` the cause of a model's answer of no use.
     `usd` and the token counts are the cost of this Proposal in all, lost calls included where known.
     """
 
@@ -270,6 +273,7 @@ class ProposalResult:
     prompt_template: str = ""
     reply: str = ""
     detail: str = ""
+    fault: Fault | None = None
     model: str = ""
     input_tokens: int = 0
     output_tokens: int = 0

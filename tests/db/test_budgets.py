@@ -10,15 +10,15 @@ from sqlalchemy import Engine, event
 
 from db.engine import read_session, write_session
 from db.queues import JobKind
-from db.repositories import candidates, proposals
+from db.repositories import candidates, events, proposals
 from db.tables.core import ProposalRow
 from db.transitions import runs as run_writes
 from db.transitions.extend import extend_run
 from db.transitions.reservations import reserve
 from db.transitions.work import jobs, settle
 from db.views.rows import Job
-from db.views.work import Call, ProposalResult
-from evolution.types import Budget, EndReason, ProposalOutcome, RunConfig, RunStatus
+from db.views.work import Call, ProposalResult, ProposeWork
+from evolution.types import Budget, EndReason, Fault, ProposalOutcome, RunConfig, RunStatus
 from tests.db.world import World, candidate_result, from_list, problem
 
 pytestmark = pytest.mark.both_stacks
@@ -63,6 +63,75 @@ def test_calls_in_flight_cannot_pass_a_dollar_budget_together(engine: Engine) ->
     settle_with(engine, asked[0], 1000)
     left = 0.05 - 0.01 - 0.009
     assert ask(engine, asked[2]) == int((left - 0.001) / 1e-5)
+
+
+@pytest.mark.parametrize(
+    ("tokens", "first", "then"),
+    [
+        pytest.param(12_000, 4000, [4000, 4000], id="room: the endpoint's limit"),
+        pytest.param(6000, 4000, [1600, 1600], id="short: half each of what is left"),
+        pytest.param(3000, 2000, [1000, 0], id="shorter: a usual reply, or none"),
+    ],
+)
+def test_a_short_budget_is_shared_by_what_replies_really_take(
+    engine: Engine, tokens: int, first: int, then: list[int]
+) -> None:
+    world = World(engine)
+    _, asked = three_asked(world, Budget(tokens=tokens))
+    assert ask(engine, asked[0]) == first
+    settle_with(engine, asked[0], 800)
+    assert [ask(engine, job) for job in asked[1:]] == then
+
+
+def test_what_a_model_answers_in_vain_counts_against_a_budget_of_candidates(engine: Engine) -> None:
+    bad = ProposalResult(outcome=ProposalOutcome.MALFORMED, detail="prose", fault=Fault.NO_CODE, output_tokens=9)
+    answers = [candidate_result("speed=0.5", output_tokens=9), bad, candidate_result("speed=0.5", output_tokens=9)]
+    answers += [candidate_result(f"speed=0.{n}7", output_tokens=9) for n in range(1, 9)]
+    world = World(engine, propose=lambda work: answers[work.number])
+    run = world.start(Budget(candidates=5), RunConfig(proposers=("model",), in_flight=1))
+    world.drain()
+    with read_session(engine) as s:
+        outcomes = [one.outcome for one in proposals.list(s, run.id)]
+    assert world.run(run.id).spend.candidates == len(outcomes) == 5
+    assert outcomes.count(ProposalOutcome.CANDIDATE) == 3
+
+
+def stopped(world: World, run_id: str) -> list[Any]:
+    with read_session(world.engine) as s:
+        return [one.data for one in events.after(s, run_id, 0, 1000) if one.kind == "proposer.stopped"]
+
+
+def test_the_same_fault_twice_in_a_row_stops_the_model_with_its_words(engine: Engine) -> None:
+    thought = ProposalResult(
+        outcome=ProposalOutcome.MALFORMED, detail="it only thought", fault=Fault.THOUGHTS_ONLY, output_tokens=9
+    )
+    good = [candidate_result(f"speed=0.{n}5", output_tokens=9) for n in range(1, 9)]
+    answers = [thought, good[0], thought, good[1], thought, thought, *good]
+    world = World(engine, propose=lambda work: answers[work.number])
+    run = world.start(Budget(candidates=30), RunConfig(proposers=("model",), in_flight=1, stagnation_candidates=99))
+    world.drain()
+    ended = world.run(run.id)
+    with read_session(engine) as s:
+        assert len(proposals.list(s, run.id)) == 6
+    assert [(one["proposer"], one["operator"], one["detail"]) for one in stopped(world, run.id)] == [
+        ("model", None, "it only thought")
+    ]
+    assert "model was stopped: it only thought" in ended.message
+
+
+def test_a_fault_of_one_way_of_asking_stops_that_one_alone(engine: Engine) -> None:
+    bad = ProposalResult(
+        outcome=ProposalOutcome.MALFORMED, detail="no such line", fault=Fault.BAD_EDITS, output_tokens=9
+    )
+
+    def answer(work: ProposeWork) -> ProposalResult:
+        return bad if work.arm.operator == "diff" else candidate_result(f"speed=0.{work.number + 10}", output_tokens=9)
+
+    world = World(engine, propose=answer)
+    run = world.start(Budget(candidates=30), RunConfig(proposers=("model",), in_flight=1, stagnation_candidates=99))
+    world.drain()
+    assert [(one["operator"], one["fault"]) for one in stopped(world, run.id)] == [("diff", "bad_edits")]
+    assert world.run(run.id).spend.candidates == 30
 
 
 def test_a_second_call_of_a_proposal_adds_to_its_first(engine: Engine) -> None:

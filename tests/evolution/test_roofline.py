@@ -94,9 +94,9 @@ def test_it_lies_between_the_workloads(a: float, b: float) -> None:
     assert min(a, b) * (1 - 1e-9) <= found <= max(a, b) * (1 + 1e-9)
 
 
-def state(reached: float | None, share: float | None = 0.95) -> SearchState:
+def state(reached: float | None, share: float | None = 0.95, proposers: tuple[str, ...] = ()) -> SearchState:
     return SearchState(
-        config=RunConfig(roofline_share=share),
+        config=RunConfig(roofline_share=share, proposers=proposers or ("synthesiser",)),
         budget=Budget(candidates=50),
         spend=Spend(candidates=5),
         judged_any=True,
@@ -121,3 +121,20 @@ def test_else_it_goes_on(reached: float | None, share: float | None) -> None:
 def test_a_share_lies_between_0_and_1(share: float) -> None:
     with pytest.raises(ValueError, match="roofline_share"):
         RunConfig(roofline_share=share)
+
+
+@pytest.mark.parametrize(("reached", "candidates"), [(0.94, 6), (0.8, 26)])
+def test_a_run_with_a_model_ends_where_the_headroom_is_not_worth_another_call(reached: float, candidates: int) -> None:
+    paid = state(reached, proposers=("synthesiser", "model-a"))
+    assert not any(isinstance(one, Finish) for one in decide(replace(paid, since_best=candidates - 1), Random(0)))
+    spent = replace(paid, since_best=candidates)
+    (end,) = decide(spent, Random(0))
+    assert isinstance(end, Finish)
+    assert end.reason is EndReason.STAGNATED
+    assert f"attains {reached:.0%}" in end.message
+    assert "not worth its price" in end.message
+    free = replace(spent, config=RunConfig(proposers=("synthesiser",)))
+    ignored = replace(spent, config=RunConfig(proposers=("synthesiser", "model-a"), roofline_share=None))
+    unknown = replace(spent, champion=None)
+    for other in (free, ignored, unknown):
+        assert not any(isinstance(one, Finish) for one in decide(other, Random(0)))

@@ -60,13 +60,32 @@ class Drip:
 
 
 @dataclass(frozen=True)
+class Message:
+    """A reply with these fields instead of a text: reasoning_content, refusal, tool_calls, content as parts."""
+
+    fields: dict[str, Any]
+    finish: str | None = "stop"
+    usage: dict[str, Any] | str | None = None
+    model: str = "scripted"
+    text: str = ""
+
+
+@dataclass(frozen=True)
+class Body:
+    """200 OK with this JSON; with `event`, as the only event of a stream."""
+
+    value: Any
+    event: bool = False
+
+
+@dataclass(frozen=True)
 class Garbage:
     """200 OK with something that is no answer."""
 
     body: str = "<html>welcome</html>"
 
 
-Step = Say | Fail | Cut | Stall | Drip | Garbage
+Step = Say | Message | Body | Fail | Cut | Stall | Drip | Garbage
 Script = Sequence[Step] | Callable[[int, dict[str, Any]], Step]
 
 
@@ -142,6 +161,8 @@ class _Handler(BaseHTTPRequestHandler):
             self._json(step.status, {"error": {"message": step.message, "type": "scripted", "code": None}}, extra)
         elif isinstance(step, Garbage):
             self._send(200, "text/html", step.body.encode())
+        elif isinstance(step, Body):
+            self._body(step, stream=stream)
         elif isinstance(step, Stall):
             self.server_object.stopping.wait()
             self.close_connection = True
@@ -154,15 +175,25 @@ class _Handler(BaseHTTPRequestHandler):
         else:
             self._whole(step, body)
 
-    def _usage(self, step: Say, body: dict[str, Any]) -> dict[str, Any] | None:
+    def _body(self, step: Body, *, stream: bool) -> None:
+        if not (stream and step.event):
+            self._json(200, step.value)
+            return
+        self._start_stream()
+        self._data(step.value)
+        self._chunk(b"")
+
+    def _usage(self, step: Say | Message, body: dict[str, Any]) -> dict[str, Any] | None:
         if step.usage == "true":
             prompt = sum(len(message["content"].split()) for message in body["messages"])
             said = len(step.text.split())
             return {"prompt_tokens": prompt, "completion_tokens": said, "total_tokens": prompt + said}
         return step.usage if isinstance(step.usage, dict) else None
 
-    def _whole(self, step: Say, body: dict[str, Any]) -> None:
+    def _whole(self, step: Say | Message, body: dict[str, Any]) -> None:
         message = {"role": "assistant", "content": step.text}
+        if isinstance(step, Message):
+            message = {"role": "assistant", "content": None, **step.fields}
         answer: dict[str, Any] = {
             "id": "chatcmpl-1",
             "object": "chat.completion",
@@ -174,11 +205,14 @@ class _Handler(BaseHTTPRequestHandler):
             answer["usage"] = usage
         self._json(200, answer)
 
-    def _stream(self, step: Say, body: dict[str, Any]) -> None:
+    def _stream(self, step: Say | Message, body: dict[str, Any]) -> None:
         self._start_stream()
-        size = max(1, -(-len(step.text) // step.pieces))
-        for at in range(0, len(step.text), size):
-            self._event(step.model, {"content": step.text[at : at + size]}, None)
+        if isinstance(step, Message):
+            self._event(step.model, step.fields, None)
+        else:
+            size = max(1, -(-len(step.text) // step.pieces))
+            for at in range(0, len(step.text), size):
+                self._event(step.model, {"content": step.text[at : at + size]}, None)
         self._event(step.model, {}, step.finish)
         if (usage := self._usage(step, body)) is not None:
             self._data(

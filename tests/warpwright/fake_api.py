@@ -100,6 +100,7 @@ class FakeApi:
     )
     events: list[dict[str, Any]] = field(default_factory=lambda: list(EVENTS))
     leaderboard: list[dict[str, Any]] = field(default_factory=list)
+    models: list[dict[str, Any]] = field(default_factory=list)
     breaks: list[int] = field(default_factory=list)
     refuse: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
     asked: list[tuple[str, str]] = field(default_factory=list)
@@ -117,6 +118,8 @@ class FakeApi:
                 "bitwise": False, "created_at": "", "domain": "declared", "error_budget": None, "mutates": [],
                 "precision": "exact", "train": False, "workloads": [],
             }  # fmt: skip
+        if path == f"{base}/models":
+            return {"items": self.models, "next_cursor": None}
         if path == f"{base}/keys":
             made = {"key": "wwk_secret", **key_object()}
             return made if method == "POST" else {"items": [key_object()], "next_cursor": None}

@@ -41,6 +41,28 @@ def test_optimize_with_a_champion_prints_the_table_and_saves_the_file(
     assert api.bodies[1]["budget"] == {"candidates": 7, "wall_s": 5.0, "usd": 1.5}
 
 
+def test_optimize_names_the_models_that_it_pays_before_it_does(
+    api: FakeApi, problem: Path, capfd: pytest.CaptureFixture[str]
+) -> None:
+    prices = {"priced": True, "usd_per_million_input": 1.0, "usd_per_million_output": 10.0}
+    one = {"name": "one", "model": "gpt-x", "context_tokens": 32768, "max_output_tokens": 16384, **prices}
+    free = {**one, "name": "free", "usd_per_million_input": 0.0, "usd_per_million_output": 0.0}
+    vague = {**one, "name": "vague", "priced": False, "usd_per_million_input": None}
+    api.models = [one, free, vague]
+    optimize(api, problem)
+    assert (
+        "this run asks one (gpt-x: 1 $ and 10 $ a million tokens in and out), free (gpt-x, free), vague (gpt-x, no "
+        "price known), without a limit in dollars: --usd sets one"
+    ) in " ".join(capfd.readouterr().err.split())
+    assert api.asked.index(("GET", "/api/v1/models")) < api.asked.index(("POST", "/api/v1/runs"))
+    optimize(api, problem, "--proposer", "one", "--usd", "0.5")
+    assert "asks one (gpt-x: 1 $ and 10 $ a million tokens in and out), at most 0.5 $" in " ".join(
+        capfd.readouterr().err.split()
+    )
+    optimize(api, problem, "--proposer", "synthesiser", "--proposer", "replay:x")
+    assert "this run asks" not in capfd.readouterr().err
+
+
 def test_optimize_json_is_one_document_on_stdout(
     api: FakeApi, problem: Path, capfd: pytest.CaptureFixture[str]
 ) -> None:

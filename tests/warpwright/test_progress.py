@@ -24,6 +24,15 @@ STORY = [
 ]
 
 
+def test_who_is_not_asked_again_is_named_with_what_to_change() -> None:
+    progress = RunProgress()
+    said = {"proposer": "one", "fault": "thoughts_only", "detail": "one: raise max_output_tokens"}
+    whole = progress.count(decode(Event, event_object(1, "proposer.stopped", operator=None, **said)))
+    assert whole == "one is not asked again in this run: one: raise max_output_tokens"
+    part = progress.count(decode(Event, event_object(2, "proposer.stopped", operator="diff", **{**said, "detail": ""})))
+    assert part == "one is not asked again in this run to diff: thoughts_only"
+
+
 def test_the_tally() -> None:
     progress = RunProgress()
     lines = [progress.count(decode(Event, item)) for item in STORY]

@@ -151,9 +151,8 @@ def test_prose_is_sent_back_once_with_the_reason() -> None:
         (Say("```python\nimport torch\nclass ModelNew(", finish="length"), "cut off"),
         (Say("```python\n" + "x = 1\n" * 180_000 + "```", pieces=40), "longer than"),
         (Say("```python\n" + "x = 1\n" * 60_000 + FILE + "```"), "at most"),
-        (Say(""), "empty"),
     ],
-    ids=["prose", "language", "truncated", "megabyte", "long", "empty"],
+    ids=["prose", "language", "truncated", "megabyte", "long"],
 )
 def test_a_useless_reply_is_malformed_with_its_reason(step: Step, words: str) -> None:
     with ScriptedLLM([step]) as server:

@@ -10,7 +10,17 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from warpwright.api.judging import Ratio
-from warpwright.api.words import DeviceKind, EndReason, Operator, ProposalOutcome, RunKind, RunStatus, Stage, Verdict
+from warpwright.api.words import (
+    DeviceKind,
+    EndReason,
+    Fault,
+    Operator,
+    ProposalOutcome,
+    RunKind,
+    RunStatus,
+    Stage,
+    Verdict,
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -95,13 +105,17 @@ class Arm:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Proposal:
-    """One attempt to make a Candidate: prompt, reply, tokens, cost, outcome. `outcome` is None until it has ended."""
+    """One attempt to make a Candidate: prompt, reply, tokens, cost, outcome. `outcome` is None until it has ended.
+
+    `fault` is the cause if a model's answer was of no use.
+    """
 
     arm: Arm
     candidate_id: str | None = None
     created_at: str = ""
     detail: str = ""
     duration_s: float = 0.0
+    fault: Fault | None = None
     id: str
     input_tokens: int = 0
     island: int

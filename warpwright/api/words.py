@@ -37,6 +37,19 @@ Family = Literal[
     "layout",
     "other",
 ]
+Fault = Literal[
+    "thoughts_only",
+    "refused",
+    "filtered",
+    "tool_call",
+    "empty",
+    "cut_off",
+    "no_code",
+    "not_python",
+    "bad_edits",
+    "too_long",
+    "duplicate",
+]
 Heritage = Literal["population", "champions"]
 Language = Literal["torch", "cpp", "triton", "cuda"]
 LibraryPolicy = Literal["allowed", "forbidden"]

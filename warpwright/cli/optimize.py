@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 from warpwright.api import Client
+from warpwright.api.boards import Model
 from warpwright.api.searching import Run
 from warpwright.api.words import Domain
 from warpwright.cli import tables
@@ -74,6 +75,7 @@ def optimize(options: Options) -> ExitCode:
     with open_session(options.server, options.data, workers=workers, gpu=gpu) as session:
         client = session.client
         problem = client.create_problem(name=options.problem.stem, source=source, domain=options.domain)
+        _announce_models(client, options)
         run = _create_run(client, problem_id=problem.id, device=kind, budget=budget, config=config)
         say(f"{run.id}: optimising {options.problem.name} on {options.device}")
         run = _follow(session, run, budget.get("wall_s"), quiet=options.json)
@@ -81,6 +83,33 @@ def optimize(options: Options) -> ExitCode:
         saved = _download(client, summary, options.output_path())
     _show(options, session, summary, saved)
     return ExitCode.OK if summary.standing_champion is not None and run.status == "finished" else exit_code(run)
+
+
+FREE_PROPOSERS = ("synthesiser", "seed", "replay")
+"""Proposers that ask no model, by the first part of their names."""
+
+
+def _announce_models(client: Client, options: Options) -> None:
+    """Name the models that the run will pay, before it does."""
+    asked = set(options.proposers)
+    if asked and all(name.partition(":")[0] in FREE_PROPOSERS for name in asked):
+        return
+    models = client.list_models().items
+    paid = [model for model in models if not asked or "model" in asked or model.name in asked]
+    if not paid:
+        return
+    limit = f"at most {options.usd:g} $" if options.usd is not None else "without a limit in dollars: --usd sets one"
+    say(f"this run asks {', '.join(map(_priced, paid))}, {limit}; --proposer synthesiser asks no model")
+
+
+def _priced(model: Model) -> str:
+    """Return a model's name and price: "one (gpt-x: 1 $ and 10 $ a million tokens in and out)"."""
+    if not model.priced:
+        return f"{model.name} ({model.model}, no price known)"
+    if not model.usd_per_million_input and not model.usd_per_million_output:
+        return f"{model.name} ({model.model}, free)"
+    prices = f"{model.usd_per_million_input:g} $ and {model.usd_per_million_output:g} $"
+    return f"{model.name} ({model.model}: {prices} a million tokens in and out)"
 
 
 def _create_run(client: Client, **wanted: Any) -> Run:

@@ -62,6 +62,8 @@ class RunProgress:
                     self.proposers[int(data["number"])] = str(data.get("proposer") or "")
             case "proposal.settled" if data.get("outcome") in REPORTED_OUTCOMES:
                 return f"proposal {data.get('number')}: {data['outcome']} ({data.get('detail', '')})"
+            case "proposer.stopped":
+                return f"{data.get('proposer', '?')} is not asked again in this run{_stopped(data)}"
             case "evaluation.settled":
                 return self._settled(data)
             case "champion.promoted":
@@ -104,6 +106,12 @@ class RunProgress:
             best = f"{ratio_text(self.champion)}, confirmed"
         now = f" · {self.doing}" if self.doing else ""
         return f"{self.phase} · {self.created} candidates, {self.verdicts['PASSED']} passed · best {best}{now}"
+
+
+def _stopped(data: Mapping[str, Any]) -> str:
+    """Return the operator, if it is only one of the model's, and the last answer's fault."""
+    operator = data.get("operator")
+    return f"{f' to {operator}' if operator else ''}: {data.get('detail') or data.get('fault', '')}"
 
 
 class ProgressDisplay:

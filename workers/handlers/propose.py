@@ -16,6 +16,7 @@ from workers.context import Context
 from workers.handlers.base import Settle
 
 RECENT = 20
+REPEATED = "an answer was the same program as an earlier one: take another algorithm, blocking or layout"
 
 
 def handle(context: Context, job: Job, work: ProposeWork) -> Settle:
@@ -34,15 +35,19 @@ def handle(context: Context, job: Job, work: ProposeWork) -> Settle:
 
 
 def _refusals(context: Context, work: ProposeWork) -> tuple[str, ...]:
-    """Return the reasons why this Proposer's latest replies in this Run were unusable, newest first."""
+    """Return the reasons why this Proposer's latest replies in this Run were unusable, newest first.
+
+    Faults of the model itself are left out: they are its operator's to mend.
+    """
     with read_session(context.engine) as s:
         recent = proposals.list(s, work.run_id, limit=RECENT)
     return tuple(
         dict.fromkeys(
-            proposal.detail
+            REPEATED if proposal.outcome is ProposalOutcome.DUPLICATE else proposal.detail
             for proposal in recent
-            if proposal.outcome is ProposalOutcome.MALFORMED
+            if proposal.outcome in (ProposalOutcome.MALFORMED, ProposalOutcome.DUPLICATE)
             and proposal.detail
             and proposal.arm.proposer == work.arm.proposer
+            and not (proposal.fault is not None and proposal.fault.of_model)
         )
     )

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
@@ -9,11 +10,14 @@ from typing import Any
 
 import httpx2
 import openai
+from openai.types.chat import ChatCompletion
 
+from evolution.types import Fault
 from runtime.errors import SettingsError
 from runtime.models import ModelEndpoint
 from workers.deadline import Deadline
 from workers.models.network import make_client
+from workers.models.pieces import ErrorBody, Parts, take, words_of
 from workers.models.usage import Usage, count
 
 RETRIED_STATUSES = frozenset({408, 409, 425, 429})
@@ -25,13 +29,19 @@ Message = dict[str, str]
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Reply:
-    """A model's answer. `truncated`: it stopped at its token limit. `oversized`: it was cut off here."""
+    """A model's answer, of at most `limit` tokens. `truncated`: it stopped there. `oversized`: it was cut off here.
+
+    `fault` is the cause if its text holds no usable file, as far as the answer's form tells; `said` are words on it.
+    """
 
     text: str
     usage: Usage
     model: str
+    limit: int = 0
     truncated: bool = False
     oversized: bool = False
+    fault: Fault | None = None
+    said: str = ""
 
 
 class CallFailed(Exception):
@@ -57,19 +67,6 @@ class CallFailed(Exception):
         self.busy, self.outage = busy, outage
 
 
-@dataclass(slots=True)
-class _Parts:
-    """The answer so far."""
-
-    text: str = ""
-    thoughts: str = ""
-    size: int = 0
-    finish: str | None = None
-    model: str = ""
-    usage: Any = None
-    oversized: bool = False
-
-
 def call(
     endpoint: ModelEndpoint,
     messages: list[Message],
@@ -77,14 +74,16 @@ def call(
     max_output_tokens: int,
     max_reply_bytes: int,
     deadline: Deadline,
+    temperature: float | None = None,
 ) -> Reply:
     """Ask once. Raises CallFailed, with the text before the failure and its estimated cost."""
-    parts = _Parts()
+    parts = Parts()
     prompt = "\n".join(message["content"] for message in messages)
 
     def usage() -> Usage:
-        said = parts.text + parts.thoughts
-        return count(parts.usage, prompt=prompt, reply=said, max_output_tokens=max_output_tokens)
+        said = parts.text + parts.thoughts + parts.refusal + " ".join(parts.tools)
+        full = parts.finish == "length"
+        return count(parts.usage, prompt=prompt, reply=said, max_output_tokens=max_output_tokens, full=full)
 
     try:
         with make_client(deadline, max_bytes=OVERHEAD * max_reply_bytes + 2**16, stall_s=endpoint.stall_s) as http:
@@ -95,33 +94,37 @@ def call(
                 http_client=http,
                 default_headers=dict(endpoint.headers),
             )
-            for piece in _pieces(client, endpoint, messages, max_output_tokens):
-                _take(parts, piece, max_reply_bytes)
+            for piece in _pieces(client, endpoint, messages, max_output_tokens, temperature):
+                take(parts, piece, max_reply_bytes)
                 if parts.oversized:
                     break
     except SettingsError as error:
         raise CallFailed(str(error), retry=False, outage=False) from error
-    except (openai.OpenAIError, httpx2.HTTPError, httpx2.StreamError, ValueError, AttributeError, TypeError) as error:
-        began = bool(parts.text or parts.thoughts)
+    except (
+        openai.OpenAIError, httpx2.HTTPError, httpx2.StreamError, ErrorBody, ValueError, AttributeError, TypeError,
+    ) as error:  # fmt: skip
+        began = parts.began
         raise _failure(error, deadline, began=began, usage=usage() if began else None, text=parts.text) from error
-    if parts.finish is None and not parts.oversized:
-        raise CallFailed(
-            "the reply ended in its middle" if parts.text else "the endpoint sent no reply",
-            retry=True,
-            usage=usage() if parts.text or parts.thoughts else None,
-            text=parts.text,
-        )
+    if parts.finish is None and not parts.oversized and not parts.began:
+        raise CallFailed("the endpoint sent no reply", retry=True)
     return Reply(
         text=parts.text,
         usage=usage(),
         model=parts.model or endpoint.model,
+        limit=max_output_tokens,
         truncated=parts.finish == "length",
         oversized=parts.oversized,
+        fault=parts.fault,
+        said=parts.refusal or ", ".join(dict.fromkeys(parts.tools)) or parts.finish or "",
     )
 
 
 def _pieces(
-    client: openai.OpenAI, endpoint: ModelEndpoint, messages: list[Message], max_output_tokens: int
+    client: openai.OpenAI,
+    endpoint: ModelEndpoint,
+    messages: list[Message],
+    max_output_tokens: int,
+    temperature: float | None,
 ) -> Iterator[Any]:
     """Yield the parts of the answer as they come; the whole answer is one part if it is not streamed."""
     arguments: dict[str, Any] = {
@@ -130,50 +133,31 @@ def _pieces(
         "max_completion_tokens" if endpoint.reasoning else "max_tokens": max_output_tokens,
         "extra_body": dict(endpoint.body),
     }
-    if endpoint.temperature is not None:
-        arguments["temperature"] = endpoint.temperature
+    if temperature is not None:
+        arguments["temperature"] = temperature
     if not endpoint.stream:
         yield client.chat.completions.create(**arguments)
         return
     stream = client.chat.completions.create(**arguments, stream=True, stream_options={"include_usage": True})
     with closing(stream):
+        if "json" in stream.response.headers.get("content-type", ""):  # it does not stream, whatever it was asked
+            body = json.loads(stream.response.read())
+            yield ChatCompletion.construct(**body) if isinstance(body, dict) else body
+            return
         yield from stream
-
-
-def _take(parts: _Parts, piece: Any, max_reply_bytes: int) -> None:
-    """Add one part. Check every type in it: endpoints do not keep to the protocol."""
-    if getattr(piece, "usage", None) is not None:
-        parts.usage = piece.usage
-    if isinstance(getattr(piece, "model", None), str) and piece.model:
-        parts.model = piece.model[:200]
-    for choice in (piece.choices or [])[:1]:
-        body = getattr(choice, "delta", None) or getattr(choice, "message", None)
-        content = getattr(body, "content", None)
-        if isinstance(content, str):
-            parts.size += len(content.encode(errors="replace"))
-            parts.oversized = parts.size > max_reply_bytes
-            parts.text += content if not parts.oversized else content[: max(0, max_reply_bytes - len(parts.text))]
-        for name in ("reasoning_content", "reasoning"):
-            thought = getattr(body, name, None)
-            if isinstance(thought, str) and len(parts.thoughts) < max_reply_bytes:
-                parts.thoughts += thought
-        if isinstance(choice.finish_reason, str):
-            parts.finish = choice.finish_reason
 
 
 def _failure(error: Exception, deadline: Deadline, *, began: bool, usage: Usage | None, text: str) -> CallFailed:
     if deadline.passed:
         return CallFailed("no whole reply within the time limit", retry=False, usage=usage, text=text)
     if isinstance(error, openai.APIStatusError):
-        status = error.status_code
-        retry = status in RETRIED_STATUSES or status >= 500
-        return CallFailed(
-            f"HTTP {status}: {error.message[:300]}",
-            retry=retry,
-            retry_after_s=_retry_after(error.response.headers),
-            busy=status == 429,
-            outage=status >= 500 or status in (401, 403, 404),
-        )
+        headers = error.response.headers
+        return _refused(error.status_code, words_of(error.body) or error.message, _retry_after(headers), usage, text)
+    if isinstance(error, ErrorBody) or (isinstance(error, openai.APIError) and error.body is not None):
+        body = getattr(error, "body", None)
+        code = error.status if isinstance(error, ErrorBody) else body.get("code") if isinstance(body, dict) else None
+        words = str(error) if isinstance(error, ErrorBody) else words_of(body) or str(error)
+        return _refused(code if isinstance(code, int) else None, words, None, usage, text)
     if isinstance(error, openai.APIConnectionError) and not began:
         if isinstance(error, openai.APITimeoutError):
             return CallFailed("nothing came for too long", retry=True)
@@ -181,6 +165,20 @@ def _failure(error: Exception, deadline: Deadline, *, began: bool, usage: Usage 
         return CallFailed(f"no connection: {cause}"[:300] or "no connection", retry=True)
     words = "the reply broke off" if began else "the answer is not what the protocol says"
     return CallFailed(f"{words}: {type(error).__name__}: {error}"[:300], retry=True, usage=usage, text=text)
+
+
+def _refused(status: int | None, words: str, retry_after_s: float | None, usage: Usage | None, text: str) -> CallFailed:
+    """Return the failure of a call that the endpoint answered with an error: by its status, or inside a 200."""
+    told = f"HTTP {status}" if status is not None else "the endpoint answers with an error"
+    return CallFailed(
+        f"{told}: {words}"[:400],
+        retry=status is None or status in RETRIED_STATUSES or status >= 500,
+        retry_after_s=retry_after_s,
+        usage=usage,
+        text=text,
+        busy=status == 429,
+        outage=status is None or status >= 500 or status in (401, 402, 403, 404),
+    )
 
 
 def _retry_after(headers: httpx2.Headers) -> float | None:

@@ -8,11 +8,13 @@ import time
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 
+from evolution.types import Fault
 from runtime.logs import get_logger
 from runtime.models import ModelEndpoint
 from workers.deadline import Deadline
 from workers.models.breaker import OPEN_S, Breaker
 from workers.models.chat import CallFailed, Message, Reply, call
+from workers.models.faults import Stopped, Trials
 from workers.models.pace import Pace
 
 ATTEMPTS = 3
@@ -41,6 +43,7 @@ class ModelCall:
 
     messages: list[Message]
     max_output_tokens: int
+    temperature: float | None = None
 
 
 class AllFailed(Exception):
@@ -54,6 +57,7 @@ class _State:
         self.endpoint = endpoint
         self.breaker = Breaker(open_s=open_s)
         self.pace = Pace(endpoint.requests_per_minute, endpoint.tokens_per_minute)
+        self.trials = Trials()
         self.slots = threading.BoundedSemaphore(endpoint.max_concurrency)
 
     def wait_s(self) -> float:
@@ -86,16 +90,24 @@ class Endpoints:
         self._states = {endpoint.name: _State(endpoint, open_s=open_s) for endpoint in endpoints}
         self._max_reply_bytes, self._backoff_s = max_reply_bytes, backoff_s
 
-    def order(self, names: Sequence[str], generator: random.Random) -> list[ModelEndpoint]:
-        """Return the endpoints to try: those of `names` in that order, or without names all, drawn by weight."""
+    def order(self, names: Sequence[str], generator: random.Random, run_id: str = "") -> list[ModelEndpoint]:
+        """Return the endpoints to try: those of `names` in that order, or without names all, drawn by weight.
+
+        Without names, those whose answers were of no use to the Run are left out while others are left.
+        """
         if names:
             return [self._states[name].endpoint for name in names if name in self._states]
-        pool, order = [state.endpoint for state in self._states.values()], []
+        useful = [state.endpoint for state in self._states.values() if not state.trials.stopped(run_id)]
+        pool, order = useful or [state.endpoint for state in self._states.values()], []
         while pool:
             chosen = generator.choices(pool, [endpoint.weight for endpoint in pool])[0]
             pool.remove(chosen)
             order.append(chosen)
         return order
+
+    def tried(self, name: str, run_id: str, fault: Fault | None, words: str = "") -> None:
+        """Count an answer of no use to a Run, or with None a useful one."""
+        self._states[name].trials.note(run_id, fault, words)
 
     def ask(
         self,
@@ -103,10 +115,12 @@ class Endpoints:
         prepared: Callable[[ModelEndpoint], ModelCall],
         deadline: Deadline,
         bill: Bill,
+        run_id: str = "",
     ) -> tuple[ModelEndpoint, Reply]:
         """Return the first whole reply. The first of `order` that is ready is asked; while it pauses, the next.
 
-        Every call is put on the bill, failed ones too. No wait goes beyond the deadline. Raises AllFailed.
+        Every call is put on the bill, failed ones too. No wait goes beyond the deadline. Raises AllFailed, and Stopped
+        for the first endpoint whose answers to this Run were of no use.
         """
         all_attempts = [_Attempts(self._states[endpoint.name]) for endpoint in order]
         while all_attempts and not deadline.passed:
@@ -117,16 +131,41 @@ class Endpoints:
                 bill.failures.append(_resting(attempts, wait_s))
             elif wait_s > 0.0:
                 time.sleep(wait_s)
-            elif attempts.state.slots.acquire(timeout=min(SLOT_WAIT_S, deadline.remaining_s)):
+            elif self._may_begin(attempts, all_attempts, run_id):
                 try:
-                    reply = self._call(attempts, prepared, deadline, bill)
+                    reply = self._in_slot(attempts, prepared, deadline, bill)
                 finally:
-                    attempts.state.slots.release()
+                    attempts.state.trials.end(run_id)
                 if reply is not None:
                     return attempts.state.endpoint, reply
                 if attempts.calls >= ATTEMPTS:
                     all_attempts.remove(attempts)
         raise AllFailed
+
+    @staticmethod
+    def _may_begin(attempts: _Attempts, others: list[_Attempts], run_id: str) -> bool:
+        """Begin a call, or return False; an endpoint that is not asked again gives way to the others."""
+        try:
+            begun = attempts.state.trials.begin(run_id)
+        except Stopped:
+            if len(others) == 1:
+                raise
+            others.remove(attempts)
+            return False
+        if not begun:
+            attempts.ready_at = time.monotonic() + SLOT_WAIT_S
+        return begun
+
+    def _in_slot(
+        self, attempts: _Attempts, prepared: Callable[[ModelEndpoint], ModelCall], deadline: Deadline, bill: Bill
+    ) -> Reply | None:
+        """Make one call if one of the endpoint's slots is free, or becomes so in a moment."""
+        if not attempts.state.slots.acquire(timeout=min(SLOT_WAIT_S, deadline.remaining_s)):
+            return None
+        try:
+            return self._call(attempts, prepared, deadline, bill)
+        finally:
+            attempts.state.slots.release()
 
     def _call(
         self, attempts: _Attempts, prepared: Callable[[ModelEndpoint], ModelCall], deadline: Deadline, bill: Bill
@@ -144,6 +183,7 @@ class Endpoints:
                 max_output_tokens=asked.max_output_tokens,
                 max_reply_bytes=self._max_reply_bytes,
                 deadline=deadline.within(state.endpoint.timeout_s),
+                temperature=asked.temperature,
             )
         except CallFailed as failure:
             self._failed(attempts, failure, bill)

@@ -27,8 +27,10 @@ def most_input(prompt: str) -> int:
     return plain // 2 + len(data) - plain + SLACK_TOKENS
 
 
-def count(reported: object, *, prompt: str, reply: str, max_output_tokens: int) -> Usage:
+def count(reported: object, *, prompt: str, reply: str, max_output_tokens: int, full: bool = False) -> Usage:
     """Return the endpoint's own figures if both are possible, else estimates from the texts.
+
+    `full`: the reply ended at its limit, so that is what it took, however much of it is hidden.
 
     Neither exceeds the tokens that were reserved for the call: `most_input` and `max_output_tokens` (hidden reasoning
     included). An endpoint's claim of more is ignored.
@@ -36,7 +38,8 @@ def count(reported: object, *, prompt: str, reply: str, max_output_tokens: int) 
     said_in, said_out = getattr(reported, "prompt_tokens", None), getattr(reported, "completion_tokens", None)
     if _possible(said_in, prompt, most_input(prompt)) and _possible(said_out, reply, max_output_tokens):
         return Usage(int(said_in or 0), int(said_out or 0), False)
-    return Usage(min(estimate_tokens(prompt), most_input(prompt)), min(estimate_tokens(reply), max_output_tokens), True)
+    said = max_output_tokens if full else min(estimate_tokens(reply), max_output_tokens)
+    return Usage(min(estimate_tokens(prompt), most_input(prompt)), said, True)
 
 
 def _possible(said: object, text: str, most: int) -> bool:

@@ -1,6 +1,7 @@
 """Language models as one Proposer, in four steps: material, prompt, call, parse.
 
-A reply that cannot be parsed is sent back once with the reason.
+A reply that cannot be parsed is sent back once with the reason. Where the model or its settings are the cause (it only
+thinks, refuses, calls tools), it is not asked again: that answer would be the same, and paid for.
 """
 
 from __future__ import annotations
@@ -10,7 +11,7 @@ from dataclasses import replace
 
 from db.views.work import Call, ProposalResult
 from evaluator.types import content_hash
-from evolution.types import ProposalOutcome
+from evolution.types import Fault, ProposalOutcome
 from prompts import Material, PromptTooLarge, ReplyError, read_reply, render
 from runtime.models import ModelEndpoint
 from runtime.settings import Settings
@@ -18,11 +19,14 @@ from workers.models.breaker import OPEN_S
 from workers.models.chat import Message, Reply
 from workers.models.conversation import Conversation
 from workers.models.endpoints import BACKOFF_S, AllFailed, Endpoints, ModelCall
+from workers.models.faults import Stopped, explained
 from workers.models.material import material
 from workers.models.usage import most_input
 from workers.proposers.base import Request, candidate, none, one_line
 
 TRIES = 2
+USUAL_TEMPERATURE, MORE_TEMPERATURE, MOST_TEMPERATURE = 1.0, 0.25, 1.5
+"""A model that repeats itself is asked at a higher temperature; the usual one stands for an endpoint's default."""
 LEAST_OUTPUT_TOKENS = 256
 
 
@@ -48,6 +52,8 @@ class ModelProposer:
             result = none(ProposalOutcome.REFUSED, str(error))
         except OutOfBudget as error:
             result = none(ProposalOutcome.OUT_OF_BUDGET, str(error))
+        except Stopped as stop:
+            result = replace(none(ProposalOutcome.MALFORMED, f"not asked again: {stop}"), fault=stop.fault)
         except AllFailed:
             late = request.deadline.passed
             outcome = ProposalOutcome.DEADLINE if late else ProposalOutcome.ENDPOINT_ERROR
@@ -56,32 +62,43 @@ class ModelProposer:
         return replace(result, detail=one_line(result.detail))
 
     def _converse(self, request: Request, talk: Conversation) -> ProposalResult:
-        asked, refusal = material(request.work, request.notes), ""
+        asked = material(request.work, request.notes)
+        refusal: ReplyError | None = None
         for _ in range(TRIES):
             try:
-                reply = self._call(request, asked, talk)
-            except (AllFailed, OutOfBudget):
-                if refusal:  # the first reply's fault says more than the failure of the second call
-                    return none(ProposalOutcome.MALFORMED, refusal)
-                raise
+                endpoint, reply = self._call(request, asked, talk)
+            except (AllFailed, OutOfBudget, Stopped):
+                if refusal is None:
+                    raise
+                break  # the first reply's fault says more than the failure of the second call
             try:
-                return candidate(_parse(reply, asked), detail=f"from {talk.endpoint}")
+                source = _parse(reply, asked)
             except ReplyError as error:
-                refusal = str(error)
-            talk.send_back(reply, refusal)
-        return none(ProposalOutcome.MALFORMED, refusal)
+                refusal = explained(error, reply, endpoint)
+                if refusal.fault.of_model:
+                    break
+                talk.send_back(reply, str(refusal))
+            else:
+                self._endpoints.tried(endpoint.name, request.work.run_id, None)
+                return candidate(source, detail=f"from {talk.endpoint}")
+        assert refusal is not None
+        self._endpoints.tried(talk.endpoint, request.work.run_id, refusal.fault, str(refusal))
+        return _unusable(refusal, talk)
 
-    def _call(self, request: Request, asked: Material, talk: Conversation) -> Reply:
+    def _call(self, request: Request, asked: Material, talk: Conversation) -> tuple[ModelEndpoint, Reply]:
         """Return the first whole reply of any endpoint. Raises AllFailed, PromptTooLarge, OutOfBudget."""
 
         def prepared(endpoint: ModelEndpoint) -> ModelCall:
             most = min(endpoint.max_output_tokens, endpoint.context_tokens // 2)
             messages = self._prompt(endpoint, asked, talk, most)
-            return ModelCall(messages, _granted(endpoint, request, talk, messages, most))
+            granted = _granted(endpoint, request, talk, messages, most)
+            return ModelCall(messages, granted, _temperature(endpoint, request.work.repeats))
 
-        endpoint, reply = self._endpoints.ask(self._order(request), prepared, request.deadline, talk.bill)
+        endpoint, reply = self._endpoints.ask(
+            self._order(request), prepared, request.deadline, talk.bill, request.work.run_id
+        )
         talk.answered(endpoint.name, reply)
-        return reply
+        return endpoint, reply
 
     def _prompt(self, endpoint: ModelEndpoint, asked: Material, talk: Conversation, most: int) -> list[Message]:
         """Return the messages, as long as the endpoint's context allows next to `most` tokens of reply."""
@@ -93,7 +110,8 @@ class ModelProposer:
         work = request.work
         named = work.arm.proposer if self._settings.endpoint(work.arm.proposer) else work.arm.model
         seed = int(content_hash("endpoints", str(work.run_seed), str(work.number))[:12], 16)
-        return self._endpoints.order([named] if self._settings.endpoint(named) else [], random.Random(seed))
+        names = [named] if self._settings.endpoint(named) else []
+        return self._endpoints.order(names, random.Random(seed), work.run_id)
 
 
 def _granted(endpoint: ModelEndpoint, request: Request, talk: Conversation, messages: list[Message], most: int) -> int:
@@ -114,11 +132,29 @@ def _granted(endpoint: ModelEndpoint, request: Request, talk: Conversation, mess
     return granted
 
 
+def _temperature(endpoint: ModelEndpoint, repeats: int) -> float | None:
+    """Return the temperature of a call: higher after answers that repeated earlier ones.
+
+    Reasoning models take none but their own.
+    """
+    if not repeats or endpoint.reasoning:
+        return endpoint.temperature
+    usual = USUAL_TEMPERATURE if endpoint.temperature is None else endpoint.temperature
+    return max(usual, min(MOST_TEMPERATURE, usual + MORE_TEMPERATURE * repeats))
+
+
+def _unusable(refusal: ReplyError, talk: Conversation) -> ProposalResult:
+    refused = refusal.fault in (Fault.REFUSED, Fault.FILTERED)
+    outcome = ProposalOutcome.REFUSED if refused else ProposalOutcome.MALFORMED
+    return replace(none(outcome, f"{talk.endpoint}: {refusal}"), fault=refusal.fault)
+
+
 def _parse(reply: Reply, asked: Material) -> str:
     """Return the source in a reply. Raises ReplyError."""
     if reply.oversized:
         raise ReplyError(
-            f"the reply is longer than {len(reply.text)} characters: send the file alone, and a shorter one"
+            f"the reply is longer than {len(reply.text)} characters: send the file alone, and a shorter one",
+            Fault.TOO_LONG,
         )
     parent = asked.parents[0].source if asked.parents else None
     return read_reply(reply.text, parent=parent, truncated=reply.truncated)

@@ -66,6 +66,7 @@ def propose_work(s: Session, proposal_id: str, *, calls: int) -> ProposeWork:
         remembered=memory.similar_champion(s, run, problem.source) if fresh else None,
         hint=proposal.hint,
         given=_given(s, proposal, config),
+        repeats=proposal.repeats,
         calls=calls,
         tokens_left=None if budget.tokens is None else max(0, budget.tokens - run.spent_tokens),
         usd_left=None if budget.usd is None else max(0.0, budget.usd - run.spent_usd),
