@@ -24,7 +24,8 @@ def elite_to_confirm(state: SearchState, *, final: bool) -> Elite | None:
         return None
     bar = max(1.0, state.champion.speedup if state.champion is not None else 1.0)
     standing = state.champion.hash if state.champion is not None else None
-    fresh = [e for e in state.elites if not (e.confirms or e.confirmed) and e.hash != standing]
+    unknown = [e for e in state.elites if not (e.confirms or e.confirmed) and e.hash != standing]
+    fresh = [e for e in unknown if final or not e.outdated]
     if not fresh:
         return None
     best = max(fresh, key=lambda elite: (elite.speedup, elite.candidate_id))

@@ -15,7 +15,7 @@ from evolution.parents import breeding_elites, newest_repairable, sample_parent,
 from evolution.state import ArmStats, Elite, SearchState
 from evolution.tunables import key_of
 from evolution.tuning import next_configuration
-from evolution.types import Arm, Confirm, Decision, EndReason, Finish, Operator, Propose
+from evolution.types import Arm, Confirm, Decision, EndReason, Finish, Operator, Propose, Retime
 
 TUNER_SHARE = 0.5
 """The inner search gets at least this share of the proposals, while it has something to try."""
@@ -102,6 +102,7 @@ def _nothing_left(state: SearchState) -> Finish:
 def _top_up(state: SearchState, plan: _Plan, rng: Random) -> None:
     stats = stats_of(state)
     room = state.config.in_flight - state.in_flight
+    plan.decisions += _retimed(state)
     seeds = list(range(seeds_asked(state), len(state.config.seed_sources) + len(state.warm_starts)))
     if room > 0:
         _propose_dispatch(state, plan, last=False)
@@ -117,6 +118,12 @@ def _top_up(state: SearchState, plan: _Plan, rng: Random) -> None:
         if isinstance(decision, Propose):
             plan.proposals += 1
             turn += decision.arm != TUNER
+
+
+def _retimed(state: SearchState) -> list[Retime]:
+    """Judge elites again that a later Baseline has overtaken, best first, as far as the budget allows."""
+    outdated = sorted((e for e in state.elites if e.outdated), key=lambda elite: (-elite.speedup, elite.candidate_id))
+    return [Retime(candidate_id=e.candidate_id) for n, e in enumerate(outdated) if spending.may_judge(state, n)]
 
 
 def _propose_dispatch(state: SearchState, plan: _Plan, *, last: bool) -> None:

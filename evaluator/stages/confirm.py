@@ -148,17 +148,24 @@ class _Timing:
     reference: Subject
     protocol: TimingProtocol
 
-    def modes(self, workload: Workload) -> list[str]:
-        """Return the Baselines of a Workload; eager alone for a held-out one, for which nothing is compiled."""
+    def modes(self, workload: Workload, oracle: Oracle) -> list[str]:
+        """Return the Baselines of a Workload; eager alone for a held-out one, for which nothing is compiled.
+
+        What still compiles is waited for: it may be the fastest.
+        """
         if workload.held_out:
             return ["eager"]
         if self.trial.baseline is None:
             return list(self.session.comparators.modes())
-        return list(dict.fromkeys(["eager", self.trial.baseline.fastest(workload.name).mode]))
+        comparators, problem = self.session.comparators, self.trial.problem
+        known = ["eager", self.trial.baseline.fastest(workload.name).mode]
+        late = [m for m in self.trial.baseline.pending if comparators.works(problem, workload, m, oracle)]
+        return list(dict.fromkeys([*known, *late]))
 
     def run(self, workload: Workload, repetitions: int) -> _Times:
-        trial, modes, times = self.trial, self.modes(workload), _Times(workload)
+        trial, times = self.trial, _Times(workload)
         oracle = Oracle(trial.problem, self.reference, workload.sizes, trial.generator)
+        modes = self.modes(workload, oracle)
         bench = Bench(self.session, workload, oracle, [], protocol=self.protocol, first_call_s=trial.first_call_s)
         try:
             with self.session.exclusive():
