@@ -57,7 +57,7 @@ def decide(state: SearchState, rng: Random) -> list[Decision]:
     reached = target_reached(state) or roofline_reached(state)
     if reached is not None:
         return [reached]
-    plan = _Plan()
+    plan = _Plan(decisions=list(_retimed(state)))
     over = _reason_to_stop(state)
     if over is None:
         _top_up(state, plan, rng)
@@ -65,7 +65,7 @@ def decide(state: SearchState, rng: Random) -> list[Decision]:
             _propose_dispatch(state, plan, last=True)
         if not plan.decisions and state.in_flight == 0:
             over = _nothing_left(state)
-    quiet = over is not None and state.in_flight == 0
+    quiet = over is not None and state.in_flight == 0 and not plan.decisions
     best = elite_to_confirm(state, final=quiet or spending.last_chance_to_confirm(state))
     if best is not None:
         plan.decisions.append(Confirm(candidate_id=best.candidate_id))
@@ -102,7 +102,6 @@ def _nothing_left(state: SearchState) -> Finish:
 def _top_up(state: SearchState, plan: _Plan, rng: Random) -> None:
     stats = stats_of(state)
     room = state.config.in_flight - state.in_flight
-    plan.decisions += _retimed(state)
     seeds = list(range(seeds_asked(state), len(state.config.seed_sources) + len(state.warm_starts)))
     if room > 0:
         _propose_dispatch(state, plan, last=False)

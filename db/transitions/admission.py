@@ -112,7 +112,7 @@ def abandon_baseline(s: Session, found: BaselineRow, message: str) -> list[Nudge
     """Fail the Runs: no Baseline could be timed, by an internal error. Go on without modes that only came later."""
     if found.body is not None:
         known = load_baseline(found.body)
-        lost = {mode: f"not timed: {message}"[:500] for mode in known.pending}
+        lost = dict.fromkeys(known.pending, f"not timed: {message}"[:500])
         return _store(s, found, known, replace(known, pending=(), skipped={**known.skipped, **lost}))
     found.state, found.settled_at = "failed", now(s)
     for run in _going(s, RunRow.baseline_id == found.id):

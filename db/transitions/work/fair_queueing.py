@@ -23,7 +23,7 @@ from evaluator.types import DeviceKind
 from evolution.types import RunStatus
 
 KEEP_S = 20.0
-"""For this long after its Baselines are timed one device stays free for the first Candidate of another project's Run."""
+"""For this long after its Baselines are timed a device stays free for the first Candidate of another project's Run."""
 _UNCHARGED = (CONTROL, PROPOSE)  # these queues use no device time; dollars are reserved before they are spent
 _FORGETS = 0.3
 
