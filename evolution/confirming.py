@@ -24,7 +24,7 @@ def elite_to_confirm(state: SearchState, *, final: bool) -> Elite | None:
     """
     if state.open_confirms or not may_confirm(state):
         return None
-    best = _best_fresh(state)
+    best = _best_fresh(state, outdated=final)
     if best is None or best.speedup <= _bar(state) * FINAL_MARGIN or _is_plateau(state, best):
         return None
     if final:
@@ -39,7 +39,7 @@ def owed_confirmation(state: SearchState) -> Elite | None:
     """Return the elite without whose confirmation the Run may not end, even if its time is used up."""
     if state.open_confirms or not may_confirm(state):
         return None
-    best = _best_fresh(state)
+    best = _best_fresh(state, outdated=True)
     return best if best is not None and _is_owed(state, best) else None
 
 
@@ -47,10 +47,12 @@ def _bar(state: SearchState) -> float:
     return max(1.0, state.champion.speedup if state.champion is not None else 1.0)
 
 
-def _best_fresh(state: SearchState) -> Elite | None:
-    """Return the best elite that was never confirmed, in this Run or as the Champion."""
+def _best_fresh(state: SearchState, *, outdated: bool) -> Elite | None:
+    """Return the best elite that was never confirmed, in this Run or as the Champion; with `outdated` also among those
+    that a later Baseline overtook before they were judged again."""
     standing = state.champion.hash if state.champion is not None else None
-    fresh = [e for e in state.elites if not (e.confirms or e.confirmed) and e.hash != standing]
+    unknown = [e for e in state.elites if not (e.confirms or e.confirmed) and e.hash != standing]
+    fresh = [e for e in unknown if outdated or not e.outdated]
     bar = _bar(state)
     sure = [e for e in fresh if e.low > bar]
     if sure:

@@ -37,10 +37,11 @@ class AdmitWork:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineWork:
-    """Time every Baseline of an admitted Problem: op `baseline`."""
+    """Time the Baselines of an admitted Problem: op `baseline`. `baseline` has those that were ready earlier."""
 
     problem: Problem
     device_kind: DeviceKind
+    baseline: BaselineReport | None = None
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

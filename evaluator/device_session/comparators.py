@@ -7,10 +7,12 @@ from collections.abc import Iterable, Iterator
 from contextlib import AbstractContextManager, contextmanager, nullcontext
 from secrets import token_hex
 
+from evaluator.child.protocol.layout import LayoutError
 from evaluator.device_session.children import ChildStarter
 from evaluator.device_session.compiling import CompileJob, Compiler
 from evaluator.device_session.pools import PoolCache
 from evaluator.devices.base import DeviceBackend
+from evaluator.errors import EvaluatorError
 from evaluator.oracle.oracle import Oracle
 from evaluator.subject import Arguments, Subject
 from evaluator.types import DeviceKind, Problem, Workload
@@ -84,6 +86,14 @@ class ComparatorCache:
             self._children.end(self._kept.popitem(last=False)[1])
         subject.load_state({**oracle.parameters, **oracle.buffers})
         return subject
+
+    def works(self, problem: Problem, workload: Workload, mode: str, oracle: Oracle) -> bool:
+        """Return whether a Baseline compiles, after waiting for it."""
+        try:
+            self.get(problem, workload, mode, oracle)
+        except (EvaluatorError, LayoutError):
+            return False
+        return True
 
     def _is_kept(self, key: Key) -> bool:
         """Return whether a living child is kept. A dead one is forgotten."""

@@ -157,13 +157,19 @@ class ConfirmTimer:
     spent: Spent
     tell: Tell
 
-    def modes(self, workload: Workload) -> list[str]:
-        """Return the Baselines of a Workload; eager alone for a held-out one, for which nothing is compiled."""
+    def modes(self, workload: Workload, oracle: Oracle) -> list[str]:
+        """Return the Baselines of a Workload; eager alone for a held-out one, for which nothing is compiled.
+
+        Modes that still compile are waited for: one of them may be the fastest.
+        """
         if workload.held_out:
             return [EAGER]
         if self.trial.baseline is None:
             return list(self.session.comparators.modes())
-        return list(dict.fromkeys([EAGER, self.trial.baseline.fastest(workload.name).mode]))
+        comparators, problem = self.session.comparators, self.trial.problem
+        known = [EAGER, self.trial.baseline.fastest(workload.name).mode]
+        late = [m for m in self.trial.baseline.pending if comparators.works(problem, workload, m, oracle)]
+        return list(dict.fromkeys([*known, *late]))
 
     def run(self, workload: Workload, repetitions: int) -> RepeatedTimes:
         """Time a Workload. Raises Rejection, ComparatorFailed.
@@ -171,10 +177,12 @@ class ConfirmTimer:
         In one secret repetition every kind of adversarial values is rehearsed, and in one the integrity checks look
         closely: no child knows in which.
         """
-        trial, modes = self.trial, self.modes(workload)
+        trial = self.trial
         with self.spent.on("inputs"):
             oracle = Oracle(trial.problem, self.reference, workload.sizes, trial.generator)
             bench = Bench(self.session, workload, oracle, [], protocol=self.protocol, first_call_s=trial.first_call_s)
+        with self.spent.on("baselines"):
+            modes = self.modes(workload, oracle)
         rehearsed = self._secret_below(repetitions)
         times = RepeatedTimes(workload, None if workload.held_out else self._secret_below(repetitions))
         try:

@@ -55,7 +55,7 @@ class RunProgress:
             case "problem.refused":
                 return f"Reference refused: {data.get('reason', '')}"
             case "baseline.timed":
-                return f"Baselines timed on {data.get('device', 'this device')}."
+                return _baselines(data)
             case "candidate.created":
                 self.created += 1
                 if data.get("number") is not None:
@@ -112,6 +112,18 @@ def _stopped(data: Mapping[str, Any]) -> str:
     """Return the operator, if it is only one of the model's, and the last answer's fault."""
     operator = data.get("operator")
     return f"{f' to {operator}' if operator else ''}: {data.get('detail') or data.get('fault', '')}"
+
+
+def _baselines(data: Mapping[str, Any]) -> str:
+    """Return a line on the Baselines so far: "Baselines timed on H100: eager is the fastest; compile is compiling."."""
+    modes = list(dict.fromkeys(str(one["mode"]) for one in (data.get("fastest") or {}).values()))
+    pending = [str(mode) for mode in data.get("pending") or ()]
+    line = f"Baselines timed on {data.get('device', 'this device')}"
+    if modes:
+        line += f": {' and '.join(modes)} {'is' if len(modes) == 1 else 'are'} the fastest"
+    if pending:
+        line += f" so far; {' and '.join(pending)} still {'compiles' if len(pending) == 1 else 'compile'}"
+    return line + "."
 
 
 class ProgressDisplay:

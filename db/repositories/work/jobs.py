@@ -61,7 +61,11 @@ def _admit(s: Session, subject_id: str) -> AdmitWork:
 
 def _baseline(s: Session, subject_id: str) -> BaselineWork:
     row = s.get_one(BaselineRow, subject_id)
-    return BaselineWork(problem=problem_of(s, row.problem_id), device_kind=DeviceKind(row.device_kind))
+    return BaselineWork(
+        problem=problem_of(s, row.problem_id),
+        device_kind=DeviceKind(row.device_kind),
+        baseline=None if row.body is None else load_baseline(row.body),
+    )
 
 
 def _subject(s: Session, subject_id: str) -> tuple[EvaluationRow, CandidateRow, RunRow]:

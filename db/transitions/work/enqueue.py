@@ -93,6 +93,13 @@ def finish_job(s: Session, row: JobRow) -> None:
     row.state, row.done_at, row.lease, row.lease_until = "done", now(s), None, None
 
 
+def look_again(s: Session, row: JobRow) -> list[Nudge]:
+    """Make a claimed or finished Job ready again: more of its work is to come."""
+    row.state, row.attempts, row.nudged_at = "ready", 0, now(s)
+    row.lease = row.lease_until = row.worker = row.done_at = None
+    return [row.queue]
+
+
 def held_s(row: JobRow) -> float:
     """Return the seconds from the present claim of a finished Job to its end, without waiting."""
     if row.claimed_at is None or row.done_at is None:
