@@ -22,7 +22,9 @@ READABLE_NAMES = {
     "aten.scaled_dot_product_attention.default": "F.scaled_dot_product_attention",
 }
 BLOCK = "block"  # a library node that a building block of ours computes
-DENSE = frozenset(f"aten.{name}.default" for name in ("linear", "mm", "bmm", "addmm", "matmul")) | {BLOCK}  # fresh, dense
+DENSE = frozenset(f"aten.{name}.default" for name in ("linear", "mm", "bmm", "addmm", "matmul")) | {
+    BLOCK
+}  # fresh, dense
 
 
 @dataclass(slots=True)

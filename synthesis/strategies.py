@@ -108,6 +108,7 @@ BLOCK_FIRSTS: tuple[Configuration, ...] = (
     {"COLUMNS": 128, "DEPTH": 128, "PRODUCT_WARPS": 8},
 )
 
+
 def _rows(mode: str, title: str) -> Write:
     write = _triton((mode,), title)
 

@@ -115,9 +115,7 @@ def _groups(found: Found) -> list[tuple[Size, Size]]:
     return [(heads // s, s) for s in {s.values: s for s in sets}.values()]
 
 
-def _fit(
-    found: Found, node: Node, shared_by: tuple[Size, Size] | None, one: Size
-) -> Attention | None:
+def _fit(found: Found, node: Node, shared_by: tuple[Size, Size] | None, one: Size) -> Attention | None:
     """Return the block where so many heads share so many sets of keys, None where operands have no place on its tiles."""
     outer = found.q.shape[:-2]
     queries, keys = found.q.shape[-2], found.k.shape[-1 if found.transposed else -2]
@@ -143,7 +141,9 @@ def _fit(
         if group is not None and what.shape[-3] == pairs[last] and what.shape[-3] != outer[-1]:
             index = (*index[:-3], tile.at[last], *last_two)  # keys that are stored once for each group
         zero = Affine.of(tile.zero)
-        index = tuple(zero if s.equals(1) else p for s, p in zip(what.shape, index[len(index) - what.rank :], strict=True))
+        index = tuple(
+            zero if s.equals(1) else p for s, p in zip(what.shape, index[len(index) - what.rank :], strict=True)
+        )
         return evaluate(tile, what, index, leaves)
 
     q = attempt(lambda: at(depth, {"m": queries}, found.q, "rc", []))
@@ -195,7 +195,15 @@ class Attention:
         row = linear((*batch, tile.at["m"]), self.shape[:-1], self.one)
         exprs = [self.q, self.k, self.v, self.score]
         loads = reads(exprs, [self.found.product])
-        extents = [*self.pairs.values(), self.queries, self.keys, depth, depth_v, row, *([self.group] if self.group else [])]
+        extents = [
+            *self.pairs.values(),
+            self.queries,
+            self.keys,
+            depth,
+            depth_v,
+            row,
+            *([self.group] if self.group else []),
+        ]
         sizes = symbols(exprs, extents)
         name = f"attend_{node.name}"
         text, pieces = self._kernel(name, loads, sizes, row)
@@ -213,7 +221,22 @@ class Attention:
         depth, depth_v = self.found.q.shape[-1], self.shape[-1]
         lines: list[str] = []
         pieces: set[str] = set()
-        used = {*sizes, *self.pairs, "o2", "m", "n", "j", "row", "peak", "total", "acc", "parts", "span", "score", "zero"}
+        used = {
+            *sizes,
+            *self.pairs,
+            "o2",
+            "m",
+            "n",
+            "j",
+            "row",
+            "peak",
+            "total",
+            "acc",
+            "parts",
+            "span",
+            "score",
+            "zero",
+        }
         used |= {"larger", "shift", "weights", "scale", "q", "k", "v", "pair", "start", "end", "product", "out"}
         used |= {f"{n.name}_ptr" for n in loads}
 

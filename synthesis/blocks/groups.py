@@ -194,7 +194,21 @@ class Groups:
     def _summary(self, name: str, loads: list[Node], sizes: list[str], pieces: set[str]) -> str:
         more = ["means_ptr", "squares_ptr"]
         head = self._parameters(f"summarise_{name}", loads, more, sizes, ["BLOCK", "INDEX"])
-        used = {*sizes, "o0", "o1", "j", "zero", "mean", "square", "steps", "change", "start", "count", "total", "program"}
+        used = {
+            *sizes,
+            "o0",
+            "o1",
+            "j",
+            "zero",
+            "mean",
+            "square",
+            "steps",
+            "change",
+            "start",
+            "count",
+            "total",
+            "program",
+        }
         used |= {f"{n.name}_ptr" for n in loads}
         length = whole(self.length)
         lines = [

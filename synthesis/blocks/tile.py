@@ -92,7 +92,9 @@ class TileWriter(Writer):
         text = self.raw(expr, guard)
         if expr.type == "f":
             return f"{text}.to(tl.float32)"
-        return f"{text} != 0" if expr.type == "b" else f"{text}.to({'tl.int64' if node.dtype == 'int64' else 'tl.int32'})"
+        return (
+            f"{text} != 0" if expr.type == "b" else f"{text}.to({'tl.int64' if node.dtype == 'int64' else 'tl.int32'})"
+        )
 
     def text(self, expr: Expr, guard: str) -> str:
         source = expr.args[0] if expr.op == "cast" and expr.type == "f" else None
@@ -109,7 +111,9 @@ class TileWriter(Writer):
                 self.emit(f"{variable} = tl.minimum(tl.maximum({self.value(index)}, 0), {extent.text()} - 1)")
         names = {v for v, _ in offset.terms}
         by_row, by_column = bool(names & self.row_variables), expr.full
-        mask = self.masks[0] if by_row and by_column else self.masks[1] if by_row else self.masks[2] if by_column else ""
+        mask = (
+            self.masks[0] if by_row and by_column else self.masks[1] if by_row else self.masks[2] if by_column else ""
+        )
         mask = " & ".join(part for part in (mask, guard) if part)
         options = f", mask={mask}, other=0" if mask else ""
         return f"tl.load({node.name}_ptr + {place_of(offset)}{options})"

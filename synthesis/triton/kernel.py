@@ -26,6 +26,7 @@ class TritonKernel:
     sizes: list[str]
     rows: Size
     length: Size
+    pointers: list[str]
 
 
 def _online_pairs(kernel: Kernel) -> dict[int, Expr]:
@@ -86,7 +87,34 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
     constants = ["ROWS", "BLOCK", "EVICT", "INDEX", *(["STAGES"] if mode in ("looped", "streamed") else [])]
     parameters = ", ".join([*pointers, *sizes, *(f"{c}: tl.constexpr" for c in constants)])
     text = "\n".join(["@triton.jit", f"def {name}({parameters}):", *w.lines])
-    return TritonKernel(name, mode, text, w.pieces, kernel.loads(), outputs, sizes, _rows(kernel), kernel.length)
+    rows, length = _rows(kernel), kernel.length
+    return TritonKernel(name, mode, text, w.pieces, kernel.loads(), outputs, sizes, rows, length, pointers)
+
+
+PROGRAM = "    program = tl.program_id(0).to(INDEX)\n"
+
+
+def join_kernels(kernels: list[TritonKernel]) -> TritonKernel:
+    """Return one kernel that does the work of several independent ones, each by programs of its own."""
+    pointers = list(dict.fromkeys(p for k in kernels for p in k.pointers))
+    sizes = list(dict.fromkeys(s for k in kernels for s in k.sizes))
+    ends = [f"end_{number}" for number in range(len(kernels) - 1)]
+    constants = [f"{c}_{number}" for number in range(len(kernels)) for c in ("ROWS", "BLOCK")] + ["EVICT", "INDEX"]
+    name = "_and_".join(k.name.removesuffix("_tiled") for k in kernels)
+    parameters = ", ".join([*pointers, *sizes, *ends, *(f"{c}: tl.constexpr" for c in constants)])
+    lines = ["@triton.jit", f"def {name}({parameters}):", PROGRAM.rstrip()]
+    texts = []
+    for number, kernel in enumerate(kernels):
+        head, body = kernel.text.split("\n", 2)[1], kernel.text.split("\n", 2)[2]
+        texts.append("\n".join(["@triton.jit", head.replace("(", "(program, ", 1), body.replace(PROGRAM, "", 1)]))
+        given = ", ".join([*kernel.pointers, *kernel.sizes, f"ROWS_{number}", f"BLOCK_{number}", "EVICT", "INDEX"])
+        last = number == len(kernels) - 1
+        lines.append("    else:" if last else f"    {'el' if number else ''}if program < {ends[number]}:")
+        lines.append(f"        {kernel.name}({f'program - {ends[number - 1]}' if number else 'program'}, {given})")
+    pieces = set().union(*(k.pieces for k in kernels))
+    text = "\n\n\n".join([*texts, "\n".join(lines)])
+    first = kernels[0]
+    return TritonKernel(name, "tiled", text, pieces, [], [], sizes, first.rows, first.length, pointers)
 
 
 def _head(w: Writer) -> None:

@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
+import itertools
 from collections.abc import Mapping, Sequence
 from typing import Any
 
 from synthesis.blocks.block import Code
 from synthesis.cpp.module import header, model_class
-from synthesis.graph.nodes import Program
+from synthesis.graph.nodes import Node, Program
 from synthesis.host import BLOCK, Host
 from synthesis.kernel import Kernel, unjoin
 from synthesis.plan import Plan, Planner
-from synthesis.triton.kernel import TritonKernel, write_kernel
+from synthesis.triton.kernel import TritonKernel, join_kernels, write_kernel
 from synthesis.triton.prelude import prelude
 
 # The first values were the best on average over the kernels recorded on an H200 (bench/search/landscapes).
@@ -88,16 +89,21 @@ def _streamed(kernel, rows, n, *arguments):
     kernel[(rows,)](*arguments, ROWS=1, BLOCK=block, STAGES=CONFIG["STAGES"], **options)
 ''',
     "tiled": '''
-def _tiled(kernel, rows, n, *arguments):
-    """BLOCK elements a program: part of a row, or several short rows."""
-    block = min(CONFIG["BLOCK"], triton.next_power_of_2(n))
-    together = min(max(1, CONFIG["BLOCK"] // block), triton.next_power_of_2(rows))
-    warps = max(1, min(32, together * block // (32 * CONFIG["ELEMENTS"])))
-    grid = (triton.cdiv(rows, together) * triton.cdiv(n, block),)
+def _tiled(kernel, parts, *arguments):
+    """BLOCK elements a program: part of a row, or several short rows. Independent parts share one launch."""
+    constants, ends, warps, total = {}, [], 1, 0
+    for number, (rows, n) in enumerate(parts):
+        block = min(CONFIG["BLOCK"], triton.next_power_of_2(n))
+        together = min(max(1, CONFIG["BLOCK"] // block), triton.next_power_of_2(rows))
+        warps = max(warps, min(32, together * block // (32 * CONFIG["ELEMENTS"])))
+        total += triton.cdiv(rows, together) * triton.cdiv(n, block)
+        suffix = f"_{number}" if len(parts) > 1 else ""
+        constants |= {f"ROWS{suffix}": together, f"BLOCK{suffix}": block}
+        ends.append(total)
     options = {"EVICT": CONFIG["EVICT"], "INDEX": _index(arguments), "num_warps": warps}
     if CONFIG["REGISTERS"]:
         options["maxnreg"] = CONFIG["REGISTERS"]
-    kernel[grid](*arguments, ROWS=together, BLOCK=block, **options)
+    kernel[(total,)](*arguments, *ends[:-1], **constants, **options)
 ''',
 }
 LONGEST_HELD = 32768
@@ -117,29 +123,63 @@ def write_module(plan: Plan, planner: Planner, *, modes: Sequence[str], title: s
     host = Host(program, planner)
     kernels: list[TritonKernel] = []
     blocks: list[Code] = []
-    for step in plan.steps:
-        if isinstance(step, Kernel):
-            kernels += _launch(host, step, modes)
-        elif step.fn == BLOCK:
-            blocks.append(step.data.write(host, step))
-        else:
-            host.call(step)
+    for is_kernel, steps in itertools.groupby(plan.steps, lambda s: isinstance(s, Kernel) and not _reduces(s)):
+        if is_kernel:
+            kernels += _launch_tiles(host, [s for s in steps if isinstance(s, Kernel)])
+            continue
+        for step in steps:
+            _write_step(host, step, modes, kernels, blocks)
     host.results()
     return _render(program, plan, host, kernels, blocks, title)
 
 
-def _launch(host: Host, kernel: Kernel, modes: Sequence[str]) -> list[TritonKernel]:
-    exact = any(s.node.dtype in ("float32", "mixed") for s in kernel.stores)
-    reduces = any(e.op == "reduce" for e in kernel.exprs())
-    kernel = kernel if reduces else unjoin(kernel)
-    written = [write_kernel(kernel, mode, exact=exact) for mode in (modes if reduces else ["tiled"])]
-    first = written[0]
-    arguments = [host.contiguous(node) for node in first.reads]
-    arguments += [host.allocate(node, host.device()) for node in first.writes]
-    arguments += first.sizes
-    host.used_symbols |= set(first.sizes)
-    rows, length = host.size(first.rows), host.size(first.length)
-    calls = [f"_{w.mode}({w.name}, {rows}, {length}, {', '.join(arguments)})" for w in written]
+def _write_step(
+    host: Host, step: Kernel | Node, modes: Sequence[str], kernels: list[TritonKernel], blocks: list[Code]
+) -> None:
+    if isinstance(step, Kernel):
+        kernels += _launch_rows(host, step, modes)
+    elif step.fn == BLOCK:
+        blocks.append(step.data.write(host, step))
+    else:
+        host.call(step)
+
+
+def _reduces(kernel: Kernel) -> bool:
+    return any(e.op == "reduce" for e in kernel.exprs())
+
+
+def _exact(kernel: Kernel) -> bool:
+    return any(s.node.dtype in ("float32", "mixed") for s in kernel.stores)
+
+
+def _memory(host: Host, written: TritonKernel) -> list[str]:
+    """Write what a kernel reads and writes into memory, and return its names."""
+    host.used_symbols |= set(written.sizes)
+    return [host.contiguous(node) for node in written.reads] + [
+        host.allocate(node, host.device()) for node in written.writes
+    ]
+
+
+def _launch_tiles(host: Host, steps: Sequence[Kernel]) -> list[TritonKernel]:
+    """Write element-wise kernels that follow each other and do not need each other: one launch."""
+    kernels = [write_kernel(unjoin(step), "tiled", exact=_exact(step)) for step in steps]
+    if len({id(n) for k in kernels for n in k.writes} & {id(n) for k in kernels for n in k.reads}):
+        return [k for step in steps for k in _launch_tiles(host, [step])]
+    names = {p: a for k in kernels for p, a in zip(k.pointers, _memory(host, k), strict=True)}
+    names |= {size: size for k in kernels for size in k.sizes}
+    parts = ", ".join(f"({host.size(k.rows)}, {host.size(k.length)})" for k in kernels)
+    kernel = kernels[0] if len(kernels) == 1 else join_kernels(kernels)
+    host.lines.append(
+        f"_tiled({kernel.name}, [{parts}], {', '.join(names[p] for p in (*kernel.pointers, *kernel.sizes))})"
+    )
+    return [kernel]
+
+
+def _launch_rows(host: Host, kernel: Kernel, modes: Sequence[str]) -> list[TritonKernel]:
+    written = [write_kernel(kernel, mode, exact=_exact(kernel)) for mode in modes]
+    arguments = ", ".join([*_memory(host, written[0]), *written[0].sizes])
+    rows, length = host.size(written[0].rows), host.size(written[0].length)
+    calls = [f"_{w.mode}({w.name}, {rows}, {length}, {arguments})" for w in written]
     if len(calls) == 2:
         host.lines += [f'if {length} <= CONFIG["MAX_ROW"]:', f"    {calls[0]}", "else:", f"    {calls[1]}"]
     else:
@@ -172,7 +212,9 @@ def _render(
     parts = [header(program, plan, title), *imports, "", f"TUNABLES = {tunables!r}", f"CONFIG = {config!r}", "", ""]
     pieces = set[str]().union(*(k.pieces for k in kernels), *(b.pieces for b in blocks))
     texts = list(dict.fromkeys([*(t for b in blocks for t in b.kernels), *(k.text for k in kernels)]))
-    launches = [LAUNCH[mode] for mode in ("held", "looped", "streamed", "tiled") if any(k.mode == mode for k in kernels)]
+    launches = [
+        LAUNCH[mode] for mode in ("held", "looped", "streamed", "tiled") if any(k.mode == mode for k in kernels)
+    ]
     launches += dict.fromkeys(text for block in blocks for text in block.launches.values())
     text = "\n".join(parts) + "\n" + prelude(pieces) + "\n\n\n".join(texts) + "\n\n"
     text += (TYPES if blocks else "") + INDEX + "\n" + "\n".join(launches)

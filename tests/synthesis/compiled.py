@@ -39,7 +39,9 @@ def launched(path: str, reference: str, sizes: Mapping[str, Any]) -> list[dict[s
 def _compile(kernel: Any, args: tuple[Any, ...], grid: Any, named: Mapping[str, Any]) -> dict[str, Any]:
     options = {k: named[k] for k in ("num_warps", "num_stages", "maxnreg") if k in named}
     given = dict(zip(kernel.arg_names, args, strict=False)) | {k: v for k, v in named.items() if k in kernel.arg_names}
-    constants = {p.name for p in kernel.params if p.is_constexpr} | {k for k, v in given.items() if type(v) is int and v == 1}
+    constants = {p.name for p in kernel.params if p.is_constexpr} | {
+        k for k, v in given.items() if type(v) is int and v == 1
+    }
     signature, attributes = {}, {}
     for place, name in enumerate(kernel.arg_names):
         value = given[name]
@@ -75,9 +77,15 @@ def _pick(recipe: Any, sizes: Mapping[str, Any]) -> dict[str, Any]:
     return {k: v for k, v in sizes.items() if k in names}
 
 
-if __name__ == "__main__":
+def main() -> None:
+    """Print a line for each case of the JSON on standard input: its name, and every launch."""
     for name, case in json.load(sys.stdin).items():
+        found = []
         for sizes in case["sizes"]:
             for candidate in case["candidates"]:
-                for entry in launched(candidate, case["reference"], sizes):
-                    print(json.dumps([name, entry]), flush=True)
+                found += launched(candidate, case["reference"], sizes)
+        print(json.dumps([name, found]), flush=True)
+
+
+if __name__ == "__main__":
+    main()

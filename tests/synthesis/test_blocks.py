@@ -34,7 +34,12 @@ QKV = "torch.randn(b, h, m, d), torch.randn(b, g, n, d), torch.randn(b, g, n, d)
 SIZES = "b=2, h=4, g=2, m=1, n=37, d=20, rows=3, k=70, o=45"
 CASES: dict[str, tuple[str, str, str, list[dict[str, int]]]] = {
     "grouped attention": (ATTENTION, QKV, "", [{}, {"b": 1, "h": 6, "m": 3}, {"n": 300, "h": 6, "g": 3}]),
-    "normed attention": (NORMED, QKV.replace("g,", "h,"), "self.w = nn.Parameter(torch.ones(20))", [{}, {"m": 19, "b": 1}]),
+    "normed attention": (
+        NORMED,
+        QKV.replace("g,", "h,"),
+        "self.w = nn.Parameter(torch.ones(20))",
+        [{}, {"m": 19, "b": 1}],
+    ),
     "causal attention": (CAUSAL, QKV.replace("g,", "h,"), "", [{"m": 37, "b": 1}]),
     "masked attention": (
         MASKED,
@@ -42,7 +47,12 @@ CASES: dict[str, tuple[str, str, str, list[dict[str, int]]]] = {
         "",
         [{}, {"m": 5}],
     ),
-    "linear": ("return F.gelu(self.l(a0)) + 1", "torch.randn(rows, k)", "self.l = nn.Linear(70, 45)", [{}, {"rows": 1}]),
+    "linear": (
+        "return F.gelu(self.l(a0)) + 1",
+        "torch.randn(rows, k)",
+        "self.l = nn.Linear(70, 45)",
+        [{}, {"rows": 1}],
+    ),
     "gated": (
         "g = F.linear(a0, a1)\nreturn F.linear(F.silu(g) * F.linear(a0, a2), a3)",
         "torch.randn(rows, k), torch.randn(o, k), torch.randn(o, k), torch.randn(k, o)",
@@ -61,7 +71,12 @@ CASES: dict[str, tuple[str, str, str, list[dict[str, int]]]] = {
         "self.w = nn.Parameter(torch.ones(4))\nself.b = nn.Parameter(torch.ones(4))",
         [{}, {"n": 5}],
     ),
-    "groups in two kernels": ("return F.group_norm(a0, 2)", "torch.randn(b, h, n)", "", [{"n": 70}, {"n": 9000, "b": 1}]),
+    "groups in two kernels": (
+        "return F.group_norm(a0, 2)",
+        "torch.randn(b, h, n)",
+        "",
+        [{"n": 70}, {"n": 9000, "b": 1}],
+    ),
     "dequantised": (
         "return (a0 @ self.w.to(a0.dtype).t()) * self.s",
         "torch.randn(rows, k)",
