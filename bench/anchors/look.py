@@ -125,7 +125,7 @@ def look(path: Path, proposals: int, count: int, until: float, lock: Path) -> No
                     right = _right(pair)
                     us = clock.us(lambda p=pair: p.candidate(*p.inputs))
                 say(f"{title} {right:5s} {us:9.2f} us {min(base.values()) / us:6.2f}x {what}")
-            except Exception as error:  # noqa: BLE001  a Candidate that fails is a result
+            except Exception as error:
                 text = traceback.format_exc().strip().splitlines()
                 say(f"{title} ERROR {type(error).__name__}: {str(error)[:600]} | {text[-4:]} | {what}")
                 if "CUDA" in str(error) and "error" in str(error):
@@ -198,7 +198,7 @@ def main() -> None:
                     )
                     out, failed = done.stdout, done.stderr[-1500:] if done.returncode else ""
                 except subprocess.TimeoutExpired as late:
-                    out, failed = (late.stdout or b"").decode(), "timed out"
+                    out, failed = str(late.stdout or ""), "timed out"
                 say(out.rstrip() + (f"\n{path.stem}: {failed}" if failed else ""))
 
     threads = [threading.Thread(target=work) for _ in range(options.workers)]

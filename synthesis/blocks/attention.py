@@ -7,7 +7,6 @@ from dataclasses import dataclass
 
 from synthesis.blocks.block import MATMULS, Code, base, compute, strip
 from synthesis.blocks.tile import Tile, TileWriter, attempt, covers, evaluate, reads, symbols, walk, whole
-from synthesis.errors import Unsupported
 from synthesis.expr import Expr
 from synthesis.graph.build import Builder
 from synthesis.graph.nodes import FLOATS, Formula, Node

@@ -11,7 +11,6 @@ from dataclasses import dataclass
 
 from synthesis.blocks.block import MATMULS, Code, base, compute
 from synthesis.blocks.tile import Tile, TileWriter, attempt, covers, evaluate, reads, symbols, walk, whole
-from synthesis.errors import Unsupported
 from synthesis.expr import COSTLY, Expr
 from synthesis.graph.nodes import FLOATS, Node
 from synthesis.graph.sizes import Size, product

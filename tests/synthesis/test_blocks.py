@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-from pathlib import Path
 from typing import Any
 
 import pytest
@@ -11,7 +10,7 @@ import pytest
 from evaluator.types import DeviceKind
 from synthesis.draft import Draft
 from synthesis.strategies import sequence
-from tests.synthesis.checking import ROOT, graphs, problem
+from tests.synthesis.checking import graphs, problem
 from tests.synthesis.test_triton import CHECK, case, child
 
 pytest.importorskip("triton")
