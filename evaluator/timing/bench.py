@@ -241,6 +241,7 @@ class Bench:
         for contender in () if disturbed else self.contenders:
             sample = rounds.overhead.call_us(found[contender.name], share)
             contender.samples.setdefault(plan.executions, []).append(sample)
+            contender.page_faults.append(found[contender.name].diagnostics.get("page_faults", 0))
         self.discarded += disturbed
         self.pairs += not disturbed
 
@@ -287,6 +288,7 @@ class Bench:
                 "pairs": self.pairs,
                 "discarded_pairs": self.discarded,
                 "harness_share": round(self.resolution(name), 4),
+                "page_faults": {c.name: statistics.median(c.page_faults or [0]) for c in self.contenders},
                 "round_calls": [plan.executions for plan in self._plans],
                 "null_overhead_us": {str(n): round(us, 2) for n, us in overhead.wall_us.items()},
                 "null_idle_us": {str(n): round(us, 2) for n, us in overhead.idle_us.items()},
