@@ -13,8 +13,8 @@ import torch
 from evaluator.child.protocol.layout import TensorSpec
 
 # Linux 5.14: map every page now, so that no page fault falls into a call. Older kernels map at the first access.
-_MADV_POPULATE_READ, _MADV_POPULATE_WRITE = 22, 23
-_MADV_HUGEPAGE = 14
+MADV_POPULATE_READ, MADV_POPULATE_WRITE = 22, 23
+MADV_HUGEPAGE = 14
 _PAGE_BYTES = 4096
 # From malloc.h. New memory then holds 0xFE bytes (-1.7e38 as float32 and bfloat16, NaN as float16), freed memory 0x01.
 _M_PERTURB, _PERTURB = -6, 0x01
@@ -37,7 +37,7 @@ class CpuMapped:
 def _map_private(fd: int, size: int) -> torch.Tensor:
     block = mmap.mmap(fd, size, flags=mmap.MAP_PRIVATE, prot=mmap.PROT_READ | mmap.PROT_WRITE)
     with contextlib.suppress(OSError):
-        block.madvise(_MADV_POPULATE_READ)
+        block.madvise(MADV_POPULATE_READ)
     return torch.frombuffer(block, dtype=torch.uint8)
 
 
@@ -49,10 +49,10 @@ def map_shared(fd: int, size: int) -> torch.Tensor:
     """
     block = mmap.mmap(fd, size, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ | mmap.PROT_WRITE)
     with contextlib.suppress(OSError):
-        block.madvise(_MADV_HUGEPAGE)
+        block.madvise(MADV_HUGEPAGE)
     raw = torch.frombuffer(block, dtype=torch.uint8)
     try:
-        block.madvise(_MADV_POPULATE_WRITE)
+        block.madvise(MADV_POPULATE_WRITE)
     except OSError:  # before Linux 5.14; what is in the file stays
         raw[::_PAGE_BYTES].bitwise_or_(0)
     return raw

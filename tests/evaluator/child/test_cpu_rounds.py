@@ -74,7 +74,7 @@ def test_more_memory_than_there_is_is_left_alone() -> None:
 
 
 def test_a_mapping_has_its_pages_where_the_kernel_cannot_populate(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(cpu_device, "_MADV_POPULATE_WRITE", 1 << 20)  # refused, as by an old kernel
+    monkeypatch.setattr(cpu_device, "MADV_POPULATE_WRITE", 1 << 20)  # refused, as by an old kernel
     assert bool((cpu_device.map_shared(memory_file("inputs", 1 << 16), 1 << 16) == 0).all())
 
 
