@@ -27,6 +27,7 @@ PAGE_BYTES = 4096
 MOST_TENSORS = PAGE_BYTES // 8 - ADDRESSES
 # Of the heap, beside a round's outputs: so many outputs more, for what a call makes on its way, and some more.
 _SPARE_OUTPUTS, _MOST_SPARE_BYTES, _SPARE_BYTES = 4, 256 << 20, 16 << 20
+_MOST_HEAP_BYTES = 1 << 30
 _address = torch.Tensor.data_ptr  # a tensor's own attribute of that name must not be called
 
 
@@ -83,6 +84,7 @@ class CpuRounds:
             return
         a_call = sum(t.numel() * t.element_size() for t in tensor_leaves(self._outputs)) // len(self._outputs)
         wanted = count * a_call + min(_SPARE_OUTPUTS * a_call, _MOST_SPARE_BYTES) + _SPARE_BYTES
+        wanted = min(wanted, _MOST_HEAP_BYTES)
         if wanted > self._heap:
             touch_heap(wanted)
             self._heap = wanted

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 
 from evaluator.device_session import DeviceSession
 from evaluator.devices.base import PlainLoop, Round, RoundPlan
+from evaluator.errors import ComparatorFailed
 from evaluator.oracle.oracle import Oracle
 from evaluator.screening import libraries
 from evaluator.timing import stats
@@ -191,10 +192,20 @@ class Bench:
         return dict(sorted(seen.items(), key=lambda pair: -pair[1]))
 
     def plain_loops(self, *, profile: bool = False) -> dict[str, PlainLoop]:
-        """Return the times of all calls in plain loops, after `run`. Raise Rejection or ComparatorFailed."""
+        """Return the times of all calls in plain loops, after `run`. Empty where a comparator's cannot be taken. Raise
+        Rejection."""
         rounds, plan = self._rounds, self._plans[-1]
         inputs = rounds.usual_inputs(plan.calls)
-        return {c.name: rounds.run_plainly(c, inputs, plan, profile=profile) for c in self.contenders}
+        found: dict[str, PlainLoop] = {}
+        for contender in self.contenders:
+            try:
+                loop = rounds.run_plainly(contender, inputs, plan, profile=profile)
+            except ComparatorFailed:
+                return {}
+            if loop is None:
+                return {}
+            found[contender.name] = loop
+        return found
 
     def leave_out(self, name: str) -> None:
         """Time the other contenders alone, from the start."""
