@@ -219,9 +219,9 @@ def test_no_run_ends_without_the_confirmation_of_its_best() -> None:
     assert ended(changed(late, elites=(elite(2, 1.7),), champion=champion)).reason is EndReason.BUDGET
 
 
-def test_the_highest_lower_bound_is_confirmed_not_the_luckiest() -> None:
+def test_what_is_surely_faster_is_confirmed_not_the_luckiest() -> None:
     state = changed(SPENT, elites=(elite(1, 1.53, low=0.7), elite(2, 1.32, low=1.12), elite(3, 1.3, low=1.28)))
-    assert decide(state, Random(0)) == [Confirm(candidate_id="cand_3")]
+    assert decide(state, Random(0)) == [Confirm(candidate_id="cand_2")]
     unsure = changed(SPENT, elites=(elite(1, 1.53, low=0.7), elite(2, 1.32, low=0.9)))
     assert decide(unsure, Random(0)) == [Confirm(candidate_id="cand_1")], "the last chance is taken all the same"
 
