@@ -16,7 +16,7 @@ MAX_REFUSED = 4
 def elite_to_confirm(state: SearchState, *, final: bool) -> Elite | None:
     """Return the elite to confirm now, or None. One at a time: each confirmation is against the current Champion.
 
-    The best one is the fastest of those whose lower bound is above Champion and Baseline; if there is none, the fastest.
+    The best one is the fastest of those whose lower bound is above Champion and Baseline; else the fastest of all.
     During the search its lower bound must be above the Baseline, its speedup above the Champion's by MARGIN, no better
     one may have appeared lately, and time for another confirmation must remain. `final` means that nothing more will be
     judged: then the best one without a confirmation is returned if it seems faster than Champion and Baseline, and time
