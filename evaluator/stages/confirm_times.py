@@ -153,9 +153,10 @@ class ConfirmTimer:
         In one secret repetition every kind of adversarial values is rehearsed, and in one the integrity checks look
         closely: no child knows in which.
         """
-        trial, modes = self.trial, self.modes(workload)
+        trial = self.trial
         with self.spent.on("inputs"):
             oracle = Oracle(trial.problem, self.reference, workload.sizes, trial.generator)
+            modes = self.modes(workload)
             bench = Bench(self.session, workload, oracle, [], protocol=self.protocol, first_call_s=trial.first_call_s)
         rehearsed = self._secret_below(repetitions)
         times = RepeatedTimes(workload, None if workload.held_out else self._secret_below(repetitions))
