@@ -7,6 +7,8 @@ from evolution.state import SearchState
 
 CONFIRM_PER_JUDGE, CONFIRM_S = 4.0, 25.0
 """The assumed cost of a confirmation until the first one: in judgements, or in seconds if that is more."""
+NOTHING_YET_SHARE = 0.5
+"""While no Candidate is worth a confirmation, this share of it is kept: the rest of the time may still find one."""
 MAX_RESERVED_SHARE = 0.5
 """At most this share of a device or wall budget is reserved for confirmations."""
 
@@ -22,8 +24,11 @@ def reserve_s(state: SearchState) -> float:
 
 
 def kept_s(state: SearchState, limit_s: float) -> float:
-    """Return the part of a limit that is kept for a confirmation."""
-    return min(reserve_s(state), MAX_RESERVED_SHARE * limit_s)
+    """Return the part of a limit that is kept for a confirmation; half of it while nothing is worth one."""
+    kept = min(reserve_s(state), MAX_RESERVED_SHARE * limit_s)
+    bar = max(1.0, state.champion.speedup if state.champion is not None else 1.0)
+    waits = any(e.speedup > bar and not (e.confirms or e.confirmed) for e in state.elites)
+    return kept if waits else NOTHING_YET_SHARE * kept
 
 
 def _committed_s(state: SearchState) -> float:

@@ -229,8 +229,11 @@ def test_what_is_surely_faster_is_confirmed_not_the_luckiest() -> None:
 def test_time_for_the_last_confirmation_is_reserved() -> None:
     config = RunConfig(proposers=("model-a",), in_flight=1)
     state = SearchState(config=config, budget=Budget(wall_s=100), spend=Spend(wall_s=70), judge_s=2.0)
-    assert [d for d in decide(state, Random(0)) if isinstance(d, Propose)]
-    assert not [d for d in decide(changed(state, spend=Spend(wall_s=75)), Random(0)) if isinstance(d, Propose)]
+    found = changed(state, elites=(elite(1, 1.5),))
+    for one, latest in ((found, 72), (state, 85)):  # 25 s are kept, and half of that while there is nothing to confirm
+        assert [d for d in decide(changed(one, spend=Spend(wall_s=latest)), Random(0)) if isinstance(d, Propose)]
+        late = decide(changed(one, spend=Spend(wall_s=latest + 4)), Random(0))
+        assert not [d for d in late if isinstance(d, Propose)]
     ripe = changed(state, since_best=30, elites=(elite(1, 1.5),), spend=Spend(wall_s=40))
     assert elite_to_confirm(ripe, final=False) is not None
     assert elite_to_confirm(changed(ripe, spend=Spend(wall_s=60)), final=False) is None, "no time for a second one"
