@@ -20,7 +20,7 @@ SETUP := VENV=$(VENV) PYTHON=$(PYTHON) scripts/setup.sh
 endif
 export PYTHONPATH := $(CURDIR)$(if $(PYTHONPATH),:$(PYTHONPATH))
 
-PROBLEM ?= examples/problems/bias_gelu.py
+PROBLEM ?=
 SECONDS_TO_SEARCH ?= 65
 TESTS ?= tests
 JOBS ?= 2
@@ -38,8 +38,7 @@ setup:  ## the environment alone
 	@$(SETUP)
 
 demo: setup  ## optimise a real op on this machine, from nothing to a proved kernel file
-	@mkdir -p out
-	$(PY) -m warpwright optimize $(PROBLEM) --seconds $(SECONDS_TO_SEARCH) -o out/$(basename $(notdir $(PROBLEM)))_best.py
+	$(PY) scripts/demo.py --seconds $(SECONDS_TO_SEARCH) $(if $(PROBLEM),--problem $(PROBLEM))
 
 serve: setup  ## API, dashboard and workers on this machine
 	$(PY) -m warpwright serve

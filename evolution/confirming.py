@@ -16,11 +16,11 @@ MAX_REFUSED = 4
 def elite_to_confirm(state: SearchState, *, final: bool) -> Elite | None:
     """Return the elite to confirm now, or None. One at a time: each confirmation is against the current Champion.
 
-    The best one is that with the highest lower bound, since the highest speedup of many is partly luck. During the
-    search that bound must be above the fastest Baseline, its speedup above the Champion's by MARGIN, no better one may
-    have appeared lately, and time for another confirmation must remain. `final` means that nothing more will be judged:
-    then the best one without a confirmation is returned if it seems faster than Champion and Baseline, and time is left
-    or its confirmation is owed.
+    The best one is the fastest of those whose lower bound is above Champion and Baseline; else the fastest of all.
+    During the search its lower bound must be above the Baseline, its speedup above the Champion's by MARGIN, no better
+    one may have appeared lately, and time for another confirmation must remain. `final` means that nothing more will be
+    judged: then the best one without a confirmation is returned if it seems faster than Champion and Baseline, and time
+    is left or its confirmation is owed.
     """
     if state.open_confirms or not may_confirm(state):
         return None
@@ -55,9 +55,7 @@ def _best_fresh(state: SearchState, *, outdated: bool) -> Elite | None:
     fresh = [e for e in unknown if outdated or not e.outdated]
     bar = _bar(state)
     sure = [e for e in fresh if e.low > bar]
-    if sure:
-        return max(sure, key=lambda elite: (elite.low, elite.candidate_id))
-    return max(fresh, key=lambda elite: (elite.speedup, elite.candidate_id), default=None)
+    return max(sure or fresh, key=lambda elite: (elite.speedup, elite.candidate_id), default=None)
 
 
 def _is_owed(state: SearchState, best: Elite) -> bool:
@@ -65,8 +63,8 @@ def _is_owed(state: SearchState, best: Elite) -> bool:
 
     So a Run overruns its time for the best one alone, and ends after that.
     """
-    tried = [e.low for e in state.elites if e.confirms and not e.confirmed]
-    return best.low > max([_bar(state), *tried])
+    tried = [e.speedup for e in state.elites if e.confirms and not e.confirmed]
+    return best.low > _bar(state) and best.speedup > max(tried, default=0.0)
 
 
 def _is_plateau(state: SearchState, best: Elite) -> bool:

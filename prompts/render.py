@@ -256,6 +256,7 @@ def _parent(material: Material, parent: ParentNote, number: int, shown: list[Wor
         "rows": found,
         "busy": times.was_disturbed(found),
         "error_share": error_share,
+        "why_not": _why_not(parent),
     }
     secret = {workload.name for workload in material.problem.workloads} - names
     relatives = [_configuration_line(one, names) for one in parent.relatives]
@@ -272,13 +273,24 @@ def _parent(material: Material, parent: ParentNote, number: int, shown: list[Wor
     )
 
 
+_SAID_OTHERWISE = ("sanitizer", "seconds", "promote", "confirm")  # it found nothing; `_why_not`
+
+
+def _why_not(parent: ParentNote) -> tuple[str, ...]:
+    """Return in words why a parent that was confirmed was not promoted; () where it was, or was not confirmed."""
+    decision = parent.evidence.get("confirm")
+    if parent.evidence.get("promote") is not False or not isinstance(decision, Mapping):
+        return ()
+    return tuple(str(word) for word in decision.get("why_not", ()))
+
+
 def _parent_evidence(parent: ParentNote) -> tuple[Mapping[str, Any], float | None]:
     """Return a parent's evidence and its share of the allowed error, without facts that hold for all that passed."""
     correctness = parent.evidence.get("correctness")
     if parent.verdict != Verdict.PASSED or not isinstance(correctness, Mapping):
         return parent.evidence, None
     kept = {key: value for key, value in correctness.items() if key not in _SAME_FOR_ALL_PASSED}
-    told = {key: value for key, value in parent.evidence.items() if key != "sanitizer"}  # it found nothing
+    told = {key: value for key, value in parent.evidence.items() if key not in _SAID_OTHERWISE}
     return {**told, "correctness": kept}, correctness.get("worst_error_share")
 
 

@@ -66,7 +66,8 @@ class JudgeProcess:
     def request(self, op: str, *, deadline_s: float, on_note: OnNote | None = None, **payload: Any) -> Any:
         """Send a request and return its result, within `deadline_s` in total. Raises JudgeFault.
 
-        `on_note` gets each note that the judge sends meanwhile about what it is doing. A timeout, a broken pipe or an unreadable answer kills the child; the next request starts another.
+        `on_note` gets each note that the judge sends meanwhile about what it is doing. A timeout, a broken pipe or an
+        unreadable answer kills the child; the next request starts another.
         """
         process = self._running()
         request_id = str(next(self._ids))

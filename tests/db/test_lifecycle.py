@@ -13,7 +13,7 @@ from db.repositories import candidates, evaluations, events, leaderboard, propos
 from db.transitions.work import settle
 from evaluator.types import Evaluation, Stage, Verdict, Workload, WorkloadFacts
 from evolution.types import Budget, EndReason, ProposalOutcome, RunConfig, RunStatus
-from tests.db.world import SAMPLES, World, admission, from_list
+from tests.db.world import SAMPLES, World, admission, failed, from_list
 
 pytestmark = pytest.mark.both_stacks
 
@@ -67,6 +67,28 @@ def test_no_improvement_names_the_fastest_baseline(engine: Engine) -> None:
     assert run.best_id is not None
     assert "compile (20 us on small)" in run.message
     assert "eager" not in run.message
+
+
+def test_a_run_without_a_champion_says_which_rule_stopped_each(engine: Engine) -> None:
+    world = World(engine, propose=from_list("speed=1.3", "speed=1.5"), promote=lambda work, speedup: False)
+    run = world.start()
+    world.drain()
+    run = world.run(run.id)
+    assert run.end_reason is EndReason.NO_IMPROVEMENT
+    assert "Not promoted: #2, confirmed at 1.50x: it is slower on small at 0.840x." in run.message
+    with read_session(engine) as s:
+        told = [e.data for e in events.after(s, run.id, 0, 1000) if e.data.get("kind") == "confirm"]
+    assert [(one["promoted"], one["confirmed"], one["why_not"]) for one in told][:1] == [
+        (False, 1.5, ["it is slower on small at 0.840x"])
+    ]
+
+
+def test_a_kernel_that_fails_its_confirmation_is_named_with_its_verdict(engine: Engine) -> None:
+    world = World(engine, propose=from_list("speed=1.5"))
+    world.confirm = lambda item: failed(world.problem, item.candidate, Verdict.NONDETERMINISTIC, Stage.CONFIRM)
+    run = world.start()
+    world.drain()
+    assert "Not promoted: #1: NONDETERMINISTIC: " in world.run(run.id).message
 
 
 def test_a_refused_problem_ends_the_run(engine: Engine) -> None:

@@ -21,7 +21,7 @@ ENDS_DOING = ("problem.admitted", "baseline.timed", "evaluation.settled", "run.e
 
 
 def worth_a_line(note: Mapping[str, Any]) -> bool:
-    """Return True for a note that is printed where there is no bar: of a Workload's processes the first and a middle."""
+    """Return True for a note that is printed where there is no bar: of a Workload's pairs, two."""
     return "pair" not in note or note["pair"] in (1, 1 + note["pairs"] // 2)
 
 
@@ -79,7 +79,7 @@ class RunProgress:
         verdict, kind = str(data.get("verdict", "?")), str(data.get("kind") or "judge")
         value = data.get("speedup")
         if kind == "confirm":
-            return f"{self._label(data)}: confirmation {verdict} ({data.get('reason', '')})"
+            return self._confirmed(data, verdict)
         if kind != "judge":
             return None
         self.verdicts[verdict] += 1
@@ -92,6 +92,15 @@ class RunProgress:
             self.best = float(value)
         best = ", best so far" if better else ""
         return f"{self._label(data)}: PASSED, {ratio_text(value)} the fastest baseline{best}"
+
+    def _confirmed(self, data: Mapping[str, Any], verdict: str) -> str | None:
+        """Return the outcome of a confirmation; None for a promotion, which has an event of its own."""
+        if data.get("promoted"):
+            return None
+        at = data.get("confirmed")
+        seen = verdict if at is None else f"confirmed at {ratio_text(at)} the fastest baseline"
+        why = "; ".join(data.get("why_not") or ()) or str(data.get("reason", ""))
+        return f"{self._label(data)}: {seen}, not promoted: {why}"
 
     def _label(self, data: Mapping[str, Any]) -> str:
         number = data.get("number")

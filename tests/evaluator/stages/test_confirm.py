@@ -22,7 +22,7 @@ ONE = Workload(name="a")
 def test_an_identical_kernel_is_not_promoted(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(judge, "protocol", replace(judge.protocol, process_pairs=3, hidden_pairs=1))
     order, notes = [], []
-    monkeypatch.setattr(judge, "tell", lambda **note: notes.append(note))
+    monkeypatch.setattr(judge, "tell", lambda **note: notes.append(note) if note["stage"] == "confirm" else None)
 
     @contextmanager
     def beside() -> Iterator[None]:
