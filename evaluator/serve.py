@@ -11,8 +11,9 @@ import contextlib
 import json
 import logging
 import os
+import select
 import sys
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from typing import Any, cast
 
 import torch
@@ -59,7 +60,7 @@ def serve(device: str, protocol: TimingProtocol = STANDARD) -> int:
         return 3
     try:
         judge.warm()
-        for line in sys.stdin:
+        for line in _requests(judge):
             if line.strip():
                 channel.write(json.dumps(answer(judge, line), separators=(",", ":"), allow_nan=False) + "\n")
                 channel.flush()
@@ -73,6 +74,18 @@ def serve(device: str, protocol: TimingProtocol = STANDARD) -> int:
         with contextlib.suppress(OSError):  # the reader is gone
             channel.close()
     return 0
+
+
+def _requests(judge: Judge) -> Iterator[str]:
+    """Yield lines of standard input. While none comes, prepare cases of the Problem whose Baselines were timed last."""
+    while True:
+        while judge.expected is not None and not select.select([sys.stdin], [], [], 0.0)[0]:
+            if not judge.check_stage.prepare_ahead(judge.expected):
+                judge.expected = None
+        line = sys.stdin.readline()
+        if not line:
+            return
+        yield line
 
 
 def answer(judge: Judge, line: str) -> dict[str, Any]:
@@ -100,6 +113,7 @@ def _perform(judge: Judge, request: Mapping[str, Any]) -> Any:
         return to_json(admit(judge, problem))
     known = None if request.get("baseline") is None else from_json(BaselineReport, request["baseline"])
     if op == "baseline":
+        judge.expected = problem
         return to_json(baseline_so_far(judge, problem, known))
     candidate = from_json(Candidate, request.get("candidate"))
     if op == "build":

@@ -51,15 +51,15 @@ def _baseline(judge: Judge, problem: Problem, known: BaselineReport | None, pati
     skipped = dict(known.skipped) if known else {}
     modes = [mode for mode in comparators.modes() if mode not in skipped]
     shown = [workload for workload in problem.workloads_for(judge.backend.kind) if not workload.held_out]
+    _prepare(judge, problem, shown, modes)
+    if known is not None:
+        _go_on(judge, problem, shown, modes)
+    else:
+        comparators.await_all(problem, shown, modes if patience_s == math.inf else _SOON, patience_s)
+    ready = [mode for mode in modes if all(comparators.is_ready(problem, w, mode) for w in shown)]
+    if known is not None and not set(ready) & set(known.pending):
+        return known
     with judge.session.references.lend(problem) as reference:
-        _prepare(judge, problem, shown, modes, reference)
-        if known is not None:
-            comparators.await_all(problem, shown, modes, _LOOK_S)
-        else:
-            comparators.await_all(problem, shown, modes if patience_s == math.inf else _SOON, patience_s)
-        ready = [mode for mode in modes if all(comparators.is_ready(problem, w, mode) for w in shown)]
-        if known is not None and not set(ready) & set(known.pending):
-            return known
         times = [one for workload in shown for one in _times(judge, problem, workload, ready, reference, skipped)]
     if not any(t.mode == "eager" for t in times):
         raise EvaluatorError(f"the eager baseline cannot be timed: {skipped.get('eager', 'no workload is shown')}")
@@ -74,12 +74,21 @@ def _baseline(judge: Judge, problem: Problem, known: BaselineReport | None, pati
     )
 
 
-def _prepare(
-    judge: Judge, problem: Problem, shown: Sequence[Workload], modes: Sequence[str], reference: Subject
-) -> None:
+def _go_on(judge: Judge, problem: Problem, shown: Sequence[Workload], modes: Sequence[str]) -> None:
+    """Use the time in which modes compile to prepare what the next Candidates need, else wait a little."""
+    waiting = [m for m in modes if not all(judge.session.comparators.is_ready(problem, w, m) for w in shown)]
+    if not waiting or not judge.check_stage.prepare_ahead(problem):
+        judge.session.comparators.await_all(problem, shown, modes, _LOOK_S)
+
+
+def _prepare(judge: Judge, problem: Problem, shown: Sequence[Workload], modes: Sequence[str]) -> None:
     """Begin to compile what does not compile yet."""
-    for workload in shown:
-        if not all(judge.session.comparators.is_begun(problem, workload, mode) for mode in modes):
+    begun = judge.session.comparators.is_begun
+    missing = [workload for workload in shown if not all(begun(problem, workload, mode) for mode in modes)]
+    if not missing:
+        return
+    with judge.session.references.lend(problem) as reference:
+        for workload in missing:
             oracle = Oracle(problem, reference, workload.sizes, secret_generator())
             judge.session.comparators.prepare(problem, workload, modes, oracle)
 

@@ -22,7 +22,7 @@ from evaluator.stages import memory_shortage, outcomes
 from evaluator.stages.candidate_children import CandidateChildren, compiled_kernels
 from evaluator.stages.check import CheckStage
 from evaluator.stages.outcomes import Origin
-from evaluator.stages.time_candidate import Times, prepare_comparators, time_candidate
+from evaluator.stages.time_candidate import Times, look, prepare_comparators, time_candidate
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
 from evaluator.timing.protocol import STANDARD, TimingProtocol
@@ -46,6 +46,7 @@ class Judge:
         self.protocol = protocol
         self._versions = backend.environment()
         self.lost = self.suspicious = False
+        self.expected: Problem | None = None  # Candidates of it are likely to come next
         memory_bytes = self.device.facts.get("memory_bytes")
         cases = CaseCache(int(memory_bytes * _CASE_SHARE) if memory_bytes else _CASE_BYTES)
         self.children = CandidateChildren(self.session, BuildCache.from_environment(self._versions))
@@ -100,12 +101,19 @@ class Judge:
         with trial.clock.during(Stage.SCREEN):
             screened = _screen_for_device(trial)
         with self._reference(trial.problem) as reference, ExitStack() as children:
-            checker = Checker(trial.problem, reference, trial.generator, trial.first_call_s)
+            checker = self.check_stage.checker(trial, reference)
             with trial.clock.during(Stage.BUILD):
                 if trial.is_timed:
                     prepare_comparators(self.session, trial, reference)
                 subject = self.check_stage.start_and_prepare(trial, checker)
                 children.callback(self.session.children.end, subject)
+            if trial.is_timed and trial.baseline is not None:
+                slower = self._look(trial, subject, checker, reference)
+                if slower is not None:
+                    named = libraries.library_operations(checker.report.operations)
+                    return outcomes.slower(
+                        trial, self.origin, _with_libraries(trial, screened, named), checker.report, slower
+                    )
             with trial.clock.during(Stage.CORRECTNESS):
                 report = self.check_stage.check(trial, subject, checker, Stage.CORRECTNESS)
             evidence = {"correctness": report.evidence()}
@@ -121,6 +129,16 @@ class Judge:
         return outcomes.passed(
             trial, self.origin, screened, evidence, times.measurements, times.ratios(), resources=resources
         )
+
+    def _look(self, trial: Trial, subject: Subject, checker: Checker, reference: Subject) -> Times | None:
+        """Check the first sizes and look at the time. Return it if the Candidate is clearly slower. Raises Rejection.
+
+        No other Candidate is spared a check.
+        """
+        with trial.clock.during(Stage.CORRECTNESS):
+            self.check_stage.check_first(trial, subject, checker)
+        with trial.clock.during(Stage.TIMING):
+            return look(self.session, trial, subject, reference, self.protocol)
 
     def _libraries_seen(self, trial: Trial, subject: Subject, reference: Subject, times: Times) -> list[str]:
         """Return the libraries that were seen at work, after timing, since watching slows a child."""
