@@ -1,6 +1,7 @@
 """Serve a long-lived judge on standard input and output: one JSON request per line, one JSON reply per line.
 
-Request: {"id", "op": admit|baseline|build|judge|confirm|describe|ping, "problem", "candidate", "champion", "baseline"}.
+Request: {"id", "op": admit|baseline|build|judge|confirm|describe|ping, "problem", "candidate", "champion", "baseline",
+"quick", "patient"}.
 Reply: {"id", "ok": true, "result": ...} or {"id", "ok": false, "error": "..."}. The end of standard input ends the
 judge and every child.
 """
@@ -114,12 +115,12 @@ def _perform(judge: Judge, request: Mapping[str, Any]) -> Any:
     known = None if request.get("baseline") is None else from_json(BaselineReport, request["baseline"])
     if op == "baseline":
         judge.expected = problem
-        return to_json(baseline_so_far(judge, problem, known))
+        return to_json(baseline_so_far(judge, problem, known, patient=request.get("patient") is True))
     candidate = from_json(Candidate, request.get("candidate"))
     if op == "build":
         return to_json(build(judge, problem, candidate))
     if op == "judge":
-        return to_json(judge.judge(problem, candidate, known))
+        return to_json(judge.judge(problem, candidate, known, quick=request.get("quick") is True))
     if op == "confirm":
         champion = None if request.get("champion") is None else from_json(Candidate, request["champion"])
         return to_json(confirm(judge, problem, candidate, champion, known))

@@ -80,12 +80,21 @@ class Judge:
 
     # ------------------------------------------------------------ judge
 
-    def judge(self, problem: Problem, candidate: Candidate, baseline: BaselineReport | None = None) -> Evaluation:
+    def judge(
+        self, problem: Problem, candidate: Candidate, baseline: BaselineReport | None = None, *, quick: bool = False
+    ) -> Evaluation:
         """Screen, build, check and time one Candidate. Never raises for a fault of the Candidate.
 
-        `baseline` chooses the comparator of each Workload; without it all Baselines of the device are timed, too.
+        `baseline` chooses the comparator of each Workload; without it all Baselines of the device are timed, too. With
+        `quick`, a Candidate that is clearly slower than that comparator is spared most checks, and its reason says so.
         """
-        trial = Trial(problem=problem, candidate=candidate, kind=self.backend.kind, baseline=baseline)
+        trial = Trial(
+            problem=problem,
+            candidate=candidate,
+            kind=self.backend.kind,
+            baseline=baseline,
+            quick=quick and baseline is not None,
+        )
 
         def work() -> Evaluation:
             self.backend.trim()
@@ -107,7 +116,7 @@ class Judge:
                     prepare_comparators(self.session, trial, reference)
                 subject = self.check_stage.start_and_prepare(trial, checker)
                 children.callback(self.session.children.end, subject)
-            if trial.is_timed and trial.baseline is not None:
+            if trial.is_timed and trial.quick:
                 slower = self._look(trial, subject, checker, reference)
                 if slower is not None:
                     named = libraries.library_operations(checker.report.operations)
