@@ -78,11 +78,10 @@ def serve(device: str, protocol: TimingProtocol = STANDARD) -> int:
 
 
 def _requests(judge: Judge) -> Iterator[str]:
-    """Yield lines of standard input. While none comes, prepare cases of the Problem whose Baselines were timed last."""
+    """Yield lines of standard input. While none comes, prepare for later ones."""
     while True:
-        while judge.expected is not None and not select.select([sys.stdin], [], [], 0.0)[0]:
-            if not judge.check_stage.prepare_ahead(judge.expected):
-                judge.expected = None
+        while not select.select([sys.stdin], [], [], 0.0)[0] and judge.use_spare_time():
+            pass
         line = sys.stdin.readline()
         if not line:
             return

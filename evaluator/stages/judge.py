@@ -72,11 +72,18 @@ class Judge:
         return Origin(self.device, self.environment, self.session.pools.isolation)
 
     def warm(self) -> None:
-        """Prepare on a GPU what the first Candidate would wait for, five seconds of work; a CPU needs little."""
+        """Begin to prepare on a GPU what the first requests would wait for; a CPU needs little."""
         if self.backend.kind is DeviceKind.CUDA:
             # A fault here is reported when it happens again in use.
-            with suppress(EvaluatorError), self.session.shared():
+            with suppress(EvaluatorError):
                 self.session.warm()
+
+    def use_spare_time(self) -> bool:
+        """Prepare one more thing for requests to come. Return false if there is nothing left to prepare."""
+        with suppress(EvaluatorError):  # reported when it happens again in use
+            if self.session.warm_more():
+                return True
+        return self.expected is not None and self.check_stage.prepare_ahead(self.expected)
 
     # ------------------------------------------------------------ judge
 
