@@ -1,6 +1,7 @@
 """Serve a long-lived judge on standard input and output: one JSON request per line, one JSON reply per line.
 
-Request: {"id", "op": admit|baseline|build|judge|confirm|describe|ping, "problem", "candidate", "champion", "baseline"}.
+Request: {"id", "op": admit|baseline|build|judge|confirm|describe|ping, "problem", "candidate", "champion", "baseline",
+"quick", "patient"}.
 Reply: {"id", "ok": true, "result": ...} or {"id", "ok": false, "error": "..."}. Any number of {"id", "note": {...}}
 may come before it: what the judge is doing now, for people who wait. The end of standard input ends the judge and every
 child.
@@ -12,8 +13,9 @@ import contextlib
 import json
 import logging
 import os
+import select
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, TextIO, cast
 
@@ -61,7 +63,7 @@ def serve(device: str, protocol: TimingProtocol = STANDARD) -> int:
         return 3
     try:
         judge.warm()
-        for line in sys.stdin:
+        for line in _requests(judge):
             if line.strip():
                 _write(channel, answer(judge, line, partial(_write, channel)))
             if judge.lost:
@@ -79,6 +81,17 @@ def serve(device: str, protocol: TimingProtocol = STANDARD) -> int:
 def _write(channel: TextIO, message: Mapping[str, Any]) -> None:
     channel.write(json.dumps(message, separators=(",", ":"), allow_nan=False) + "\n")
     channel.flush()
+
+
+def _requests(judge: Judge) -> Iterator[str]:
+    """Yield lines of standard input. While none comes, prepare for later ones."""
+    while True:
+        while not select.select([sys.stdin], [], [], 0.0)[0] and judge.use_spare_time():
+            pass
+        line = sys.stdin.readline()
+        if not line:
+            return
+        yield line
 
 
 def answer(judge: Judge, line: str, write: Callable[[Mapping[str, Any]], None] = lambda note: None) -> dict[str, Any]:
@@ -108,12 +121,13 @@ def _perform(judge: Judge, request: Mapping[str, Any]) -> Any:
         return to_json(admit(judge, problem))
     known = None if request.get("baseline") is None else from_json(BaselineReport, request["baseline"])
     if op == "baseline":
-        return to_json(baseline_so_far(judge, problem, known))
+        judge.expected = problem
+        return to_json(baseline_so_far(judge, problem, known, patient=request.get("patient") is True))
     candidate = from_json(Candidate, request.get("candidate"))
     if op == "build":
         return to_json(build(judge, problem, candidate))
     if op == "judge":
-        return to_json(judge.judge(problem, candidate, known))
+        return to_json(judge.judge(problem, candidate, known, quick=request.get("quick") is True))
     if op == "confirm":
         champion = None if request.get("champion") is None else from_json(Candidate, request["champion"])
         return to_json(confirm(judge, problem, candidate, champion, known))

@@ -53,8 +53,8 @@ def work(context: Context, queue: str) -> int:
             job = claim(s, [queue], context.name, context.settings.lease_s)
         if job is None:
             break
-        if queue == PROPOSE:
-            context.nudge([queue])  # so that another thread can take the next one meanwhile
+        if queue == PROPOSE or queue in BUILDS:
+            context.nudge([queue])  # so that another thread or worker can take the next one meanwhile
         run_job(context, job)
         done += 1
     return done
