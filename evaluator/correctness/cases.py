@@ -76,10 +76,15 @@ def prepare_cases(
     """
     try:
         return _CaseMaker(problem, reference, sizes, generator).make(first=first)
+    except torch.OutOfMemoryError:
+        if sizes.adversarial or reference.child.may_lack_memory:
+            raise
+        return None  # larger than any Workload, and nobody else holds the memory
     except (ChildFault, LayoutError) as fault:
-        if not sizes.adversarial and isinstance(fault, ChildError) and fault.loses_device:
+        lost = isinstance(fault, ChildError) and fault.loses_device
+        if not sizes.adversarial and (lost or not reference.child.alive):
             raise UnsupportedCase(sizes.label, fault) from fault
-        if not sizes.adversarial and reference.child.alive:
+        if not sizes.adversarial:
             return None
         raise Rejection(
             Verdict.INVALID_REFERENCE, Stage.CORRECTNESS, f"the reference fails on {sizes.label}: {fault}"

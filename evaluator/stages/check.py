@@ -11,6 +11,7 @@ from evaluator.correctness.compare_outputs import Report
 from evaluator.device_session import DeviceSession
 from evaluator.errors import Rejection
 from evaluator.inputs.sizes import Sizes, sizes_to_check
+from evaluator.oracle.dimensions import find_dimensions
 from evaluator.stages.candidate_children import CandidateChildren
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
@@ -33,6 +34,8 @@ class CheckStage:
             started = starter.submit(self.children.start, trial.candidate, Stage.BUILD)
             try:
                 with self.session.shared():
+                    # Before the cases, whose Model stays in the reference's child.
+                    find_dimensions(trial.problem, trial.workloads, checker.reference, trial.generator)
                     checker.prepare(first, lambda: self._first_cases(trial, checker, first))
             except BaseException:
                 with suppress(Rejection):
@@ -54,7 +57,9 @@ class CheckStage:
         Held-out data goes to a separate child that ends afterwards, so it cannot pass it on. Between two sets of sizes
         other judges may time.
         """
-        every = list(sizes_to_check(trial.problem, trial.workloads))
+        with self.session.shared():
+            dimensions = find_dimensions(trial.problem, trial.workloads, checker.reference, trial.generator)
+        every = list(sizes_to_check(trial.problem, trial.workloads, dimensions))
         self._check_sizes([sizes for sizes in every if not sizes.hidden], subject, checker)
         if trial.adapter.keeps_first_calls:
             self.children.store(trial.candidate, subject, stage)
