@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from evaluator import recipe_sizes
 from evaluator.cage.policy import MINIMUM_VARIABLE, Minimum
 from evaluator.doctor import examine, render
 from evaluator.errors import EvaluatorError, ProblemError, Rejection
@@ -54,7 +55,7 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command == "doctor":
         return _doctor(arguments.json)
     try:
-        problem = _read_problem(arguments.problem, arguments.domain)
+        problem = _read_problem(arguments.problem, arguments.domain, arguments.size)
         candidate = _read_candidate(arguments.candidate)
         champion = _read_candidate(arguments.champion)
         known = _read_baseline(arguments.baseline, problem)
@@ -140,6 +141,8 @@ def _parser() -> argparse.ArgumentParser:
         )
         one.add_argument("--device", default="cpu", metavar="cpu|cuda:N")
         one.add_argument("--domain", choices=[d.value for d in Domain])
+        words = "another workload, with this size (several with commas); repeatable"
+        one.add_argument("--size", action="append", default=[], metavar="NAME=VALUE", help=words)
         one.add_argument("--json", metavar="FILE", help="write the result as JSON; - for standard output alone")
     one = commands.add_parser("doctor", help="examine what this machine can isolate and time")
     one.add_argument("--json", metavar="FILE", help="write the findings as JSON; - for standard output alone")
@@ -170,8 +173,9 @@ def _profile(judge: Judge, problem: Problem, candidate: Candidate, arguments: ar
     return 0
 
 
-def _read_problem(path: str, domain: str | None) -> Problem:
+def _read_problem(path: str, domain: str | None, sizes: Sequence[str]) -> Problem:
     problem = read_problem(Path(path).read_bytes(), Path(path).stem)
+    problem = recipe_sizes.with_workloads(problem, [recipe_sizes.parse_size(one) for one in sizes])
     return replace(problem, domain=Domain(domain)) if domain else problem
 
 

@@ -11,8 +11,11 @@ import ast
 import builtins
 import symtable
 from collections.abc import Collection, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
+from typing import Any
+
+from evaluator.types import DeviceKind, Domain, Problem, Workload
 
 RECIPES = ("get_inputs", "get_init_inputs")
 _MARK = "_warpwright_recipe"
@@ -297,3 +300,68 @@ def known_sizes(source: str) -> Sequence[str] | None:
     if bound & set(RECIPES) or any(one.args.kwarg or one.decorator_list for one in last.values()):
         return None
     return list(dict.fromkeys(name for one in last.values() for name in _arguments(one)))
+
+
+def parse_size(text: str) -> dict[str, bool | int | float | str]:
+    """Read the sizes of one Workload, such as "rows=64" or "rows=64, hidden=1024". Raise ValueError."""
+    found: dict[str, bool | int | float | str] = {}
+    for part in text.split(","):
+        name, equals, value = (one.strip() for one in part.partition("="))
+        if not equals or not name.isidentifier() or not value or name in found:
+            raise ValueError(f"a size is written NAME=VALUE, several with commas, each name once: not {text.strip()!r}")
+        found[name] = _value(value)
+    return found
+
+
+def _value(text: str) -> bool | int | float | str:
+    if text.lower() in ("true", "false"):
+        return text.lower() == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
+
+
+def with_workloads(problem: Problem, added: Sequence[Mapping[str, Any]]) -> Problem:
+    """Return the Problem with a Workload more for each set of sizes; those that it does not name are as in the first
+    shown one. Raise ValueError for a name that the recipes do not take."""
+    known, names = known_sizes(problem.source), {one.name for one in problem.workloads}
+    base = next((one for one in problem.workloads if not one.held_out), problem.workloads[0])
+    more = []
+    for sizes in added:
+        unknown = [name for name in sizes if known is not None and name not in known]
+        if unknown:
+            raise ValueError(f"{unknown[0]!r} is no size of this file: {_how_to_name(known or ())}")
+        name = ", ".join(f"{key}={value}" for key, value in sizes.items())[:100]
+        if name not in names:  # else it is there already
+            names.add(name)
+            more.append(Workload(name=name, sizes={**base.sizes, **sizes}))
+    return replace(problem, workloads=(*problem.workloads, *more))
+
+
+def _how_to_name(known: Sequence[str]) -> str:
+    if known:
+        return f"its sizes are {', '.join(known)}"
+    return (
+        "it names none. Sizes are arguments of get_inputs and get_init_inputs, or whole numbers that these read from "
+        "constants of the module and that the Model does not read"
+    )
+
+
+def domain_in_words(problem: Problem, kind: DeviceKind | None = None) -> str:
+    """Say for which inputs a Candidate has to be right: the shapes of the Workloads alone, or others as well."""
+    every = problem.workloads if kind is None else problem.workloads_for(kind)
+    if problem.domain is Domain.GENERAL:
+        return "every size that the reference accepts, any strides"
+    sizes = [all_sizes(problem.source, one.sizes) for one in every]
+    keys = dict.fromkeys(key for one in sizes for key in one)
+    varied = [key for key in keys if len({repr(one.get(key)) for one in sizes}) > 1 and _is_varied(sizes, key)]
+    if varied:
+        return f"these shapes, with other {', '.join(varied)} as well; dense and aligned"
+    return "exactly these shapes, dense and aligned"
+
+
+def _is_varied(sizes: Sequence[Mapping[str, object]], key: str) -> bool:
+    return any(type(one.get(key)) is int for one in sizes)

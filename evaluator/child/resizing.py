@@ -46,7 +46,7 @@ def resized(tensor: torch.Tensor, changed: Mapping[int, int]) -> torch.Tensor:
             part = part.narrow(axis, 0, 1)
         elif shape[axis] != length:
             part = _selected(part, axis, _picked(tensor, length, shape[axis]))
-    order = sorted(range(tensor.ndim), key=lambda axis: -tensor.stride(axis))
+    order = [axis for _, axis in sorted((-stride, axis) for axis, stride in enumerate(tensor.stride()))]
     dense = torch.empty_permuted(part.shape, order, dtype=tensor.dtype, device=tensor.device)
     _as_bits(dense).copy_(_as_bits(part))
     return dense.expand(shape)

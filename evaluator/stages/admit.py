@@ -103,6 +103,7 @@ def _admit(judge: Judge, problem: Problem, facts: list[WorkloadFacts]) -> dict[s
         _check_shown(problem, workloads, facts)
         dimensions = find_dimensions(problem, workloads, reference, generator)
         varied = [s for s in sizes_to_check(problem, workloads, dimensions) if not s.adversarial]
+    evidence["domain"] = recipe_sizes.domain_in_words(problem, judge.backend.kind)
     evidence["sizes"] = {**recipe_sizes.default_sizes(problem.source), **dimensions}
     evidence["varied_sizes"] = [s.label for s in varied]
     return evidence

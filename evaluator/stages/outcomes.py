@@ -11,6 +11,7 @@ from typing import Any
 
 from evaluator.clean import clean, clean_text
 from evaluator.errors import EvaluatorError, Rejection
+from evaluator.recipe_sizes import domain_in_words
 from evaluator.screening.screen import Screened
 from evaluator.stages.trial import Trial
 from evaluator.types import Device, Environment, Evaluation, Measurement, Ratio, Verdict
@@ -50,7 +51,7 @@ def passed(
         reason=reason,
         problem_hash=trial.problem.hash,
         candidate_hash=trial.candidate.hash,
-        evidence=clean(evidence),
+        evidence=clean({**evidence, "domain": domain_in_words(trial.problem, trial.kind)}),
         measurements=tuple(measurements),
         speedups=tuple(ratios),
         isolation=origin.isolation,

@@ -37,6 +37,10 @@ app.add_typer(keys.app, name="keys")
 
 Device = Annotated[str | None, typer.Option(help="cpu or cuda:N. [default: cuda:0 where there is a GPU, else cpu]")]
 Domain = Annotated[words.Domain | None, typer.Option(help="Inputs to support. [default: as the problem file says]")]
+Size = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="Another workload, with this size (several with commas). Repeatable."),
+]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="A run's id (run_...).")]
 
 
@@ -56,6 +60,7 @@ def optimize(
     ] = None,
     seed: Annotated[list[Path] | None, typer.Option(help="A kernel file to start from. Repeatable.")] = None,
     domain: Domain = None,
+    size: Size = None,
     server: Server = None,
     data: Data = None,
     output: Annotated[
@@ -69,7 +74,8 @@ def optimize(
     """
     options = Options(
         problem=problem, device=read_device(device), candidates=candidates, seconds=seconds, usd=usd,
-        proposers=proposer or (), seeds=seed or (), domain=domain, server=server, data=data, output=output, json=json,
+        proposers=proposer or (), seeds=seed or (), domain=domain, sizes=size or (), server=server, data=data,
+        output=output, json=json,
     )  # fmt: skip
     _end(run_optimize(options))
 
@@ -80,6 +86,7 @@ def judge(
     candidate: Annotated[Path, typer.Argument(help="The candidate file: a ModelNew.")],
     device: Device = None,
     domain: Domain = None,
+    size: Size = None,
     json: Json = False,
 ) -> None:
     """Check one kernel for correctness and time it. The same as python -m evaluator judge.
@@ -89,6 +96,8 @@ def judge(
     arguments = ["judge", "--problem", str(problem), "--candidate", str(candidate), "--device", read_device(device)]
     if domain:
         arguments += ["--domain", domain]
+    for one in size or ():
+        arguments += ["--size", one]
     if json:
         arguments += ["--json", "-"]
     _end(evaluator_process.run(arguments))
