@@ -135,6 +135,7 @@ def _changed_together(base: Workload, shown: Sequence[Workload], keys: Sequence[
     - two equal sizes, as of a square matrix
     - hardly any elements in total
     - one or few along one axis with the others at their largest
+    - one more than the largest of each
     """
     largest = _largest_of_each_kind(shown)
     for workload in (base, *shown):
@@ -153,6 +154,8 @@ def _changed_together(base: Workload, shown: Sequence[Workload], keys: Sequence[
     if _too_much(wanted, [base, *largest]):
         wanted = {key: min(n, max(_numbers(key, [base, *largest]))) for key, n in wanted.items()}
     yield {**base.sizes, **wanted}
+    for workload in largest:
+        yield _with(workload, keys, lambda value, _: value + 1)
 
 
 def _intermediate(base: Workload, shown: Sequence[Workload], keys: Sequence[str]) -> Iterator[dict[str, Any]]:

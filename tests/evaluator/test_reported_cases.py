@@ -292,6 +292,18 @@ def test_an_error_of_torch_is_an_answer(judge: Judge, monkeypatch: pytest.Monkey
 # ---------------------------------------------------------------- values, synthesis
 
 
+def test_statistics_far_from_zero(judge: Judge) -> None:
+    problem = reported("group_statistics")
+    assert_judged(judge, problem)
+    wrong = candidate(source("group_statistics_one_pass"), head="")
+    assert judge.judge(problem, wrong, eager_only(judge, problem)).verdict is Verdict.INCORRECT_VALUES
+
+
+def test_zeros_of_both_signs(judge: Judge) -> None:
+    problem = function("torch.relu(x) + (x >= 0)", "torch.randn(64, 32)")
+    assert_judged(judge, problem, "(x >= 0) -> (x.view(torch.int32) >= 0)")
+
+
 @pytest.mark.parametrize(
     "text",
     [
