@@ -12,6 +12,8 @@ from db.clock import frozen_time
 from db.queues import JobKind, Nudge
 from db.repositories import search
 from db.tables.core import CandidateRow, ProposalRow, RunRow
+from db.tables.queue import JobRow
+from db.transitions.admission import ATTEMPTS
 from db.transitions.events import emit
 from db.transitions.judging import enqueue_confirmation
 from db.transitions.proposing import open_proposal
@@ -62,6 +64,9 @@ def _decide(s: Session, run: RunRow) -> list[Nudge]:
                 nudges += _propose(s, run, decision)
             case Confirm():
                 nudges += _confirm(s, run, decision, state)
+            case Finish(reason=EndReason.NO_PROPOSER) if fault := _machine_fault(s, run):
+                message = f"No candidate could be made on this machine, see `warpwright doctor`: {fault}"
+                end_run(s, run, RunStatus.FAILED, EndReason.INTERNAL_ERROR, message)
             case Finish(reason=EndReason.NO_PROPOSER):
                 detail = _last_detail(s, run)
                 message = f"{decision.message} The last answer: {detail}" if detail else decision.message
@@ -69,6 +74,13 @@ def _decide(s: Session, run: RunRow) -> list[Nudge]:
             case Finish():
                 end_run(s, run, RunStatus.FINISHED, decision.reason, decision.message)
     return sorted(set(nudges))
+
+
+def _machine_fault(s: Session, run: RunRow) -> str:
+    """Return why a Proposal's step was given up, which is never its Proposer's fault; "" if none was."""
+    given_up = JobRow.kind == JobKind.PROPOSE, JobRow.state == "dead", JobRow.attempts >= ATTEMPTS
+    errors = select(JobRow.error).where(JobRow.run_id == run.id, *given_up).order_by(JobRow.id.desc())
+    return s.scalars(errors.limit(1)).first() or ""
 
 
 def _last_detail(s: Session, run: RunRow) -> str:

@@ -65,7 +65,7 @@ def test_no_improvement_names_the_fastest_baseline(engine: Engine) -> None:
     assert run.end_reason is EndReason.NO_IMPROVEMENT
     assert run.champion_id is None
     assert run.best_id is not None
-    assert "compile (20 us on small)" in run.message
+    assert "compile (20.0 us on small)" in run.message
     assert "eager" not in run.message
 
 
@@ -104,6 +104,20 @@ def test_a_run_without_a_proposer_says_so(engine: Engine) -> None:
     run = world.start(config=RunConfig(in_flight=1))
     world.drain()
     assert world.run(run.id).message == "No proposer gave a candidate (synthesiser). The last answer: no more designs"
+
+
+def test_a_machine_that_can_make_no_candidate_is_no_missing_proposer(engine: Engine) -> None:
+    world = World(engine)
+    run = world.start(config=RunConfig(in_flight=1))
+    while (job := world.claim()) is not None:
+        if job.kind != JobKind.PROPOSE:
+            world.work(job)
+            continue
+        with write_session(engine) as s:
+            settle.fail_job(s, job, "the cage does not start: bwrap is missing", ours=True)
+    ended = world.run(run.id)
+    assert (ended.status, ended.end_reason) == (RunStatus.FAILED, EndReason.INTERNAL_ERROR)
+    assert ended.message.endswith("see `warpwright doctor`: the cage does not start: bwrap is missing")
 
 
 def test_duplicates_cost_no_device_time(engine: Engine) -> None:

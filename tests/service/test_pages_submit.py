@@ -81,7 +81,12 @@ def test_sizes_add_workloads(client: TestClient, engine: Engine) -> None:
         with read_session(engine) as s:
             run = runs.get(s, answer.headers["location"].removeprefix("/runs/"))
             stored = problems.get(s, run.problem_id).problem
-        assert [one.name for one in stored.workloads] == ["small", *(["hidden"] if not some else []), "rows=64", "rows=7"]
+        assert [one.name for one in stored.workloads] == [
+            "small",
+            *(["hidden"] if not some else []),
+            "rows=64",
+            "rows=7",
+        ]
 
 
 def test_nothing_that_is_looked_at_is_run_or_stored(client: TestClient, engine: Engine) -> None:

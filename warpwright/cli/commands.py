@@ -20,6 +20,7 @@ from warpwright.cli.files import write_bytes, write_text
 from warpwright.cli.optimize import DEFAULT_PORT, DEFAULT_SECONDS, Options
 from warpwright.cli.optimize import optimize as run_optimize
 from warpwright.cli.options import Data, Json, Server
+from warpwright.cli.readiness import check_disk, check_port
 from warpwright.cli.sessions import open_session
 from warpwright.errors import BadUsage, ExitCode, Interrupted, WarpwrightError
 from warpwright.stack.data_folder import DataFolder
@@ -122,6 +123,8 @@ def serve(
         workers = ["control", "propose", "build", "cpu"]
         if read_device(None) != "cpu":
             workers += ["gpu", "gpu-build"]
+        check_disk(folder.path)
+        check_port(host, port)
         with Stack(folder, workers=workers, host=host, port=port, stays=True) as stack:
             if json:
                 print_json_line({"url": stack.url, "data": str(folder.path)})

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import functools
 import shlex
 import sys
 import uuid
@@ -19,6 +20,7 @@ from warpwright.cli.console import err, out, print_json, say
 from warpwright.cli.device import kind_of
 from warpwright.cli.files import read_source, write_text
 from warpwright.cli.progress import ProgressDisplay
+from warpwright.cli.readiness import check_ready
 from warpwright.cli.sessions import Session, open_session
 from warpwright.cli.sizes import read_sizes
 from warpwright.cli.summary import Summary, summarise
@@ -74,7 +76,8 @@ def optimize(options: Options) -> ExitCode:
     kind = kind_of(options.device)
     gpu = options.device if kind == "cuda" else None
     workers = ("control", "propose", *(("gpu", "gpu-build") if gpu else ("build", "cpu")))
-    with open_session(options.server, options.data, workers=workers, gpu=gpu) as session:
+    before = functools.partial(check_ready, options.device)
+    with open_session(options.server, options.data, workers=workers, gpu=gpu, before_start=before) as session:
         client = session.client
         problem = client.create_problem(name=options.problem.stem, source=source, domain=options.domain, sizes=sizes)
         run = _create_run(client, problem_id=problem.id, device=kind, budget=budget, config=config)
