@@ -88,7 +88,7 @@ def internal_error(trial: Trial, error: EvaluatorError) -> Rejection:
     return Rejection(Verdict.INTERNAL_ERROR, trial.clock.stage, f"{type(error).__name__}: {error}"[:1000])
 
 
-def refused_by_torch(error: RuntimeError) -> EvaluatorError:
+def refused_by_torch(error: Exception) -> EvaluatorError:
     """Return the error for a call of the judge that torch refuses, with its place."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{Path(place.filename).name}:{place.lineno}, in {place.name}"
