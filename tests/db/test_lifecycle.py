@@ -11,9 +11,10 @@ from db.engine import read_session, write_session
 from db.queues import JobKind
 from db.repositories import candidates, evaluations, events, leaderboard, proposals, roofline
 from db.transitions.work import settle
+from db.views.work import ConfirmWork
 from evaluator.types import Evaluation, Stage, Verdict, Workload, WorkloadFacts
 from evolution.types import Budget, EndReason, ProposalOutcome, RunConfig, RunStatus
-from tests.db.world import SAMPLES, World, admission, from_list
+from tests.db.world import SAMPLES, World, admission, from_list, passed
 
 pytestmark = pytest.mark.both_stacks
 
@@ -179,3 +180,21 @@ def test_target_reached(engine: Engine) -> None:
     run = world.start(config=RunConfig(target_speedup=2.0, in_flight=1))
     world.drain()
     assert world.run(run.id).end_reason is EndReason.TARGET_REACHED
+
+
+def test_what_a_confirmation_found_is_shown_from_then_on(engine: Engine) -> None:
+    world = World(engine, propose=from_list("speed=1.08"))
+
+    def slower(item: ConfirmWork) -> Evaluation:
+        return passed(world.problem, item.candidate, 0.86, stage=Stage.CONFIRM)
+
+    world.confirm = slower  # type: ignore[method-assign]
+    run = world.start(config=RunConfig(in_flight=1))
+    world.drain()
+    with read_session(engine) as s:
+        [candidate] = candidates.list(s, run.id)
+        shown = [event.data for event in events.after(s, run.id, 0, 1000) if event.kind == "evaluation.settled"]
+    assert candidate.speedup is not None
+    assert (candidate.speedup.value, candidate.confirmed) == (0.86, False)
+    assert shown[-1]["speedup"] == 0.86
+    assert "The best candidate was 0.86x as fast" in world.run(run.id).message
