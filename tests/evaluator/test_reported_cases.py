@@ -156,7 +156,10 @@ def test_dimensions_that_nothing_names_are_varied(judge: Judge, place: str) -> N
     narrow = copy_of(problem).replace("self.linear(x))", f"self.linear(x) if {place} else x.new_zeros(len(x), 32))")
     found = judge.judge(problem, candidate(narrow, head=""), eager_only(judge, problem))
     assert found.verdict is Verdict.INCORRECT_VALUES, (found.verdict, found.reason)
-    assert_judged(judge, problem)
+
+
+def test_a_kernel_for_every_dimension_is_accepted(judge: Judge) -> None:
+    assert_judged(judge, read_problem(NAMELESS, "nameless"))
 
 
 def test_sizes_that_end_the_reference_are_left_out(judge: Judge) -> None:
