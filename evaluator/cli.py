@@ -13,6 +13,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
 
+from evaluator import recipe_sizes
 from evaluator.cage.policy import MINIMUM_VARIABLE, Minimum
 from evaluator.doctor import examine, render
 from evaluator.errors import EvaluatorError, ProblemError, Rejection
@@ -52,9 +53,9 @@ def main(argv: Sequence[str] | None = None) -> int:
     if arguments.command == "serve":
         return serve(arguments.device)
     if arguments.command == "doctor":
-        return _doctor(arguments.json)
+        return _doctor(arguments.json, brief=arguments.brief)
     try:
-        problem = _read_problem(arguments.problem, arguments.domain)
+        problem = _read_problem(arguments.problem, arguments.domain, arguments.size)
         candidate = _read_candidate(arguments.candidate)
         champion = _read_candidate(arguments.champion)
         known = _read_baseline(arguments.baseline, problem)
@@ -140,21 +141,25 @@ def _parser() -> argparse.ArgumentParser:
         )
         one.add_argument("--device", default="cpu", metavar="cpu|cuda:N")
         one.add_argument("--domain", choices=[d.value for d in Domain])
+        words = "another workload, with this size (several with commas); repeatable"
+        one.add_argument("--size", action="append", default=[], metavar="NAME=VALUE", help=words)
         one.add_argument("--json", metavar="FILE", help="write the result as JSON; - for standard output alone")
     one = commands.add_parser("doctor", help="examine what this machine can isolate and time")
     one.add_argument("--json", metavar="FILE", help="write the findings as JSON; - for standard output alone")
+    one.add_argument("--brief", action="store_true", help="leave NVIDIA's tools out, which need seconds on a GPU")
     one = commands.add_parser("serve", help="serve JSON requests, one per line, until standard input ends")
     one.add_argument("--device", default="cpu", metavar="cpu|cuda:N")
     return parser
 
 
-def _doctor(target: str | None) -> int:
-    found = examine()
+def _doctor(target: str | None, *, brief: bool) -> int:
+    """Return 0 if kernels can be judged here on any device."""
+    found = examine(brief=brief)
     text = json.dumps(to_json(found), indent=2)
     if target not in (None, "-"):
         Path(str(target)).write_text(text + "\n", encoding="utf-8")
     print(text if target == "-" else render(found))
-    return 0
+    return 0 if found.can_judge_cpu or found.can_judge_cuda else 1
 
 
 def _profile(judge: Judge, problem: Problem, candidate: Candidate, arguments: argparse.Namespace) -> int:
@@ -170,8 +175,9 @@ def _profile(judge: Judge, problem: Problem, candidate: Candidate, arguments: ar
     return 0
 
 
-def _read_problem(path: str, domain: str | None) -> Problem:
+def _read_problem(path: str, domain: str | None, sizes: Sequence[str]) -> Problem:
     problem = read_problem(Path(path).read_bytes(), Path(path).stem)
+    problem = recipe_sizes.with_workloads(problem, [recipe_sizes.parse_size(one) for one in sizes])
     return replace(problem, domain=Domain(domain)) if domain else problem
 
 

@@ -1,8 +1,7 @@
 """Define the schema of Problem, Candidate and Evaluation: frozen dataclasses of the standard library alone.
 
 Importing this module never loads torch. FastAPI serves these types, the database stores their JSON (with
-`schema_version`), the command line prints them. Impossible states fail at construction. Times are microseconds (`_us`)
-or seconds (`_s`); sizes are bytes; hashes are lower-case SHA-256 hex.
+`schema_version`). Impossible states fail at construction. Sizes are bytes; hashes are lower-case SHA-256 hex.
 """
 
 from __future__ import annotations
@@ -14,6 +13,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 from typing import Any
+
+from evaluator.units import time_text
 
 SCHEMA_VERSION = 1
 
@@ -292,7 +293,7 @@ class Adjustment:
 
     def __str__(self) -> str:
         parts = (self.factor > 1) * [f"{self.factor:.3g} times longer"]
-        return f"{self.check}: " + ", ".join(parts + bool(self.floor_us) * [f"at least {self.floor_us:.3g} us"])
+        return f"{self.check}: " + ", ".join(parts + bool(self.floor_us) * [f"at least {time_text(self.floor_us)}"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

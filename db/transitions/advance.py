@@ -12,6 +12,8 @@ from db.clock import frozen_time
 from db.queues import JobKind, Nudge
 from db.repositories import search
 from db.tables.core import CandidateRow, EvaluationRow, ProposalRow, RunRow
+from db.tables.queue import JobRow
+from db.transitions.admission import ATTEMPTS
 from db.transitions.events import emit
 from db.transitions.judging import enqueue_confirmation, retime, why_not
 from db.transitions.proposing import open_proposal
@@ -65,6 +67,9 @@ def _decide(s: Session, run: RunRow) -> list[Nudge]:
                 nudges += _confirm(s, run, decision, state)
             case Retime():
                 nudges += retime(s, run, s.get_one(CandidateRow, decision.candidate_id))
+            case Finish(reason=EndReason.NO_PROPOSER) if fault := _machine_fault(s, run):
+                message = f"No candidate could be made on this machine, see `warpwright doctor`: {fault}"
+                end_run(s, run, RunStatus.FAILED, EndReason.INTERNAL_ERROR, message)
             case Finish(reason=EndReason.NO_PROPOSER):
                 detail = _last_detail(s, run)
                 message = f"{decision.message} The last answer: {detail}" if detail else decision.message
@@ -92,6 +97,13 @@ def refusals(s: Session, run_id: str) -> str:
         at = f", confirmed at {ratio.value:.2f}x" if ratio is not None else ""
         said.append(f"#{number}{at}: {words or row.reason}")
     return f" Not promoted: {'. '.join(said)}." if said else ""
+
+
+def _machine_fault(s: Session, run: RunRow) -> str:
+    """Return why a Proposal's step was given up, which is never its Proposer's fault; "" if none was."""
+    given_up = JobRow.kind == JobKind.PROPOSE, JobRow.state == "dead", JobRow.attempts >= ATTEMPTS
+    errors = select(JobRow.error).where(JobRow.run_id == run.id, *given_up).order_by(JobRow.id.desc())
+    return s.scalars(errors.limit(1)).first() or ""
 
 
 def _last_detail(s: Session, run: RunRow) -> str:

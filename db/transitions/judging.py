@@ -213,17 +213,17 @@ def _confirmed(
     run.confirmed += 1
     run.confirmed_s += device_s
     stat_of(s, candidate).device_s += device_s
+    _describe(candidate, evaluation)  # what the later, longer session says is what is shown from now on
     if evaluation.verdict is not Verdict.PASSED:
-        _describe(candidate, evaluation)
         drop_ratios(s, candidate)
-        refresh_elite(s, candidate)
-        refresh_best(s, run)
-        record_best(s, run)
-    elif evaluation.evidence.get("promote") is True and evaluation.speedup("fastest") is not None:
+    refresh_elite(s, candidate)
+    refresh_best(s, run)
+    record_best(s, run)
+    if evaluation.evidence.get("promote") is True and evaluation.speedup("fastest") is not None:
         return _promote(s, run, candidate, found, evaluation)
-    else:  # its speedups by Workload, which a dispatch is made by, are known better now
-        drop_ratios(s, candidate)
-        store_ratios(s, candidate, evaluation)
+    # its speedups by Workload, which a dispatch is made by, are known better now
+    drop_ratios(s, candidate)
+    store_ratios(s, candidate, evaluation)
     ratio = evaluation.speedup("fastest")
     _tell(
         s, run, candidate, found,

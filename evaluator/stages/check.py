@@ -14,6 +14,7 @@ from evaluator.correctness.compare_outputs import Report
 from evaluator.device_session import DeviceSession
 from evaluator.errors import EvaluatorError, Rejection
 from evaluator.inputs.sizes import Sizes, sizes_to_check
+from evaluator.oracle.dimensions import find_dimensions
 from evaluator.stages.candidate_children import CandidateChildren
 from evaluator.stages.trial import Trial, secret_generator
 from evaluator.subject import Subject
@@ -71,6 +72,8 @@ class CheckStage:
             started = starter.submit(self.children.start, trial.candidate, Stage.BUILD)
             try:
                 with self.session.shared():
+                    # Before the cases, whose Model stays in the reference's child.
+                    find_dimensions(trial.problem, trial.workloads, checker.reference, trial.generator)
                     checker.prepare(first)
             except BaseException:
                 with suppress(Rejection):
@@ -88,7 +91,13 @@ class CheckStage:
         Held-out data goes to a separate child that ends afterwards, so it cannot pass it on. Between two sets of sizes
         other judges may time.
         """
-        every = [s for s in sizes_to_check(trial.problem, trial.workloads) if not checker.has_checked(s)]
+        with self.session.shared():
+            dimensions = find_dimensions(trial.problem, trial.workloads, checker.reference, trial.generator)
+        every = [
+            sizes
+            for sizes in sizes_to_check(trial.problem, trial.workloads, dimensions)
+            if not checker.has_checked(sizes)
+        ]
         self._check_sizes([sizes for sizes in every if not sizes.hidden], subject, checker)
         if trial.adapter.keeps_first_calls:
             self.children.store(trial.candidate, subject, stage)

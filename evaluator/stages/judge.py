@@ -113,7 +113,7 @@ class Judge:
 
         try:
             return self.evaluate(trial, work)
-        except RuntimeError as error:
+        except (RuntimeError, TypeError, IndexError) as error:
             return self.internal_error(trial, outcomes.refused_by_torch(error))
 
     def _judge(self, trial: Trial) -> Evaluation:
@@ -207,8 +207,8 @@ class Judge:
             )
         except torch.OutOfMemoryError:
             raise
-        except RuntimeError as error:
-            self._suspicious = True
+        except (RuntimeError, TypeError, IndexError) as error:
+            self.suspicious = True
             raise outcomes.refused_by_torch(error) from error
 
     def release_memory(self) -> None:

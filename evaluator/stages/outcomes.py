@@ -12,6 +12,7 @@ from typing import Any
 from evaluator.clean import clean, clean_text
 from evaluator.correctness.compare_outputs import Report
 from evaluator.errors import EvaluatorError, Rejection
+from evaluator.recipe_sizes import domain_in_words
 from evaluator.screening.screen import Screened
 from evaluator.stages.time_candidate import Times
 from evaluator.stages.trial import Trial
@@ -56,7 +57,7 @@ def passed(
         reason=reason,
         problem_hash=trial.problem.hash,
         candidate_hash=trial.candidate.hash,
-        evidence=clean(evidence),
+        evidence=clean({**evidence, "domain": domain_in_words(trial.problem, trial.kind)}),
         measurements=tuple(measurements),
         speedups=tuple(ratios),
         isolation=origin.isolation,
@@ -103,7 +104,7 @@ def internal_error(trial: Trial, error: EvaluatorError) -> Rejection:
     return Rejection(Verdict.INTERNAL_ERROR, trial.clock.stage, f"{type(error).__name__}: {error}"[:1000])
 
 
-def refused_by_torch(error: RuntimeError) -> EvaluatorError:
+def refused_by_torch(error: Exception) -> EvaluatorError:
     """Return the error for a call of the judge that torch refuses, with its place."""
     place = traceback.extract_tb(error.__traceback__)[-1]
     where = f"{Path(place.filename).name}:{place.lineno}, in {place.name}"

@@ -25,6 +25,7 @@ from evaluator.tools import counters
 from evaluator.tools.counters import KernelCounters
 from evaluator.tools.target_application import TargetApplication, TooLarge
 from evaluator.types import Candidate, Device, DeviceKind, Environment, Interval, Problem, Stage, Verdict, Workload
+from evaluator.units import time_text
 
 COUNTED = (DeviceKind.CUDA,)
 _CALLS = 10
@@ -149,7 +150,9 @@ def _parts(subject: Subject, oracle: Oracle, seen: Mapping[str, int], call_us: f
         )
         for one in claims
     ]
-    return parts, [f"kernel times are the profiler's, over {_CALLS} calls with warm caches: {total_us:.1f} us in all"]
+    return parts, [
+        f"kernel times are the profiler's, over {_CALLS} calls with warm caches: {time_text(total_us)} in all"
+    ]
 
 
 def _counters(
@@ -180,10 +183,10 @@ def _compiled(subject: Subject) -> Sequence[Mapping[str, Any]]:
 def render(report: ProfileReport) -> str:
     """Return the report as text."""
     low, high = report.interval_us.low, report.interval_us.high
-    lines = [f"{report.workload}: {report.call_us:.1f} us a call ({low:.1f} to {high:.1f})"]
+    lines = [f"{report.workload}: {time_text(report.call_us)} a call ({time_text(low)} to {time_text(high)})"]
     if report.floor_us is not None:
         share = min(1.0, report.floor_us / report.call_us)
-        lines.append(f"  {share:.0%} of the memory roofline ({report.floor_us:.1f} us at the rate of a copy)")
+        lines.append(f"  {share:.0%} of the memory roofline ({time_text(report.floor_us)} at the rate of a copy)")
     for part in report.parts[:20]:
         facts = ", ".join(f"{key} {value}" for key, value in part.facts.items())
         lines.append(f"  {part.share:6.1%} {part.time_us:10.2f} us  {part.name[:100]}  {facts}")

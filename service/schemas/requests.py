@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from typing import Annotated, Self
 
-from pydantic import ConfigDict, Field, model_validator
+from pydantic import ConfigDict, Field, StrictBool, StrictFloat, StrictInt, model_validator
 from pydantic.config import JsonDict
 
 from db.transitions.seeds import Heritage
@@ -22,10 +22,14 @@ from service.schemas.fields import (
     Name,
     ProblemRef,
     ProposerName,
+    SizeName,
+    SizeText,
     Source,
     Strict,
     Text,
 )
+
+Sizes = Annotated[dict[SizeName, StrictBool | StrictInt | StrictFloat | SizeText], Field(min_length=1, max_length=50)]
 
 
 class ProblemRequest(Strict):
@@ -38,6 +42,12 @@ class ProblemRequest(Strict):
     )
     domain: Annotated[Domain, Field(strict=False)] | None = Field(
         default=None, description="Overrides the module's DOMAIN."
+    )
+    sizes: Annotated[list[Sizes], Field(max_length=50)] = Field(
+        default=[],
+        description="Adds a Workload for each: sizes that the recipes take, or read from constants of the module. "
+        "Others are as in the first Workload.",
+        examples=[[{"rows": 64}]],
     )
 
 

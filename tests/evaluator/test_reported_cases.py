@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
@@ -10,10 +11,11 @@ import torch
 from evaluator.errors import EvaluatorError, ProblemError
 from evaluator.oracle.oracle import Oracle
 from evaluator.problem import read_problem
+from evaluator.report import report
 from evaluator.stages import admit as admitting
 from evaluator.stages.admit import admit
 from evaluator.stages.judge import Judge
-from evaluator.types import DeviceKind, Problem, Verdict
+from evaluator.types import DeviceKind, Domain, Problem, Verdict
 from synthesis.strategies import sequence
 from tests.evaluator.rooms import candidate, eager_only
 from tests.synthesis import checking
@@ -115,6 +117,57 @@ def test_other_names_that_would_be_ignored(line: str, words: str) -> None:
 )
 def test_names_of_other_meaning_are_accepted(text: str) -> None:
     read_problem(text, "p")
+
+
+GENERAL = replace(reported("constants_scan"), domain=Domain.GENERAL)
+NAMELESS = """import torch
+DOMAIN = "general"
+class Model(torch.nn.Module):
+    def __init__(self, width):
+        super().__init__()
+        self.linear = torch.nn.Linear(width, 32)
+        self.norm = torch.nn.GroupNorm(8, 32)
+    def forward(self, x):
+        return self.norm(self.linear(x))
+def get_inputs():
+    return [torch.randn(8, 48)]
+def get_init_inputs():
+    return [48]
+"""
+
+
+@pytest.mark.parametrize("name", ["constants_scan_one_shape", "constants_scan_tail"])
+def test_constants_of_the_module_are_varied(judge: Judge, name: str) -> None:
+    found = judge.judge(GENERAL, candidate(source(name), head=""), eager_only(judge, GENERAL))
+    assert found.verdict is Verdict.INCORRECT_VALUES, (found.verdict, found.reason)
+
+
+def test_sizes_are_shown_on_admission(judge: Judge) -> None:
+    declared = admit(judge, reported("constants_scan"))
+    assert declared.evidence["sizes"] == {"rows": 256, "length": 2048}
+    assert declared.evidence["domain"] == "exactly these shapes, dense and aligned"
+    assert "exactly these shapes, dense and aligned; sizes: rows=256, length=2048" in report(declared)
+    assert {"rows=255", "length=4096"} <= set(admit(judge, GENERAL).evidence["varied_sizes"])
+
+
+@pytest.mark.parametrize("place", ["x.shape == (8, 48)", "x.shape[0] == 8", "x.shape[1] == 48"])
+def test_dimensions_that_nothing_names_are_varied(judge: Judge, place: str) -> None:
+    problem = read_problem(NAMELESS, "nameless")
+    narrow = copy_of(problem).replace("self.linear(x))", f"self.linear(x) if {place} else x.new_zeros(len(x), 32))")
+    found = judge.judge(problem, candidate(narrow, head=""), eager_only(judge, problem))
+    assert found.verdict is Verdict.INCORRECT_VALUES, (found.verdict, found.reason)
+
+
+def test_a_kernel_for_every_dimension_is_accepted(judge: Judge) -> None:
+    assert_judged(judge, read_problem(NAMELESS, "nameless"))
+
+
+def test_sizes_that_end_the_reference_are_left_out(judge: Judge) -> None:
+    text = NAMELESS.replace("    def forward(self, x):\n", "    def forward(self, x):\n        EXIT\n")
+    problem = read_problem(text.replace("EXIT", "len(x) > 8 and __import__('os').abort()"), "p")
+    kernel = candidate(NAMELESS.replace("class Model(", "class ModelNew("), head="")
+    found = judge.judge(problem, kernel, eager_only(judge, problem))
+    assert found.verdict is Verdict.PASSED, (found.verdict, found.reason)
 
 
 # ---------------------------------------------------------------- shapes and layouts
@@ -240,6 +293,18 @@ def test_an_error_of_torch_is_an_answer(judge: Judge, monkeypatch: pytest.Monkey
 
 
 # ---------------------------------------------------------------- values, synthesis
+
+
+def test_statistics_far_from_zero(judge: Judge) -> None:
+    problem = reported("group_statistics")
+    assert_judged(judge, problem)
+    wrong = candidate(source("group_statistics_one_pass"), head="")
+    assert judge.judge(problem, wrong, eager_only(judge, problem)).verdict is Verdict.INCORRECT_VALUES
+
+
+def test_zeros_of_both_signs(judge: Judge) -> None:
+    problem = function("torch.relu(x) + (x >= 0)", "torch.randn(64, 32)")
+    assert_judged(judge, problem, "(x >= 0) -> (x.view(torch.int32) >= 0)")
 
 
 @pytest.mark.parametrize(

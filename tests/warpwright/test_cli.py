@@ -150,6 +150,7 @@ def test_a_refused_problem_ends_with_2_and_the_reason(
         ["optimize"],
         ["optimize", "p.py", "--nonsense"],
         ["optimize", "p.py", "--domain", "everything"],
+        ["optimize", __file__, "--size", "rows"],
         ["keys", "create", "nightly", "--scope", "everything"],
         ["download", "cand_1"],
         ["download", "run_1", "--format", "exe"],

@@ -90,7 +90,7 @@ def test_a_judge_that_always_fails_costs_that_candidate_alone(shop: Shop, monkey
     drain(context)
     by_source = {c.verdict: c for c in shop.candidates(run.id)}
     assert set(by_source) == {Verdict.INTERNAL_ERROR, Verdict.PASSED}
-    assert "ended without an answer" in by_source[Verdict.INTERNAL_ERROR].reason
+    assert "ended without an answer (status 11): a word before the end" in by_source[Verdict.INTERNAL_ERROR].reason
     assert shop.run(run.id).champion_id == by_source[Verdict.PASSED].id
     assert shop.requests().count("judge speed=1.5 die") == 3
 

@@ -5,7 +5,8 @@ Written by scripts/generate_client.py from service/openapi.json: change that, no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from warpwright.api.boards import ApiKey, NewApiKey, Project
 from warpwright.api.calling import Caller, quoted
@@ -91,6 +92,7 @@ class Changing(Caller):
         source: str,
         description: str | None = None,
         domain: Domain | None = None,
+        sizes: Sequence[Mapping[str, Any]] | None = None,
         key: str | None = None,
     ) -> Problem:
         """Store a Problem."""
@@ -98,7 +100,7 @@ class Changing(Caller):
             Problem,
             "POST",
             "/api/v1/problems",
-            body={"description": description, "domain": domain, "name": name, "source": source},
+            body={"description": description, "domain": domain, "name": name, "sizes": sizes, "source": source},
             key=key,
         )
 

@@ -5,8 +5,8 @@ Written by scripts/generate_client.py from service/openapi.json: change that, no
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import NotRequired, TypedDict
+from collections.abc import Mapping, Sequence
+from typing import Any, NotRequired, TypedDict
 
 from warpwright.api.words import DeviceKind, Domain, Heritage, Language, Scope
 
@@ -50,6 +50,7 @@ class ProblemRequest(TypedDict):
     description: NotRequired[str | None]
     domain: NotRequired[Domain | None]
     name: str
+    sizes: NotRequired[Sequence[Mapping[str, Any]]]
     source: str
 
 

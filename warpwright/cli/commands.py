@@ -20,6 +20,7 @@ from warpwright.cli.files import write_bytes, write_text
 from warpwright.cli.optimize import DEFAULT_PORT, DEFAULT_SECONDS, Options
 from warpwright.cli.optimize import optimize as run_optimize
 from warpwright.cli.options import Data, Json, Server
+from warpwright.cli.readiness import check_disk, check_port
 from warpwright.cli.sessions import open_session
 from warpwright.errors import BadUsage, ExitCode, Interrupted, WarpwrightError
 from warpwright.stack.data_folder import DataFolder
@@ -37,6 +38,10 @@ app.add_typer(keys.app, name="keys")
 
 Device = Annotated[str | None, typer.Option(help="cpu or cuda:N. [default: cuda:0 where there is a GPU, else cpu]")]
 Domain = Annotated[words.Domain | None, typer.Option(help="Inputs to support. [default: as the problem file says]")]
+Size = Annotated[
+    list[str] | None,
+    typer.Option(metavar="NAME=VALUE", help="Another workload, with this size (several with commas). Repeatable."),
+]
 RunId = Annotated[str, typer.Argument(metavar="RUN", help="A run's id (run_...).")]
 
 
@@ -56,6 +61,7 @@ def optimize(
     ] = None,
     seed: Annotated[list[Path] | None, typer.Option(help="A kernel file to start from. Repeatable.")] = None,
     domain: Domain = None,
+    size: Size = None,
     server: Server = None,
     data: Data = None,
     output: Annotated[
@@ -69,7 +75,8 @@ def optimize(
     """
     options = Options(
         problem=problem, device=read_device(device), candidates=candidates, seconds=seconds, usd=usd,
-        proposers=proposer or (), seeds=seed or (), domain=domain, server=server, data=data, output=output, json=json,
+        proposers=proposer or (), seeds=seed or (), domain=domain, sizes=size or (), server=server, data=data,
+        output=output, json=json,
     )  # fmt: skip
     _end(run_optimize(options))
 
@@ -80,6 +87,7 @@ def judge(
     candidate: Annotated[Path, typer.Argument(help="The candidate file: a ModelNew.")],
     device: Device = None,
     domain: Domain = None,
+    size: Size = None,
     json: Json = False,
 ) -> None:
     """Check one kernel for correctness and time it. The same as python -m evaluator judge.
@@ -89,6 +97,8 @@ def judge(
     arguments = ["judge", "--problem", str(problem), "--candidate", str(candidate), "--device", read_device(device)]
     if domain:
         arguments += ["--domain", domain]
+    for one in size or ():
+        arguments += ["--size", one]
     if json:
         arguments += ["--json", "-"]
     _end(evaluator_process.run(arguments))
@@ -113,6 +123,8 @@ def serve(
         workers = ["control", "propose", "build", "cpu"]
         if read_device(None) != "cpu":
             workers += ["gpu", "gpu-build"]
+        check_disk(folder.path)
+        check_port(host, port)
         with Stack(folder, workers=workers, host=host, port=port, stays=True) as stack:
             if json:
                 print_json_line({"url": stack.url, "data": str(folder.path)})
