@@ -12,14 +12,18 @@ from dataclasses import replace
 from db.views.work import Call, ProposalResult
 from evaluator.types import content_hash
 from evolution.types import Fault, ProposalOutcome
-from prompts import Material, PromptTooLarge, ReplyError, read_reply, render
+from prompts import GraphNote, Material, PromptTooLarge, ReplyError, read_reply, render
 from runtime.models import ModelEndpoint
 from runtime.settings import Settings
+from synthesis import TraceError
+from workers.errors import StepFailed
+from workers.graphs import Graphs, shared
 from workers.models.breaker import OPEN_S
 from workers.models.chat import Message, Reply
 from workers.models.conversation import Conversation
 from workers.models.endpoints import BACKOFF_S, AllFailed, Endpoints, ModelCall
 from workers.models.faults import Stopped, explained
+from workers.models.graph import graph_note
 from workers.models.material import material
 from workers.models.usage import most_input
 from workers.proposers.base import Request, candidate, none, one_line
@@ -28,6 +32,7 @@ TRIES = 2
 USUAL_TEMPERATURE, MORE_TEMPERATURE, MOST_TEMPERATURE = 1.0, 0.25, 1.5
 """A model that repeats itself is asked at a higher temperature; the usual one stands for an endpoint's default."""
 LEAST_OUTPUT_TOKENS = 256
+TRACE_FROM_S, MOST_TRACE_S = 120.0, 60.0
 
 
 class OutOfBudget(Exception):
@@ -37,8 +42,15 @@ class OutOfBudget(Exception):
 class ModelProposer:
     """All model endpoints. `arm.model`, or an arm named after an endpoint, picks one of them."""
 
-    def __init__(self, settings: Settings, *, backoff_s: float = BACKOFF_S, open_s: float = OPEN_S) -> None:
-        self._settings = settings
+    def __init__(
+        self,
+        settings: Settings,
+        *,
+        backoff_s: float = BACKOFF_S,
+        open_s: float = OPEN_S,
+        graphs: Graphs | None = None,
+    ) -> None:
+        self._settings, self._graphs = settings, graphs or shared()
         self._endpoints = Endpoints(
             settings.models, max_reply_bytes=settings.max_reply_bytes, backoff_s=backoff_s, open_s=open_s
         )
@@ -62,7 +74,7 @@ class ModelProposer:
         return replace(result, detail=one_line(result.detail))
 
     def _converse(self, request: Request, talk: Conversation) -> ProposalResult:
-        asked = material(request.work, request.notes)
+        asked = material(request.work, request.notes, self._graph(request))
         refusal: ReplyError | None = None
         for _ in range(TRIES):
             try:
@@ -84,6 +96,16 @@ class ModelProposer:
         assert refusal is not None
         self._endpoints.tried(talk.endpoint, request.work.run_id, refusal.fault, str(refusal))
         return _unusable(refusal, talk)
+
+    def _graph(self, request: Request) -> GraphNote | None:
+        """Return the reference's graph, if it can be traced; not where little time is left for the answer."""
+        if request.deadline.remaining_s < TRACE_FROM_S:
+            return None
+        deadline = request.deadline.within(MOST_TRACE_S)
+        try:
+            return graph_note(self._graphs.of(request.work.problem, request.work.device_kind, deadline))
+        except (TraceError, StepFailed):
+            return None
 
     def _call(self, request: Request, asked: Material, talk: Conversation) -> tuple[ModelEndpoint, Reply]:
         """Return the first whole reply of any endpoint. Raises AllFailed, PromptTooLarge, OutOfBudget."""
