@@ -15,7 +15,7 @@ class Elite:
     """The fastest passed Candidate of one design: a family, or a source without Tunables.
 
     Speedups are against the fastest Baseline. `confirms` counts its confirmations; `confirmed` means that it was
-    promoted.
+    promoted; `repaired` that it is a broken kernel's repair.
     """
 
     candidate_id: str
@@ -26,6 +26,7 @@ class Elite:
     low: float
     confirms: int = 0
     confirmed: bool = False
+    repaired: bool = False
     hash: str = ""
 
 

@@ -29,11 +29,13 @@ MAX_LESSONS = 12
 MAX_NOTES = 3
 REASON_CHARACTERS = 160
 MAX_OPERATIONS = 24
+CODE_CHARACTERS = (7000, 3000)
 _PARTS = (
     "workloads",
     "device",
     "timing",
     "graph",
+    "compiled",
     "beside",
     "techniques",
     "remembered",
@@ -127,6 +129,7 @@ def _sections(material: Material, how: str) -> list[Section]:
         Section("device", 50, (device, "")),
         Section("timing", 65, (timing, "")),
         Section("graph", 42, _graph(material)),
+        Section("compiled", 44, _compiled(material, shown)),
         Section("beside", 75, _beside(material, names)),
         Section("techniques", 55, (fill("techniques", lines=lines), "") if lines else ("",)),
         Section("remembered", 35, _remembered(material)),
@@ -189,6 +192,18 @@ def _beside(material: Material, names: set[str]) -> tuple[str, ...]:
     measured = [m for m in _measured(material, names) if m.workload in names and m.baselines]
     best = [min(m.baselines, key=lambda time: time.median_us) for m in measured]
     return (fill("beside", times=best), "") if best else ("",)
+
+
+def _compiled(material: Material, shown: list[Workload]) -> tuple[str, ...]:
+    """Return the forms of what torch.compile made, for the heaviest Workload where it is the fastest Baseline."""
+    timed = {time.workload for time in material.baseline.times} if material.baseline is not None else set()
+    weighty = sorted((one for one in shown if one.name in timed), key=lambda one: -one.weight)
+    for workload in weighty:
+        assert material.baseline is not None
+        best = material.baseline.fastest(workload.name)
+        if best.code:
+            return (*dict.fromkeys(fill("compiled", time=best, code=clip(best.code, n)) for n in CODE_CHARACTERS), "")
+    return ("",)
 
 
 def _graph(material: Material) -> tuple[str, ...]:

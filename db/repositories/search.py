@@ -55,6 +55,7 @@ _ELITES = (
         CandidateRow.speedup_low,
         CandidateRow.confirms,
         CandidateRow.confirmed,
+        CandidateRow.operator,
         CandidateRow.hash,
     )
     .where(CandidateRow.run_id == _RUN, CandidateRow.elite)
@@ -170,6 +171,7 @@ def _elite(row: Any) -> Elite:
         low=row.speedup_low or 0.0,
         confirms=row.confirms,
         confirmed=row.confirmed,
+        repaired=row.operator == Operator.REPAIR,
         hash=row.hash,
     )
 

@@ -472,3 +472,18 @@ def test_a_convolution_may_use_what_the_references_does() -> None:
     conv = replace(PROBLEM, source=PROBLEM.source.replace("x * 2", "torch.nn.functional.conv2d(x, x)"))
     assert "convolutions may" in render(on_a_gpu(problem=conv), tokens=20000).system
     assert "convolutions may" not in render(on_a_gpu(), tokens=20000).system
+
+
+def test_the_fastest_baselines_kernel_is_shown_and_shortened_before_it_goes() -> None:
+    base = material(Operator.CREATE)
+    assert base.baseline is not None
+    code = "@triton.jit\ndef fused(): ...\n" + "# line\n" * 1500
+    times = tuple(replace(one, code=code) if one.mode == "compile" else one for one in base.baseline.times)
+    with_code = replace(base, baseline=replace(base.baseline, times=times))
+    full = render(with_code, tokens=20000)
+    assert "## What compile made for wide, the one to beat" in full.user
+    assert "def fused()" in full.user
+    shorter = render(with_code, tokens=full.tokens - 800)
+    assert "def fused()" in shorter.user
+    assert {"remembered", "compiled"} <= set(shorter.shortened)
+    assert "What compile made" not in render(base, tokens=20000).user
