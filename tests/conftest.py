@@ -1,4 +1,4 @@
-"""What every suite shares: the tests to run, their distribution, one judge, and a summary of what was not run."""
+"""Shared parts of every suite: the tests to run, their distribution, one judge, and a summary of what was not run."""
 
 from __future__ import annotations
 

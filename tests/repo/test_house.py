@@ -34,7 +34,7 @@ RELATIVE = '''"""Judge kernels."""
 
 
 def found() -> int:
-    """Whether it is found.
+    """Return True if it is found.
 
     Lest somebody
     asks, what
