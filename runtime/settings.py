@@ -85,7 +85,7 @@ class Settings(BaseSettings):
         default=2,
         ge=0,
         le=10,
-        description="Times that a model is told within a proposal why its kernel does not build or is not new; 0: never.",
+        description="Times that a model is told within a proposal that its kernel does not build or is not new.",
     )
     synthesis_deadline_s: float = Field(default=120.0, gt=0, description="Total time of one synthesised proposal.")
     prompt_tokens: int = Field(default=24000, ge=1000, description="Largest prompt; the least useful parts go first.")
