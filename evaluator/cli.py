@@ -1,4 +1,4 @@
-"""Run the judge from the command line: judge, admit, baseline, confirm, build, profile, doctor, serve.
+"""Run the judge from the command line: judge, admit, baseline, confirm, build, profile, doctor, serve, work.
 
 Exit status: 0 PASSED, 1 any other Verdict, 2 INVALID_REFERENCE or bad usage, 3 INTERNAL_ERROR.
 """
@@ -14,6 +14,7 @@ from dataclasses import replace
 from pathlib import Path
 
 from evaluator import recipe_sizes
+from evaluator.batch.work import work
 from evaluator.cage.policy import MINIMUM_VARIABLE, Minimum
 from evaluator.doctor import examine, render
 from evaluator.errors import EvaluatorError, ProblemError, Rejection
@@ -52,6 +53,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         os.environ[MINIMUM_VARIABLE] = arguments.minimum_isolation
     if arguments.command == "serve":
         return serve(arguments.device)
+    if arguments.command == "work":
+        bundle = Path(arguments.bundle)
+        results = Path(arguments.output) if arguments.output else bundle.with_suffix(".answers")
+        return work(bundle, results, arguments.device, seconds=arguments.seconds)
     if arguments.command == "doctor":
         return _doctor(arguments.json, brief=arguments.brief)
     try:
@@ -148,6 +153,11 @@ def _parser() -> argparse.ArgumentParser:
     one.add_argument("--json", metavar="FILE", help="write the findings as JSON; - for standard output alone")
     one.add_argument("--brief", action="store_true", help="leave NVIDIA's tools out, which need seconds on a GPU")
     one = commands.add_parser("serve", help="serve JSON requests, one per line, until standard input ends")
+    one.add_argument("--device", default="cpu", metavar="cpu|cuda:N")
+    one = commands.add_parser("work", help="do the work of a bundle and write its answers, without any network")
+    one.add_argument("bundle", metavar="BUNDLE", help="a file of `warpwright bundle`")
+    one.add_argument("-o", "--output", metavar="ANSWERS", help="the file to add answers to (default: BUNDLE.answers)")
+    one.add_argument("--seconds", type=float, metavar="S", help="begin no task after so many seconds")
     one.add_argument("--device", default="cpu", metavar="cpu|cuda:N")
     return parser
 

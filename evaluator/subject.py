@@ -137,6 +137,14 @@ class Subject:
         found = _list(self.child.request("kernels", timeout_s=20.0).get("kernels"))
         return [kernel for kernel in found if isinstance(kernel, dict)]
 
+    def generated(self) -> str:
+        """Return the heart of what torch.compile generated here: a claim, for reports; "" for none."""
+        try:
+            code = self.child.request("generated", timeout_s=20.0).get("code")
+        except ChildError:
+            return ""
+        return code if isinstance(code, str) else ""
+
     def recipe(self, function: str, sizes: Mapping[str, Any], seed: int, *, timeout_s: float = 20.0) -> Arguments:
         """Return what the reference's `get_inputs` or `get_init_inputs` makes under a seed."""
         self.yield_device()

@@ -220,13 +220,12 @@ class Environment:
     cuda: str | None = None
     driver: str | None = None
     compiler: str | None = None
-    protocol: str = ""  # the hash of the TimingProtocol
+    protocol: str = ""  # the hash of the TimingProtocol; keys from before there were protocols stay
 
     @property
     def key(self) -> str:
         parts = (self.python, self.torch, self.triton, self.cuda, self.driver, self.compiler)
-        protocol = [self.protocol] * bool(self.protocol)  # keys from before there were protocols stay
-        return content_hash("environment", *(part or "" for part in parts), *protocol)
+        return content_hash("environment", *(part or "" for part in parts), *filter(None, [self.protocol]))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -246,7 +245,7 @@ class Interval:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineTime:
-    """The time of one Baseline on one Workload. `mode` is "eager", "compile", "max-autotune-no-cudagraphs", ..."""
+    """The time of a Baseline ("eager", "compile", ...) on a Workload. `code` holds the kernels that a compiler made."""
 
     mode: str
     workload: str
@@ -254,6 +253,7 @@ class BaselineTime:
     median_us: float
     interval_us: Interval
     samples_us: tuple[float, ...] = ()
+    code: str = ""
 
     def __post_init__(self) -> None:
         if not (math.isfinite(self.median_us) and self.median_us > 0):

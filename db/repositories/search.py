@@ -57,6 +57,7 @@ _ELITES = (
         CandidateRow.confirms,
         CandidateRow.confirmed,
         CandidateRow.outdated,
+        CandidateRow.operator,
         CandidateRow.hash,
     )
     .where(CandidateRow.run_id == _RUN, CandidateRow.elite)
@@ -173,6 +174,7 @@ def _elite(row: Any) -> Elite:
         confirms=row.confirms,
         confirmed=row.confirmed,
         outdated=row.outdated,
+        repaired=row.operator == Operator.REPAIR,
         hash=row.hash,
     )
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 from typing import Any
 
-from evaluator.child import build_ops
+from evaluator.child import build_ops, generated
 from evaluator.child.cpu_ops import CpuRounds
 from evaluator.child.gpu.ops import CudaRounds
 from evaluator.child.profile_ops import Profiler
@@ -41,6 +41,7 @@ OPS: dict[str, Operation] = {
     "drop": _session.drop,
     "forget": _session.forget,
     **build_ops.OPS,
+    **generated.OPS,
     **offline.OPS,
     **Recipes(_session).operations(),
     **Observer(_session).operations(),

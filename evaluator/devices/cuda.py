@@ -32,7 +32,7 @@ from evaluator.child.protocol.cuda_driver import Driver, DriverError
 from evaluator.comparison.claims import replies_of, tensor_claims
 from evaluator.devices import cuda_children
 from evaluator.devices.base import PlainLoop, Round, RoundPlan, RoundRequest
-from evaluator.devices.cuda_facts import Nvml, NvmlMissing, bandwidth_of, copy_rate_gbs, floor_us
+from evaluator.devices.cuda_facts import Nvml, NvmlMissing, bandwidth_of, copy_rate_gbs, floor_us, kernel_limits
 from evaluator.devices.cuda_memory import (
     Block,
     CudaGrant,
@@ -124,6 +124,7 @@ class CudaBackend:
             "ordinal": self._ordinal,
             "capability": f"{properties.major}.{properties.minor}",
             "sms": properties.multi_processor_count,
+            **kernel_limits(properties),
             "memory_bytes": properties.total_memory,
             "l2_bytes": properties.L2_cache_size,
             "bandwidth_bytes_per_s": bandwidth_of(name),

@@ -8,6 +8,7 @@ from pydantic import ConfigDict, Field, StrictBool, StrictFloat, StrictInt, mode
 from pydantic.config import JsonDict
 
 from db.transitions.seeds import Heritage
+from db.transitions.work.bundles import MOST_TASKS
 from evaluator.languages import detect
 from evaluator.types import Candidate, DeviceKind, Domain, Language
 from evolution.types import MAX_SEEDS, Budget, RunConfig
@@ -128,6 +129,22 @@ class ConfigRequest(Strict):
             seed_sources=tuple(self.seed_sources),
             seed_candidates=tuple(self.seed_candidates),
         )
+
+
+class BundleRequest(Strict):
+    """Work to give away in a file."""
+
+    device: Annotated[DeviceKind, Field(strict=False)] = Field(description="The kind of device that will do it.")
+    limit: Annotated[int, Field(ge=1, le=MOST_TASKS), WHOLE] = Field(default=200, description="At most so many tasks.")
+    hours: Annotated[float, Field(gt=0, le=24 * 30, allow_inf_nan=False)] = Field(
+        default=24.0, description="After so long the work goes back to its queue."
+    )
+
+
+class AnswerRequest(Strict):
+    """One line of a file of answers."""
+
+    line: Annotated[str, Field(min_length=2)] = Field(description="The line, as `python -m evaluator work` wrote it.")
 
 
 def _one_of(*names: tuple[str, str]) -> JsonDict:

@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 from evaluator.types import Language, Verdict
 from evolution.arms import TUNER
 from evolution.confirming import elite_to_confirm
-from evolution.parents import sample_parent, sample_parents
+from evolution.parents import breeding_elites, sample_parent, sample_parents
 from evolution.search import decide
 from evolution.state import ArmStats, Broken, Elite, SearchState, StandingChampion
 from evolution.types import (
@@ -348,3 +348,10 @@ def test_the_search_is_pure(path: Path) -> None:
             and isinstance(node.func, ast.Name)
             and node.func.id in ("open", "print", "eval", "exec")
         )
+
+
+def test_a_repaired_kernel_breeds_once_it_is_as_fast_as_the_baseline() -> None:
+    slow, fast = elite(1, 0.7, repaired=True), elite(2, 1.1, repaired=True)
+    written = elite(3, 0.6)
+    assert breeding_elites((slow, fast, written), 0, Random(0)) == [fast, written]
+    assert breeding_elites((slow,), 0, Random(0)) == []

@@ -101,6 +101,8 @@ class FakeApi:
     events: list[dict[str, Any]] = field(default_factory=lambda: list(EVENTS))
     leaderboard: list[dict[str, Any]] = field(default_factory=list)
     models: list[dict[str, Any]] = field(default_factory=list)
+    bundle: str = ""
+    outcomes: list[str] = field(default_factory=list)
     breaks: list[int] = field(default_factory=list)
     refuse: dict[str, tuple[int, dict[str, Any]]] = field(default_factory=dict)
     asked: list[tuple[str, str]] = field(default_factory=list)
@@ -118,6 +120,13 @@ class FakeApi:
                 "bitwise": False, "created_at": "", "domain": "declared", "error_budget": None, "mutates": [],
                 "precision": "exact", "train": False, "workloads": [],
             }  # fmt: skip
+        if path == f"{base}/bundles":
+            made = {"device_kind": "cuda", "tasks": 1, "created_at": "", "expires_at": "tomorrow"}
+            return {"id": "bndl_1", **made, "text": self.bundle}
+        if path.startswith(f"{base}/bundles/") and path.endswith("/answers"):
+            return {"job_id": "job_1", "outcome": self.outcomes.pop(0), "detail": "because"}
+        if path.startswith(f"{base}/bundles/") and path.endswith("/release"):
+            return {"released": 3}
         if path == f"{base}/models":
             return {"items": self.models, "next_cursor": None}
         if path == f"{base}/keys":

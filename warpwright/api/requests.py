@@ -11,6 +11,12 @@ from typing import Any, NotRequired, TypedDict
 from warpwright.api.words import DeviceKind, Domain, Heritage, Language, Scope
 
 
+class AnswerRequest(TypedDict):
+    """One line of a file of answers."""
+
+    line: str
+
+
 class ApiKeyRequest(TypedDict):
     """A key to make."""
 
@@ -28,6 +34,14 @@ class BudgetRequest(TypedDict):
     tokens: NotRequired[int | None]
     usd: NotRequired[float | None]
     wall_s: NotRequired[float | None]
+
+
+class BundleRequest(TypedDict):
+    """Work to give away in a file."""
+
+    device: DeviceKind
+    hours: NotRequired[float]
+    limit: NotRequired[int]
 
 
 class ConfigRequest(TypedDict):

@@ -12,8 +12,8 @@ import typer
 
 from warpwright import paths
 from warpwright.api import words
+from warpwright.cli import bundles, evaluator_process, keys, tables
 from warpwright.cli import doctor as machine
-from warpwright.cli import evaluator_process, keys, tables
 from warpwright.cli.console import out, print_json, print_json_line, print_rows, say
 from warpwright.cli.device import kind_of, read_device
 from warpwright.cli.files import write_bytes, write_text
@@ -241,6 +241,36 @@ def _download_recording(run: str, output: Path | None, server: str | None, data:
         print_json({"id": run, "file": str(saved)})
     else:
         out.print(str(saved), markup=False)
+
+
+@app.command()
+def bundle(
+    device: Annotated[str, typer.Option(help="The kind of device that will do the work: cuda or cpu.")] = "cuda",
+    limit: Annotated[int, typer.Option(min=1, max=1000, help="Maximum number of tasks.")] = 200,
+    hours: Annotated[float, typer.Option(help="After so many hours the work goes back to its queue.")] = 24.0,
+    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file. [default: BUNDLE_ID.bundle]")] = None,
+    server: Server = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Save the work that waits for a device as one file, for a machine that reaches nothing.
+
+    `python -m evaluator work FILE` does it there, and `warpwright collect` settles its answers. Exits 1 if none waits.
+    """
+    kind = kind_of(read_device(device))
+    _end(bundles.bundle(kind, output, limit=limit, hours=hours, server=server, data=data, json=json))
+
+
+@app.command()
+def collect(
+    files: Annotated[list[Path], typer.Argument(help="Files of answers; with --release bundles, too.")],
+    release: Annotated[bool, typer.Option("--release", help="Give back what the bundles' answers lack.")] = False,
+    server: Server = None,
+    data: Data = None,
+    json: Json = False,
+) -> None:
+    """Settle the answers to bundles, each exactly once: files may be cut, repeated and late."""
+    _end(bundles.collect(files, release=release, server=server, data=data, json=json))
 
 
 @app.command()
