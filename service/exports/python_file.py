@@ -3,37 +3,49 @@
 from __future__ import annotations
 
 import ast
-import pprint
-import re
 from importlib.resources import files
-from typing import Any
 
-from evaluator.types import DeviceKind, Evaluation, Problem, Ratio, Workload, WorkloadFacts, content_hash
+from evaluator.types import DeviceKind, Evaluation, Problem, Ratio
 from service.exports.base import Export, Format
-from service.exports.parts.domain import domain, layouts
-from service.exports.parts.embed import one_line, raw_literal
-from service.exports.parts.native import helper, preamble, renamed
+from service.exports.parts.embed import indented, one_line, raw_literal
+from service.exports.parts.native import helper, renamed
+from service.exports.parts.verified import verified_text
 
-_GUARD = files("service.exports.parts").joinpath("guard.py.txt").read_text(encoding="utf-8")
-_CHECK = files("service.exports.parts").joinpath("check.py.txt").read_text(encoding="utf-8")
+_TOP, _TOP_NATIVE, _LOAD, _GUARD, _CHECK = (
+    files("service.exports.parts").joinpath(f"{name}.py.txt").read_text(encoding="utf-8")
+    for name in ("top", "top_native", "load", "guard", "check")
+)
 _RULE = "# " + "-" * 114
+_AFTER = """except Exception as _ww_error:  # no compiler, no Triton, another version: the reference answers
+    ModelNew, _ww_missing = None, f"{type(_ww_error).__name__}: {_ww_error}"
+else:
+    _ww_missing = None
+"""
+_AFTER_NATIVE = """_ww_sys.modules["warpwright_native"] = _ww_replaced
+if _ww_replaced is None:
+    del _ww_sys.modules["warpwright_native"]
+"""
+_MADE = "ModelNew = _ww_guard(__name__, UnguardedModelNew, _ww_reference, _WW, _ww_missing)\n"
 
 
 def build(export: Export) -> str:
     """Return the file's text. It imports torch, and Triton if the kernel does, else only Python's own modules."""
     source, future = hoist_future(export.candidate.source)
+    native = helper(source)
     parts = [
-        f'"""{_header(export)}"""\n',
+        f'"""{header(export)}"""\n',
         *([future] if future else []),
-        preamble(source),
-        f"\n{_RULE}\n# The kernel, as it was verified (sha256 {export.candidate.hash}).\n",
-        renamed(source).rstrip("\n") + "\n",
-        f"\n{_RULE}\n# The reference that it was verified against. It runs where the kernel may not, and in --check.\n",
-        f"_WW_REFERENCE = {raw_literal(export.problem.source)}\n",
-        "# What the kernel was verified with. A name among shapes is any size from 1; equal names are equal sizes.",
-        f"_WW = {pprint.pformat(_facts(export), width=116, sort_dicts=False)}\n",
+        _TOP + (_TOP_NATIVE if native else ""),
+        f"try:  # {_RULE[2:100]} the kernel, as it was verified",
+        indented(renamed(source)),
+        _AFTER + (_AFTER_NATIVE if native else ""),
+        f"{_RULE}\n# The reference that it was verified against. It runs where the kernel may not, and in --check.\n",
+        f"_WW_REFERENCE = {raw_literal(export.problem.source)}",
+        _LOAD.replace("@VERIFIED@", verified_text(export)),
+        f"{_RULE}\n\n",
         _GUARD,
-        helper(source),
+        _MADE,
+        f"_WW_NATIVE = {raw_literal(native)}\n" if native else "",
         _CHECK,
     ]
     return "\n".join(part for part in parts if part)
@@ -87,13 +99,7 @@ def _workload(workload: Workload, fact: WorkloadFacts | None, *, takes_arguments
     }
 
 
-def _capability(evaluation: Evaluation | None) -> list[int] | None:
-    facts = evaluation.device.facts if evaluation and evaluation.device else {}
-    found = re.fullmatch(r"(\d+)\.(\d+)", str(facts.get("capability", "")))
-    return [int(part) for part in found.groups()] if found else None
-
-
-def _header(export: Export) -> str:
+def header(export: Export) -> str:
     problem, evaluation = export.problem, export.evaluation
     rows = [
         ("problem", f"{one_line(problem.name)}"),
