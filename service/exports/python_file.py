@@ -17,7 +17,7 @@ _TOP, _TOP_NATIVE, _LOAD, _GUARD, _CHECK = (
 )
 _RULE = "# " + "-" * 114
 _AFTER = """except Exception as _ww_error:  # no compiler, no Triton, another version: the reference answers
-    ModelNew, _ww_missing = None, f"{type(_ww_error).__name__}: {_ww_error}"
+    ModelNew, _ww_missing = None, f"the kernel does not run here: {type(_ww_error).__name__}: {_ww_error}"
 else:
     _ww_missing = None
 """

@@ -394,7 +394,7 @@ def main() -> None:
         else:
             verdict = "equal" if raised or equal(right, found) else f"DIFFERS: {right} and {found}"[:2000]
         told[use.__name__] = [verdict, calls, raised[:60]]
-    print(json.dumps({"uses": told, "broken": kernel._ww_broken}))
+    print(json.dumps({"uses": told, "broken": kernel.ModelNew._ww_parts[1]}))
 
 
 main()
