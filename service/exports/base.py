@@ -14,12 +14,12 @@ Subject = TypeVar("Subject")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Format(Generic[Subject]):
-    """A format that something can be downloaded in. `build` gives the file's text; `about` describes the file."""
+    """A format that something can be downloaded in. `build` gives the file; `about` describes it."""
 
     about: str
     media_type: str
     extension: str
-    build: Callable[[Subject], str]
+    build: Callable[[Subject], str | bytes]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -5,9 +5,9 @@ from __future__ import annotations
 import ast
 from importlib.resources import files
 
-from evaluator.types import DeviceKind, Evaluation, Problem, Ratio
 from service.exports.base import Export, Format
-from service.exports.parts.embed import indented, one_line, raw_literal
+from service.exports.parts.embed import indented, raw_literal
+from service.exports.parts.header import header
 from service.exports.parts.native import helper, renamed
 from service.exports.parts.verified import verified_text
 
@@ -97,99 +97,6 @@ def _workload(workload: Workload, fact: WorkloadFacts | None, *, takes_arguments
         "arguments": arguments or {"list": [{"tensor": number} for number in range(len(inputs))]},
         "inputs": [[layout.dtype, list(layout.shape)] for layout in inputs],
     }
-
-
-def header(export: Export) -> str:
-    problem, evaluation = export.problem, export.evaluation
-    rows = [
-        ("problem", f"{one_line(problem.name)}"),
-        ("", f"sha256 {problem.hash}"),
-        (
-            "kernel",
-            f"{export.candidate_id}, {export.candidate.language.value}, proposed by {one_line(export.proposed_by)}",
-        ),
-        ("", f"sha256 {export.candidate.hash}"),
-        *_evidence(evaluation, confirmed=export.confirmed),
-        ("date", export.dated),
-        ("contract", _contract(problem)),
-        ("workloads", ", ".join(one_line(w.name) for w in problem.workloads_for(export.device_kind))),
-    ]
-    table = "\n".join(f"  {label:<10} {text}" for label, text in rows)
-    return f"""{_headline(export)}
-
-{table}
-
-Use:    from this_file import ModelNew      (constructed and called as the reference's Model; same parameters)
-        The embedded reference answers beyond what was verified (_WW below): other shapes, dtypes, layouts, devices,
-        constructor arguments, attributes, modes or hooks{_threads(export)}; and where gradients are asked for.
-Check:  python this_file.py --check         (verifies against the embedded reference on fresh random inputs)
-
-Made by Warpwright.
-"""
-
-
-def _threads(export: Export) -> str:
-    return ", more than 1 CPU thread" if export.device_kind is DeviceKind.CPU else ""
-
-
-def _headline(export: Export) -> str:
-    ratio = export.evaluation.speedup("fastest") if export.evaluation else None
-    name = one_line(export.problem.name)
-    if ratio is None:
-        return f"{name}: verified right, not timed."
-    if not export.confirmed:
-        return f"{name}: {ratio.value:.2f} x the fastest baseline when judged once; NOT confirmed by a second session."
-    return f"{name}: {ratio.value:.2f} x as fast as the fastest PyTorch baseline, confirmed."
-
-
-def _evidence(evaluation: Evaluation | None, *, confirmed: bool) -> list[tuple[str, str]]:
-    if evaluation is None or evaluation.device is None or evaluation.environment is None:
-        return [("evidence", "none")]
-    versions = evaluation.environment
-    known = {
-        "torch": versions.torch,
-        "triton": versions.triton,
-        "CUDA": versions.cuda,
-        "driver": versions.driver,
-        "compiler": versions.compiler,
-        "Python": versions.python,
-    }
-    rows = [
-        ("device", one_line(evaluation.device.name)),
-        ("versions", ", ".join(f"{name} {one_line(version)}" for name, version in known.items() if version)),
-    ]
-    label = "speedup" if confirmed else "judged"
-    for ratio in evaluation.speedups:
-        if ratio.workload is None:
-            rows.append((label, _ratio(ratio, evaluation)))
-            label = ""
-    return rows
-
-
-def _ratio(ratio: Ratio, evaluation: Evaluation) -> str:
-    against = one_line(ratio.against)
-    if ratio.against == "fastest":
-        against = f"the fastest baseline ({fastest_modes(evaluation)})"
-    low, high = ratio.interval.low, ratio.interval.high
-    return f"{ratio.value:.3f} x against {against}, {ratio.interval.confidence:.4g} interval {low:.3f} to {high:.3f}"
-
-
-def fastest_modes(evaluation: Evaluation) -> str:
-    """Return the Baselines that were the fastest on a Workload of an Evaluation: "compile", or "compile, eager"."""
-    fastest = {
-        min(m.baselines, key=lambda time: time.median_us).mode: None for m in evaluation.measurements if m.baselines
-    }
-    return one_line(", ".join(sorted(fastest))) or "not recorded"
-
-
-def _contract(problem: Problem) -> str:
-    precision = problem.precision.value
-    if problem.error_budget is not None:
-        precision = f"relative error {problem.error_budget:g}"
-    domain = (
-        "the workloads' shapes, dense and aligned" if problem.domain.value == "declared" else "every shape and stride"
-    )
-    return f"{precision} accuracy on {domain}; {'train' if problem.train else 'eval'} mode"
 
 
 FORMAT = Format(
