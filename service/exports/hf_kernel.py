@@ -146,7 +146,7 @@ def build(export: Export) -> bytes:
         return content | {"metadata.json": _metadata(export, kind, module, identifier, content)}
 
     variants = {kind: variant(kind) for kind in DeviceKind}
-    source = {path: text for path, text in variants[export.device_kind].items() if path != "metadata.json"}
+    source = {path: text for path, text in variants[export.device_kind].items() if path not in ("metadata.json", "_ops.py")}
     return archive(
         module,
         {
