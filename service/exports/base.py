@@ -21,6 +21,11 @@ class Format(Generic[Subject]):
     extension: str
     build: Callable[[Subject], str | bytes]
 
+    @property
+    def schema(self) -> dict[str, str]:
+        """Return the file's schema for the API's document."""
+        return {"type": "string"} if self.media_type.startswith("text/") else {"type": "string", "format": "binary"}
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Export:

@@ -23,7 +23,7 @@ from .@MODEL@
 
 __all__ = ["Model", "ModelNew", "layers"]
 '''
-_LAYERS = '''"""The layer that `kernels.kernelize` puts into models: its forward runs with the adopting module as `self`."""
+_LAYERS = '''"""The layer for `kernels.kernelize`: its forward runs with the adopting module as `self`."""
 
 import torch
 from torch import nn
@@ -85,7 +85,8 @@ def test_the_layer_answers_as_the_reference():
     layer = kernels.LocalLayerRepository(FOLDER, layer_name="@LAYER@")
     with torch.no_grad(), kernels.use_kernel_mapping({"@LAYER@": {DEVICE: layer}}):
         expected = plain(*inputs)
-        torch.testing.assert_close(kernels.kernelize(model, mode=kernels.Mode.INFERENCE, device=DEVICE)(*inputs), expected)
+        kernels.kernelize(model, mode=kernels.Mode.INFERENCE, device=DEVICE)
+        torch.testing.assert_close(model(*inputs), expected)
 '''
 _BENCHMARK = '''"""Time the reference and the kernel: python benchmarks/benchmark.py"""
 
@@ -146,7 +147,9 @@ def build(export: Export) -> bytes:
         return content | {"metadata.json": _metadata(export, kind, module, identifier, content)}
 
     variants = {kind: variant(kind) for kind in DeviceKind}
-    source = {path: text for path, text in variants[export.device_kind].items() if path not in ("metadata.json", "_ops.py")}
+    source = {
+        path: text for path, text in variants[export.device_kind].items() if path not in ("metadata.json", "_ops.py")
+    }
     return archive(
         module,
         {
@@ -155,11 +158,12 @@ def build(export: Export) -> bytes:
             "build.toml": filled(_BUILD),
             "tests/test_kernel.py": filled(_TESTS),
             "benchmarks/benchmark.py": filled(_BENCHMARK),
-            "CARD.md": f"---\nlibrary_name: kernels\nlicense: apache-2.0\n---\n\n# {about}\n\n```text\n{header(export)}```\n",
+            "CARD.md": f"{_CARD}# {about}\n\n```text\n{header(export, module)}```\n",
         },
     )
 
 
+_CARD = "---\nlibrary_name: kernels\nlicense: apache-2.0\n---\n\n"
 _REFERENCE_ONLY = '''"""There is no kernel for this device: the reference in PyTorch."""
 
 from .reference import Model
@@ -179,10 +183,13 @@ def _adopting(model: str) -> str:
 
 def _metadata(export: Export, kind: DeviceKind, module: str, identifier: str, content: dict[str, str]) -> str:
     """Return a variant's metadata.json, with the digest of every other file of it."""
-    capability = export.evaluation.device.facts.get("capability") if export.evaluation and export.evaluation.device else None
+    capability = (
+        export.evaluation.device.facts.get("capability") if export.evaluation and export.evaluation.device else None
+    )
     archs = {"archs": [str(capability)]} if kind is DeviceKind.CUDA is export.device_kind and capability else {}
     digests = {
-        path: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() for path, text in sorted(content.items())
+        path: base64.b64encode(hashlib.sha256(text.encode()).digest()).decode()
+        for path, text in sorted(content.items())
     }
     found = {
         "name": module.replace("_", "-"),
@@ -192,7 +199,11 @@ def _metadata(export: Export, kind: DeviceKind, module: str, identifier: str, co
         "python-depends": [],
         "backend": {"type": kind.value, **archs},
         "digest": {"algorithm": "sha256", "files": digests},
-        "warpwright": {"problem": export.problem.hash, "candidate": export.candidate.hash, "confirmed": export.confirmed},
+        "warpwright": {
+            "problem": export.problem.hash,
+            "candidate": export.candidate.hash,
+            "confirmed": export.confirmed,
+        },
     }
     return json.dumps(found, indent=2) + "\n"
 

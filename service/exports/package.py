@@ -87,7 +87,9 @@ sys.exit(check._ww_check(3, True))
 def build(export: Export) -> bytes:
     """Return the package as a zip."""
     name = file_stem(export.problem.name, export.device_kind)
-    about = one_line(export.problem.name) + f", a kernel for {export.device_kind.value}, verified and timed by Warpwright."
+    about = (
+        one_line(export.problem.name) + f", a kernel for {export.device_kind.value}, verified and timed by Warpwright."
+    )
     dependencies = ["torch>=2.8"] + ["triton"] * ("triton" in export.candidate.language.value)
 
     def filled(text: str) -> str:

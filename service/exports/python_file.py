@@ -66,39 +66,6 @@ def hoist_future(source: str) -> tuple[str, str]:
     return "\n".join(lines), "".join(moved)
 
 
-def _facts(export: Export) -> dict[str, Any]:
-    problem, facts = export.problem, {fact.workload: fact for fact in export.facts}
-    name = content_hash(problem.hash, export.candidate.hash, export.device_kind.value)[:16]
-    return {
-        "module": f"ww_reference_{name}",
-        "train": problem.train,
-        "mutates": list(problem.mutates),
-        "error_budget": problem.error_budget,
-        "threads": 1 if export.device_kind is DeviceKind.CPU else None,
-        "capability": _capability(export.evaluation),
-        **domain(problem, export.device_kind, export.facts),
-        "workloads": [
-            _workload(w, facts.get(w.name), takes_arguments="get_init_inputs" in problem.source)
-            for w in problem.workloads_for(export.device_kind)
-        ],
-    }
-
-
-def _workload(workload: Workload, fact: WorkloadFacts | None, *, takes_arguments: bool) -> dict[str, Any]:
-    """Return a Workload's arguments. Where an Admission has not recorded them, there are tensors only."""
-    inputs = layouts(fact.inputs) if fact else ()
-    constructor, arguments = (fact.constructor, fact.arguments) if fact else (None, None)
-    if constructor is None and not takes_arguments:
-        constructor = {"list": []}
-    return {
-        "name": workload.name,
-        "sizes": {k: v for k, v in workload.sizes.items() if k != "device"},
-        "constructor": constructor,
-        "arguments": arguments or {"list": [{"tensor": number} for number in range(len(inputs))]},
-        "inputs": [[layout.dtype, list(layout.shape)] for layout in inputs],
-    }
-
-
 FORMAT = Format(
     about="A Python file. `python FILE --check` verifies it against the reference that it carries.",
     media_type="text/x-python",

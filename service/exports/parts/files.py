@@ -42,12 +42,12 @@ VERIFIED = @VERIFIED@
 ModelNew = _ww_guard(__name__, UnguardedModelNew, reference, VERIFIED, _missing)
 operator = getattr(torch.ops, VERIFIED["module"]).call
 '''
-_MAIN = '''
+_MAIN = """
 from . import reference as _ww_reference
 from .model import VERIFIED as _WW
 from .model import ModelNew
 
-'''
+"""
 
 
 def archive(folder: str, content: Mapping[str, str]) -> bytes:

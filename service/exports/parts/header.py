@@ -24,8 +24,8 @@ def header(export: Export, module: str = "") -> str:
 
 {table}
 
-Use:    from {module or "this_file"} import ModelNew      (constructed and called as the reference's Model; same parameters)
-Check:  {call} --check         (verifies against the reference on fresh random inputs)
+Use:    from {module or "this_file"} import ModelNew  (constructed and called as the reference's Model; same parameters)
+Check:  {call} --check  (verifies against the reference on fresh random inputs)
 
 Made by Warpwright.
 """
@@ -38,14 +38,19 @@ def _caveats(export: Export) -> list[tuple[str, str]]:
     if problem.error_budget is not None:
         precision = f"relative error {problem.error_budget:g}"
     mode = "train" if problem.train else "eval"
-    shapes = "exactly these shapes (_WW), dense and aligned" if problem.domain.value == "declared" else "any shape and stride"
+    shapes = (
+        "exactly these shapes (_WW), dense and aligned"
+        if problem.domain.value == "declared"
+        else "any shape and stride"
+    )
     lines = [
         ("workloads", ", ".join(one_line(w.name) for w in problem.workloads_for(export.device_kind))),
         ("measured", f"{export.dated}, on the machine above; another machine has other times"),
         ("verified", f"{precision} accuracy in {mode} mode, on {shapes}"),
     ]
     if threads:
-        lines.append(("", f"with {' or '.join(map(str, threads))} CPU thread{'s' * (threads != [1])}: torch.set_num_threads({threads[0]})"))
+        counts = " or ".join(map(str, threads))
+        lines.append(("", f"with {counts} CPU thread{'s' * (threads != [1])}: torch.set_num_threads({threads[0]})"))
     return [
         *lines,
         ("beyond it", "the reference answers, with one warning: other shapes, dtypes, layouts, devices, arguments,"),

@@ -36,7 +36,8 @@ def verified_text(export: Export) -> str:
     forms_text = [", ".join(f"{name!r}: {value!r}" for name, value in form.items()) for form in forms]
     lines += ["    forms=[", *(f"        {{{text}}}," for text in forms_text), "    ],"]
     workloads = [
-        _workload(w, facts.get(w.name), takes_arguments=takes_arguments) for w in problem.workloads_for(export.device_kind)
+        _workload(w, facts.get(w.name), takes_arguments=takes_arguments)
+        for w in problem.workloads_for(export.device_kind)
     ]
     lines += ["    workloads=[", *(f"        {{{text}}}," for text in workloads), "    ],"]
     return "dict(\n" + "\n".join(lines) + "\n)"
