@@ -90,7 +90,7 @@ def layer(model: Any) -> Any:
 
 
 def attribute() -> tuple[str, str, float]:
-    """Return the first number that is an attribute: the module's path, its name (inside of objects too), another value."""
+    """Return the first float among the attributes: the module's path, its name, and another value."""
     for path, one in REFERENCE.Model(*initial()).named_modules():
         for name, value in vars(one).items():
             if type(value) is float:
@@ -203,7 +203,7 @@ def exported(kind: type) -> Any:
 def traced(kind: type) -> Any:
     given = inputs()
     if not all(isinstance(one, torch.Tensor) for one in given):
-        return None
+        raise NotHere
     return torch.jit.trace(made(kind), tuple(given))(*given)
 
 

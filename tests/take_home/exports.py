@@ -23,7 +23,7 @@ ROOT = HERE.parents[1]
 PROBLEMS = HERE / "problems"
 OWN = tuple(sorted(path.stem for path in PROBLEMS.glob("*.py") if not path.stem.endswith("_kernel")))
 # A kernel that is right on what was verified alone: always the verified arguments and mode; NaN for another layout.
-FROZEN = '''
+FROZEN = """
 
 class ModelNew(Model):
     def __init__(self, *args):
@@ -35,7 +35,7 @@ class ModelNew(Model):
             found = super().forward(*args)
         odd = any(isinstance(one, torch.Tensor) and str(one.dtype) not in {dtypes} for one in args)
         return torch.utils._pytree.tree_map_only(torch.Tensor, torch.zeros_like, found) if odd else found
-'''
+"""
 
 
 @dataclass(frozen=True)

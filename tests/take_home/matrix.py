@@ -53,11 +53,16 @@ def main() -> int:
                 told = used(name, form, Path(folder), others.get(name) if name not in OWN else None)
             for use, (verdict, calls, raised) in told["uses"].items():
                 kind = "equal" if verdict == "equal" else "raises" if verdict.startswith("raises") else "differs"
-                kind = "kernel" if kind == "equal" and calls else "reference" if kind == "equal" and not raised else kind
+                kind = (
+                    "kernel" if kind == "equal" and calls else "reference" if kind == "equal" and not raised else kind
+                )
                 table.setdefault(use, collections.Counter())[kind if kind != "equal" else "same error"] += 1
                 if verdict != "equal":
                     faults.append(f"{name} as {form}, {use}: {verdict[:300]}")
-            print(f"{name:<28} {form:<10} {len(told['uses'])} uses, {sum(told['uses'][u][0] == 'equal' for u in told['uses'])} equal", flush=True)
+            print(
+                f"{name:<28} {form:<10} {len(told['uses'])} uses, {sum(told['uses'][u][0] == 'equal' for u in told['uses'])} equal",
+                flush=True,
+            )
     columns = ("kernel", "reference", "same error", "differs", "raises")
     print(f"\n{'use':<28}" + "".join(f"{column:>12}" for column in columns))
     for use, counts in table.items():
