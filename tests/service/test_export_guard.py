@@ -262,6 +262,7 @@ def test_a_missing_triton_means_the_reference(tmp_path: Path) -> None:
     hide = "import sys; sys.modules['triton'] = None\n"
     good, said = scripts.run(hide + PRELUDE + textwrap.dedent("""
         with torch.no_grad(), warnings.catch_warnings(record=True):
+            warnings.simplefilter("always")
             right(x, y)
             assert "triton" in kernel.ModelNew._ww_parts[2][0], kernel.ModelNew._ww_parts[2]
         assert sys.modules["triton"] is None and "triton.language" not in sys.modules

@@ -35,7 +35,7 @@ def loaded() -> Any:
 
 
 LOADED = loaded()
-REFERENCE = getattr(LOADED, "reference", None) or LOADED._ww_reference
+REFERENCE = LOADED._ww_reference if CASE["format"] == "py" else LOADED.reference
 unguarded = LOADED.UnguardedModelNew.forward
 
 
@@ -459,6 +459,9 @@ def main() -> None:
         found, fault = outcome(use, LOADED.ModelNew)
         if raised.startswith("NotHere"):
             continue
+        if "found no compiled frames" in raised and not fault:  # a reference that is one of torch's containers
+            raised = ""
+            right = found
         if raised.partition(":")[0] != fault.partition(":")[0]:
             verdict = f"raises {fault}, the reference {raised or 'nothing'}"[:400]
         else:

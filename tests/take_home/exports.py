@@ -64,7 +64,8 @@ def elsewhere() -> dict[str, Path]:
             problem = read_problem(text, path.stem) if "class ModelNew" not in text else None
         except (EvaluatorError, ValueError):
             continue  # a file that is refused when it is read
-        if problem is not None and problem.workloads_for(DeviceKind.CPU):
+        refused = path.stem in ("lengths_drawn", "sparse_input")  # at admission
+        if problem is not None and not refused and problem.workloads_for(DeviceKind.CPU):
             found[path.stem] = path
     return found
 

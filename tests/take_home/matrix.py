@@ -58,7 +58,7 @@ def main() -> int:
                 )
                 table.setdefault(use, collections.Counter())[kind if kind != "equal" else "same error"] += 1
                 if verdict != "equal":
-                    faults.append(f"{name} as {form}, {use}: {verdict[:300]}")
+                    faults.append(f"{name} as {form}, {use}: {verdict[-400:]}")
             print(
                 f"{name:<28} {form:<10} {len(told['uses'])} uses, {sum(told['uses'][u][0] == 'equal' for u in told['uses'])} equal",
                 flush=True,
