@@ -16,7 +16,7 @@ from warpwright.cli import bundles, evaluator_process, keys, tables
 from warpwright.cli import doctor as machine
 from warpwright.cli.console import out, print_json, print_json_line, print_rows, say
 from warpwright.cli.device import kind_of, read_device
-from warpwright.cli.files import write_bytes, write_text
+from warpwright.cli.files import unpack, write_bytes, write_text
 from warpwright.cli.optimize import DEFAULT_PORT, DEFAULT_SECONDS, Options
 from warpwright.cli.optimize import optimize as run_optimize
 from warpwright.cli.options import Data, Json, Server
@@ -201,10 +201,17 @@ def download(
     what: Annotated[str, typer.Argument(metavar="RUN_OR_PROBLEM", help="A run's or a problem's id.")],
     device: Device = None,
     form: Annotated[
-        Literal["py", "zip"],
-        typer.Option("--format", help="py: one self-contained Python file; zip: a whole run, for a replay."),
+        Literal["py", "package", "hf-kernel", "zip"],
+        typer.Option(
+            "--format",
+            help="py: one self-contained Python file; package: a folder that builds a wheel; hf-kernel: a folder for "
+            "Hugging Face's kernels; zip: a whole run, for a replay.",
+        ),
     ] = "py",
-    output: Annotated[Path | None, typer.Option("--output", "-o", help="A file. [default: standard output]")] = None,
+    output: Annotated[
+        Path | None,
+        typer.Option("--output", "-o", help="A file or a new folder. [default: standard output, a folder here]"),
+    ] = None,
     server: Server = None,
     data: Data = None,
     json: Json = False,
@@ -217,9 +224,13 @@ def download(
         return
     with open_session(server, data) as session:
         if what.startswith("run_"):
-            text = session.client.download_run(what)
+            file = session.client.download_run(what, format=form)
         else:
-            text = session.client.download_problem(what, device=kind_of(read_device(device)))
+            file = session.client.download_problem(what, device=kind_of(read_device(device)), format=form)
+    if form != "py":
+        _save_folder(what, output, file, json=json)
+        return
+    text = file.decode("utf-8")
     saved = write_text(output, text) if output is not None else None
     if json:
         print_json({"id": what, "file": str(saved) if saved else None, "source": None if saved else text})
@@ -227,6 +238,15 @@ def download(
         out.print(str(saved), markup=False)
     else:
         sys.stdout.write(text)
+
+
+def _save_folder(what: str, output: Path | None, data: bytes, *, json: bool) -> None:
+    """Unpack a package, or keep it as it is where a name with .zip is given."""
+    saved = write_bytes(output, data) if output and output.suffix == ".zip" else unpack(output, data)
+    if json:
+        print_json({"id": what, "file": str(saved)})
+    else:
+        out.print(str(saved), markup=False)
 
 
 def _download_recording(run: str, output: Path | None, server: str | None, data: Path | None, *, json: bool) -> None:

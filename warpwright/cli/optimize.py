@@ -19,7 +19,7 @@ from warpwright.api.words import Domain
 from warpwright.cli import tables
 from warpwright.cli.console import err, out, print_json, say
 from warpwright.cli.device import kind_of
-from warpwright.cli.files import read_source, write_text
+from warpwright.cli.files import read_source, write_bytes
 from warpwright.cli.progress import ProgressDisplay
 from warpwright.cli.readiness import check_ready
 from warpwright.cli.sessions import Session, open_session
@@ -149,9 +149,9 @@ def _download(client: Client, summary: Summary, path: Path) -> Path | None:
         return None
     try:
         if summary.standing_champion is None:
-            return write_text(path, client.download_run(summary.run.id))
+            return write_bytes(path, client.download_run(summary.run.id))
         standing_champion = summary.standing_champion
-        return write_text(
+        return write_bytes(
             path, client.download_problem(standing_champion.problem_id, device=standing_champion.device_kind)
         )
     except Refused as error:
