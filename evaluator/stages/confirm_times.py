@@ -180,7 +180,6 @@ class ConfirmTimer:
         trial = self.trial
         with self.spent.on("inputs"):
             oracle = Oracle(trial.problem, self.reference, workload.sizes, trial.generator)
-            modes = self.modes(workload)
             bench = Bench(self.session, workload, oracle, [], protocol=self.protocol, first_call_s=trial.first_call_s)
         with self.spent.on("baselines"):
             modes = self.modes(workload, oracle)
