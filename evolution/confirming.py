@@ -48,14 +48,17 @@ def _bar(state: SearchState) -> float:
 
 
 def _best_fresh(state: SearchState, *, outdated: bool) -> Elite | None:
-    """Return the best elite that was never confirmed, in this Run or as the Champion; with `outdated` also among those
-    that a later Baseline overtook before they were judged again."""
+    """Return the best elite that was never confirmed, in this Run or as the Champion.
+
+    The ratio of an outdated elite is over a slower Baseline than the others' ratios. With `outdated` the best of these
+    is returned if no other elite is surely faster and no Champion stands, whose ratio it could not be compared with.
+    """
     standing = state.champion.hash if state.champion is not None else None
-    unknown = [e for e in state.elites if not (e.confirms or e.confirmed) and e.hash != standing]
-    fresh = [e for e in unknown if outdated or not e.outdated]
-    bar = _bar(state)
-    sure = [e for e in fresh if e.low > bar]
-    return max(sure or fresh, key=lambda elite: (elite.speedup, elite.candidate_id), default=None)
+    fresh = [e for e in state.elites if not (e.confirms or e.confirmed) and e.hash != standing]
+    current = [e for e in fresh if not e.outdated]
+    sure = [e for e in current if e.low > _bar(state)]
+    rest = fresh if outdated and state.champion is None else current
+    return max(sure or rest, key=lambda elite: (elite.speedup, elite.candidate_id), default=None)
 
 
 def _is_owed(state: SearchState, best: Elite) -> bool:

@@ -15,7 +15,7 @@ from hypothesis import strategies as st
 
 from evaluator.types import Language, Verdict
 from evolution.arms import TUNER
-from evolution.confirming import elite_to_confirm
+from evolution.confirming import elite_to_confirm, owed_confirmation
 from evolution.parents import breeding_elites, sample_parent, sample_parents
 from evolution.search import decide
 from evolution.state import ArmStats, Broken, Elite, SearchState, StandingChampion
@@ -224,6 +224,21 @@ def test_what_is_surely_faster_is_confirmed_not_the_luckiest() -> None:
     assert decide(state, Random(0)) == [Confirm(candidate_id="cand_2")]
     unsure = changed(SPENT, elites=(elite(1, 1.53, low=0.7), elite(2, 1.32, low=0.9)))
     assert decide(unsure, Random(0)) == [Confirm(candidate_id="cand_1")], "the last chance is taken all the same"
+
+
+def test_a_ratio_over_a_slower_baseline_is_not_compared_with_others() -> None:
+    over_eager, over_compiled = elite(1, 6.0, outdated=True), elite(2, 1.4)
+    state = changed(SPENT, elites=(over_eager, over_compiled))
+    found = elite_to_confirm(state, final=True)
+    assert found is not None
+    assert found.number == 2
+    alone = elite_to_confirm(changed(state, elites=(over_eager,)), final=True)
+    assert alone is not None
+    assert alone.number == 1
+    champion = StandingChampion(candidate_id="cand_2", hash="h2", speedup=1.4, own=True)
+    beside = changed(state, elites=(over_eager, over_compiled), champion=champion)
+    assert elite_to_confirm(beside, final=True) is None
+    assert owed_confirmation(beside) is None
 
 
 def test_time_for_the_last_confirmation_is_reserved() -> None:
