@@ -75,10 +75,11 @@ def run_job(context: Context, job: Job) -> None:
         )
         with lease:
             settle = _execute(context, job, bound)
-            if settle is None or lease.lost.is_set():
-                log.info("job.dropped", lost=lease.lost.is_set(), stopping=context.stopping.is_set())
-                return
-            nudges = _settle(context, job, _with_accounting(job, settle))
+        if settle is None or lease.lost.is_set():
+            log.info("job.dropped", lost=lease.lost.is_set(), stopping=context.stopping.is_set())
+            return
+        # After the last renewal: one that came after the settlement would take the lease for lost, and kill the judge.
+        nudges = _settle(context, job, _with_accounting(job, settle))
         log.info("job.settled", subject_id=job.subject_id, attempt=job.attempt, s=round(time.monotonic() - started, 3))
         context.nudge(nudges)
 
