@@ -29,7 +29,7 @@ from evaluator.stages.admit import admit
 from evaluator.stages.baseline import baseline_so_far
 from evaluator.stages.build import build
 from evaluator.stages.confirm import confirm
-from evaluator.stages.judge import Judge
+from evaluator.stages.judge import Judge, silent
 from evaluator.timing.protocol import STANDARD, TimingProtocol
 from evaluator.types import BaselineReport, Candidate, Problem
 
@@ -107,6 +107,8 @@ def answer(judge: Judge, line: str, write: Callable[[Mapping[str, Any]], None] =
         return {"id": ident, "ok": True, "result": _perform(judge, request)}
     except (EvaluatorError, ValueError, RecursionError, torch.OutOfMemoryError) as error:
         return {"id": ident, "ok": False, "error": f"{type(error).__name__}: {error}"[:4000]}
+    finally:
+        judge.tell = silent  # a note after the reply would be taken for one of the next request
 
 
 def _perform(judge: Judge, request: Mapping[str, Any]) -> Any:

@@ -34,6 +34,10 @@ Tell = Callable[..., None]
 _CASE_SHARE, _CASE_BYTES = 1 / 16, 256 << 20  # of a GPU's memory, and on a CPU: for the CaseCache
 
 
+def silent(**note: object) -> None:
+    """Tell nobody."""
+
+
 class Judge:
     """Judges on one device, one request at a time. `close` ends every child."""
 
@@ -48,7 +52,7 @@ class Judge:
         self._versions = backend.environment()
         self.lost = self.suspicious = False
         self.expected: Problem | None = None  # Candidates of it are likely to come next
-        self.tell: Tell = lambda **note: None  # told what the judge is doing, for people who wait
+        self.tell: Tell = silent  # told what the judge is doing, for people who wait
         self.session.on_wait = lambda: self.tell(stage="wait")
         memory_bytes = self.device.facts.get("memory_bytes")
         cases = CaseCache(int(memory_bytes * _CASE_SHARE) if memory_bytes else _CASE_BYTES)
