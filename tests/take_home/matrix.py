@@ -60,7 +60,8 @@ def main() -> int:
                 if verdict != "equal":
                     faults.append(f"{name} as {form}, {use}: {verdict[-400:]}")
             print(
-                f"{name:<28} {form:<10} {len(told['uses'])} uses, {sum(told['uses'][u][0] == 'equal' for u in told['uses'])} equal",
+            right = sum(verdict == "equal" for verdict, *_ in told["uses"].values())
+            print(f"{name:<28} {form:<10} {len(told['uses'])} uses, {right} equal", flush=True)
                 flush=True,
             )
     columns = ("kernel", "reference", "same error", "differs", "raises")
