@@ -15,7 +15,7 @@ from urllib.parse import urlsplit
 
 
 def worker_runs(queue: str, proc: Path = Path("/proc")) -> bool:
-    """Whether some process was started as `python -m workers QUEUE`."""
+    """Return True if some process was started as `python -m workers QUEUE`."""
     wanted = [b"-m", b"workers", queue.encode()]
     for entry in proc.glob("[0-9]*/cmdline"):
         try:

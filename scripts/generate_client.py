@@ -37,7 +37,7 @@ MODULES = {
 }
 Schema = Mapping[str, Any]
 _CALLS = {"str": "text", "bytes": "data"}
-"""How what is not JSON is asked for."""
+"""Client methods that ask for anything but JSON, by the returned type."""
 _SIMPLE = {"string": "str", "integer": "int", "number": "float", "boolean": "bool", "null": "None"}
 
 

@@ -14,7 +14,7 @@ import triton.language as tl
 from torch import nn
 """
 LAUNCHED = {"WARPS": "num_warps", "STAGES": "num_stages", "REGISTERS": "maxnreg"}
-"""What Triton calls the Tunables that are options of a launch."""
+"""Triton's names of the Tunables that are options of a launch."""
 SIGMOID = {False: "1.0 / (1.0 + tl.exp(-z))", True: "1.0 / (1.0 + tl.exp2(z * -1.4426950408889634))"}
 
 

@@ -18,7 +18,7 @@ from evolution.tuning import next_configuration
 
 Search = Callable[[Landscape, int, int, bool], int | None]
 SHINKA_ATTEMPTS = 3
-"""How often ShinkaEvolve asks again where a proposal is not new."""
+"""Times that ShinkaEvolve asks again after a proposal that is not new."""
 RANDOM_CROSS = 0.2
 SHINKA_CROSS = 0.1
 OPENEVOLVE_CROSS = 0.2

@@ -26,7 +26,7 @@ FIRST_INPUT, INPUT = 2100, 3900
 """Tokens of a prompt without a parent, and with one."""
 WHOLE_OUTPUT, DIFF_OUTPUT = 1600, 650
 TOKENS_PER_S = 60.0
-"""How fast a reply comes, from all of them."""
+"""Seconds until a reply comes, from all of them."""
 PASSED_S, REJECTED_S = 1.9, 0.4
 """Seconds of an H200 that judging a kernel takes (`python -m bench.rate`); what does not build takes none."""
 

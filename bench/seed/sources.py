@@ -82,7 +82,7 @@ EXPRESSIONS = {
     "gather": "torch.gather({x}, 1, torch.zeros_like({x}, dtype=torch.int64))",
     "topk": "torch.topk({x}, 4).values",
 }
-"""What Problems of each name compute."""
+"""The operation of each Problem's name."""
 
 
 def reference(name: str, number: int) -> str:

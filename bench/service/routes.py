@@ -35,7 +35,7 @@ KNOWN_VALUES: Mapping[str, Sequence[str]] = {
     "reason": ("right",),
     "workload": ("decode",),
 }
-"""What to ask for where a filter is free text; ids come from the database."""
+"""Values of free-text filters; ids come from the database."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

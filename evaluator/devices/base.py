@@ -55,6 +55,38 @@ class RoundPlan:
         return self.calls * self.replays
 
 
+def accept(replies: Sequence[Any]) -> None:
+    """Accept any replies: the `check` of a round whose child runs nothing of a Candidate's."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RoundRequest:
+    """One round of calls: the inputs, their places among the arguments, and the outputs that are wanted.
+
+    Attributes:
+        calls: The input tensors of each distinct call, all of one layout.
+        plan: The size of the round.
+        tree: The places of the tensors among the arguments (`child.protocol.layout.write_tree`).
+        timeout_s: Seconds until the child is ended.
+        check: Gets the replies before any output is read; it raises where they are not what a call may return.
+        read: The outputs of so many first calls are wanted (None: of all); a device may give more.
+        link: Chains the calls (`child.protocol.chain`): the child takes its step before every call but the first.
+        look: Read those calls' inputs afterwards, too.
+        watch: Count, as "ran" in the diagnostics, how often the child was seen in each function, where the device can
+            tell. Such a round's time means nothing.
+    """
+
+    calls: Sequence[Sequence[torch.Tensor]]
+    plan: RoundPlan
+    tree: Any
+    timeout_s: float
+    check: Callable[[Sequence[Any]], None] = accept
+    read: int | None = None
+    link: Link | None = None
+    look: bool = False
+    watch: bool = False
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Round:
     """One timed round.
@@ -135,43 +167,12 @@ class DeviceBackend(Protocol):
     ) -> RoundPlan:
         """Plan a round of at least `round_us`, of distinct calls with `call_bytes` of fresh input each."""
 
-    def prepare(
-        self,
-        child: ChildProcess,
-        calls: Sequence[Sequence[torch.Tensor]],
-        *,
-        tree: Any,
-        timeout_s: float,
-        graph: bool = True,
-        instances: int = 1,
-        link: Link | None = None,
-    ) -> Clock:
-        """Prepare a constructed child for timing: warm up, and capture where the device has graphs and `graph` allows
-        it. `link` chains the calls as in a round; the child sees its coefficients here."""
+    def prepare(self, child: ChildProcess, request: RoundRequest, *, graph: bool = True) -> Clock:
+        """Prepare a constructed child for rounds like this one: warm up, and capture where the device has graphs and
+        `graph` allows it. The child sees the coefficients of `request.link` here."""
 
-    def run_round(
-        self,
-        child: ChildProcess,
-        calls: Sequence[Sequence[torch.Tensor]],
-        plan: RoundPlan,
-        *,
-        tree: Any,
-        check: Callable[[Sequence[Any]], None],
-        timeout_s: float,
-        read: int | None = None,
-        link: Link | None = None,
-        look: bool = False,
-        watch: bool = False,
-    ) -> Round:
-        """Run one round on the judge's clock.
-
-        `calls` are the input tensors of each distinct call, of one layout; `tree` places them among the arguments
-        (`child.protocol.layout.write_tree`). `check` gets the replies before any output is read, and raises where they
-        are not what a call may return. The outputs of the first `read` calls are wanted (None: of all); a device may
-        give more. `link` chains the calls (`child.protocol.chain`): the child takes its step before every call but the
-        first. With `look` those calls' inputs are read afterwards, too. With `watch` the diagnostics count, as "ran",
-        how often the child was seen in each function (where the device can tell); such a round's time means nothing.
-        """
+    def run_round(self, child: ChildProcess, request: RoundRequest) -> Round:
+        """Run one round on the judge's clock."""
 
     def release(self, child: ChildProcess) -> None:
         """Forget what `prepare` made for a child; it may be prepared again."""
@@ -214,16 +215,7 @@ class SingleCallBackend(Protocol):
         """Return whether judge and child can run at the same time; without that, single calls tell nothing."""
 
     def run_single_calls(
-        self,
-        child: ChildProcess,
-        calls: Sequence[Sequence[torch.Tensor]],
-        layouts: Sequence[TensorSpec],
-        *,
-        tree: Any,
-        check: Callable[[Sequence[Any]], None],
-        timeout_s: float,
-        read: int,
-        look: bool,
+        self, child: ChildProcess, request: RoundRequest, layouts: Sequence[TensorSpec]
     ) -> SingleCallRound:
-        """Run a round as `DeviceBackend.run_round`, but write a call's inputs only after the call before it has
-        returned. `layouts` are those of a call's output tensors, as far as they are known."""
+        """Run a round as `DeviceBackend.run_round`, unchained, but write a call's inputs only after the call before it
+        has returned. `layouts` are those of a call's output tensors, as far as they are known."""

@@ -11,7 +11,7 @@ import random
 import shutil
 import subprocess
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from functools import cache
 from pathlib import Path
 from typing import Any
@@ -22,7 +22,7 @@ from evaluator.cage.policy import CagePolicy
 from evaluator.child.protocol.chain import Link
 from evaluator.child.protocol.layout import LayoutError, TensorSpec
 from evaluator.comparison.claims import replies_of, tensor_claims
-from evaluator.devices.base import Round, RoundPlan, SingleCallRound
+from evaluator.devices.base import Round, RoundPlan, RoundRequest, SingleCallRound
 from evaluator.devices.cpu_memory import CpuGrant, SharedGrant, Staged, mark_aliases, read_claim
 from evaluator.devices.cpu_single_calls import SingleCallGrants
 from evaluator.devices.device_lock import reserve_core
@@ -124,53 +124,32 @@ class CpuBackend:
         affordable = max(1, _MAX_ROUND_BYTES // max(1, call_bytes + output_bytes))
         return RoundPlan(calls=max(1, min(wanted, affordable, _MAX_CALLS)))
 
-    def prepare(
-        self,
-        child: ChildProcess,
-        calls: Sequence[Sequence[torch.Tensor]],
-        *,
-        tree: Any,
-        timeout_s: float,
-        graph: bool = True,
-        instances: int = 1,
-        link: Link | None = None,
-    ) -> Clock:
+    def prepare(self, child: ChildProcess, request: RoundRequest, *, graph: bool = True) -> Clock:
         """Do nothing: a CPU has no graphs, and warming up is a round that does not count."""
         return Clock.CALLS
 
-    def run_round(
-        self,
-        child: ChildProcess,
-        calls: Sequence[Sequence[torch.Tensor]],
-        plan: RoundPlan,
-        *,
-        tree: Any,
-        check: Callable[[Sequence[Any]], None],
-        timeout_s: float,
-        read: int | None = None,
-        link: Link | None = None,
-        look: bool = False,
-        watch: bool = False,
-    ) -> Round:
+    def run_round(self, child: ChildProcess, request: RoundRequest) -> Round:
         """Run a round. The clock starts while the child is stopped, with its inputs written. The child stays stopped
         until the next request, so that it does not disturb others."""
-        staged = self._stage(child, calls, link, timeout_s)
-        child.request("cpu_arm", timeout_s=timeout_s, tree=tree, **staged.fields(len(calls), link))
+        calls, link = request.calls, request.link
+        staged = self._stage(child, calls, link, request.timeout_s)
+        armed = staged.fields(len(calls), link)
+        child.request("cpu_arm", timeout_s=request.timeout_s, tree=request.tree, **armed)
         child.freeze()
         staged.write(calls, link)
         child.check_frozen()  # no process read the inputs before the clock started
         before_us = child.run_and_queue_us()
         start = time.perf_counter_ns()
         child.thaw()
-        sampler = _Sampler(child) if watch else None
-        reply = child.request("cpu_round", timeout_s=timeout_s, meanwhile=sampler)
+        sampler = _Sampler(child) if request.watch else None
+        reply = child.request("cpu_round", timeout_s=request.timeout_s, meanwhile=sampler)
         child.freeze()
         wall_us = (time.perf_counter_ns() - start) / 1000
         ran_us, waited_us = (now - before for now, before in zip(child.run_and_queue_us(), before_us, strict=True))
-        replies, outputs, inputs = self._read_round(child, staged, reply, len(calls), read, look, check)
+        replies, outputs, inputs = self._read_round(child, staged, reply, request)
         diagnostics = sampler.diagnostics() if sampler is not None else {}
         return Round(
-            plan=plan,
+            plan=request.plan,
             wall_us=wall_us,
             ran_us=ran_us,
             waited_us=waited_us,
@@ -186,48 +165,33 @@ class CpuBackend:
         return self.core not in self.others
 
     def run_single_calls(
-        self,
-        child: ChildProcess,
-        calls: Sequence[Sequence[torch.Tensor]],
-        layouts: Sequence[TensorSpec],
-        *,
-        tree: Any,
-        check: Callable[[Sequence[Any]], None],
-        timeout_s: float,
-        read: int,
-        look: bool,
+        self, child: ChildProcess, request: RoundRequest, layouts: Sequence[TensorSpec]
     ) -> SingleCallRound:
         """Implement `SingleCallBackend.run_single_calls`."""
-        staged = self._stage(child, calls, None, timeout_s)
-        child.request("cpu_arm", timeout_s=timeout_s, tree=tree, **staged.fields(len(calls), None))
+        calls = request.calls
+        staged = self._stage(child, calls, None, request.timeout_s)
+        armed = staged.fields(len(calls), None)
+        child.request("cpu_arm", timeout_s=request.timeout_s, tree=request.tree, **armed)
         with SingleCallGrants(child, staged, calls, layouts) as grants:
-            reply = child.request("cpu_singles", timeout_s=timeout_s, fds=[grants.fd], meanwhile=grants)
+            reply = child.request("cpu_singles", timeout_s=request.timeout_s, fds=[grants.fd], meanwhile=grants)
             child.freeze()
             grants()  # a long last call may have ended, and been reported, between two polls
         if len(grants.times_us) < len(calls):
             raise LayoutError("the child was done before its calls were")
-        replies, outputs, inputs = self._read_round(child, staged, reply, len(calls), read, look, check)
-        plan = RoundPlan(calls=len(calls))
-        done = Round(plan=plan, wall_us=sum(grants.times_us), replies=replies, outputs=outputs, inputs=inputs)
+        replies, outputs, inputs = self._read_round(child, staged, reply, request)
+        done = Round(plan=request.plan, wall_us=sum(grants.times_us), replies=replies, outputs=outputs, inputs=inputs)
         return SingleCallRound(done, grants.times_us, grants.early)
 
     def _read_round(
-        self,
-        child: ChildProcess,
-        staged: Staged,
-        reply: Mapping[str, Any],
-        count: int,
-        read: int | None,
-        look: bool,
-        check: Callable[[Sequence[Any]], None],
+        self, child: ChildProcess, staged: Staged, reply: Mapping[str, Any], request: RoundRequest
     ) -> tuple[Sequence[Any], list[list[torch.Tensor]], list[list[torch.Tensor]]]:
-        """Return the frozen child's replies, the outputs of its first `read` calls, and their inputs."""
-        replies = replies_of(reply, count)
-        if look:
+        """Return the frozen child's replies, the outputs that the request wants, and their inputs."""
+        replies = replies_of(reply, len(request.calls))
+        if request.look:
             mark_aliases(child, staged.fd, [claim for item in replies for claim in tensor_claims(item)])
-        check(replies)
-        outputs = [self.fetch(child, tensor_claims(item)) for item in replies[:read]]
-        inputs = staged.read(len(outputs)) if look else []
+        request.check(replies)
+        outputs = [self.fetch(child, tensor_claims(item)) for item in replies[: request.read]]
+        inputs = staged.read(len(outputs)) if request.look else []
         child.check_frozen()
         return replies, outputs, inputs
 

@@ -16,7 +16,7 @@ import functools
 import platform
 import time
 import weakref
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
 
@@ -31,7 +31,7 @@ from evaluator.child.protocol.chain import Link
 from evaluator.child.protocol.cuda_driver import Driver, DriverError
 from evaluator.comparison.claims import replies_of, tensor_claims
 from evaluator.devices import cuda_children
-from evaluator.devices.base import Round, RoundPlan
+from evaluator.devices.base import Round, RoundPlan, RoundRequest
 from evaluator.devices.cuda_facts import Nvml, NvmlMissing, bandwidth_of, copy_rate_gbs, floor_us
 from evaluator.devices.cuda_memory import (
     Block,
@@ -190,20 +190,11 @@ class CudaBackend:
         replays = plan_replays(rotation.calls * call_us, round_us)
         return RoundPlan(calls=rotation.calls, replays=replays, instances=rotation.instances)
 
-    def prepare(
-        self,
-        child: ChildProcess,
-        calls: Sequence[Sequence[torch.Tensor]],
-        *,
-        tree: Any,
-        timeout_s: float,
-        graph: bool = True,
-        instances: int = 1,
-        link: Link | None = None,
-    ) -> Clock:
+    def prepare(self, child: ChildProcess, request: RoundRequest, *, graph: bool = True) -> Clock:
         """Map the inputs of all calls into the child, let it warm up and capture. Return `Clock.CALLS` where it cannot
-        capture, and with `graph` false. The child sees the values of `calls` and of the coefficients in `link` here;
-        timed rounds bring others."""
+        capture, and with `graph` false. The child sees the inputs and the chain's coefficients here; timed rounds
+        bring others."""
+        calls, link, instances = request.calls, request.link, request.plan.instances
         self.release(child)
         block = self._block(calls, link)
         fill(block.calls, calls)
@@ -211,7 +202,7 @@ class CudaBackend:
         torch.cuda.synchronize(self.torch_device)
         staging = torch.empty(block.size, dtype=torch.uint8, device=self.torch_device)
         asked = {
-            "grant": block.fields(), "tree": tree, "instances": instances, "graph": graph,
+            "grant": block.fields(), "tree": request.tree, "instances": instances, "graph": graph,
             "link": None if link is None or block.link_layout is None else link.to_json(block.link_layout),
         }  # fmt: skip
         peer = Peer(self._driver, {block.handle: block})
@@ -221,7 +212,7 @@ class CudaBackend:
             self._looked_after.add(child)
             child.add_cleanup(lambda: self._forget_timed(child))
         step = "" if asked["link"] is None else _step()
-        reply = child.request("cuda_prepare", timeout_s=timeout_s, step=step, **asked)
+        reply = child.request("cuda_prepare", timeout_s=request.timeout_s, step=step, **asked)
         timed.clock = Clock.GRAPH if graph and reply.get("captured") is True else Clock.CALLS
         timed.why_not = str(reply.get("why_not") or "")[:500]
         timed.copies = _number(reply.get("instances"))
@@ -229,27 +220,14 @@ class CudaBackend:
         self._take_claims(timed)
         return timed.clock
 
-    def run_round(
-        self,
-        child: ChildProcess,
-        calls: Sequence[Sequence[torch.Tensor]],
-        plan: RoundPlan,
-        *,
-        tree: Any,
-        check: Callable[[Sequence[Any]], None],
-        timeout_s: float,
-        read: int | None = None,
-        link: Link | None = None,
-        look: bool = False,
-        watch: bool = False,
-    ) -> Round:
+    def run_round(self, child: ChildProcess, request: RoundRequest) -> Round:
         """Run one round and read all of its outputs. Captured outputs are poisoned first. This child's next round
         overwrites the snapshot in `outputs`. A child that was prepared for another number of calls is prepared again,
         on the inputs given here, so the first round after a change of plan does not count."""
+        calls, plan, link = request.calls, request.plan, request.link
         timed = self._timed.get(child)
         if timed is None or not timed.fits(len(calls), plan.instances, link):
-            graph = timed is None or timed.graph
-            self.prepare(child, calls, tree=tree, timeout_s=timeout_s, graph=graph, instances=plan.instances, link=link)
+            self.prepare(child, request, graph=timed is None or timed.graph)
             timed = self._timed[child]
         fill(timed.staged, calls)
         timed.block.put_link(timed.staging, link)
@@ -260,11 +238,11 @@ class CudaBackend:
         timed.block.raw.copy_(timed.staging)
         torch.cuda.synchronize(self.torch_device)
         asked = time.perf_counter_ns()
-        reply = child.request("cuda_round", timeout_s=timeout_s, replays=plan.replays)
+        reply = child.request("cuda_round", timeout_s=request.timeout_s, replays=plan.replays)
         answered = time.perf_counter_ns()
         if timed.clock is Clock.CALLS:
             timed.replies = replies_of(reply, timed.block.count)
-        check(timed.replies)
+        request.check(timed.replies)
         if timed.clock is Clock.CALLS:
             self._take_claims(timed)
         timed.snapshot.take()
@@ -285,7 +263,7 @@ class CudaBackend:
             wall_us=(after - before) / 1e3,
             replies=timed.replies,
             outputs=self._per_call(timed),
-            inputs=timed.inputs() if look else (),
+            inputs=timed.inputs() if request.look else (),
             clock=timed.clock,
             diagnostics=diagnostics,
         )

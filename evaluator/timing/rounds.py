@@ -14,7 +14,7 @@ from evaluator.child.protocol import chain
 from evaluator.child.protocol.layout import LayoutError, TensorSpec
 from evaluator.comparison.layout_checks import check_reply
 from evaluator.device_session import DeviceSession
-from evaluator.devices.base import Round, RoundPlan, SingleCallBackend, SingleCallRound
+from evaluator.devices.base import Round, RoundPlan, RoundRequest, SingleCallBackend, SingleCallRound
 from evaluator.errors import ChildError, ChildFault, EvaluatorError, Rejection
 from evaluator.inputs import values
 from evaluator.oracle.oracle import Oracle
@@ -28,6 +28,7 @@ FIRST_CALLS = 4  # in the rounds that measure a call's time
 _FEWEST_DRAWN, _REDRAWING_S = 2, 0.5  # of a round in which every call's integers are drawn: least calls, seconds
 _ADVERSARIAL_SHARE = 0.06  # share of calls that hold adversarial values
 _FEW_CALLS = 8
+_NULL_ROUND_S = 30.0
 _ADVERSARIAL_FREE_INPUTS = 100  # free device memory that this needs, in multiples of an input's bytes
 
 
@@ -204,19 +205,14 @@ class Rounds:
         """Warm a contender up for rounds like `plan`. Raise Rejection or ComparatorFailed."""
         inputs = self.idle_inputs(plan.calls)
         try:
-            return self.backend.prepare(
-                contender.subject.child, inputs.calls, tree=self.tree, timeout_s=self._first_call_s,
-                graph=graph, instances=plan.instances, link=inputs.link,
-            )  # fmt: skip
+            return self.backend.prepare(contender.subject.child, self._request(inputs, plan), graph=graph)
         except (ChildFault, LayoutError) as fault:
             raise self._attributed(contender, fault, inputs) from fault
 
     def prepare_null(self, inputs: RoundInputs, *, graph: bool) -> None:
         self._null.become_null(self.typical.reply)
-        self.backend.prepare(
-            self._null.child, inputs.calls,
-            tree=self.tree, timeout_s=self._first_call_s, graph=graph, link=inputs.link,
-        )  # fmt: skip
+        request = self._request(inputs, RoundPlan(calls=len(inputs.calls)))
+        self.backend.prepare(self._null.child, request, graph=graph)
 
     def run(
         self, contender: Contender, inputs: RoundInputs, plan: RoundPlan, *, read: int = 0, watch: bool = False
@@ -226,11 +222,9 @@ class Rounds:
             self._reset_state(contender)
             contender.note_replays(plan.replays)
             with self.session.pools.monitoring_paused():
-                return self.backend.run_round(
-                    contender.subject.child, inputs.calls, plan,
-                    tree=self.tree, check=self._check_replies, timeout_s=self._first_call_s, read=read,
-                    link=inputs.link, look=contender.compared_in_full and read > 0, watch=watch,
-                )  # fmt: skip
+                look = contender.compared_in_full and read > 0
+                request = self._request(inputs, plan, check=self._check_replies, read=read, look=look, watch=watch)
+                return self.backend.run_round(contender.subject.child, request)
         except (ChildFault, LayoutError, Rejection) as fault:
             raise self._attributed(contender, fault, inputs) from fault
 
@@ -265,21 +259,24 @@ class Rounds:
         try:
             self._reset_state(contender)
             with self.session.pools.monitoring_paused():
-                return backend.run_single_calls(
-                    contender.subject.child, inputs.calls, layouts,
-                    tree=self.tree, check=self._check_replies, timeout_s=self._first_call_s,
-                    read=compared_calls(contender, len(inputs.calls)), look=contender.compared_in_full,
-                )  # fmt: skip
+                count, look = len(inputs.calls), contender.compared_in_full
+                read = compared_calls(contender, count)
+                request = self._request(inputs, RoundPlan(calls=count), check=self._check_replies, read=read, look=look)
+                return backend.run_single_calls(contender.subject.child, request, layouts)
         except (ChildFault, LayoutError, Rejection) as fault:
             raise self._attributed(contender, fault, inputs) from fault
 
     def run_null(self, inputs: RoundInputs, plan: RoundPlan, *, watch: bool = False) -> Round:
         """Run one round of the null child and read nothing."""
         with self.session.pools.monitoring_paused():
-            return self.backend.run_round(
-                self._null.child, inputs.calls, plan,
-                tree=self.tree, check=lambda replies: None, timeout_s=30.0, read=0, link=inputs.link, watch=watch,
-            )  # fmt: skip
+            request = replace(self._request(inputs, plan, read=0, watch=watch), timeout_s=_NULL_ROUND_S)
+            return self.backend.run_round(self._null.child, request)
+
+    def _request(self, inputs: RoundInputs, plan: RoundPlan, **how: Any) -> RoundRequest:
+        """Return the request for a round on these inputs; `how` holds more of its fields."""
+        return RoundRequest(
+            calls=inputs.calls, plan=plan, tree=self.tree, timeout_s=self._first_call_s, link=inputs.link, **how
+        )
 
     def _check_replies(self, replies: Sequence[Any]) -> None:
         before = None

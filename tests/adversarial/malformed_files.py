@@ -57,7 +57,7 @@ _PART = [""]
 
 @contextmanager
 def part(name: str) -> Iterator[None]:
-    """What is added inside is made by this function."""
+    """This function makes the added part."""
     _PART.append(name)
     yield
     _PART.pop()
@@ -82,7 +82,7 @@ def forward(name: str, code: str, *verdicts: Verdict, limit_s: float | None = No
 
 
 def _text() -> None:
-    """What cannot be read as Python."""
+    """Files that are not valid Python."""
     nested = "(" * 150 + ")" * 150
     noise = random.Random(5).randbytes(4000)
     add("empty", b"", INVALID)

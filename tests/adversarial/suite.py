@@ -159,7 +159,7 @@ def _limit(usual: Callable[[Candidate], float]) -> Callable[[Candidate], float]:
 
 
 FOR_QUIET_MACHINES = ("floods_the_output", "batch_in_the_harness")
-"""What passes with its true time alone or not at all, and takes long: the last of its kind to be chosen."""
+"""Slow cheats that pass with their true time or not at all: chosen last of their kind."""
 
 
 def spread(kinds: dict[str, str], share: int) -> frozenset[str]:
@@ -189,7 +189,7 @@ def unsolved(name: str, reasons: dict[str, str]) -> list[pytest.MarkDecorator]:
 
 
 def after_hostile(name: str) -> bool:
-    """Whether an honest Candidate is judged after this one: after every third, always the same ones."""
+    """Return True for every third cheat, always the same ones: an honest Candidate is judged after it."""
     return zlib.crc32(name.encode()) % 3 == 0
 
 

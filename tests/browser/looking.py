@@ -1,4 +1,4 @@
-"""How a test looks at a page: a fresh browser, its complaints, what axe finds, and a picture where one is wanted."""
+"""Open a page in a fresh browser, collect its complaints and axe's findings, and take a picture if wanted."""
 
 from __future__ import annotations
 
@@ -52,7 +52,7 @@ def check(page: Page, name: str, width: int, scheme: Scheme) -> None:
 
 
 def serious(page: Page) -> list[str]:
-    """What axe calls serious or critical on this page."""
+    """Return axe's serious and critical findings on this page."""
     page.evaluate(AXE)
     found: list[dict[str, Any]] = page.evaluate("axe.run(document, { resultTypes: ['violations'] })")["violations"]
     return [

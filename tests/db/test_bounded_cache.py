@@ -1,4 +1,4 @@
-"""What is kept in memory stays within its bound."""
+"""A cache in memory stays within its bound."""
 
 from __future__ import annotations
 

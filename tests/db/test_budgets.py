@@ -133,7 +133,7 @@ def test_judgements_that_wait_while_device_time_runs_out_are_not_begun(engine: E
 
 
 def statements(engine: Engine) -> list[str]:
-    """What is sent to the database from now on."""
+    """Record the statements that are sent to the database from now on."""
     sent: list[str] = []
 
     @event.listens_for(engine, "before_cursor_execute")

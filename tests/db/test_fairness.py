@@ -29,7 +29,7 @@ from tests.db.world import World, from_list, problem
 
 DEVICE = "cpu"
 SLOT_S = 60.0
-"""How long judging one Candidate takes: the longest Job there is here."""
+"""Seconds to judge one Candidate: the longest Job there is here."""
 TAKES_S = {
     JobKind.ADMIT: 20.0,
     JobKind.BASELINE: 45.0,
@@ -140,7 +140,7 @@ def backlog(engine: Engine, project: str, number: int, *, queue: str = DEVICE, k
 
 
 def first_verdict_s(fleet: Fleet, project: str) -> float:
-    """When the first Candidate of a Run that `project` starts now is judged, in seconds from now."""
+    """Return the seconds until the first Candidate of a Run that `project` starts now is judged."""
     began = fleet.at_s
     run = fleet.world.start(project=project, budget=Budget(candidates=2), config=RunConfig(in_flight=1))
     for _ in range(3000):

@@ -1,4 +1,4 @@
-"""What pages draw is kept as it happens, and agrees with what can be counted."""
+"""Series for pages are kept as events happen, and agree with the rows."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is asked every few seconds is looked up among the Jobs that are not over, however many are."""
+"""Frequent queries read only the Jobs that are not over, however many are."""
 
 from __future__ import annotations
 

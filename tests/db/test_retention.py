@@ -107,7 +107,7 @@ def test_sqlite_learns_what_its_tables_have_become(engine: Engine) -> None:
 
 
 def known(s: Session) -> bool:
-    """Whether SQLite has gathered anything yet."""
+    """Return True if SQLite has gathered anything yet."""
     if s.get_bind().dialect.name != "sqlite":
         return False
     return bool(s.scalar(text("SELECT count(*) FROM sqlite_master WHERE name = 'sqlite_stat1'")))

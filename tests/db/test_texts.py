@@ -1,4 +1,4 @@
-"""What is said to models is stored in parts, and comes back as it was."""
+"""Prompts are stored in parts, and come back as they were."""
 
 from __future__ import annotations
 

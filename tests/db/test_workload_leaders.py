@@ -1,4 +1,4 @@
-"""Who leads on which Workload, and the dispatch that comes of it."""
+"""Leaders by Workload, and the dispatch that comes of them."""
 
 from __future__ import annotations
 

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.e2e.test_optimize import ROOT, environment
+from tests.e2e.commands import ROOT, environment
 
 pytestmark = [pytest.mark.timeout(700), pytest.mark.stack]
 

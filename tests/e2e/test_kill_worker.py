@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import random
 import time
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from pathlib import Path
 
 import pytest
@@ -23,7 +23,8 @@ from tests.support.valkey import valkey
 from tests.support.worker import WorkerProcess
 from tests.workers.conftest import Shop
 
-KILLS = ("cpu", "propose", "build", "control", "cpu", "control", "build", "propose", "cpu", "cpu")
+KILLS = ("cpu", "propose", "build", "control", "cpu", "cpu", "control", "build", "propose", "cpu")
+QUICK_KILLS = KILLS[:5]  # one of each kind, and the judge's worker twice
 EXAMPLE = Path(__file__).parents[2] / "examples" / "problems" / "rmsnorm_residual.py"
 pytestmark = pytest.mark.stack
 
@@ -76,10 +77,10 @@ def shop(tmp_path: Path) -> Iterator[Shop]:
         context.engine.dispose()
 
 
-def kill_and_finish(shop: Shop, run: Run, *, pause_s: float, wait_s: float, seed: int) -> None:
-    """Ten kills spread at random over the Run, each followed by a new worker; then wait for its end."""
+def kill_and_finish(shop: Shop, run: Run, victims: Sequence[str], *, pause_s: float, wait_s: float, seed: int) -> None:
+    """Kill workers at random times of the Run, each followed by a new one; then wait for the Run's end."""
     generator = random.Random(seed)
-    kills = list(KILLS)
+    kills = list(victims)
     generator.shuffle(kills)
     with valkey() as url:
         floor = Floor(shop.folder, {**shop.environment, "WARPWRIGHT_REDIS_URL": url})
@@ -123,14 +124,16 @@ def check(shop: Shop, run: Run) -> None:
 
 
 @pytest.mark.timeout(240)
-def test_ten_kills_with_a_scripted_judge(shop: Shop) -> None:
+@pytest.mark.parametrize("victims", [QUICK_KILLS, pytest.param(KILLS, marks=pytest.mark.soak)], ids=["five", "ten"])
+def test_kills_with_a_scripted_judge(shop: Shop, victims: Sequence[str]) -> None:
+    count = 4 * len(victims)
     shop.environment["WARPWRIGHT_JUDGE_COMMAND"] = fake_judge.COMMAND
-    sources = [f"speed={1 + i / 100:.2f} sleep=0.4" for i in range(40)]
-    run = shop.start(*sources, candidates=40)
-    kill_and_finish(shop, run, pause_s=1.2, wait_s=200.0, seed=random.SystemRandom().randrange(10**6))
+    sources = [f"speed={1 + i / 100:.2f} sleep=0.4" for i in range(count)]
+    run = shop.start(*sources, candidates=count)
+    kill_and_finish(shop, run, victims, pause_s=1.2, wait_s=200.0, seed=random.SystemRandom().randrange(10**6))
     check(shop, run)
     found = shop.candidates(run.id)
-    assert len(found) == 40
+    assert len(found) == count
     for lost in (
         c for c in found if c.verdict != "PASSED"
     ):  # three kills may hit the same Job: the cap ends it, in words
@@ -148,6 +151,6 @@ def test_ten_kills_with_the_real_judge(shop: Shop) -> None:
         stored = problems.create_problem(s, "default", problem)
         budget, config = Budget(candidates=12, wall_s=1200.0), RunConfig(proposers=("synthesiser",))
         run = run_writes.create_run(s, "default", stored.id, DeviceKind.CPU, budget, config)[0]
-    kill_and_finish(shop, run, pause_s=12.0, wait_s=1300.0, seed=random.SystemRandom().randrange(10**6))
+    kill_and_finish(shop, run, KILLS, pause_s=12.0, wait_s=1300.0, seed=random.SystemRandom().randrange(10**6))
     check(shop, run)
     assert shop.run(run.id).end_reason is not EndReason.INTERNAL_ERROR

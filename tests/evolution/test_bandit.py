@@ -22,7 +22,7 @@ def judged(model: str, operator: Operator, passed: int, of: int, **more: float) 
 
 
 def asked(arms: list[ArmStats], times: int = 400) -> Counter[str]:
-    """Which models are asked, from many seeds."""
+    """Count the models that are asked, over many seeds."""
     return Counter(arms[bandit.choose(arms, {}, Random(seed))].arm.proposer for seed in range(times))
 
 

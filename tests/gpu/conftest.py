@@ -10,7 +10,7 @@ _HERE = Path(__file__).parent
 
 
 def _problem(item):
-    """What an adversarial test is about: a judge keeps the references of few problems at once."""
+    """Return the problem of an adversarial test: a judge keeps the references of few problems at once."""
     about = item.callspec.params if hasattr(item, "callspec") else {}
     case = about.get("case") or about.get("bug")
     return getattr(case, "problem", "") or getattr(case, "kernel", "") or about.get("kernel", "")

@@ -56,7 +56,7 @@ def judge():
 
 @pytest.fixture(autouse=True)
 def _shown(monkeypatch: pytest.MonkeyPatch) -> None:
-    """What a tool wrote belongs to a failure's report."""
+    """The tool's output belongs to a failure's report."""
     run = tool.run
 
     def loudly(*arguments, **options):

@@ -32,12 +32,12 @@ START_S = 60.0
 pytestmark = pytest.mark.stack
 
 CHOSEN = {"POSTGRES_PASSWORD": "a-password", "WARPWRIGHT_API_KEY": "a-key-of-sixteen-or-more"}
-"""What an operator writes into .env, and nothing else."""
+"""The lines that an operator writes into .env."""
 VARIABLE = re.compile(r"\$\{([A-Z_]+)(?::([-?])([^}]*))?\}")
 
 
 def environment_of(service: str) -> dict[str, str]:
-    """What compose would set, with CHOSEN for .env."""
+    """Return the variables that compose would set, with CHOSEN for .env."""
 
     def value(match: re.Match[str]) -> str:
         name, how, text = match.groups()
@@ -57,7 +57,7 @@ def wait_until(condition: Callable[[], object], child: Child) -> bool:
 
 
 def command_of(service: str) -> list[str]:
-    """What compose would run, with our interpreter for `python`."""
+    """Return the command that compose would run, with our interpreter for `python`."""
     command = [str(part) for part in SERVICES[service]["command"]]
     return [sys.executable, *command[1:]] if command[0] == "python" else command
 
@@ -73,7 +73,7 @@ def started(name: str, command: list[str], folder: Path, env: dict[str, str], **
 
 @pytest.fixture(scope="module")
 def broker(tmp_path_factory: pytest.TempPathFactory) -> Iterator[dict[str, str]]:
-    """What stands in for the containers around a service: a private Valkey, SQLite and this checkout."""
+    """Stand-ins for the containers around a service: a private Valkey, SQLite and this checkout."""
     folder = tmp_path_factory.mktemp("compose")
     valkey = Valkey.choose()
     with started(

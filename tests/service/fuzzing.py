@@ -36,7 +36,7 @@ class Fuzzer:
 
     @property
     def cases(self) -> int:
-        """How many requests were sent."""
+        """Return the number of requests sent."""
         return self.statuses.total()
 
     def operations(self) -> Sequence[APIOperation]:
@@ -104,7 +104,7 @@ class Fuzzer:
 
 
 def _honest(case: Case) -> bool:
-    """Whether a case that is called valid is: where no valid body is found one header may be made valid alone."""
+    """Return True for a case that is valid: without a valid body one header may be made valid alone."""
     if case.meta is None or not case.meta.generation.mode.is_positive:
         return True
     return all(part.mode.is_positive for part in case.meta.components.values())

@@ -60,7 +60,7 @@ def _propose(work: ProposeWork) -> ProposalResult:
 
 @dataclass
 class Estate:
-    """What a tenant has: a finished Run with a Champion, one that waits, and the ids of everything in them."""
+    """A tenant's estate: a finished Run with a Champion, one that waits, and the ids of everything in them."""
 
     tenant: Tenant
     ids: dict[str, str]
@@ -123,7 +123,7 @@ class Address:
         return path
 
     def form(self, ids: dict[str, str]) -> dict[str, str] | None:
-        """What a page's form sends: a number in every field, but ids where there are ids."""
+        """Return a page's form: a number in every field, but ids where there are ids."""
         if self.route is None or self.method == "GET":
             return None
         fields = [field.alias for field in self.route.dependant.body_params]

@@ -1,4 +1,4 @@
-"""What is served from here: vendored files are what the README says, and come packed."""
+"""Static files: the vendored ones are those that the README lists, and come packed."""
 
 from __future__ import annotations
 

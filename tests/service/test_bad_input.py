@@ -33,7 +33,7 @@ def posts(app: FastAPI) -> list[str]:
 
 
 def ask(messages: Sequence[Any], *, headers: Sequence[tuple[bytes, bytes]] = ()) -> tuple[int, dict[str, Any]]:
-    """What a limit of 100 bytes within 50 ms says to a body that comes in these messages, and then not at all."""
+    """Return the answer of a limit of 100 bytes within 50 ms to a body that comes in these messages, and then stops."""
     sent: list[Any] = []
     left = list(messages)
 

@@ -132,7 +132,7 @@ def evaluation(candidate: Candidate) -> Evaluation:
 
 
 def facts(*shapes: tuple[str, tuple[int, ...]], dtype: str = "float32") -> tuple[WorkloadFacts, ...]:
-    """What an Admission would say of Workloads with one input each."""
+    """Return the cases of an Admission for Workloads with one input each."""
     return tuple(
         WorkloadFacts(
             workload=name,

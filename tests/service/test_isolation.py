@@ -28,7 +28,7 @@ BODIES: dict[str, Any] = {
     "create_key": {"name": "mine"},
     "set_visibility": {"public": True},
 }
-"""What a stranger posts to routes whose body does not name something of the estate."""
+"""Bodies that a stranger posts to routes that name nothing of the estate."""
 
 
 @pytest.fixture(scope="module")

@@ -70,7 +70,7 @@ def test_every_json_body_has_an_example(app: FastAPI) -> None:
 
 
 def test_the_examples_of_requests_are_taken(app: FastAPI, client: TestClient) -> None:
-    """What is shown to people works."""
+    """The documented examples work."""
     schemas = openapi.build(app)["components"]["schemas"]
     problem = client.post("/api/v1/problems", json=schemas["ProblemRequest"]["examples"][0])
     assert problem.status_code == 201, problem.text

@@ -1,4 +1,4 @@
-"""What those who run the service see: ids through the queue, metrics that add up, checks that tell the truth."""
+"""Operators' view of the service: ids through the queue, metrics that add up, checks that tell the truth."""
 
 from __future__ import annotations
 

@@ -43,7 +43,7 @@ class Running:
 
 
 def variables(folder: Path) -> dict[str, str]:
-    """What a service is told: a database and a port of its own, and no broker."""
+    """Settings of a service: a database and a port of its own, and no broker."""
     return {
         "WARPWRIGHT_DATABASE_URL": f"sqlite:///{folder / 'service.db'}",
         "WARPWRIGHT_REDIS_URL": NOBODY,

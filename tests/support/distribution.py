@@ -32,7 +32,7 @@ class Scheduling(LoadFileScheduling):
 
 @functools.cache
 def _file_judges(path: str) -> bool:
-    """Whether tests of this file ask for the fixture `judge` or are marked so."""
+    """Return True if tests of this file ask for the fixture `judge` or are marked so."""
     return _JUDGES.search((_ROOT / path).read_text(encoding="utf-8")) is not None
 
 

@@ -24,7 +24,7 @@ _FORKS.set_forkserver_preload(["torch"])
 
 @dataclass(frozen=True, slots=True)
 class Done:
-    """How a file's process ended, and what it said; named as subprocess names them."""
+    """The exit status and output of a file's process; named as subprocess names them."""
 
     returncode: int
     stdout: str
@@ -32,7 +32,7 @@ class Done:
 
 
 def run(text: str, folder: Path, timeout_s: float = 100.0) -> tuple[bool, str]:
-    """Whether it ran to its end, in a folder, with every warning an error; and what it printed and raised."""
+    """Run a file in a folder, with every warning an error; return its end, output and exception."""
     done = _done(timeout_s, _text, text, folder)
     return done.returncode == 0, done.stdout + done.stderr
 

@@ -90,7 +90,7 @@ EVENTS = [
 
 @dataclass
 class FakeApi:
-    """What is served, and what was asked. `breaks` holds event numbers after which a stream is cut off once."""
+    """Served answers and the requests that came. `breaks` holds event numbers after which a stream is cut off once."""
 
     url: str = ""
     run: dict[str, Any] = field(default_factory=run_object)

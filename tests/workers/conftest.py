@@ -71,7 +71,7 @@ class Shop:
             return tuple(candidates.list(s, run_id, limit=200))
 
     def requests(self) -> list[str]:
-        """What the fake judge was asked, one line each: the operation and the Candidate's source."""
+        """Return the fake judge's requests, one line each: the operation and the Candidate's source."""
         path = Path(self.environment["FAKE_JUDGE_LOG"])
         return path.read_text().splitlines() if path.exists() else []
 

@@ -76,7 +76,7 @@ def judge_pids(worker: WorkerProcess) -> list[int]:
 
 
 def ended(pid: int) -> bool:
-    """Whether a process has come to its end, reaped or not: that is for whoever adopted it, in a while."""
+    """Return True if a process has ended, reaped or not: its adopter reaps it in a while."""
     try:
         return Path(f"/proc/{pid}/stat").read_text().rpartition(")")[2].split()[0] == "Z"
     except OSError:
@@ -84,7 +84,7 @@ def ended(pid: int) -> bool:
 
 
 def test_work_that_waited_is_done_though_a_worker_is_killed_in_mid_job_and_workers_stop_in_time(floor: Floor) -> None:
-    """What waits before any worker comes needs no nudge, and a killed worker's Job goes to the one after it."""
+    """A Job that waits before any worker comes needs no nudge; a killed worker's Job goes to the next worker."""
     shop = floor.shop
     shop.context()
     run = shop.start("speed=1.5 sleep=1.5", "speed=1.2")

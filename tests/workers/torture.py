@@ -85,7 +85,7 @@ class Naughty:
 
     @staticmethod
     def _cost(step: Step, body: dict[str, Any]) -> int:
-        """What a client that reads the whole step must be charged, once."""
+        """Return the charge of a client that reads the whole step, once."""
         prompt = "\n".join(message["content"] for message in body["messages"])
         claim: object = None
         if isinstance(step, Say) and step.usage == "true":
@@ -101,7 +101,7 @@ class Naughty:
 
 @dataclass(frozen=True)
 class Figures:
-    """What came of it."""
+    """Return the outcome."""
 
     run: Run
     outcomes: Counter[str]

@@ -1,4 +1,4 @@
-"""Where the largest element of each row is: integers out."""
+"""Place of each row's largest element: integers out."""
 
 import torch
 

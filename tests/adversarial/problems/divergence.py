@@ -1,4 +1,4 @@
-"""How far one distribution is from another; what never happens in the second counts for nothing."""
+"""Divergence of two distributions; events of probability zero in the second count for nothing."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Where the four largest of each row are, of those that a mask allows."""
+"""Places of the four largest allowed elements of each row."""
 
 import torch
 

@@ -1,4 +1,4 @@
-"""Where two tensors are as good as equal."""
+"""Elements of two tensors that are close."""
 
 import torch
 

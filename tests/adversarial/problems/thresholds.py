@@ -1,4 +1,4 @@
-"""What is above a half is kept, the rest becomes -1, and the sign on top; inputs are multiples of a quarter."""
+"""Elements above a half are kept, the rest become -1, and their signs; inputs are multiples of a quarter."""
 
 import torch
 

@@ -71,11 +71,11 @@ def test_every_round_begins_with_a_load_so_none_is_known_by_it(judge, monkeypatc
         loaded.add(id(subject.child))
         return load(subject, values)
 
-    def run(backend, child, calls, plan, **how):
-        if how.get("read") or how.get("look"):  # nobody looks at the null child's
+    def run(backend, child, request):
+        if request.read or request.look:  # nobody looks at the null child's
             rounds.append(id(child) in loaded)
         loaded.discard(id(child))
-        return run_round(backend, child, calls, plan, **how)
+        return run_round(backend, child, request)
 
     monkeypatch.setattr(Subject, "load_state", load_state)
     monkeypatch.setattr(CpuBackend, "run_round", run)

@@ -1,4 +1,4 @@
-"""What a Candidate is checked with is kept for the next one, and never shown to the same one twice."""
+"""Cases are kept for the next Candidate, and never shown to the same one twice."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ from tests.evaluator.rooms import candidate, eager_only, forward, problem
 
 @pytest.fixture
 def asked(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> list[int]:
-    """How many calls the reference was asked about, time by time; no case is kept before."""
+    """Count the calls of each request to the reference; no case is kept before."""
     found: list[int] = []
     usual = Oracle.expect
 

@@ -1,4 +1,4 @@
-"""What a reference takes in one call and not in the next is nobody's fault."""
+"""A reference that accepts values in one call and not in the next costs no Candidate its verdict."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What a CPU is said to be: the same every time it is asked, and nothing where the machine does not tell."""
+"""Facts of a CPU: the same in every call, and nothing where the machine does not tell."""
 
 from __future__ import annotations
 

@@ -19,7 +19,7 @@ from evaluator.child.protocol.layout import LayoutError, TensorSpec
 from evaluator.child.session import Session
 from evaluator.comparison.claims import tensor_claims
 from evaluator.devices import cuda, cuda_memory
-from evaluator.devices.base import RoundPlan
+from evaluator.devices.base import RoundPlan, RoundRequest
 from evaluator.devices.cuda_memory import Block, Peer, RetiredBlocks, ShownBlocks, SpareBlocks
 from evaluator.errors import CageError
 from evaluator.types import Clock
@@ -158,17 +158,19 @@ def calls(count: int) -> list[list[torch.Tensor]]:
     return [[torch.randn(3, 50)] for _ in range(count)]
 
 
+def request(inputs, link=None, **plan) -> RoundRequest:
+    plan = RoundPlan(calls=len(inputs), **plan)
+    return RoundRequest(calls=inputs, plan=plan, tree=TREE, timeout_s=1.0, link=link, look=True)
+
+
 def run(backend, child, inputs, link=None, **plan):
-    return backend.run_round(
-        child, inputs, RoundPlan(calls=len(inputs), **plan),
-        tree=TREE, check=lambda r: None, timeout_s=1.0, link=link, look=True,
-    )  # fmt: skip
+    return backend.run_round(child, request(inputs, link, **plan))
 
 
 @pytest.mark.parametrize("captured", [True, False])
 def test_rounds_snapshot_what_the_child_computed_from_fresh_inputs(backend, driver, captured):
     child = FakeChild(driver, captured=captured)
-    assert backend.prepare(child, calls(2), tree=TREE, timeout_s=1.0) is (Clock.GRAPH if captured else Clock.CALLS)
+    assert backend.prepare(child, request(calls(2))) is (Clock.GRAPH if captured else Clock.CALLS)
     for count in (2, 5, 5):  # another number of calls prepares the child again
         inputs = calls(count)
         done = run(backend, child, inputs, replays=3)
@@ -186,7 +188,7 @@ def test_rounds_snapshot_what_the_child_computed_from_fresh_inputs(backend, driv
 
 def test_a_chained_round_leaves_the_inputs_that_the_judge_derives(backend, driver):
     child, generator = FakeChild(driver), torch.Generator().manual_seed(1)
-    backend.prepare(child, calls(2), tree=TREE, timeout_s=1.0)
+    backend.prepare(child, request(calls(2)))
     for replays in (1, 2, 7):
         inputs = [[torch.randn(64, 50)] for _ in range(4)]
         link = make_link(inputs[0], [0], 0, 64 * 50, generator)
@@ -217,7 +219,7 @@ def test_a_chain_between_other_tensors_is_prepared_anew(backend, driver):
 
 def test_without_a_graph_when_asked(backend, driver):
     child = FakeChild(driver)
-    assert backend.prepare(child, calls(2), tree=TREE, timeout_s=1.0, graph=False) is Clock.CALLS
+    assert backend.prepare(child, request(calls(2)), graph=False) is Clock.CALLS
     assert run(backend, child, calls(4)).clock is Clock.CALLS  # and that is remembered
     for action in child.cleanups:
         action()
@@ -226,7 +228,7 @@ def test_without_a_graph_when_asked(backend, driver):
 
 def test_fetch_copies_and_keeps_nothing_open(backend, driver):
     child = FakeChild(driver)
-    backend.prepare(child, calls(2), tree=TREE, timeout_s=1.0)
+    backend.prepare(child, request(calls(2)))
     before = driver.still_open()
     claims = [claim for reply in child.said() for claim in tensor_claims(reply)]
     child.outputs[0].fill_(7)

@@ -1,4 +1,4 @@
-"""How snapshots group what they copy: the same arithmetic on the CPU as on the GPU."""
+"""Grouping of copies in snapshots: the same arithmetic on the CPU as on the GPU."""
 
 from hypothesis import given
 from hypothesis import strategies as st

@@ -1,4 +1,4 @@
-"""Where the time goes: functions on a CPU, and what a profiler's trace says of kernels."""
+"""Profiles: shares of functions on a CPU, and of kernels in a profiler's trace."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Where NaN and infinities among the inputs have no influence, what is right without them is right."""
+"""A kernel is right if it is right without the NaN and infinities that have no influence."""
 
 from __future__ import annotations
 

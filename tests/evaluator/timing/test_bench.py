@@ -227,8 +227,8 @@ def test_every_kind_of_adversarial_values_is_timed_or_rehearsed_and_none_is_rehe
 
 
 def test_rehearsals_end_where_nobody_can_tell():
-    """Who skips a fifth of the replays, whichever these are, is found out by some of eight rehearsals; who skips what
-    lies before the last replay of the shortest round so far, by any of four."""
+    """Some of eight rehearsals expose a kernel that skips any fifth of the replays; any of four exposes
+    one that skips the replays before the last of the shortest round so far."""
     draw, most, shortest = random.Random(3), 90, 12
     ends = [[ends_after(number, draw.random(), most=most, fewest=shortest) for _ in range(4000)] for number in range(8)]
     assert all({min(some), max(some)} == {1, most} for some in ends[1::2])

@@ -1,4 +1,4 @@
-"""What timed calls are given."""
+"""Inputs of timed calls."""
 
 from __future__ import annotations
 

@@ -42,7 +42,7 @@ def _line(values: list[str]) -> str:
 
 
 def report(*kernels: str, **changed: str) -> str:
-    """What ncu writes for launches of these kernels; `changed` replaces a metric's number by our name for it."""
+    """Return ncu's output for launches of these kernels; `changed` replaces a metric's number by our name for it."""
     ours = {counters._METRICS.get(name, name): value for name, value in changed.items()}
     numbers = [ours.get(metric, number) for metric, (_, number) in _COLUMNS.items()]
     rows = [

@@ -59,7 +59,7 @@ def _memcheck(application: TargetApplication, known: ToolHistory | None = None) 
 
 
 def _clean_in(name: str) -> ToolHistory:
-    """What is known where one of the tools has run, so that the other alone is run."""
+    """Findings of one tool that has run, so that the other alone is run."""
     return ToolHistory(clean={(problem().hash, OWN.hash, name): Outcome(tool=name, status="clean")})
 
 

@@ -1,4 +1,4 @@
-"""What eager PyTorch does, with a workspace of a third of the device's memory."""
+"""Eager PyTorch's own call, with a workspace of a third of the device's memory."""
 
 import torch
 import torch.nn as nn

@@ -1,4 +1,4 @@
-"""What eager PyTorch does, as a Candidate: neither faster nor slower."""
+"""Eager PyTorch's own call as a Candidate: neither faster nor slower."""
 
 import torch
 import torch.nn as nn

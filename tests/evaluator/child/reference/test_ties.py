@@ -1,4 +1,4 @@
-"""Where rounding alone decides a selection, other selections are right, too, and so are the outputs that follow from
+"""Selections that rounding alone decides: others are right, too, and so are the outputs that follow from
 them."""
 
 from __future__ import annotations

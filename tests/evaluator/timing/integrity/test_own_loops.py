@@ -1,4 +1,4 @@
-"""Who makes the timed calls: a loop that is not ours is told by how rarely its process is in the interpreter."""
+"""A timed loop that is not ours is recognised by how rarely its process is in the interpreter."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Who finds answers again where integers come again is timed where they do not."""
+"""A kernel that looks answers up by repeated integers is timed on integers that do not repeat."""
 
 from __future__ import annotations
 

@@ -148,7 +148,7 @@ def test_a_call_takes_no_less_than_one_of_nothing() -> None:
 
 @pytest.mark.parametrize("how", [{"plain": True}, {"call_us": 19.5}])
 def test_nobody_is_asked_for_single_calls_without_need(how: dict[str, Any]) -> None:
-    """Who cannot reach the harness, and who is hardly faster."""
+    """Contenders that cannot reach the harness, or are hardly faster."""
     eager, other = contender("eager", 20.0), contender("candidate", **{"call_us": 10.0, **how})
     before = other.all_samples()
     held(rounds := Stand({}), eager, other)
