@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 import textwrap
 from dataclasses import replace
 from pathlib import Path
@@ -299,6 +301,41 @@ def test_mutated_inputs_are_the_kernels_in_eager_mode_and_the_references_for_tra
             assert not ran
     """), tmp_path)  # fmt: skip
     assert good, said
+
+
+def test_a_tensor_among_the_attributes_that_is_no_buffer_means_the_reference(tmp_path: Path) -> None:
+    problem = PROBLEM.replace(
+        '"seen", torch.zeros(()))', '"seen", torch.zeros(()))\n        self.table = torch.ones(64)'
+    )
+    problem = problem.replace("return x * self.scale + y", "return x * self.scale + y * self.table")
+    wanted = replace(export(KERNEL), problem=read_problem(problem, "p"), facts=FACTS)
+    wanted = replace(wanted, candidate=Candidate(source=KERNEL, language=Language.TORCH))
+    (tmp_path / "kernel.py").write_text(build(wanted), encoding="utf-8")
+    good, said = scripts.run(PRELUDE + textwrap.dedent("""
+        with torch.no_grad():
+            falls_back(x, y)
+            model.table = torch.zeros(64)
+            with warnings.catch_warnings(record=True):
+                torch.testing.assert_close(model(x, y), x * model.scale)
+                compiled = torch.compile(model, fullgraph=True, backend="aot_eager")
+                torch.testing.assert_close(compiled(x, y), x * model.scale)
+    """), tmp_path)  # fmt: skip
+    assert good, said
+
+
+@pytest.mark.parametrize("arguments", [("--info",), ("--check",), ()])
+def test_no_argument_ends_in_a_traceback_without_torch(folder: Path, arguments: tuple[str, ...]) -> None:
+    hide = "import sys, runpy; sys.modules['torch'] = None; sys.argv[1:] = @; "
+    hide += "runpy.run_path('kernel.py', run_name='__main__')"
+    command = [sys.executable, "-S", "-c", hide.replace("@", repr(list(arguments)))]
+    done = subprocess.run(command, cwd=folder, capture_output=True, text=True, timeout=60, check=False)
+    assert "Traceback" not in done.stderr
+    if arguments == ("--info",):
+        assert (done.returncode, done.stderr) == (0, "")
+        assert "Made by Warpwright." in done.stdout
+    else:
+        assert done.returncode == 2
+        assert done.stderr.startswith("cannot check here: ModuleNotFoundError: ")
 
 
 def test_only_the_helper_that_a_kernel_needs_is_carried() -> None:

@@ -59,10 +59,8 @@ def main() -> int:
                 table.setdefault(use, collections.Counter())[kind if kind != "equal" else "same error"] += 1
                 if verdict != "equal":
                     faults.append(f"{name} as {form}, {use}: {verdict[-400:]}")
-            print(
-                f"{name:<28} {form:<10} {len(told['uses'])} uses, {sum(told['uses'][u][0] == 'equal' for u in told['uses'])} equal",
-                flush=True,
-            )
+            right = sum(verdict == "equal" for verdict, *_ in told["uses"].values())
+            print(f"{name:<28} {form:<10} {len(told['uses'])} uses, {right} equal", flush=True)
     columns = ("kernel", "reference", "same error", "differs", "raises")
     print(f"\n{'use':<28}" + "".join(f"{column:>12}" for column in columns))
     for use, counts in table.items():

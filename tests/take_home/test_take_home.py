@@ -28,16 +28,7 @@ BY_THE_KERNEL = {
     "plain", "again", "compiled", "compiled_in_place", "exported", "made_fx", "deep_copied", "pickled", "keywords",
     "state", "traced",
 }  # fmt: skip
-IN_FOLDERS = [
-    "plain",
-    "training",
-    "compiled",
-    "exported",
-    "deep_copied",
-    "pickled",
-    "changed_attribute",
-    "more_threads",
-]
+IN_FOLDERS = ["plain", "compiled", "pickled", "changed_attribute"]
 CASES = [("nested_modules", "py", matrix.USES), *((name, "py", QUICK) for name in OWN if name != "nested_modules")]
 CASES += [("nested_modules", form, IN_FOLDERS) for form in KERNELS if form != "py"]
 
