@@ -81,7 +81,9 @@ def sizes_to_check(
     for workload in workloads:
         if not workload.held_out:
             yield Sizes(workload.name, workload.sizes)
-    yield from varied_sizes(problem, workloads)
+    varied = list(varied_sizes(problem, workloads))
+    yield from varied
+    yield from _above_the_largest(problem, workloads, {one.label for one in varied})
     if problem.domain is Domain.GENERAL:
         first = next(w for w in workloads if not w.held_out)
         for layout in layouts.NAMES:
@@ -107,11 +109,7 @@ def varied_sizes(
         return
     base = min(shown, key=_size)
     general = problem.domain is Domain.GENERAL
-    varying = {
-        key: value
-        for key, value in base.sizes.items()
-        if type(value) is int and value >= 1 and (general or len({w.sizes.get(key) for w in workloads}) > 1)
-    }
+    varying = _varying(problem, workloads, base)
     for key, value in varying.items():
         wanted = [1, value - 1, value + 1]
         if general:
@@ -127,6 +125,25 @@ def varied_sizes(
             yield Sizes(_label(sizes), sizes, adversarial=False)
 
 
+def _varying(problem: Problem, workloads: Sequence[Workload], base: Workload) -> dict[str, int]:
+    """Return the sizes to vary, with their values in a Workload."""
+    general = problem.domain is Domain.GENERAL
+    return {
+        key: value
+        for key, value in base.sizes.items()
+        if type(value) is int and value >= 1 and (general or len({w.sizes.get(key) for w in workloads}) > 1)
+    }
+
+
+def _above_the_largest(problem: Problem, workloads: Sequence[Workload], known: Collection[str]) -> Iterator[Sizes]:
+    """Yield the largest Workload of each kind with all sizes one more, unless it is `known` already."""
+    for workload in _largest_of_each_kind([w for w in workloads if not w.held_out]):
+        keys = list(_varying(problem, workloads, workload))
+        sizes = _with(workload, keys, lambda value, _: value + 1)
+        if keys and _label(sizes) not in known:
+            yield Sizes(_label(sizes), sizes, adversarial=False)
+
+
 def _changed_together(base: Workload, shown: Sequence[Workload], keys: Sequence[str]) -> Iterator[dict[str, Any]]:
     """Yield combinations of several changed sizes that need little more memory than the Workloads:
 
@@ -135,7 +152,6 @@ def _changed_together(base: Workload, shown: Sequence[Workload], keys: Sequence[
     - two equal sizes, as of a square matrix
     - hardly any elements in total
     - one or few along one axis with the others at their largest
-    - one more than the largest of each
     """
     largest = _largest_of_each_kind(shown)
     for workload in (base, *shown):
@@ -154,8 +170,6 @@ def _changed_together(base: Workload, shown: Sequence[Workload], keys: Sequence[
     if _too_much(wanted, [base, *largest]):
         wanted = {key: min(n, max(_numbers(key, [base, *largest]))) for key, n in wanted.items()}
     yield {**base.sizes, **wanted}
-    for workload in largest:
-        yield _with(workload, keys, lambda value, _: value + 1)
 
 
 def _intermediate(base: Workload, shown: Sequence[Workload], keys: Sequence[str]) -> Iterator[dict[str, Any]]:
