@@ -13,10 +13,9 @@ from db.views.work import Call, ProposalResult, ProposeWork
 from evolution.types import Arm, Operator, ProposalOutcome
 from runtime.settings import Settings
 from workers.deadline import Deadline
-from workers.models.checking import BuildCheck
 from workers.proposers.base import Proposer, Request, none
 from workers.proposers.dispatch import DispatchProposer
-from workers.proposers.model import ModelProposer
+from workers.proposers.model import checked_models
 from workers.proposers.replay import ReplayProposer
 from workers.proposers.seed import SeedProposer
 from workers.proposers.synthesiser import SynthesiserProposer
@@ -34,7 +33,7 @@ class Registered:
 
 PROPOSERS: Mapping[str, Registered] = {
     "dispatch": Registered(DispatchProposer),
-    "model": Registered(lambda settings: ModelProposer(settings, check=BuildCheck(settings))),
+    "model": Registered(checked_models),
     "replay": Registered(ReplayProposer, suffixed=True),
     "seed": Registered(SeedProposer),
     "synthesiser": Registered(SynthesiserProposer, lambda settings: settings.synthesis_deadline_s),

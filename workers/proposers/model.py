@@ -21,7 +21,7 @@ from workers.errors import StepFailed
 from workers.graphs import Graphs, shared
 from workers.models.breaker import OPEN_S
 from workers.models.chat import Message, Reply
-from workers.models.checking import Check
+from workers.models.checking import BuildCheck, Check
 from workers.models.conversation import Conversation
 from workers.models.endpoints import BACKOFF_S, AllFailed, Endpoints, ModelCall
 from workers.models.faults import Stopped, explained
@@ -149,6 +149,11 @@ class ModelProposer:
         seed = int(content_hash("endpoints", str(work.run_seed), str(work.number))[:12], 16)
         names = [named] if self._settings.endpoint(named) else []
         return self._endpoints.order(names, random.Random(seed), work.run_id)
+
+
+def checked_models(settings: Settings) -> ModelProposer:
+    """Return the Proposer of all model endpoints, which builds answers before it hands them on."""
+    return ModelProposer(settings, check=BuildCheck(settings))
 
 
 def _granted(endpoint: ModelEndpoint, request: Request, talk: Conversation, messages: list[Message], most: int) -> int:
