@@ -115,7 +115,7 @@ def _groups(found: Found) -> list[tuple[Size, Size]]:
 
 
 def _fit(found: Found, node: Node, shared_by: tuple[Size, Size] | None, one: Size) -> Attention | None:
-    """Return the block where so many heads share so many sets of keys, None where operands have no place on its tiles."""
+    """Return the block where so many heads share so many sets of keys, None where operands have no place."""
     outer = found.q.shape[:-2]
     queries, keys = found.q.shape[-2], found.k.shape[-1 if found.transposed else -2]
     pairs = {f"o{i}": s for i, s in enumerate(outer)}
@@ -194,7 +194,7 @@ class Attention:
         row = linear((*batch, tile.at["m"]), self.shape[:-1], self.one)
         exprs = [self.q, self.k, self.v, self.score]
         loads = reads(exprs, [self.found.product])
-        extents = [
+        extents: list[Size | Affine] = [
             *self.pairs.values(),
             self.queries,
             self.keys,
@@ -282,7 +282,8 @@ class Attention:
         ]
         w = writer({"n"}, "        ", masks=("v_inside", "key_inside", "v_column"), column="j_v")
         lines += [
-            f'        acc = tl.dot(weights.to(TYPE), {w.operand(self.v, "v_tile")}, acc * scale, input_precision="ieee")',
+            f"        v = {w.operand(self.v, 'v_tile')}",
+            '        acc = tl.dot(weights.to(TYPE), v, acc * scale, input_precision="ieee")',
             "        peak = larger",
             "    j = tl.arange(0, DEPTH_V)[None, :]",
             f"    inside = row_inside & (j < {whole(depth_v)})",
@@ -321,7 +322,10 @@ class Attention:
 
 
 JOIN = '''@triton.jit
-def join_parts(parts_ptr, peaks_ptr, totals_ptr, out_ptr, parts, depth, PARTS: tl.constexpr, DEPTH: tl.constexpr, SAFE: tl.constexpr):
+def join_parts(
+    parts_ptr, peaks_ptr, totals_ptr, out_ptr, parts, depth,
+    PARTS: tl.constexpr, DEPTH: tl.constexpr, SAFE: tl.constexpr
+):
     """Join the parts of one row, each relative to its own peak."""
     row = tl.program_id(0).to(tl.int64)
     part = tl.arange(0, PARTS)[:, None]

@@ -86,8 +86,9 @@ def _fit(root: Node, norm: Node, one: Size) -> Groups:
             raise Unsupported("a group normalisation of computed values")
         return made
 
-    exprs = [at(node, held=held) for held in (False, True) for node in (source, out)]
-    return Groups(root, normal, batch, channels, groups, group, length, float(eps), *exprs)
+    of_channel, of_group = ([at(node, held=held) for node in (source, out)] for held in (False, True))
+    shape = (batch, channels, groups, group, length)
+    return Groups(root, normal, *shape, float(eps), of_channel[0], of_channel[1], of_group[0], of_group[1])
 
 
 def _leaf(node: Node) -> Node:

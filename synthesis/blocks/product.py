@@ -261,8 +261,8 @@ class Product:
                 lines.append(f"    {total} += {writer('m', '    ').value(bias)}")
         given = dict(zip(map(id, self.products), totals, strict=True))
         value = writer("m", "    ", given=given).value(self.out)
-        tile = Tile({"m": self.rows}, first.columns, self.one)
-        place = linear((tile.at["m"], tile.column), (self.rows, first.columns), self.one)
+        held = Tile({"m": self.rows}, first.columns, self.one)
+        place = linear((held.at["m"], held.column), (self.rows, first.columns), self.one)
         row = f"m * {columns}" if place.coefficient("m") is not None else "m * 0"
         lines.append(f"    tl.store(out_ptr + ({row}) + j, {value}, mask=inside)")
         pointers = [*(f"{x.name}_ptr" for x in loads), "out_ptr"]

@@ -1,4 +1,4 @@
-"""Compile what a Candidate launches for sm_90 without a GPU: its forward runs on meta tensors, launches are recorded."""
+"""Compile what a Candidate launches for sm_90 without a GPU: forward runs on meta tensors, launches are recorded."""
 
 from __future__ import annotations
 

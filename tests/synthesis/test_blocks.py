@@ -18,7 +18,8 @@ pytestmark = pytest.mark.compiles
 
 NORM = "(a0.float() * torch.rsqrt(a0.float().pow(2).mean(-1, keepdim=True) + 1e-6)).to(a0.dtype)"
 ATTENTION = """
-q, k, v = a0, a1.repeat_interleave(a0.shape[1] // a1.shape[1], dim=1), a2.repeat_interleave(a0.shape[1] // a2.shape[1], dim=1)
+shared = a0.shape[1] // a1.shape[1]
+q, k, v = a0, a1.repeat_interleave(shared, dim=1), a2.repeat_interleave(shared, dim=1)
 scores = q @ k.transpose(-2, -1) / math.sqrt(q.shape[-1])
 return torch.softmax(scores.float(), -1).to(q.dtype) @ v
 """
