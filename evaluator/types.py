@@ -220,12 +220,12 @@ class Environment:
     cuda: str | None = None
     driver: str | None = None
     compiler: str | None = None
-    protocol: str = ""  # the hash of the TimingProtocol; keys from before there were protocols stay
+    protocol: str = ""  # the hash of the TimingProtocol
 
     @property
     def key(self) -> str:
-        parts = (self.python, self.torch, self.triton, self.cuda, self.driver, self.compiler)
-        return content_hash("environment", *(part or "" for part in parts), *filter(None, [self.protocol]))
+        parts = (self.python, self.torch, self.triton, self.cuda, self.driver, self.compiler, self.protocol)
+        return content_hash("environment", *(part or "" for part in parts))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -438,9 +438,8 @@ class BaselineReport:
 class BuildReport:
     """The result of the build stage without a device. `evaluation` is set exactly if the Candidate is already refused.
 
-    `signature` hashes the normalised source. `launches` hashes the launches (compiled code, grid, arguments), if they
-    are known. Both serve to reject duplicates before any device time.
-    """
+    `signature` hashes the normalised source, `launches` the launches (compiled code, grid, arguments) where they are
+    known. Duplicates are rejected by them."""
 
     candidate_hash: str
     signature: str

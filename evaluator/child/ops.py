@@ -11,8 +11,8 @@ from evaluator.child.gpu.ops import CudaRounds
 from evaluator.child.profile_ops import Profiler
 from evaluator.child.protocol import job_files
 from evaluator.child.protocol.framing import Operation
-from evaluator.child.recipes import Recipes
 from evaluator.child.reference.observe import Observer
+from evaluator.child.reference.recipes import Recipes
 from evaluator.child.reference.ties import TieRunner
 from evaluator.child.session import Session
 from evaluator.child.triton_build import offline

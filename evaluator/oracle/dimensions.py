@@ -12,7 +12,7 @@ from typing import Any
 import torch
 
 from evaluator.child.protocol.layout import LayoutError
-from evaluator.child.resizing import DIMENSION, WITH_ARGUMENTS
+from evaluator.child.reference.resizing import DIMENSION, WITH_ARGUMENTS
 from evaluator.errors import ChildError, ChildFault, UnsupportedCase
 from evaluator.inputs.sizes import with_all_sizes
 from evaluator.oracle.oracle import Oracle
@@ -26,7 +26,7 @@ _DRAW_S = 10.0
 def find_dimensions(
     problem: Problem, workloads: Sequence[Workload], reference: Subject, generator: torch.Generator
 ) -> Mapping[str, int]:
-    """Return the usual lengths by the names that `child.resizing` gives them. Raise UnsupportedCase where the reference
+    """Return the usual lengths by the names that `child.reference.resizing` gives them. Raise UnsupportedCase where the reference
     does not survive another length."""
     if reference.dimensions is None:
         shown = [one for one in with_all_sizes(problem, workloads) if not one.held_out]

@@ -9,9 +9,9 @@ from typing import Any
 
 import torch
 
-from evaluator.child import resizing
 from evaluator.child.protocol.framing import Operation
 from evaluator.child.protocol.layout import JUDGED_DTYPES, TensorSpec, dtype_name, write_tree
+from evaluator.child.reference import resizing
 from evaluator.child.results import lazy_form
 from evaluator.child.session import InvalidModule, Session, seed_generators
 

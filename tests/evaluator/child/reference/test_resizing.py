@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 import torch
 
-from evaluator.child import resizing
+from evaluator.child.reference import resizing
 
 SIZES = {"rows": 3, "dimension 4": 6, "dimension and argument 8": 7, "dimension 5": 5}
 
