@@ -26,8 +26,8 @@ _DRAW_S = 10.0
 def find_dimensions(
     problem: Problem, workloads: Sequence[Workload], reference: Subject, generator: torch.Generator
 ) -> Mapping[str, int]:
-    """Return the usual lengths by the names that `child.reference.resizing` gives them. Raise UnsupportedCase where the reference
-    does not survive another length."""
+    """Return the usual lengths by the names that `child.reference.resizing` gives them. Raise UnsupportedCase where the
+    reference does not survive another length."""
     if reference.dimensions is None:
         shown = [one for one in with_all_sizes(problem, workloads) if not one.held_out]
         general = problem.domain is Domain.GENERAL and shown

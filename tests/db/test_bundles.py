@@ -12,7 +12,7 @@ from sqlalchemy import Engine, select
 
 from db.engine import read_session, write_session
 from db.errors import Conflict, NotFound
-from db.queues import CONTROL, PROPOSE, JobKind
+from db.queues import CONTROL, PROPOSE, JobKind, device_queue
 from db.tables.core import CandidateRow, EvaluationRow, ProblemRow
 from db.tables.queue import DeviceRow, JobRow
 from db.transitions.runs import cancel_run
@@ -220,7 +220,9 @@ def one_task(engine: Engine) -> tuple[Batch, str, Task]:
     world = World(engine, propose=from_list("speed=1.5"))
     world.start(Budget(candidates=1), RunConfig(in_flight=1))
     world.work(world.take(JobKind.ADMIT))
-    world.work(world.take(JobKind.BASELINE))
+    baselines = world.claim(device_queue(DeviceKind.CPU))  # the build comes after the proposal
+    assert baselines is not None
+    world.work(baselines)
     batch = Batch(world)
     bundle = batch.bundle()
     assert bundle is not None
