@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
+from typing import Any
 
 from evaluator.types import Admission, BaselineReport, BuildReport, Evaluation, Measurement, Ratio, Verdict
 
@@ -32,6 +33,7 @@ def _evaluation(result: Evaluation) -> Iterator[str]:
     for measurement in result.measurements:
         baselines = ", ".join(f"{b.mode} {b.median_us:.1f} us" for b in measurement.baselines)
         yield f"  {measurement.workload}: {measurement.median_us:.1f} us a call ({baselines}){_roofline(measurement)}"
+        yield from _third_opinion(result.evidence.get("third_opinion", {}).get(measurement.workload, {}))
         for adjustment in dict.fromkeys(map(str, measurement.adjustments)):
             yield f"    adjusted by {adjustment}"
     for ratio in result.speedups:
@@ -44,6 +46,18 @@ def _evaluation(result: Evaluation) -> Iterator[str]:
     for line in result.isolation:
         yield f"  not isolated: {line}"
     yield f"  took {sum(result.duration_s.values()):.2f} s"
+
+
+def _third_opinion(told: Mapping[str, Mapping[str, Any]]) -> Iterator[str]:
+    """Yield a line on the plain loops of a confirmation; "again" is the Candidate once more."""
+    parts = []
+    for name, one in told.items():
+        if name == "again":
+            continue
+        kernels = f", kernels {one['kernels_us']:.1f}" if "kernels_us" in one else ""
+        parts.append(f"{name} {one['plain_us']:.1f} us{kernels}{' (disagrees)' if one['disagrees'] else ''}")
+    if parts:
+        yield f"    in a plain loop: {'; '.join(parts)}"
 
 
 def _roofline(measurement: Measurement) -> str:

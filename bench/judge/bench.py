@@ -1,11 +1,12 @@
 """Measure how far the judge's figures can be trusted: A/A confirmations, a power curve, and its time by stage.
 
-    python -m bench.judge [aa|power|cost ...] [--device cpu|cuda:0] [--confirms 100] [--budget-s S] [--shard I/N]
+    python -m bench.judge [aa|grid|power|cost ...] [--device cpu|cuda:0] [--confirms 100] [--budget-s S] [--shard I/N]
         [--resume] [--output FILE]
 
-aa confirms a kernel against itself: how many 95 % intervals contain 1, how many promotions (none may be) power confirms
-kernels slowed by a known 1, 2, 3 and 5 % against the unslowed one: how many differences were found cost seconds by
-stage of judging right and wrong kernels: median passing and median rejected
+aa confirms a kernel against itself: how many 95 % intervals contain 1, how many promotions (none may be). grid does the
+same over operations and sizes, through judge and confirm, with official times beside plain loops' (`bench.judge.grid`).
+power confirms kernels slowed by a known 1, 2, 3 and 5 % against the unslowed one: how many differences were found. cost
+takes the seconds by stage of judging right and wrong kernels: median passing and median rejected.
 
 Append a JSON line per piece of work to bench/results/judge-DEVICE.jsonl; with --resume existing lines count as done.
 Every ratio comes from one confirmation, measured in one session. --shard I/N takes every N-th from the I-th (from 1).
@@ -24,6 +25,7 @@ from pathlib import Path
 from typing import Any
 
 from bench import machine
+from bench.judge import grid
 from evaluator.languages import detect
 from evaluator.problem import read_problem
 from evaluator.serve import make_backend
@@ -191,9 +193,13 @@ class Log:
             file.write(json.dumps(entry) + "\n")
 
 
-def work(which: list[str], confirms: int) -> Iterator[tuple[str, str, int]]:
+def work(which: list[str], confirms: int, device: DeviceKind) -> Iterator[tuple[str, str, int]]:
     """Return (key, kind, step) of every piece of work, kinds interleaved so that a short budget includes each."""
     for index in range(confirms):
+        if "grid" in which and index % 10 == 0:
+            for operation, size in grid.cases(device):
+                for through in grid.THROUGH:
+                    yield f"grid {through} {operation} {size} {index // 10}", "grid", 0
         if "aa" in which:
             yield f"aa {index}", "aa", 0
         if "power" in which and index % 5 == 0:
@@ -220,10 +226,12 @@ def compared(found: Evaluation) -> dict[str, Any]:
 def perform(judge: Judge, problem: Problem, key: str, kind: str, step: int) -> dict[str, Any]:
     start, known = time.perf_counter(), eager_only(judge, problem)
     cuda = judge.backend.kind is DeviceKind.CUDA
-    if kind == "cost":
+    if kind == "grid":
+        entry: dict[str, Any] = on_grid(judge, key)
+    elif kind == "cost":
         passing = judge.judge(problem, kernel(0, key, cuda=cuda), known)
         rejected = {name: judge.judge(problem, wrong(line), known) for name, line in WRONG.items()}
-        entry: dict[str, Any] = {
+        entry = {
             "passing": dict(passing.duration_s),
             "rejected": {name: dict(found.duration_s) for name, found in rejected.items()},
             "verdicts": [str(passing.verdict), *(str(found.verdict) for found in rejected.values())],
@@ -234,8 +242,21 @@ def perform(judge: Judge, problem: Problem, key: str, kind: str, step: int) -> d
     return {"key": key, "kind": kind, "step": step, **entry, "seconds": round(time.perf_counter() - start, 2)}
 
 
+def on_grid(judge: Judge, key: str) -> dict[str, Any]:
+    """Judge or confirm a call of torch against itself."""
+    _, through, name, size, _ = key.split()
+    operation = grid.OPERATIONS[name]
+    problem = operation.problem(int(size), judge.backend.kind)
+    known, ours = eager_only(judge, problem), operation.candidate(key)
+    if through == "judge":
+        found = judge.judge(problem, ours, known)
+    else:
+        found = confirm(judge, problem, ours, operation.candidate("the same"), known)
+    return {"operation": name, **grid.told(found, through, int(size))}
+
+
 def summary(entries: list[dict[str, Any]]) -> dict[str, Any]:
-    found: dict[str, Any] = {}
+    found: dict[str, Any] = grid.summary(entries)
     for kind, step in [("aa", 0), *(("power", step) for step in STEPS[1:])]:
         some = [e for e in entries if (e["kind"], e["step"]) == (kind, step) and "ratio" in e]
         if some:
@@ -260,7 +281,7 @@ def summary(entries: list[dict[str, Any]]) -> dict[str, Any]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("which", nargs="*", default=[], metavar="aa|power|cost")
+    parser.add_argument("which", nargs="*", default=[], metavar="aa|grid|power|cost")
     parser.add_argument("--device", default="cpu")
     parser.add_argument("--confirms", type=int, default=2 if QUICK else 100)
     parser.add_argument("--budget-s", type=float, default=float("inf"))
@@ -277,7 +298,7 @@ def main() -> None:
     # Both take a minute of a confirmation on a GPU, and neither affects its timing.
     judge.tool_history.broken |= dict.fromkeys((tool.SANITIZER.name, tool.NCU.name), "not what is measured here")
     try:
-        for number, (key, kind, step) in enumerate(work(which, options.confirms)):
+        for number, (key, kind, step) in enumerate(work(which, options.confirms, judge.backend.kind)):
             if number % int(count) != int(index) - 1 or key in log.done:
                 continue
             if time.monotonic() > end:

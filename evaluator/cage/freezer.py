@@ -86,6 +86,12 @@ def run_and_queue_ns(pid: int) -> tuple[int, int]:
     return (int(fields[0]), int(fields[1])) if len(fields) > 1 else (0, 0)
 
 
+def minor_faults(pid: int) -> int:
+    """Return the page faults of a process so far that needed no disk. 0 where the kernel does not tell."""
+    fields = _read(f"/proc/{pid}/stat").rpartition(b")")[2].split()
+    return int(fields[7]) if len(fields) > 7 else 0
+
+
 def total_queue_ns(root: int) -> int:
     """Return the total run-queue time of all living threads below `root`."""
     fields = (_read(f"/proc/{pid}/task/{thread}/schedstat").split() for pid, thread in _threads_below(root))

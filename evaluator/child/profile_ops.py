@@ -46,11 +46,16 @@ class Profiler:
                 for _ in range(count):
                     session.call(*arguments)
                 session._device().finish()
-        with tempfile.TemporaryDirectory() as folder:
-            path = Path(folder, "trace.json")
-            profile.export_chrome_trace(str(path))
-            trace = json.loads(path.read_text(encoding="utf-8"))
-        return {"launches": launches(trace, count)}
+        return {"launches": launches(read_trace(profile), count)}
+
+
+def read_trace(profile: torch.profiler.profile) -> dict[str, Any]:
+    """Return the trace of a finished profile."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder, "trace.json")
+        profile.export_chrome_trace(str(path))
+        trace: dict[str, Any] = json.loads(path.read_text(encoding="utf-8"))
+    return trace
 
 
 def launches(trace: dict[str, Any], count: int) -> list[dict[str, Any]]:

@@ -128,6 +128,17 @@ class SingleCallRound:
     early: Sequence[EarlyRead]
 
 
+@dataclass(frozen=True, slots=True)
+class PlainLoop:
+    """Calls as a user makes them, without chain and snapshots: microseconds a call on the judge's clock.
+
+    `kernels_us` is the device time of a call's kernels where the child's profiler tells it: a claim.
+    """
+
+    call_us: float
+    kernels_us: float | None = None
+
+
 class DeviceBackend(Protocol):
     """The judge's side of one device."""
 
@@ -173,6 +184,13 @@ class DeviceBackend(Protocol):
 
     def run_round(self, child: ChildProcess, request: RoundRequest) -> Round:
         """Run one round on the judge's clock."""
+
+    def run_plainly(
+        self, child: ChildProcess, request: RoundRequest, *, call_us: float, profile: bool = False
+    ) -> PlainLoop | None:
+        """Time a child's calls, each of about `call_us`, in a loop as a user writes it, or in plain replays where calls
+        are captured. Nothing is verified: for comparison only. With `profile` a device whose profiler works tells the
+        time of the kernels alone. None where the device has no room for it."""
 
     def release(self, child: ChildProcess) -> None:
         """Forget what `prepare` made for a child; it may be prepared again."""

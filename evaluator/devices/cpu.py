@@ -22,7 +22,7 @@ from evaluator.cage.policy import CagePolicy
 from evaluator.child.protocol.chain import Link
 from evaluator.child.protocol.layout import LayoutError, TensorSpec
 from evaluator.comparison.claims import replies_of, tensor_claims
-from evaluator.devices.base import Round, RoundPlan, RoundRequest, SingleCallRound
+from evaluator.devices.base import PlainLoop, Round, RoundPlan, RoundRequest, SingleCallRound
 from evaluator.devices.cpu_memory import CpuGrant, SharedGrant, Staged, mark_aliases, read_claim
 from evaluator.devices.cpu_single_calls import SingleCallGrants
 from evaluator.devices.device_lock import reserve_core
@@ -45,6 +45,7 @@ _COMPILER = (
 _ENVIRONMENT = {"WARPWRIGHT_NATIVE_CACHE": "/job/native:/tmp/native"}
 _MAX_CALLS = 200
 _RELEASE_S = 20.0
+_PLAIN_US = 20_000.0  # at least, of a plain loop: asking for it costs some 50 us
 _COPY_BYTES = 64 << 20
 _HAS_RUN_US = 20.0  # since the sample before; a process that is kept off its core would be sampled where it stopped
 _MALLOC = {-1: 1 << 30, -2: 64 << 20, -3: 32 << 20}  # M_TRIM_THRESHOLD, M_TOP_PAD, M_MMAP_THRESHOLD of malloc.h
@@ -138,7 +139,7 @@ class CpuBackend:
         child.freeze()
         staged.write(calls, link)
         child.check_frozen()  # no process read the inputs before the clock started
-        before_us = child.run_and_queue_us()
+        before_us, faults = child.run_and_queue_us(), child.minor_faults()
         start = time.perf_counter_ns()
         child.thaw()
         sampler = _Sampler(child) if request.watch else None
@@ -148,6 +149,7 @@ class CpuBackend:
         ran_us, waited_us = (now - before for now, before in zip(child.run_and_queue_us(), before_us, strict=True))
         replies, outputs, inputs = self._read_round(child, staged, reply, request)
         diagnostics = sampler.diagnostics() if sampler is not None else {}
+        diagnostics["page_faults"] = child.minor_faults() - faults
         return Round(
             plan=request.plan,
             wall_us=wall_us,
@@ -158,6 +160,23 @@ class CpuBackend:
             inputs=inputs,
             diagnostics=diagnostics,
         )
+
+    def run_plainly(
+        self, child: ChildProcess, request: RoundRequest, *, call_us: float, profile: bool = False
+    ) -> PlainLoop:
+        """Implement `DeviceBackend.run_plainly`. The first pass does not count."""
+        del profile
+        calls, timeout_s = request.calls, request.timeout_s
+        staged = self._stage(child, calls, None, timeout_s)
+        child.request("cpu_arm", timeout_s=timeout_s, tree=request.tree, **staged.fields(len(calls), None))
+        staged.write(calls, None)
+        child.request("cpu_plain", timeout_s=timeout_s, passes=1)
+        passes = math.ceil(_PLAIN_US / max(1.0, call_us * len(calls)))
+        start = time.perf_counter_ns()
+        child.request("cpu_plain", timeout_s=timeout_s, passes=passes)
+        wall_us = (time.perf_counter_ns() - start) / 1000
+        child.freeze()
+        return PlainLoop(wall_us / (passes * len(calls)))
 
     @property
     def judge_has_own_core(self) -> bool:

@@ -31,7 +31,7 @@ from evaluator.child.protocol.chain import Link
 from evaluator.child.protocol.cuda_driver import Driver, DriverError
 from evaluator.comparison.claims import replies_of, tensor_claims
 from evaluator.devices import cuda_children
-from evaluator.devices.base import Round, RoundPlan, RoundRequest
+from evaluator.devices.base import PlainLoop, Round, RoundPlan, RoundRequest
 from evaluator.devices.cuda_facts import Nvml, NvmlMissing, bandwidth_of, copy_rate_gbs, floor_us
 from evaluator.devices.cuda_memory import (
     Block,
@@ -53,6 +53,9 @@ from evaluator.sandbox.process import ChildProcess
 from evaluator.types import Clock, Device, DeviceKind, Environment
 
 _RELEASE_S = 20.0
+_PLAIN_US, _PLAIN_TRIES = 3_000.0, 3  # of the shorter run of plain replays
+_LEAST_CALL_US = 0.5
+_LEAST_US = 1.0  # noise never makes a time that is not positive
 _PROBE_ELEMENTS = 1 << 20
 _PRELOAD = (
     *("torch", "evaluator.child.ops", "evaluator.child.gpu.device"),
@@ -267,6 +270,35 @@ class CudaBackend:
             clock=timed.clock,
             diagnostics=diagnostics,
         )
+
+    def run_plainly(
+        self, child: ChildProcess, request: RoundRequest, *, call_us: float, profile: bool = False
+    ) -> PlainLoop | None:
+        """Implement `DeviceBackend.run_plainly`: the difference between a long and a short run of replays, so that what
+        asking costs is in neither. The first replay does not count."""
+        timed = self._timed.get(child)
+        if timed is None or timed.block.count != len(request.calls):  # a check has prepared it for other rounds
+            self.prepare(child, request, graph=timed is None or timed.graph)
+            timed = self._timed[child]
+        fill(timed.block.calls, request.calls)
+        torch.cuda.synchronize(self.torch_device)
+        count, timeout_s = timed.block.count, request.timeout_s
+
+        def ask(replays: int, *, profile: bool = False) -> Mapping[str, Any]:
+            return child.request("cuda_plain", timeout_s=timeout_s, replays=replays, profile=profile)
+
+        def wall_us(replays: int) -> float:
+            start = time.perf_counter_ns()
+            ask(replays)
+            return (time.perf_counter_ns() - start) / 1e3
+
+        few = plan_replays(count * max(call_us, _LEAST_CALL_US), _PLAIN_US)
+        if ask(1).get("alike") is not True:
+            return None
+        short_us, long_us = (min(wall_us(replays) for _ in range(_PLAIN_TRIES)) for replays in (few, 3 * few))
+        kernels_us = _number(ask(1, profile=True).get("kernels_us")) if profile else None
+        child.freeze()
+        return PlainLoop(max(long_us - short_us, _LEAST_US) / (2 * few * count), kernels_us)
 
     def release(self, child: ChildProcess) -> None:
         """Release the child's graph, its outputs and its mapping of the inputs, in the child, too."""

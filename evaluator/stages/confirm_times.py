@@ -19,12 +19,13 @@ from evaluator.stages.fresh_processes import EAGER, FreshProcesses, ProcessSet
 from evaluator.stages.time_candidate import baseline_contender, copy_floor_us
 from evaluator.stages.trial import Trial
 from evaluator.subject import Subject
-from evaluator.timing import stats
+from evaluator.timing import stats, third_opinion
 from evaluator.timing.bench import Bench
 from evaluator.timing.contender import Contender
 from evaluator.timing.integrity import CLOSE_LOOKS
 from evaluator.timing.protocol import TimingProtocol
-from evaluator.types import Candidate, Interval, Measurement, Stage, Workload
+from evaluator.timing.third_opinion import ThirdOpinion
+from evaluator.types import Adjustment, Candidate, Interval, Measurement, Stage, Workload
 
 AGAIN, CANDIDATE, CHAMPION = "again", "candidate", "champion"
 Tell = Callable[[Workload, int], None]
@@ -64,6 +65,8 @@ class RepeatedTimes:
     measurements: list[Measurement] = field(default_factory=list)
     resolution: float = 0.0  # the largest over the Candidate's repetitions
     slower: dict[str, float] = field(default_factory=dict)
+    opinion: ThirdOpinion = field(default_factory=ThirdOpinion)
+    adjustments: tuple[Adjustment, ...] = ()  # by it
 
     @property
     def modes(self) -> list[str]:
@@ -96,6 +99,20 @@ class RepeatedTimes:
             factor = self.slower.get(name, 1.0)
             self.rounds[name] = [us if i == self.looked_at else us * factor for i, us in enumerate(times)]
 
+    def official_us(self) -> dict[str, float]:
+        return {name: statistics.median(times_us) for name, times_us in self.rounds.items()}
+
+    def heed(self) -> None:
+        """Lower the claims that the third opinion does not bear out."""
+        fastest, official_us = self.fastest, self.official_us()
+        for name in self.opinion.loops.keys() - {CANDIDATE, AGAIN}:
+            before = self.log_ratios[name]
+            self.log_ratios[name] = list(self.opinion.lowered(name, before, official_us))
+            if name == fastest:
+                self.adjustments = third_opinion.adjustment(before, self.log_ratios[name])
+        for one in self.adjustments:
+            self.rounds[CANDIDATE] = [one.factor * us for us in self.rounds[CANDIDATE]]
+
     def merged(self) -> Measurement:
         """Return one Measurement over all repetitions, with its Baselines."""
         parts = self.measurements
@@ -112,7 +129,7 @@ class RepeatedTimes:
             median_us=median,
             interval_us=interval,
             baselines=tuple(baselines),
-            adjustments=tuple(one for part in parts for one in part.adjustments),
+            adjustments=tuple(one for part in parts for one in part.adjustments) + self.adjustments,
             diagnostics={"process_pairs": len(parts), **shown.diagnostics},
         )
 
@@ -182,6 +199,9 @@ class ConfirmTimer:
                         with self.spent.on("closely" if rules.closely else "timing"):
                             bench.run(rules)
                         times.note(bench, modes, copy_floor_us(self.session.backend, bench.bytes_moved))
+                        if not workload.held_out:
+                            with self.spent.on("plain_loops"):
+                                times.opinion.note(bench.plain_loops(profile=repetition == 0))
                         bench.replace([])
         finally:
             bench.close()

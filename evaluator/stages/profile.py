@@ -11,6 +11,7 @@ from evaluator.clean import clean
 from evaluator.errors import ChildError, ChildFault, Rejection
 from evaluator.oracle.oracle import Oracle
 from evaluator.rejections import rejection
+from evaluator.screening.restricted import is_restricted
 from evaluator.screening.screen import screen
 from evaluator.stages.candidate_children import construct
 from evaluator.stages.judge import Judge
@@ -77,7 +78,9 @@ def _profile(judge: Judge, problem: Problem, candidate: Candidate, workload: str
     with judge.children.start(candidate, Stage.PROFILE) as subject, session.references.start(problem) as reference:
         oracle = Oracle(problem, reference, chosen.sizes, secret_generator())
         buffers = construct(subject, oracle, problem, Stage.PROFILE)
-        contender = Contender("candidate", subject, suspect=True, buffers=buffers)
+        contender = Contender(
+            "candidate", subject, suspect=True, buffers=buffers, plain=is_restricted(candidate.source)
+        )
         comparators = []
         if judge.backend.kind is DeviceKind.CUDA:  # to subtract the usual cost of a graph's first replay
             comparators = [baseline_contender(session, problem, chosen, "eager", oracle)]

@@ -1,10 +1,10 @@
 """Time contenders side by side on the judge's clock.
 
 A round is n calls over n new input sets. A sample is its wall time divided by n, less the least that a round of the
-same shape took for the null child, which returns ready-made outputs; at most a tenth is taken off. A pair is one round
-of every contender on the same inputs, in a secret order and later in its reverse. Ratios come from pairs. The official
-time is the largest median over the round sizes, so padding one size does not help. Every output of a Candidate's timed
-calls is compared with the oracle's, and one call per round of a Baseline's.
+same shape took for the null child, which returns ready-made outputs (`timing.overhead`). A pair is one round of every
+contender on the same inputs, in a secret order and later in its reverse. Ratios come from pairs. The official time is
+the largest median over the round sizes, so padding one size does not help. Every output of a Candidate's timed calls is
+compared with the oracle's, and one call per round of a Baseline's.
 """
 
 from __future__ import annotations
@@ -17,14 +17,16 @@ from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, replace
 
 from evaluator.device_session import DeviceSession
-from evaluator.devices.base import Round, RoundPlan
+from evaluator.devices.base import PlainLoop, Round, RoundPlan
+from evaluator.errors import ComparatorFailed
 from evaluator.oracle.oracle import Oracle
 from evaluator.screening import libraries
 from evaluator.timing import stats
-from evaluator.timing.contender import Contender, call_us
+from evaluator.timing.contender import Contender
 from evaluator.timing.contender_round import ContenderRound, compared_calls
 from evaluator.timing.integrity import CHECKS, CLOSE_LOOKS
 from evaluator.timing.integrity.session import TimedSession
+from evaluator.timing.overhead import most_share
 from evaluator.timing.protocol import STANDARD, Rules, SamplingPlan, TimingProtocol
 from evaluator.timing.rounds import Rounds, ends_after
 from evaluator.types import BaselineTime, Clock, DeviceKind, Measurement, Workload
@@ -190,6 +192,22 @@ class Bench:
                 break
         return dict(sorted(seen.items(), key=lambda pair: -pair[1]))
 
+    def plain_loops(self, *, profile: bool = False) -> dict[str, PlainLoop]:
+        """Return the times of all calls in plain loops, after `run`. Empty where a comparator's cannot be taken. Raise
+        Rejection."""
+        rounds, plan = self._rounds, self._plans[-1]
+        inputs = rounds.usual_inputs(plan.calls)
+        found: dict[str, PlainLoop] = {}
+        for contender in self.contenders:
+            try:
+                loop = rounds.run_plainly(contender, inputs, plan, profile=profile)
+            except ComparatorFailed:
+                return {}
+            if loop is None:
+                return {}
+            found[contender.name] = loop
+        return found
+
     def leave_out(self, name: str) -> None:
         """Time the other contenders alone, from the start."""
         self._plans.clear()
@@ -226,14 +244,17 @@ class Bench:
         """Time one round of every contender on the same new inputs."""
         plan, rounds = self._plans[self.pairs % len(self._plans)], self._rounds
         inputs = rounds.new_inputs(plan.calls)
-        found = {c.name: rounds.run(c, inputs, plan, read=compared_calls(c, plan.calls)) for c in self._in_order()}
+        # All outputs are read, also those that are not compared: the caches then are alike in everybody's next round.
+        found = {c.name: rounds.run(c, inputs, plan, read=plan.calls) for c in self._in_order()}
         rounds.measure_null(inputs, plan, 1)
         disturbed = self.discarded < self._may_discard and any(map(self._disturbed, found.values()))
         for contender in self.contenders:
             self._keep(ContenderRound(contender, inputs, found[contender.name]))
+        share = most_share(self.contenders, self._protocol)
         for contender in () if disturbed else self.contenders:
-            sample = call_us(found[contender.name], rounds.overhead_us, self._protocol.overhead_share)
+            sample = rounds.overhead.call_us(found[contender.name], share)
             contender.samples.setdefault(plan.executions, []).append(sample)
+            contender.page_faults.append(found[contender.name].diagnostics.get("page_faults", 0))
         self.discarded += disturbed
         self.pairs += not disturbed
 
@@ -249,7 +270,7 @@ class Bench:
         nothing. The harness's cost of a call is the slope of the null child's rounds. Its work on the memory of a large
         input is needed anyway, so at most `TimingProtocol.harness_us` count."""
         contender = self._contender(name)
-        known = sorted((n, us) for n, us in self._rounds.overhead_us.items() if n in contender.samples)
+        known = sorted((n, self._rounds.overhead.harness_us(n)) for n in contender.samples)
         (few, least), (many, most) = known[0], known[-1]
         call_us = (most - least) / (many - few) if many > few else least / few
         return min(max(call_us, 0.0), self._protocol.harness_us) / contender.official_us()
@@ -257,12 +278,12 @@ class Bench:
     def _disturbed(self, done: Round) -> bool:
         """Return whether a child waited too long for its core because other processes ran on it. Such a pair does not
         count."""
-        net_us = done.wall_us - self._rounds.overhead_us[done.plan.executions]
+        net_us = done.wall_us - self._rounds.overhead.wall_us[done.plan.executions]
         return done.waited_us > self._protocol.waited_share * max(net_us, 0.5 * done.wall_us)
 
     def measurement(self, name: str, baselines: Sequence[str], floor_us: float | None) -> Measurement:
         """Return the Measurement of one contender, with the times of others."""
-        one = self._contender(name)
+        one, overhead = self._contender(name), self._rounds.overhead
         return Measurement(
             workload=self.workload.name,
             clock=one.clock,
@@ -280,8 +301,11 @@ class Bench:
                 "pairs": self.pairs,
                 "discarded_pairs": self.discarded,
                 "harness_share": round(self.resolution(name), 4),
+                "page_faults": {c.name: statistics.median(c.page_faults or [0]) for c in self.contenders},
                 "round_calls": [plan.executions for plan in self._plans],
-                "null_overhead_us": {str(n): round(us, 2) for n, us in self._rounds.overhead_us.items()},
+                "null_overhead_us": {str(n): round(us, 2) for n, us in overhead.wall_us.items()},
+                "null_idle_us": {str(n): round(us, 2) for n, us in overhead.idle_us.items()},
+                "overhead_share": most_share(self.contenders, self._protocol),
                 "median_us_by_round": {str(n): statistics.median(s) for n, s in one.adjusted_samples().items()},
             },
         )
@@ -365,7 +389,7 @@ class Bench:
         """Return a round's time less its overhead, for planning. On a busy CPU the null child's few rounds can take
         many times what they should; taken at face value, that would plan the longest rounds."""
         least = _LEAST_NET_OF_GRAPH if self._graph else _LEAST_NET_OF_CALLS
-        return max(wall_us - self._rounds.overhead_us[plan.executions], least * wall_us)
+        return max(wall_us - self._rounds.overhead.wall_us[plan.executions], least * wall_us)
 
     def _is_decided(self, rules: Rules) -> bool:
         """Return whether the interval is narrow enough or the first contender is clearly slower."""

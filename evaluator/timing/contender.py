@@ -10,7 +10,6 @@ from typing import Any
 
 import torch
 
-from evaluator.devices.base import Round
 from evaluator.subject import Subject
 from evaluator.timing import stats
 from evaluator.types import Adjustment, BaselineTime, Clock, Interval
@@ -41,6 +40,7 @@ class Contender:
     single_calls: Mapping[str, Any] = field(default_factory=dict)
     fresh_draws: Mapping[str, Any] = field(default_factory=dict)
     fewest_replays: float = math.inf
+    page_faults: list[int] = field(default_factory=list)  # of each counted round, where the device tells
 
     def note_replays(self, replays: int) -> None:
         """Note a round's replays: the child may learn from it how many a round has."""
@@ -49,6 +49,7 @@ class Contender:
 
     def forget_samples(self) -> None:
         self.samples.clear()
+        self.page_faults.clear()
         self.adjustments = ()
 
     def slow_by(self, check: str, factor: float) -> None:
@@ -108,10 +109,3 @@ class Contender:
 def fastest_comparator(contenders: Sequence[Contender]) -> Contender | None:
     """Return the fastest contender that is no suspect; None where there is none."""
     return min((c for c in contenders if not c.suspect), key=Contender.official_us, default=None)
-
-
-def call_us(done: Round, overhead_us: Mapping[int, float], most_share: float) -> float:
-    """Return the time of a call of a round, less the overhead of rounds of its size, but at most `most_share` of it: a
-    child may speed up its own harness, and noise may slow the null child."""
-    executions = done.plan.executions
-    return (done.wall_us - min(overhead_us[executions], most_share * done.wall_us)) / executions

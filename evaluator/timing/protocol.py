@@ -87,6 +87,7 @@ class TimingProtocol:
 
     round_sizes: tuple[float, ...] = (1.0, 1.6)  # in units of the planned round; the worst median counts
     overhead_share: float = 0.1  # the largest part of a round's wall time that is taken off as overhead (ADR 6)
+    plain_overhead_share: float = 0.95  # the same where no contender can reach the harness: all, but for noise
     harness_us: float = 20.0  # the largest cost of the harness in a call, for the least gain that is promoted (ADR 6)
     null_rounds: int = 4
     warm_up_rounds: int = 2

@@ -14,12 +14,13 @@ from evaluator.child.protocol import chain
 from evaluator.child.protocol.layout import LayoutError, TensorSpec
 from evaluator.comparison.layout_checks import check_reply
 from evaluator.device_session import DeviceSession
-from evaluator.devices.base import Round, RoundPlan, RoundRequest, SingleCallBackend, SingleCallRound
+from evaluator.devices.base import PlainLoop, Round, RoundPlan, RoundRequest, SingleCallBackend, SingleCallRound
 from evaluator.errors import ChildError, ChildFault, EvaluatorError, Rejection
 from evaluator.inputs import values
 from evaluator.oracle.oracle import Oracle
 from evaluator.timing.contender import Contender
 from evaluator.timing.contender_round import RoundInputs, bytes_of, compared_calls
+from evaluator.timing.overhead import Overhead
 from evaluator.timing.round_inputs import DRAWING_S, InputMaker
 from evaluator.timing.verifier import Verifier
 from evaluator.types import Clock, DeviceKind, Workload
@@ -52,7 +53,7 @@ class Rounds:
         self._idle_inputs: RoundInputs | None = None
         self._leases = ExitStack()
         self._null = self._leases.enter_context(session.comparators.lend_null_child())
-        self.overhead_us: dict[int, float] = {}  # executions a round -> the least that a null child took
+        self.overhead = Overhead()
 
     def close(self) -> None:
         self._leases.close()
@@ -266,6 +267,20 @@ class Rounds:
         except (ChildFault, LayoutError, Rejection) as fault:
             raise self._attributed(contender, fault, inputs) from fault
 
+    def run_plainly(
+        self, contender: Contender, inputs: RoundInputs, plan: RoundPlan, *, profile: bool
+    ) -> PlainLoop | None:
+        """Time the calls in a plain loop, after a round of that plan. Raise Rejection or ComparatorFailed."""
+        request = replace(self._request(inputs, plan), link=None)
+        try:
+            self._reset_state(contender)
+            with self.session.pools.monitoring_paused():
+                return self.backend.run_plainly(
+                    contender.subject.child, request, call_us=contender.official_us(), profile=profile
+                )
+        except (ChildFault, LayoutError) as fault:
+            raise self._attributed(contender, fault, inputs) from fault
+
     def run_null(self, inputs: RoundInputs, plan: RoundPlan, *, watch: bool = False) -> Round:
         """Run one round of the null child and read nothing."""
         with self.session.pools.monitoring_paused():
@@ -292,8 +307,7 @@ class Rounds:
         once = replace(plan, instances=1, replays=1 if inputs.link is None else plan.replays)
         for _ in range(times):
             done = self.run_null(inputs, once)
-            known = self.overhead_us.get(plan.executions, math.inf)
-            self.overhead_us[plan.executions] = min(known, done.wall_us)
+            self.overhead.note(done, plan.executions)
 
 
 def ends_after(number: int, share: float, *, most: int, fewest: float) -> int:

@@ -31,7 +31,7 @@ class CudaCalls:
     """
 
     def __init__(self, call: Call, count: int, *, graph: bool = True, steps: Steps | None = None) -> None:
-        self._call, self._count, self._steps = call, count, steps
+        self._call, self.count, self._steps = call, count, steps
         self._graph: torch.cuda.CUDAGraph | None = None
         self._start = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
         self._end = torch.cuda.Event(enable_timing=True)  # type: ignore[no-untyped-call]
@@ -54,11 +54,11 @@ class CudaCalls:
         stream = torch.cuda.Stream()  # type: ignore[no-untyped-call]
         stream.wait_stream(torch.cuda.current_stream())
         with torch.cuda.stream(stream):
-            for index in [*([0] * _WARM_UP_CALLS), *range(1, self._count)]:
+            for index in [*([0] * _WARM_UP_CALLS), *range(1, self.count)]:
                 last = self._call(index)
             if self._steps is not None:  # their kernels cannot be loaded while a graph is captured
                 self._steps.before(0, [])
-                self._steps.before(self._count - 1, tensor_leaves(last))
+                self._steps.before(self.count - 1, tensor_leaves(last))
         torch.cuda.current_stream().wait_stream(stream)
         torch.cuda.synchronize()
 
@@ -74,7 +74,7 @@ class CudaCalls:
 
     def _call_all(self) -> None:
         outputs: list[Any] = []
-        for index in range(self._count):
+        for index in range(self.count):
             if self._steps is not None:
                 self._steps.before(index, tensor_leaves(outputs[-1]) if outputs else [])
             outputs.append(self._call(index))

@@ -11,7 +11,8 @@ import torch
 from torch.utils._pytree import tree_map
 
 from evaluator.child.gpu import chain
-from evaluator.child.gpu.calls import CudaCalls
+from evaluator.child.gpu.calls import Call, CudaCalls
+from evaluator.child.profile_ops import launches, read_trace
 from evaluator.child.protocol.framing import Operation
 from evaluator.child.protocol.layout import read_tree
 from evaluator.child.results import Null
@@ -27,9 +28,16 @@ class CudaRounds:
     def __init__(self, session: Session) -> None:
         self._session = session
         self._calls: CudaCalls | None = None
+        self._plain: CudaCalls | None = None
+        self._call: Call | None = None
 
     def operations(self) -> dict[str, Operation]:
-        return {"cuda_prepare": self.prepare, "cuda_round": self.run, "cuda_release": self.release}
+        return {
+            "cuda_prepare": self.prepare,
+            "cuda_round": self.run,
+            "cuda_plain": self.run_plainly,
+            "cuda_release": self.release,
+        }
 
     def prepare(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
         """Map the inputs of all calls ("grant"; "tree" places them among the arguments), warm up, capture.
@@ -39,7 +47,7 @@ class CudaRounds:
         be copied), "outputs": what each call returned}; captured outputs stay in place. With "link" the chain's steps
         precede the calls and are captured with them; "step" is their kernels in base64, or "".
         """
-        self._calls = None
+        self._calls = self._plain = None
         session, tree = self._session, request["tree"]
         mapped = cast("CudaMapped", session._open(request, fds))
         models = _copies(session.call, request["instances"])
@@ -56,6 +64,7 @@ class CudaRounds:
             chain.use_image(base64.b64decode(request["step"]))
 
         steps = None if link is None else chain.Steps(link, mapped.calls)
+        self._call = call
         self._calls = CudaCalls(call, len(mapped.calls), graph=request["graph"], steps=steps)
         return {
             "captured": self._calls.captured,
@@ -74,10 +83,41 @@ class CudaRounds:
         reply = {"captured": self._calls.captured, "device_us": device_us}
         return reply if self._calls.captured else {**reply, "outputs": self._said()}
 
+    def run_plainly(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
+        """Make all calls "replays" times without the chain, from a graph of their own where the timed calls are
+        captured. Return {"alike"}: false where there is no such graph, or no memory for it. With "profile" add
+        {"kernels_us"}: the device time of one call's kernels."""
+        del fds
+        assert self._calls is not None  # the judge prepares first
+        assert self._call is not None
+        if self._plain is None:
+            try:
+                self._plain = CudaCalls(self._call, self._calls.count, graph=self._calls.captured)
+            except torch.OutOfMemoryError:
+                return {"alike": False}
+        if self._plain.captured is not self._calls.captured:
+            return {"alike": False}
+        self._plain.run(request["replays"])
+        self._session._device().finish()
+        more = {"kernels_us": self._kernels_us(self._call, self._calls.count)} if request["profile"] else {}
+        return {"alike": True, **more}
+
+    def _kernels_us(self, call: Call, count: int) -> float | None:
+        """Return the time of the kernels of a call, on average over all calls; None where no profiler works."""
+        try:
+            with torch.profiler.profile(activities=[torch.profiler.ProfilerActivity.CUDA]) as profile:
+                for index in range(count):
+                    call(index)
+                self._session._device().finish()
+            seen = launches(read_trace(profile), count)
+        except (RuntimeError, OSError, ValueError):
+            return None
+        return sum(one["time_us"] for one in seen) if seen else None
+
     def release(self, request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
-        """Release the graph, its outputs and the inputs."""
+        """Release the graphs, their outputs and the inputs."""
         del request, fds
-        self._calls = None
+        self._calls = self._plain = self._call = None
         gc.collect()
         torch.cuda.empty_cache()
         return {}

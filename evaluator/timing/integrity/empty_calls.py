@@ -12,6 +12,6 @@ class EmptyCalls:
     name = "empty_calls"
 
     def run(self, session: TimedSession) -> None:
-        overhead_us, least_share = session.rounds.overhead_us, 1 - session.protocol.overhead_share
+        overhead, share = session.rounds.overhead, session.protocol.overhead_share
         for contender in able_to_reach_harness(session):
-            contender.raise_to(self.name, {n: least_share * us / n for n, us in overhead_us.items()})
+            contender.raise_to(self.name, {n: overhead.empty_call_us(n, share) for n in overhead.wall_us})

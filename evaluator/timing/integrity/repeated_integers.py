@@ -14,9 +14,10 @@ from dataclasses import replace
 
 from evaluator.devices.base import RoundPlan
 from evaluator.timing import stats
-from evaluator.timing.contender import Contender, call_us, fastest_comparator
+from evaluator.timing.contender import Contender, fastest_comparator
 from evaluator.timing.contender_round import ContenderRound, compared_calls
 from evaluator.timing.integrity.session import TimedSession
+from evaluator.timing.overhead import most_share
 from evaluator.timing.rounds import Rounds
 
 _ROUNDS = 2
@@ -29,7 +30,7 @@ class RepeatedIntegers:
 
     def run(self, session: TimedSession) -> None:
         rounds, contenders, plan = session.rounds, session.contenders, session.plans[0]
-        margin, overhead_share = session.protocol.integrity.repeated_integers, session.protocol.overhead_share
+        margin, share = session.protocol.integrity.repeated_integers, most_share(contenders, session.protocol)
         fastest = fastest_comparator(contenders)
         if plan.replays > 1 or not rounds.input_maker.integers_repeat or fastest is None:
             return
@@ -42,7 +43,7 @@ class RepeatedIntegers:
         if once != plan:
             for contender in compared:
                 rounds.run(contender, rounds.repeated_inputs(once.calls), once)  # prepares it for such rounds
-        tries = [_taken_us(rounds, compared, once, overhead_share) for _ in range(_ROUNDS)]
+        tries = [_taken_us(rounds, compared, once, share) for _ in range(_ROUNDS)]
         for contender in suspects:
             ratio = max(taken_us[fastest.name] / taken_us[contender.name] for taken_us in tries)
             slower = max(1.0, seemed[contender.name] / (ratio * (1 + margin)))
@@ -55,9 +56,7 @@ class RepeatedIntegers:
             }
 
 
-def _taken_us(
-    rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan, overhead_share: float
-) -> dict[str, float]:
+def _taken_us(rounds: Rounds, contenders: Sequence[Contender], plan: RoundPlan, share: float) -> dict[str, float]:
     """Return each contender's time of a call on the same inputs, with a draw for each call."""
     inputs = rounds.drawn_inputs(plan.calls)
     rounds.measure_null(inputs, plan, 2)
@@ -65,5 +64,5 @@ def _taken_us(
     for contender in rounds.input_maker.shuffled(contenders):
         done = rounds.run(contender, inputs, plan, read=compared_calls(contender, plan.calls))
         rounds.verifier.verify(ContenderRound(contender, inputs, done))
-        found[contender.name] = call_us(done, rounds.overhead_us, overhead_share)
+        found[contender.name] = rounds.overhead.call_us(done, share)
     return found

@@ -101,7 +101,7 @@ def _slow(
 def _harness_share(rounds: Rounds, contender: Contender, overhead_share: float) -> float:
     """Return the harness's share of a contender's rounds. Rounds alone give it, because other processes may have slowed
     rounds more than single calls."""
-    harness_us = min(us / n for n, us in rounds.overhead_us.items() if n in contender.samples)
+    harness_us = min(rounds.overhead.harness_us(n) / n for n in contender.samples)
     official_us = contender.official_us()
     whole_us = min(official_us + harness_us, official_us / (1 - overhead_share))
     return min(harness_us / whole_us, _MOST_HARNESS)

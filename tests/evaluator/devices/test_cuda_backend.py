@@ -86,6 +86,7 @@ class FakeChild:
         self.inputs: list[torch.Tensor] = []
         self.outputs: list[torch.Tensor] = []
         self.asked: list[str] = []
+        self.plain_replays: list[int] = []
 
     def freeze(self) -> None:
         self.asked.append("freeze")
@@ -106,6 +107,9 @@ class FakeChild:
             self.made = [self.driver.allocate(BLOCK_BYTES) for _ in self.inputs]
             self.outputs = [spec.view(host_bytes(a, BLOCK_BYTES)) for a in self.made]
             return {"captured": self.captured, "why_not": None, "instances": 1, "outputs": self.said()}
+        if op == "cuda_plain":
+            self.plain_replays.append(fields["replays"])
+            return {"alike": self.captured, **({"kernels_us": 2.5} if fields["profile"] else {})}
         if op == "cuda_round":
             steps = self.link and Steps(self.link, [[source] for source in self.inputs])
             for _ in range(fields["replays"]):
@@ -215,6 +219,26 @@ def test_a_chain_between_other_tensors_is_prepared_anew(backend, driver):
     assert not block.has_chain_of(Link((0, 1), 0, (1, count - 1), link.coefficients))
     assert not block.has_chain_of(None)
     block.close()
+
+
+def test_plain_replays_are_timed_by_the_difference_of_a_long_and_a_short_run(backend, driver):
+    child = FakeChild(driver)
+    request = RoundRequest(calls=calls(2), plan=RoundPlan(calls=2), tree=TREE, timeout_s=1.0)
+    backend.prepare(child, request)
+    done = backend.run_plainly(child, request, call_us=500.0)
+    assert child.plain_replays == [1, 3, 3, 3, 9, 9, 9]  # the first one does not count
+    assert done.call_us >= 0
+    assert done.kernels_us is None
+    profiled = backend.run_plainly(child, request, call_us=500.0, profile=True)
+    assert profiled.kernels_us == 2.5
+    assert child.asked.count("cuda_prepare") == 1
+    child.captured = False  # it has no memory for a second graph
+    assert backend.run_plainly(child, request, call_us=500.0) is None
+    child.captured = True
+    more = RoundRequest(calls=calls(3), plan=RoundPlan(calls=3), tree=TREE, timeout_s=1.0)
+    backend.run_plainly(child, more, call_us=500.0)  # a check may have had it prepared for other rounds
+    assert child.asked.count("cuda_prepare") == 2
+    backend.release(child)
 
 
 def test_without_a_graph_when_asked(backend, driver):

@@ -17,6 +17,7 @@ from evaluator.subject import Subject
 from evaluator.timing.contender import Contender
 from evaluator.timing.contender_round import RoundInputs
 from evaluator.timing.integrity.repeated_integers import RepeatedIntegers
+from evaluator.timing.overhead import Overhead
 from evaluator.timing.protocol import STANDARD
 from evaluator.timing.round_inputs import InputMaker
 from tests.evaluator.timing.integrity.sessions import timed_session
@@ -37,7 +38,7 @@ class Stand:
     def __init__(self, drawn_us: dict[str, float], *, integers_repeat: bool = True) -> None:
         self.drawn_us, self.ran = drawn_us, []  # type: ignore[var-annotated]
         self.input_maker = SimpleNamespace(integers_repeat=integers_repeat, shuffled=list)
-        self.overhead_us: dict[int, float] = {}
+        self.overhead = Overhead()
         self.verifier = SimpleNamespace(verify=lambda run: None)
 
     def drawable_calls(self, count: int) -> int:
@@ -49,7 +50,7 @@ class Stand:
     repeated_inputs = drawn_inputs
 
     def measure_null(self, inputs: RoundInputs, plan: RoundPlan, times: int) -> None:
-        self.overhead_us[plan.executions] = 5.0
+        self.overhead.wall_us[plan.executions], self.overhead.idle_us[plan.executions] = 5.0, 0.0
 
     def run(self, who: Contender, inputs: RoundInputs, plan: RoundPlan, *, read: int = 0) -> Round:
         self.ran.append(who.name)

@@ -27,6 +27,7 @@ from evaluator.timing.contender_round import RoundInputs
 from evaluator.timing.integrity import single_calls
 from evaluator.timing.integrity.empty_calls import EmptyCalls
 from evaluator.timing.integrity.single_calls import SingleCalls
+from evaluator.timing.overhead import Overhead
 from evaluator.timing.protocol import STANDARD
 from evaluator.types import Evaluation, Verdict
 from tests.evaluator.rooms import CPP, HEAD, candidate, eager_only, problem
@@ -58,7 +59,7 @@ class Stand:
     def __post_init__(self) -> None:
         asked = SimpleNamespace(judge_has_own_core=self.judge_has_own_core, run_single_calls=self.run_single_calls)
         self.backend = asked if self.able else SimpleNamespace()
-        self.overhead_us = {100: 100 * HARNESS_US}
+        self.overhead = Overhead({100: 100 * HARNESS_US}, {100: 0.0})
         self.null = contender("null", HARNESS_US)
 
     def planned(self, call_us: float, round_us: float) -> RoundPlan:
