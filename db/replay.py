@@ -10,7 +10,7 @@ import argparse
 import sys
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timedelta
 from pathlib import Path
 from typing import Any
@@ -101,18 +101,21 @@ class _Player:
         self._problem_admitted(s, data)
 
     def _run_status(self, s: Session, data: Mapping[str, Any]) -> None:
-        """Pause, resume or start the Run.
-
-        It starts once its Baselines are timed; their own event may lie in another Run.
-        """
-        waiting = s.scalars(select(JobRow.id).where(JobRow.kind == JobKind.BASELINE, JobRow.state == "ready")).first()
-        if data["status"] == "running" and waiting is not None:
-            job = self._job(s, JobKind.BASELINE, None)
-            settle.settle_baseline(s, job, from_json(BaselineReport, self.recording.run["baseline"]))
-        elif data["status"] == "paused":
+        """Pause or resume the Run. It starts by itself."""
+        if data["status"] == "paused":
             pause_run(s, self.found.run_id)
         elif data["status"] == "running":
             resume_run(s, self.found.run_id)
+
+    def _baseline_timed(self, s: Session, data: Mapping[str, Any]) -> None:
+        """Settle the Baselines as they were then: the recording has the last report, the event the fastest modes."""
+        last = from_json(BaselineReport, self.recording.run["baseline"])
+        kept = {(time.workload, time.mode): time for time in last.times}
+        times = tuple(
+            replace(kept[name, one["mode"]], median_us=one["median_us"]) for name, one in data["fastest"].items()
+        )
+        report = replace(last, times=times, pending=tuple(data.get("pending", ())))
+        settle.settle_baseline(s, self._job(s, JobKind.BASELINE, None), report)
 
     def _run_extended(self, s: Session, data: Mapping[str, Any]) -> None:
         extend_run(s, self.found.run_id, _more(s, self.found.run_id, data), target_speedup=data["target_speedup"])

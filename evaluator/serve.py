@@ -1,6 +1,7 @@
 """Serve a long-lived judge on standard input and output: one JSON request per line, one JSON reply per line.
 
-Request: {"id", "op": admit|baseline|build|judge|confirm|describe|ping, "problem", "candidate", "champion", "baseline"}.
+Request: {"id", "op": admit|baseline|build|judge|confirm|describe|ping, "problem", "candidate", "champion", "baseline",
+"quick", "patient"}.
 Reply: {"id", "ok": true, "result": ...} or {"id", "ok": false, "error": "..."}. Any number of {"id", "note": {...}}
 may come before it: what the judge is doing now, for people who wait. The end of standard input ends the judge and every
 child.
@@ -12,8 +13,9 @@ import contextlib
 import json
 import logging
 import os
+import select
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from functools import partial
 from typing import Any, TextIO, cast
 
@@ -24,10 +26,10 @@ from evaluator.devices.cpu import CpuBackend
 from evaluator.errors import EvaluatorError
 from evaluator.schema import SchemaError, from_json, to_json
 from evaluator.stages.admit import admit
-from evaluator.stages.baseline import baseline
+from evaluator.stages.baseline import baseline_so_far
 from evaluator.stages.build import build
 from evaluator.stages.confirm import confirm
-from evaluator.stages.judge import Judge
+from evaluator.stages.judge import Judge, silent
 from evaluator.timing.protocol import STANDARD, TimingProtocol
 from evaluator.types import BaselineReport, Candidate, Problem
 
@@ -61,7 +63,7 @@ def serve(device: str, protocol: TimingProtocol = STANDARD) -> int:
         return 3
     try:
         judge.warm()
-        for line in sys.stdin:
+        for line in _requests(judge):
             if line.strip():
                 _write(channel, answer(judge, line, partial(_write, channel)))
             if judge.lost:
@@ -74,6 +76,17 @@ def serve(device: str, protocol: TimingProtocol = STANDARD) -> int:
         with contextlib.suppress(OSError):  # the reader is gone
             channel.close()
     return 0
+
+
+def _requests(judge: Judge) -> Iterator[str]:
+    """Yield lines of standard input. While none comes, prepare for later ones."""
+    while True:
+        while not select.select([sys.stdin], [], [], 0.0)[0] and judge.use_spare_time():
+            pass
+        line = sys.stdin.readline()
+        if not line:
+            return
+        yield line
 
 
 def _write(channel: TextIO, message: Mapping[str, Any]) -> None:
@@ -94,6 +107,8 @@ def answer(judge: Judge, line: str, write: Callable[[Mapping[str, Any]], None] =
         return {"id": ident, "ok": True, "result": _perform(judge, request)}
     except (EvaluatorError, ValueError, RecursionError, torch.OutOfMemoryError) as error:
         return {"id": ident, "ok": False, "error": f"{type(error).__name__}: {error}"[:4000]}
+    finally:
+        judge.tell = silent  # a note after the reply would be taken for one of the next request
 
 
 def _perform(judge: Judge, request: Mapping[str, Any]) -> Any:
@@ -106,14 +121,15 @@ def _perform(judge: Judge, request: Mapping[str, Any]) -> Any:
     problem = from_json(Problem, request.get("problem"))
     if op == "admit":
         return to_json(admit(judge, problem))
+    known = None if request.get("baseline") is None else from_json(BaselineReport, request["baseline"])
     if op == "baseline":
-        return to_json(baseline(judge, problem))
+        judge.expected = problem
+        return to_json(baseline_so_far(judge, problem, known, patient=request.get("patient") is True))
     candidate = from_json(Candidate, request.get("candidate"))
     if op == "build":
         return to_json(build(judge, problem, candidate))
-    known = None if request.get("baseline") is None else from_json(BaselineReport, request["baseline"])
     if op == "judge":
-        return to_json(judge.judge(problem, candidate, known))
+        return to_json(judge.judge(problem, candidate, known, quick=request.get("quick") is True))
     if op == "confirm":
         champion = None if request.get("champion") is None else from_json(Candidate, request["champion"])
         return to_json(confirm(judge, problem, candidate, champion, known))

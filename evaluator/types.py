@@ -414,13 +414,14 @@ class Admission:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineReport:
-    """Every Baseline of a Problem on one device, timed once. `skipped` gives a reason for each mode without times."""
+    """The Baselines of a Problem on one device. `skipped` tells why a mode has no times; `pending` ones compile."""
 
     problem_hash: str
     device: Device
     environment: Environment
     times: tuple[BaselineTime, ...]
     skipped: Mapping[str, str] = field(default_factory=dict)
+    pending: tuple[str, ...] = ()
     duration_s: float = 0.0
     schema_version: int = SCHEMA_VERSION
 

@@ -24,7 +24,7 @@ def elite_to_confirm(state: SearchState, *, final: bool) -> Elite | None:
     """
     if state.open_confirms or not may_confirm(state):
         return None
-    best = _best_fresh(state)
+    best = _best_fresh(state, final=final)
     if best is None or best.speedup <= _bar(state) * FINAL_MARGIN or _is_plateau(state, best):
         return None
     if final:
@@ -39,7 +39,7 @@ def owed_confirmation(state: SearchState) -> Elite | None:
     """Return the elite without whose confirmation the Run may not end, even if its time is used up."""
     if state.open_confirms or not may_confirm(state):
         return None
-    best = _best_fresh(state)
+    best = _best_fresh(state, final=True)
     return best if best is not None and _is_owed(state, best) else None
 
 
@@ -47,12 +47,16 @@ def _bar(state: SearchState) -> float:
     return max(1.0, state.champion.speedup if state.champion is not None else 1.0)
 
 
-def _best_fresh(state: SearchState) -> Elite | None:
-    """Return the best elite that was never confirmed, in this Run or as the Champion."""
+def _best_fresh(state: SearchState, *, final: bool) -> Elite | None:
+    """Return the best elite that was never confirmed, in this Run or as the Champion.
+
+    The speedup of an outdated one is not known: it may be the best of a Run that judges nothing more.
+    """
     standing = state.champion.hash if state.champion is not None else None
     fresh = [e for e in state.elites if not (e.confirms or e.confirmed) and e.hash != standing]
+    fresh = [e for e in fresh if final or not e.outdated]
     bar = _bar(state)
-    sure = [e for e in fresh if e.low > bar]
+    sure = [e for e in fresh if e.low > bar and not e.outdated]
     return max(sure or fresh, key=lambda elite: (elite.speedup, elite.candidate_id), default=None)
 
 
@@ -62,7 +66,7 @@ def _is_owed(state: SearchState, best: Elite) -> bool:
     So a Run overruns its time for the best one alone, and ends after that.
     """
     tried = [e.speedup for e in state.elites if e.confirms and not e.confirmed]
-    return best.low > _bar(state) and best.speedup > max(tried, default=0.0)
+    return not best.outdated and best.low > _bar(state) and best.speedup > max(tried, default=0.0)
 
 
 def _is_plateau(state: SearchState, best: Elite) -> bool:

@@ -6,7 +6,7 @@ from collections.abc import Mapping, Sequence
 
 from evaluator.schema import to_json
 from evaluator.types import canonical_json, content_hash
-from evolution.types import Confirm, Decision, Finish, Propose
+from evolution.types import Confirm, Decision, Finish, Propose, Retime
 
 
 def candidate_ids(decision: Decision) -> tuple[str, ...]:
@@ -14,7 +14,7 @@ def candidate_ids(decision: Decision) -> tuple[str, ...]:
     match decision:
         case Propose():
             return decision.parents
-        case Confirm():
+        case Confirm() | Retime():
             return (decision.candidate_id,)
         case Finish():
             return ()
@@ -36,5 +36,7 @@ def _line(decision: Decision, of: str) -> str:
             return f"propose {who} @{island}{f' from {of}' if of else ''}{mark}"
         case Confirm():
             return f"confirm {of}"
+        case Retime():
+            return f"retime {of}"
         case Finish():
             return f"finish {decision.reason.value}"

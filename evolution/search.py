@@ -15,7 +15,7 @@ from evolution.parents import breeding_elites, newest_repairable, sample_parent,
 from evolution.state import ArmStats, Elite, SearchState
 from evolution.tunables import key_of
 from evolution.tuning import next_configuration
-from evolution.types import Arm, Confirm, Decision, EndReason, Finish, Operator, Propose
+from evolution.types import Arm, Confirm, Decision, EndReason, Finish, Operator, Propose, Retime
 
 TUNER_SHARE = 0.5
 """The inner search gets at least this share of the proposals, while it has something to try."""
@@ -58,7 +58,7 @@ def decide(state: SearchState, rng: Random) -> list[Decision]:
     reached = target_reached(state) or roofline_reached(state)
     if reached is not None:
         return [reached]
-    plan = _Plan()
+    plan = _Plan(decisions=list(_retimed(state)))
     over = _reason_to_stop(state)
     if over is None:
         _top_up(state, plan, rng)
@@ -66,7 +66,7 @@ def decide(state: SearchState, rng: Random) -> list[Decision]:
             _propose_dispatch(state, plan, last=True)
         if not plan.decisions and state.in_flight == 0:
             over = _nothing_left(state)
-    quiet = over is not None and state.in_flight == 0
+    quiet = over is not None and state.in_flight == 0 and not plan.decisions
     best = elite_to_confirm(state, final=quiet or spending.last_chance_to_confirm(state))
     if best is not None:
         plan.decisions.append(Confirm(candidate_id=best.candidate_id))
@@ -128,6 +128,12 @@ def _top_up(state: SearchState, plan: _Plan, rng: Random) -> None:
         if isinstance(decision, Propose):
             plan.proposals += 1
             turn += decision.arm != TUNER
+
+
+def _retimed(state: SearchState) -> list[Retime]:
+    """Judge elites again that a later Baseline has overtaken, best first, as far as the budget allows."""
+    outdated = sorted((e for e in state.elites if e.outdated), key=lambda elite: (-elite.speedup, elite.candidate_id))
+    return [Retime(candidate_id=e.candidate_id) for n, e in enumerate(outdated) if spending.may_judge(state, n)]
 
 
 def _propose_dispatch(state: SearchState, plan: _Plan, *, last: bool) -> None:

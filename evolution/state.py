@@ -14,8 +14,8 @@ from evolution.types import Arm, Budget, RunConfig, Spend
 class Elite:
     """The fastest passed Candidate of one design: a family, or a source without Tunables.
 
-    Speedups are against the fastest Baseline. `confirms` counts its confirmations; `confirmed` means that it was
-    promoted.
+    Speedups are against the fastest Baseline; an `outdated` one is over a Baseline that is not the fastest any more.
+    `confirms` counts its confirmations; `confirmed` means that it was promoted.
     """
 
     candidate_id: str
@@ -26,6 +26,7 @@ class Elite:
     low: float
     confirms: int = 0
     confirmed: bool = False
+    outdated: bool = False
     hash: str = ""
 
 

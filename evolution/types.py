@@ -244,6 +244,13 @@ class Confirm:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Retime:
+    """Decision: judge a Candidate again, since a later Baseline is faster than the one that it was judged against."""
+
+    candidate_id: str
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class Finish:
     """Decision: end the Run."""
 
@@ -251,4 +258,4 @@ class Finish:
     message: str
 
 
-Decision = Propose | Confirm | Finish
+Decision = Propose | Confirm | Retime | Finish

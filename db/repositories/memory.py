@@ -5,7 +5,7 @@ from __future__ import annotations
 from sqlalchemy import or_, select
 from sqlalchemy.orm import Session
 
-from db.tables.core import BaselineRow, CandidateRow, ChampionRow, ProblemRow, RunRow
+from db.tables.core import AdmissionRow, CandidateRow, ChampionRow, ProblemRow, RunRow
 from db.tables.lessons import LessonRow
 from db.views.work import Precedent, Remembered
 from evaluator.schema import from_json
@@ -50,15 +50,15 @@ def precedents(s: Session, run: RunRow, reference: str) -> tuple[Precedent, ...]
 
     The most similar Problem comes first, with its surest lessons; of equally sure ones the newest.
     """
-    device = s.scalars(select(BaselineRow.device_name).where(BaselineRow.id == run.baseline_id)).one_or_none()
-    if device is None:
+    admission = s.get(AdmissionRow, run.admission_id) if run.admission_id is not None else None
+    if admission is None or admission.body is None or admission.body["device"] is None:
         return ()
     rows = s.execute(
         select(LessonRow.problem_id, LessonRow.body, LessonRow.sizes, ProblemRow.name, ProblemRow.body.label("problem"))
         .join(ProblemRow, ProblemRow.id == LessonRow.problem_id)
         .where(
             LessonRow.device_kind == run.device_kind,
-            LessonRow.device_name == device,
+            LessonRow.device_name == admission.body["device"]["name"],
             LessonRow.run_id != run.id,
             or_(ProblemRow.project_id == run.project_id, ProblemRow.public),
         )

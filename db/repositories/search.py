@@ -55,6 +55,7 @@ _ELITES = (
         CandidateRow.speedup_low,
         CandidateRow.confirms,
         CandidateRow.confirmed,
+        CandidateRow.outdated,
         CandidateRow.hash,
     )
     .where(CandidateRow.run_id == _RUN, CandidateRow.elite)
@@ -170,6 +171,7 @@ def _elite(row: Any) -> Elite:
         low=row.speedup_low or 0.0,
         confirms=row.confirms,
         confirmed=row.confirmed,
+        outdated=row.outdated,
         hash=row.hash,
     )
 
@@ -255,20 +257,18 @@ def _warm(run: RunRow, budget: Budget) -> tuple[str, ...]:
 
 
 _WORDS: BoundedCache[str, str] = BoundedCache()
-"""Cached Baseline reports; they never change once timed."""
+"""Cached words on Baselines, by id and time of the report."""
 
 
 def _baseline(s: Session, run: RunRow) -> str:
     """Name the fastest Baselines: "max-autotune-no-cudagraphs (12.3 us on decode)"."""
-    if run.baseline_id is None:
+    row = s.get(BaselineRow, run.baseline_id) if run.baseline_id is not None else None
+    if row is None or row.body is None:
         return ""
-    if run.baseline_id not in _WORDS:
-        row = s.get_one(BaselineRow, run.baseline_id)
-        if row.body is None:
-            return ""
+    key = f"{row.id} {row.settled_at}"
+    if key not in _WORDS:
         report = load_baseline(row.body)
         names = list(dict.fromkeys(time.workload for time in report.times))
         best = [report.fastest(name) for name in names]
-        said = ", ".join(f"{time.mode} ({time.median_us:.4g} us on {time.workload})" for time in best)
-        _WORDS[run.baseline_id] = said
-    return _WORDS[run.baseline_id]
+        _WORDS[key] = ", ".join(f"{time.mode} ({time.median_us:.4g} us on {time.workload})" for time in best)
+    return _WORDS[key]

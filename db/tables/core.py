@@ -76,7 +76,10 @@ class AdmissionRow(Base):
 
 
 class BaselineRow(Base):
-    """One timing of every Baseline, looked up by Problem and environment. `state` is open, timed or failed."""
+    """The Baselines of a Problem, looked up by Problem and environment. `state` is open, timed or failed.
+
+    Modes that compile for long are added to a timed one later.
+    """
 
     __tablename__ = "baselines"
     __table_args__ = (Index(None, "problem_id", "device_kind", "state"),)
@@ -218,7 +221,10 @@ FILTERS = ("verdict", "language", "confirmed", "island", "proposer", "model")
 
 
 class CandidateRow(Base):
-    """Immutable source, and the results so far (verdict to `elite`), which settlements update."""
+    """Immutable source, and the results so far (verdict to `confirmed`), which settlements update.
+
+    An `outdated` speedup is over a Baseline that is not the fastest any more.
+    """
 
     __tablename__ = "candidates"
     __table_args__ = (
@@ -262,6 +268,7 @@ class CandidateRow(Base):
     confidence: Mapped[float | None] = mapped_column(Double)
     repairs: Mapped[int] = mapped_column(default=0)
     elite: Mapped[bool] = mapped_column(default=False)
+    outdated: Mapped[bool] = mapped_column(default=False)
     confirms: Mapped[int] = mapped_column(default=0)
     confirmed: Mapped[bool] = mapped_column(default=False)
     created_at: Mapped[datetime]

@@ -1,22 +1,25 @@
-"""Settle Admissions and Baselines: every waiting Run goes on."""
+"""Settle Admissions and Baselines: every Run that waits for them goes on."""
 
 from __future__ import annotations
+
+from dataclasses import replace
 
 from sqlalchemy.orm import Session
 
 from db.clock import now
-from db.packing import store_baseline
-from db.queues import Nudge
+from db.packing import load_baseline, store_baseline
+from db.queues import Nudge, device_queue
 from db.tables.core import AdmissionRow, BaselineRow, RunRow
 from db.tables.queue import JobRow
 from db.transitions.access.projects import charge
-from db.transitions.begin import seek_baseline, start
+from db.transitions.begin import emit_baselines, seek_baseline
 from db.transitions.events import emit
-from db.transitions.work.enqueue import end_run, finish_job, held_s, retry_job
+from db.transitions.records.archive import outdate_elites
+from db.transitions.work.enqueue import end_run, enqueue_advance, finish_job, held_s, look_again, retry_job
 from db.transitions.work.locks import lock_job, lock_problem, lock_runs
 from db.views.rows import Job
 from evaluator.schema import to_json
-from evaluator.types import Admission, BaselineReport, Verdict
+from evaluator.types import Admission, BaselineReport, DeviceKind, Verdict
 from evolution.types import EndReason, RunStatus
 
 ATTEMPTS = 3
@@ -51,28 +54,46 @@ def settle_admission(s: Session, job: Job, admission: Admission) -> list[Nudge]:
 
 
 def settle_baseline(s: Session, job: Job, report: BaselineReport) -> list[Nudge]:
-    """Store a BaselineReport; the waiting Runs start."""
+    """Store a BaselineReport, and look again for modes that still compile. Judgements of its Runs may begin.
+
+    Where a later mode is the fastest, elites have to be timed again.
+    """
     row = lock_job(s, job)
     if row is None:
         return []
     found = s.get_one(BaselineRow, row.subject_id)
     lock_problem(s, found.problem_id)
+    known = load_baseline(found.body) if found.body is not None else None
     finish_job(s, row)
+    if known == report:
+        return look_again(s, row)
+    charge(s, row.project_id, device_s=report.duration_s)
+    nudges = look_again(s, row) if report.pending else []
+    return [*nudges, *_store(s, found, known, report)]
+
+
+def _store(s: Session, found: BaselineRow, known: BaselineReport | None, report: BaselineReport) -> list[Nudge]:
+    """Store a report and tell the Runs. Their waiting judgements are nudged."""
     found.state, found.settled_at = "timed", now(s)
     found.device_name, found.environment_key = report.device.name, report.environment.key
     found.body = store_baseline(s, found.id, report)
-    nudges: list[Nudge] = []
-    for run in _waiting(s, RunRow.baseline_id == found.id):
-        emit(s, run.id, "baseline.timed", baseline_id=found.id, device=report.device.name, fastest=_fastest(report))
-        nudges += start(s, run)
-    charge(s, row.project_id, device_s=report.duration_s)
+    overtaken = known is not None and modes_of(known) != modes_of(report)
+    nudges: list[Nudge] = [device_queue(DeviceKind(found.device_kind))]
+    for run in _going(s, RunRow.baseline_id == found.id):
+        emit_baselines(s, run, found.id, report, cached=False)
+        if overtaken:
+            outdate_elites(s, run)
+        nudges += enqueue_advance(s, run)
     return nudges
 
 
-def _fastest(report: BaselineReport) -> dict[str, dict[str, object]]:
-    names = sorted({t.workload for t in report.times})
-    best = {name: report.fastest(name) for name in names}
-    return {name: {"mode": time.mode, "median_us": time.median_us} for name, time in best.items()}
+def modes_of(report: BaselineReport) -> dict[str, str]:
+    """Return the fastest mode of each Workload."""
+    return {name: report.fastest(name).mode for name in sorted({t.workload for t in report.times})}
+
+
+def _going(s: Session, *conditions: object) -> list[RunRow]:
+    return list(lock_runs(s, *conditions, RunRow.status.in_((*_LIVE, RunStatus.RUNNING))))
 
 
 def _waiting(s: Session, *conditions: object) -> list[RunRow]:
@@ -88,9 +109,13 @@ def abandon_admission(s: Session, found: AdmissionRow, message: str) -> list[Nud
 
 
 def abandon_baseline(s: Session, found: BaselineRow, message: str) -> list[Nudge]:
-    """Fail the waiting Runs: no Baseline could be timed, by an internal error."""
+    """Fail the Runs: no Baseline could be timed, by an internal error. Go on without modes that only came later."""
+    if found.body is not None:
+        known = load_baseline(found.body)
+        lost = dict.fromkeys(known.pending, f"not timed: {message}"[:500])
+        return _store(s, found, known, replace(known, pending=(), skipped={**known.skipped, **lost}))
     found.state, found.settled_at = "failed", now(s)
-    for run in _waiting(s, RunRow.baseline_id == found.id):
+    for run in _going(s, RunRow.baseline_id == found.id):
         end_run(s, run, RunStatus.FAILED, EndReason.INTERNAL_ERROR, message)
     return []
 

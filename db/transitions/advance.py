@@ -13,7 +13,7 @@ from db.queues import JobKind, Nudge
 from db.repositories import search
 from db.tables.core import CandidateRow, EvaluationRow, ProposalRow, RunRow
 from db.transitions.events import emit
-from db.transitions.judging import enqueue_confirmation, why_not
+from db.transitions.judging import enqueue_confirmation, retime, why_not
 from db.transitions.proposing import open_proposal
 from db.transitions.work.enqueue import end_run, enqueue_job, finish_job
 from db.transitions.work.locks import lock_job, lock_run
@@ -23,7 +23,7 @@ from evaluator.types import DeviceKind, Evaluation, content_hash
 from evolution.decisions import candidate_ids, describe
 from evolution.search import decide
 from evolution.state import SearchState
-from evolution.types import Confirm, Decision, EndReason, Finish, Operator, Propose, RunStatus
+from evolution.types import Confirm, Decision, EndReason, Finish, Operator, Propose, Retime, RunStatus
 
 
 def generator(seed: int, decision: int) -> Random:
@@ -63,6 +63,8 @@ def _decide(s: Session, run: RunRow) -> list[Nudge]:
                 nudges += _propose(s, run, decision)
             case Confirm():
                 nudges += _confirm(s, run, decision, state)
+            case Retime():
+                nudges += retime(s, run, s.get_one(CandidateRow, decision.candidate_id))
             case Finish(reason=EndReason.NO_PROPOSER):
                 detail = _last_detail(s, run)
                 message = f"{decision.message} The last answer: {detail}" if detail else decision.message

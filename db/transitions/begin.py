@@ -10,6 +10,7 @@ from sqlalchemy.orm import Session
 
 from db.clock import now
 from db.ids import new_id
+from db.packing import load_baseline
 from db.queues import JobKind, Nudge
 from db.repositories import champions
 from db.tables.core import AdmissionRow, BaselineRow, EvaluationRow, RunRow
@@ -17,7 +18,7 @@ from db.tables.queue import DeviceRow
 from db.transitions.events import emit
 from db.transitions.work.enqueue import enqueue_advance, enqueue_job
 from evaluator.schema import from_json
-from evaluator.types import SCHEMA_VERSION, DeviceKind
+from evaluator.types import SCHEMA_VERSION, BaselineReport, DeviceKind
 from evolution.types import Budget, RunKind, RunStatus
 
 
@@ -41,10 +42,31 @@ def seek_admission(s: Session, run: RunRow) -> list[Nudge]:
 
 
 def seek_baseline(s: Session, run: RunRow) -> list[Nudge]:
-    """Find Baselines timed on a present device and environment, join an open timing, or order one."""
+    """Find Baselines timed on a present device and environment, join an open timing, or order one; start the search.
+
+    Proposals and builds need no Baselines. Judgements wait for them (`work.jobs.claim`).
+    """
     row, nudges = _seek(s, run, BaselineRow, "timed", JobKind.BASELINE)
     run.baseline_id = row.id
-    return start(s, run) if row.state == "timed" else nudges
+    if row.body is not None:
+        emit_baselines(s, run, row.id, load_baseline(row.body), cached=True)
+    return [*nudges, *start(s, run)]
+
+
+def emit_baselines(s: Session, run: RunRow, baseline_id: str, report: BaselineReport, *, cached: bool) -> None:
+    """Tell a Run of its Baselines: the fastest ones, and modes that still compile."""
+    names = sorted({t.workload for t in report.times})
+    best = {name: report.fastest(name) for name in names}
+    emit(
+        s,
+        run.id,
+        "baseline.timed",
+        baseline_id=baseline_id,
+        device=report.device.name,
+        fastest={name: {"mode": time.mode, "median_us": time.median_us} for name, time in best.items()},
+        pending=list(report.pending),
+        cached=cached,
+    )
 
 
 Found = TypeVar("Found", AdmissionRow, BaselineRow)
@@ -86,7 +108,7 @@ def _environments(s: Session, device_kind: str) -> set[str]:
 
 
 def start(s: Session, run: RunRow) -> list[Nudge]:
-    """Start the search. The wall clock starts here, so waiting for a device is not charged."""
+    """Start the search of an admitted Problem. The wall clock starts here."""
     moment = now(s)
     run.started_at = moment
     if run.paused_at is not None:

@@ -13,6 +13,7 @@ from db.ids import new_id
 from db.packing import clean, store_evaluation
 from db.queues import JobKind, Nudge
 from db.repositories import champions
+from db.repositories.work.jobs import baseline_of
 from db.tables.core import CandidateRow, ChampionRow, EvaluationRow, RunRow
 from db.tables.queue import JobRow
 from db.transitions.access.projects import charge
@@ -119,12 +120,15 @@ def store_verdict(
     run.spent_device_s += device_s
     charge(s, run.project_id, device_s=device_s)
     count_evaluation(s, run, "judge", evaluation, device_s)
+    again = candidate.verdict is not None
     if evaluation.verdict is Verdict.INTERNAL_ERROR:
-        candidate.verdict, candidate.stage, candidate.reason = Verdict.INTERNAL_ERROR, found.stage, found.reason
-        run.spent_candidates -= 1
+        if not again:
+            candidate.verdict, candidate.stage, candidate.reason = Verdict.INTERNAL_ERROR, found.stage, found.reason
+            run.spent_candidates -= 1
         return _our_fault(s, run, candidate, found)
     run.faults = 0
     _describe(candidate, evaluation)
+    candidate.outdated = passed and (candidate.speedup or 0.0) > 1.0 and _is_overtaken(s, run, evaluation)
     store_ratios(s, candidate, evaluation)
     refresh_elite(s, candidate)
     refresh_best(s, run)
@@ -134,6 +138,9 @@ def store_verdict(
         run.judged_s += device_s
     stat = stat_of(s, candidate)
     stat.device_s += device_s
+    if again:
+        _tell(s, run, candidate, found)
+        return enqueue_advance(s, run)
     improved = passed and candidate.speedup is not None and candidate.speedup > (best_before or 0.0) * IMPROVEMENT
     run.since_best = 0 if improved else run.since_best + 1
     stat.judged += 1
@@ -141,6 +148,15 @@ def store_verdict(
     stat.reward += judged_reward(candidate.speedup, best_before) if passed else 0.0
     _tell(s, run, candidate, found)
     return enqueue_advance(s, run)
+
+
+def _is_overtaken(s: Session, run: RunRow, evaluation: Evaluation) -> bool:
+    """Tell whether another Baseline has become the fastest on a Workload while a Candidate was judged."""
+    report = baseline_of(s, run)
+    if report is None:
+        return False
+    timed = {m.workload: {time.mode for time in m.baselines} for m in evaluation.measurements}
+    return any(report.fastest(name).mode not in modes for name, modes in timed.items() if modes)
 
 
 def _describe(candidate: CandidateRow, evaluation: Evaluation) -> None:
@@ -247,6 +263,15 @@ def enqueue_confirmation(s: Session, run: RunRow, candidate: CandidateRow, again
     again = add_evaluation(s, run, candidate, kind="confirm", state="judging", against_id=against_id)
     return enqueue_job(
         s, JobKind.CONFIRM, again.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind), run=run
+    )
+
+
+def retime(s: Session, run: RunRow, candidate: CandidateRow) -> list[Nudge]:
+    """Have a Candidate judged again, against Baselines of which a later one is faster."""
+    candidate.outdated = False
+    again = add_evaluation(s, run, candidate, kind="judge", state="judging")
+    return enqueue_job(
+        s, JobKind.JUDGE, again.id, project_id=run.project_id, device_kind=DeviceKind(run.device_kind), run=run
     )
 
 

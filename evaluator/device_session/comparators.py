@@ -3,21 +3,28 @@
 from __future__ import annotations
 
 from collections import OrderedDict
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Iterable, Iterator
+from contextlib import AbstractContextManager, contextmanager, nullcontext
+from secrets import token_hex
 
+from evaluator.child.protocol.layout import LayoutError
 from evaluator.device_session.children import ChildStarter
+from evaluator.device_session.compiling import CompileJob, Compiler
 from evaluator.device_session.pools import PoolCache
 from evaluator.devices.base import DeviceBackend
+from evaluator.errors import EvaluatorError
 from evaluator.oracle.oracle import Oracle
-from evaluator.subject import Subject
+from evaluator.subject import Arguments, Subject
 from evaluator.types import DeviceKind, Problem, Workload
 
-_KEPT, _KEPT_NULL_CHILDREN = 12, 2
-_COMPILE_S = 180.0
+_KEPT, _KEPT_NULL_CHILDREN = 18, 2
 # Inductor compiles a program for each vector instruction set to try it; the flags in /proc/cpuinfo tell enough.
 _COMPILER_ENVIRONMENT = {"TORCHINDUCTOR_VEC_ISA_OK": "1", "TORCHINDUCTOR_CPP_CACHE_PRECOMPILE_HEADERS": "0"}
+# A pool of Inductor's own compilers takes seconds to start, and several Baselines compile at once.
+_COMPILE_THREADS = {DeviceKind.CPU: "1", DeviceKind.CUDA: "4"}
 _COMPILE_MODES = {"compile": "default", "max-autotune-no-cudagraphs": "max-autotune-no-cudagraphs"}
+
+Key = tuple[str, str, str]
 
 
 class ComparatorCache:
@@ -25,8 +32,9 @@ class ComparatorCache:
 
     def __init__(self, backend: DeviceBackend, pools: PoolCache, children: ChildStarter) -> None:
         self._backend, self._pools, self._children = backend, pools, children
-        self._kept: OrderedDict[tuple[str, str, str], Subject] = OrderedDict()
+        self._kept: OrderedDict[Key, Subject] = OrderedDict()
         self._null_children: list[Subject] = []
+        self._compiler: Compiler[Key] = Compiler(backend, self._start_to_compile)
 
     def modes(self) -> tuple[str, ...]:
         """Return the Baselines that are timed on this device."""
@@ -34,39 +42,93 @@ class ComparatorCache:
             return ("eager", "compile")
         return ("eager", *_COMPILE_MODES)
 
-    def get(self, problem: Problem, workload: Workload, mode: str, oracle: Oracle) -> Subject:
-        """Return a child that runs a Baseline on a Workload with the oracle's parameters."""
+    def prepare(self, problem: Problem, workload: Workload, modes: Iterable[str], oracle: Oracle) -> None:
+        """Compile Baselines beside other work; `get` waits for them."""
+        call = None
+        for mode in modes:
+            if not self.is_begun(problem, workload, mode):
+                call = call or oracle.inputs()
+                self._compiler.begin((problem.hash, workload.name, mode), _job(problem, mode, oracle.init, call))
+        self._compiler.advance()
+
+    def is_begun(self, problem: Problem, workload: Workload, mode: str) -> bool:
+        """Return whether there is nothing to `prepare`."""
         key = (problem.hash, workload.name, mode)
-        subject = self._kept.pop(key, None)
-        if subject is None or not subject.child.alive:
-            subject = self._start(problem, mode, oracle)
-        self._kept[key] = subject
+        return mode not in _COMPILE_MODES or self._is_kept(key) or key in self._compiler
+
+    def is_ready(self, problem: Problem, workload: Workload, mode: str) -> bool:
+        """Return whether `get` would not wait for a compiler."""
+        key = (problem.hash, workload.name, mode)
+        return mode not in _COMPILE_MODES or self._is_kept(key) or self._compiler.is_done(key)
+
+    def await_all(self, problem: Problem, workloads: Iterable[Workload], modes: Iterable[str], limit_s: float) -> None:
+        """Wait until all of these compiled, or for `limit_s`."""
+        names = list(modes)
+        self._compiler.await_all({(problem.hash, w.name, m) for w in workloads for m in names}, limit_s)
+
+    def advance(self) -> None:
+        """Go on with what compiles, without waiting."""
+        self._compiler.advance()
+
+    def paused(self) -> AbstractContextManager[None]:
+        """Stop what compiles where it would disturb timing."""
+        return nullcontext() if self._backend.compiles_beside else self._compiler.paused()
+
+    def get(self, problem: Problem, workload: Workload, mode: str, oracle: Oracle) -> Subject:
+        """Return a child that runs a Baseline on a Workload with the oracle's parameters. Raise its fault."""
+        key = (problem.hash, workload.name, mode)
+        subject = self._kept.pop(key) if self._is_kept(key) else None
+        if subject is None and mode in _COMPILE_MODES:
+            self.prepare(problem, workload, [mode], oracle)
+            subject = self._compiler.take(key)
+        self._kept[key] = subject = subject or self._start_eager(problem, oracle)
         while len(self._kept) > _KEPT:
             self._children.end(self._kept.popitem(last=False)[1])
         subject.load_state({**oracle.parameters, **oracle.buffers})
         return subject
 
+    def works(self, problem: Problem, workload: Workload, mode: str, oracle: Oracle) -> bool:
+        """Return whether a Baseline compiles, after waiting for it."""
+        try:
+            self.get(problem, workload, mode, oracle)
+        except (EvaluatorError, LayoutError):
+            return False
+        return True
+
+    def _is_kept(self, key: Key) -> bool:
+        """Return whether a living child is kept. A dead one is forgotten."""
+        subject = self._kept.get(key)
+        if subject is not None and not subject.child.alive:
+            self._children.end(self._kept.pop(key))
+            return False
+        return subject is not None
+
     def start(self, problem: Problem, mode: str, oracle: Oracle) -> Subject:
         """Start a comparator in a new process, which the caller closes."""
-        subject = self._start(problem, mode, oracle)
+        if mode in _COMPILE_MODES:
+            key = (problem.hash, "", token_hex(8))
+            self._compiler.begin(key, _job(problem, mode, oracle.init, oracle.inputs()))
+            subject = self._compiler.take(key)
+        else:
+            subject = self._start_eager(problem, oracle)
         subject.load_state({**oracle.parameters, **oracle.buffers})
         return subject
 
-    def _start(self, problem: Problem, mode: str, oracle: Oracle) -> Subject:
-        compiled = mode != "eager"
-        pool = self._pools.get(_COMPILER_ENVIRONMENT if compiled else {}, compiler=compiled)
-        subject = self._children.start(pool, problem.source, "reference")
+    def _start_eager(self, problem: Problem, oracle: Oracle) -> Subject:
+        subject = self._children.start(self._pools.plain(), problem.source, "reference")
         try:
             subject.construct("Model", oracle.init, train=problem.train, seed=11)
-            if compiled:
-                subject.compile(_COMPILE_MODES[mode])
-                tensors = oracle.inputs()
-                # The first call compiles. Its own limit, because a C++ compiler runs inside it.
-                subject.results(tensors.tree, [tensors.tensors], timeout_s=_COMPILE_S, settle=False)
         except BaseException:
             subject.close()
             raise
         return subject
+
+    def _start_to_compile(self, source: str) -> Subject:
+        environment = {
+            **_COMPILER_ENVIRONMENT,
+            "TORCHINDUCTOR_COMPILE_THREADS": _COMPILE_THREADS[self._backend.kind],
+        }
+        return self._children.start(self._pools.get(environment, compiler=True), source, "reference")
 
     @contextmanager
     def lend_null_child(self) -> Iterator[Subject]:
@@ -84,6 +146,7 @@ class ComparatorCache:
 
     def forget(self, problem: Problem) -> None:
         """End the Baselines of a Problem."""
+        self._compiler.drop(lambda key: key[0] == problem.hash)
         for key in [key for key in self._kept if key[0] == problem.hash]:
             self._kept.pop(key).close()
 
@@ -94,6 +157,16 @@ class ComparatorCache:
 
     def clear(self) -> None:
         self.clear_null_children()
+        self._compiler.drop(lambda _: True)
         for subject in self._kept.values():
             subject.close()
         self._kept.clear()
+
+    def close(self) -> None:
+        self.clear()
+        self._compiler.close()
+
+
+def _job(problem: Problem, mode: str, init: Arguments, call: Arguments) -> CompileJob:
+    rank = list(_COMPILE_MODES).index(mode)
+    return CompileJob(rank, problem.source, _COMPILE_MODES[mode], init, call, problem.train)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+from collections import defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager, suppress
 from typing import Any
@@ -31,6 +32,7 @@ class PoolCache:
         self._backend = backend
         self._pools: dict[str, ChildPool] = {}
         self._lock = threading.Lock()
+        self._starting: defaultdict[str, threading.Lock] = defaultdict(threading.Lock)
         self._runtime_files: dict[Language, Mapping[str, bytes]] = {}
 
     @property
@@ -47,7 +49,9 @@ class PoolCache:
     def get(self, environment: Mapping[str, str], *, compiler: bool = False) -> ChildPool:
         """Return the pool for children with these extra variables; `compiler` ones may run a C++ compiler."""
         key = _key(environment, compiler)
-        with self._lock:  # the thread that starts children ahead uses pools, too
+        with self._lock:  # threads that start children use pools, too
+            starting = self._starting[key]
+        with starting:  # of this pool alone: one with a compiler loaded takes seconds
             if key not in self._pools:
                 self._pools[key] = self._backend.pool(environment, compiler=compiler)
             return self._pools[key]
@@ -61,6 +65,11 @@ class PoolCache:
 
     def _environment(self, language: LanguageAdapter | None) -> dict[str, str]:
         return dict(language.child_environment(self._backend.kind)) if language is not None else {}
+
+    def has_runtime_files(self, language: Language) -> bool:
+        """Return whether `runtime_files` would not compile anything."""
+        nothing = self._backend.kind is DeviceKind.CPU or adapter(language).runtime_operation is None
+        return nothing or language in self._runtime_files
 
     def runtime_files(self, language: Language) -> Mapping[str, bytes]:
         """Return the files that a language's runtime compiles for itself: made once, equal for every Candidate."""

@@ -33,13 +33,15 @@ class DeviceSession:
 
     def shared(self) -> AbstractContextManager[None]:
         """Hold the device while no other judge times on it (`DeviceSharing.shared`). Not reentrant."""
+        self.comparators.advance()
         return self.sharing.shared()
 
     @contextmanager
     def exclusive(self) -> Iterator[None]:
         """Hold the device alone, for timing."""
+        self.comparators.advance()
         self.children.finish_background_work()
-        with self.sharing.exclusive():
+        with self.sharing.exclusive(), self.comparators.paused():
             yield
 
     def freeze_while_waiting(self, subject: Subject) -> None:
@@ -57,17 +59,23 @@ class DeviceSession:
             with suppress(ChildFault):  # a child that cannot be frozen is ended; its next request fails
                 child.freeze()
         try:
-            yield
+            with self.comparators.paused():
+                yield
         finally:
             for child in running:
                 child.thaw()
 
     def warm(self) -> None:
-        """Prepare what the first Candidate would wait for."""
+        """Begin to prepare what the first requests would wait for."""
         self.pools.plain()
-        for language in Language:
-            self.pools.runtime_files(language)
-        self.children.prestarted.fill()
+        self.children.prestarted.begin()
+
+    def warm_more(self) -> bool:
+        """Compile the runtime of one more language. Return false if there is none left."""
+        missing = next((language for language in Language if not self.pools.has_runtime_files(language)), None)
+        if missing is not None:
+            self.pools.runtime_files(missing)
+        return missing is not None
 
     def reset(self) -> None:
         """End the children that start quickly again, after a fault of the device."""
@@ -88,5 +96,6 @@ class DeviceSession:
 
     def close(self) -> None:
         self.end_all()
+        self.comparators.close()
         self.children.close()
         self.pools.close()

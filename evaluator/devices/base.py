@@ -147,6 +147,13 @@ class DeviceBackend(Protocol):
     batch_bytes: int  # of outputs and inputs that are kept of rounds, to verify them together
     torch_device: torch.device
 
+    @property
+    def compiles_beside(self) -> bool:
+        """Return whether children that compile need not stop while others are timed."""
+
+    def place(self, child: ChildProcess) -> None:
+        """Move a child that has compiled to where it is timed. Raise CageError."""
+
     def describe(self) -> Device:
         """Return the device's name, uuid (keys the lock) and facts."""
 
@@ -155,7 +162,7 @@ class DeviceBackend(Protocol):
 
     def pool(self, environment: Mapping[str, str] | None = None, *, compiler: bool = False) -> ChildPool:
         """Return a new pool of caged children for this device, pinned for timing. With `compiler` they may have torch's
-        compiler loaded when they start. The caller closes it."""
+        compiler loaded when they start, and are timed only after `place`. The caller closes it."""
 
     def build_environment(self) -> Mapping[str, str]:
         """Return variables for children that compile for this device without using it."""

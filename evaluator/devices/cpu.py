@@ -8,6 +8,7 @@ import math
 import os
 import platform
 import random
+import re
 import shutil
 import subprocess
 import time
@@ -26,7 +27,7 @@ from evaluator.devices.base import PlainLoop, Round, RoundPlan, RoundRequest, Si
 from evaluator.devices.cpu_memory import CpuGrant, SharedGrant, Staged, mark_aliases, read_claim
 from evaluator.devices.cpu_single_calls import SingleCallGrants
 from evaluator.devices.device_lock import reserve_core
-from evaluator.errors import ChildFault
+from evaluator.errors import CageError, ChildFault
 from evaluator.sandbox import symbols
 from evaluator.sandbox.pool import ChildPool
 from evaluator.sandbox.process import ChildProcess
@@ -44,6 +45,7 @@ _COMPILER = (
 # Where `load_cpp` looks: libraries that an earlier child of the same Candidate compiled, then its own folder.
 _ENVIRONMENT = {"WARPWRIGHT_NATIVE_CACHE": "/job/native:/tmp/native"}
 _MAX_CALLS = 200
+_CAP_SYS_NICE = 23
 _RELEASE_S = 20.0
 _PLAIN_US = 20_000.0  # at least, of a plain loop: asking for it costs some 50 us
 _COPY_BYTES = 64 << 20
@@ -87,11 +89,25 @@ class CpuBackend:
         )
 
     def pool(self, environment: Mapping[str, str] | None = None, *, compiler: bool = False) -> ChildPool:
-        """Return children on the reserved core, forked from a process that has torch's compiler loaded where they need
-        it."""
+        """Return children on the reserved core. With `compiler` they are forked from a process that has torch's
+        compiler loaded, on the other cores if `place` can move them."""
         preload = (*_PRELOAD, *_COMPILER) if compiler else _PRELOAD
         policy = CagePolicy(environment={**_ENVIRONMENT, **(environment or {})}, preload=preload)
-        return ChildPool(self.kind, cpus=frozenset({self.core}), policy=policy)
+        cpus = self.others if compiler and self.compiles_beside else frozenset({self.core})
+        return ChildPool(self.kind, cpus=cpus, policy=policy)
+
+    @property
+    def compiles_beside(self) -> bool:
+        return self.judge_has_own_core and _may_move_processes()
+
+    def place(self, child: ChildProcess) -> None:
+        if not self.compiles_beside:
+            return
+        try:
+            for task in Path(f"/proc/{child.pid}/task").iterdir():
+                os.sched_setaffinity(int(task.name), {self.core})
+        except OSError as error:
+            raise CageError(f"a compiled baseline cannot be moved to core {self.core}: {error}") from error
 
     def grant(self, tensors: Sequence[torch.Tensor]) -> CpuGrant:
         return CpuGrant([tensors])
@@ -273,6 +289,13 @@ class CpuBackend:
         self._share(None)
         for child in list(self._staged):
             self._unstage(child)
+
+
+@cache
+def _may_move_processes() -> bool:
+    """Return whether this process may set the affinity of children, which run as another user where it is root."""
+    found = re.search(r"^CapEff:\s*([0-9a-f]+)$", Path("/proc/self/status").read_text(encoding="utf-8"), re.M)
+    return os.geteuid() != 0 or (found is not None and bool(int(found[1], 16) >> _CAP_SYS_NICE & 1))
 
 
 class _Sampler:

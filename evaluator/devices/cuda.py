@@ -148,6 +148,13 @@ class CudaBackend:
         policy = CagePolicy(environment=shown, preload=_PRELOAD)
         return ChildPool(self.kind, cpus=self._cpus, policy=policy)
 
+    @property
+    def compiles_beside(self) -> bool:
+        return False  # autotuning runs kernels
+
+    def place(self, child: ChildProcess) -> None:
+        """Do nothing: children compile where they are timed."""
+
     def build_environment(self) -> Mapping[str, str]:
         """Hide the GPU, and tell NVRTC its architecture."""
         return {"CUDA_VISIBLE_DEVICES": "", "WARPWRIGHT_CUDA_TARGET": warpwright_native._cuda_target()}

@@ -31,6 +31,7 @@ _OTHERS = "the answer to other inputs of the recipe's"
 _NEAR = 10.0
 _CALL_S, _COUNT_S = 30.0, 60.0
 _LAYOUT_DRAWS, _LAYOUT_DRAWS_S = 24, 2.0
+_ROOM = 200  # free device memory that compiling needs, in multiples of an input's bytes
 
 
 class _Refused(EvaluatorError):
@@ -63,6 +64,8 @@ def admit(judge: Judge, problem: Problem) -> Admission:
         verdict, reason = Verdict.INVALID_REFERENCE, f"the reference returns something that cannot be read: {error}"
     except EvaluatorError as error:
         verdict, reason = Verdict.INTERNAL_ERROR, f"{type(error).__name__}: {error}"[:1000]
+    if verdict is not Verdict.PASSED:
+        judge.session.forget(problem)
     return Admission(
         problem_hash=problem.hash,
         verdict=verdict,
@@ -90,7 +93,7 @@ def _admit(judge: Judge, problem: Problem, facts: list[WorkloadFacts]) -> dict[s
     with judge.session.shared(), judge.session.references.start(problem) as reference:
         for workload in workloads:
             try:
-                facts.append(_try_workload(problem, workload, reference, generator, evidence))
+                facts.append(_try_workload(judge, problem, workload, reference, generator, evidence))
             except torch.OutOfMemoryError:
                 if not judge.session.references.trusts_memory_errors:
                     raise
@@ -123,6 +126,7 @@ def _dtypes(fact: WorkloadFacts) -> tuple[str, ...]:
 
 
 def _try_workload(
+    judge: Judge,
     problem: Problem,
     workload: Workload,
     reference: Subject,
@@ -134,6 +138,8 @@ def _try_workload(
     if not made[0].tensors:
         raise _Refused(f"get_inputs() returns no tensor on workload {workload.name}: a kernel needs tensors to work on")
     _check_layouts(oracle, made, workload)
+    if not workload.held_out and _has_room(judge, made[0].tensors):
+        judge.session.comparators.prepare(problem, workload, judge.session.comparators.modes(), oracle)
     expected = oracle.expect(made[0].tree, [m.tensors for m in made])
     if not oracle.in_float64:
         evidence["oracle"] = oracle.precision
@@ -146,6 +152,12 @@ def _try_workload(
         raise _Refused(f"on workload {workload.name} {INACCURATE_REFERENCE}")
     _check_nulls(workload, made[0].tensors, expected, evidence)
     return _facts(workload, oracle, made[0], expected[0])
+
+
+def _has_room(judge: Judge, inputs: Sequence[torch.Tensor]) -> bool:
+    """Return whether the Baselines may compile beside admission without taking memory that it needs."""
+    free = judge.backend.free_bytes()
+    return free is None or free > _ROOM * sum(tensor.numel() * tensor.element_size() for tensor in inputs)
 
 
 def _check_layouts(oracle: Oracle, made: Sequence[Arguments], workload: Workload) -> None:

@@ -156,13 +156,19 @@ class ConfirmTimer:
     spent: Spent
     tell: Tell
 
-    def modes(self, workload: Workload) -> list[str]:
-        """Return the Baselines of a Workload; eager alone for a held-out one, for which nothing is compiled."""
+    def modes(self, workload: Workload, oracle: Oracle) -> list[str]:
+        """Return the Baselines of a Workload; eager alone for a held-out one, for which nothing is compiled.
+
+        What still compiles is waited for: it may be the fastest.
+        """
         if workload.held_out:
             return [EAGER]
         if self.trial.baseline is None:
             return list(self.session.comparators.modes())
-        return list(dict.fromkeys([EAGER, self.trial.baseline.fastest(workload.name).mode]))
+        comparators, problem = self.session.comparators, self.trial.problem
+        known = [EAGER, self.trial.baseline.fastest(workload.name).mode]
+        late = [m for m in self.trial.baseline.pending if comparators.works(problem, workload, m, oracle)]
+        return list(dict.fromkeys([*known, *late]))
 
     def run(self, workload: Workload, repetitions: int) -> RepeatedTimes:
         """Time a Workload. Raises Rejection, ComparatorFailed.
@@ -173,7 +179,9 @@ class ConfirmTimer:
         trial = self.trial
         with self.spent.on("inputs"):
             oracle = Oracle(trial.problem, self.reference, workload.sizes, trial.generator)
-            modes = self.modes(workload)
+        with self.spent.on("baselines"):
+            modes = self.modes(workload, oracle)
+        with self.spent.on("inputs"):
             bench = Bench(self.session, workload, oracle, [], protocol=self.protocol, first_call_s=trial.first_call_s)
         rehearsed = self._secret_below(repetitions)
         times = RepeatedTimes(workload, None if workload.held_out else self._secret_below(repetitions))

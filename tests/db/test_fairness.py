@@ -18,7 +18,7 @@ from db.engine import read_session, write_session
 from db.ids import new_id
 from db.queues import BUILD, CONTROL, PROPOSE, JobKind
 from db.repositories import candidates
-from db.tables.core import Project
+from db.tables.core import BaselineRow, Project, RunRow
 from db.tables.queue import JobRow
 from db.transitions.access.projects import change_project, charge
 from db.transitions.work.fair_queueing import KEEP_S, charge_actual
@@ -103,6 +103,9 @@ class Fleet:
         takes = TAKES_S[JobKind(job.kind)]
         with read_session(self.engine) as s:
             ready_at = s.get_one(JobRow, job.id).created_at
+            if job.kind == JobKind.JUDGE and job.run_id is not None:  # it waits for Baselines, not for a device
+                baseline = s.get_one(BaselineRow, s.get_one(RunRow, job.run_id).baseline_id)
+                ready_at = max(ready_at, baseline.settled_at or ready_at)
         self.waits_s.append((job, (self.now() - ready_at).total_seconds()))
         if queue == DEVICE:
             self.served_s[job.project_id] = self.served_s.get(job.project_id, 0.0) + takes

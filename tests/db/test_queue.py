@@ -153,7 +153,7 @@ def test_a_proposal_settles_once(engine: Engine) -> None:
 def test_build_judge_and_confirm_settle_once(engine: Engine) -> None:
     world = World(engine, propose=from_list("speed=1.5"))
     run = world.start(config=RunConfig(in_flight=1))
-    for kind in (JobKind.ADMIT, JobKind.BASELINE, JobKind.BUILD, JobKind.JUDGE, JobKind.CONFIRM):
+    for kind in (JobKind.ADMIT, JobKind.BUILD, JobKind.BASELINE, JobKind.JUDGE, JobKind.CONFIRM):
         job = world.take(kind)
         world.work(job)
         seq = world.run(run.id).last_seq
@@ -383,7 +383,8 @@ def test_pause_holds_and_resume_goes_on(engine: Engine) -> None:
 
     world = World(engine, propose=from_list("speed=1.5", "speed=1.6"))
     run = world.start(budget=Budget(wall_s=1000))
-    job = world.take(JobKind.BUILD)
+    world.work(world.take(JobKind.BASELINE))
+    job = world.take(JobKind.JUDGE)
     with write_session(engine) as s:
         assert runs.pause_run(s, run.id)[0].status is RunStatus.PAUSED
     assert world.claim(*ALL) is None

@@ -246,6 +246,7 @@ def test_an_injection_waits_with_a_paused_run_and_needs_a_live_one(engine: Engin
     with write_session(engine) as s, pytest.raises(Conflict, match="queued"):
         inject_candidate(s, run.id, kernel("speed=2.0"))
     job = world.take(JobKind.PROPOSE)
+    world.work(world.take(JobKind.BASELINE))
     with write_session(engine) as s:
         run_writes.pause_run(s, run.id)
         assert inject_candidate(s, run.id, kernel("speed=2.0"))[1] == []

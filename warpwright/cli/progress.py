@@ -55,7 +55,7 @@ class RunProgress:
             case "problem.refused":
                 return f"Reference refused: {data.get('reason', '')}"
             case "baseline.timed":
-                return f"Baselines timed on {data.get('device', 'this device')}."
+                return _baselines(data)
             case "candidate.created":
                 self.created += 1
                 if data.get("number") is not None:
@@ -113,6 +113,18 @@ class RunProgress:
             best = f"{ratio_text(self.champion)}, confirmed"
         now = f" · {self.doing}" if self.doing else ""
         return f"{self.phase} · {self.created} candidates, {self.verdicts['PASSED']} passed · best {best}{now}"
+
+
+def _baselines(data: Mapping[str, Any]) -> str:
+    """Return a line on the Baselines so far: "Baselines timed on H100: eager is the fastest; compile is compiling."."""
+    modes = list(dict.fromkeys(str(one["mode"]) for one in (data.get("fastest") or {}).values()))
+    pending = [str(mode) for mode in data.get("pending") or ()]
+    line = f"Baselines timed on {data.get('device', 'this device')}"
+    if modes:
+        line += f": {' and '.join(modes)} {'is' if len(modes) == 1 else 'are'} the fastest"
+    if pending:
+        line += f" so far; {' and '.join(pending)} still {'compiles' if len(pending) == 1 else 'compile'}"
+    return line + "."
 
 
 class ProgressDisplay:

@@ -16,7 +16,7 @@ from workers.handlers.base import Settle, ask_judge
 
 
 def handle(context: Context, job: Job, work: BaselineWork) -> Settle:
-    """Time every Baseline of the Problem once."""
+    """Time the Baselines that are ready, and later those that compiled since."""
     answer = ask_judge(
         context,
         job,
@@ -25,6 +25,8 @@ def handle(context: Context, job: Job, work: BaselineWork) -> Settle:
         BaselineReport,
         deadline_s=context.settings.baseline_deadline_s,
         problem=work.problem,
+        baseline=work.baseline,
+        patient=work.patient,
     )
     return partial(_settle, job=job, answer=answer)
 

@@ -205,6 +205,7 @@ def _create_candidates() -> None:
         sa.Column("confidence", sa.Double(), nullable=True),
         sa.Column("repairs", sa.Integer(), nullable=False),
         sa.Column("elite", sa.Boolean(), nullable=False),
+        sa.Column("outdated", sa.Boolean(), nullable=False),
         sa.Column("confirms", sa.Integer(), nullable=False),
         sa.Column("confirmed", sa.Boolean(), nullable=False),
         sa.Column("created_at", TIME, nullable=False),

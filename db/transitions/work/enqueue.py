@@ -93,6 +93,12 @@ def finish_job(s: Session, row: JobRow) -> None:
     row.state, row.done_at, row.lease, row.lease_until = "done", now(s), None, None
 
 
+def look_again(s: Session, row: JobRow) -> list[Nudge]:
+    """Put the rest of a finished Job without a Run behind the Jobs that are ready now."""
+    _add(s, JobKind(row.kind), row.queue, row.subject_id, row.ordinal + 1, row.project_id, None, held=False)
+    return [row.queue]
+
+
 def held_s(row: JobRow) -> float:
     """Return the seconds from the present claim of a finished Job to its end, without waiting."""
     if row.claimed_at is None or row.done_at is None:

@@ -9,13 +9,13 @@ from __future__ import annotations
 
 from datetime import timedelta
 
-from sqlalchemy import func, select, update
+from sqlalchemy import case, func, select, update
 from sqlalchemy.dialects import postgresql, sqlite
 from sqlalchemy.orm import Session
 
 from db.clock import now
 from db.queues import CONTROL, PROPOSE, JobKind
-from db.tables.core import Project, RunRow
+from db.tables.core import BaselineRow, Project, RunRow
 from db.tables.queue import JobRow, ShareRow
 from db.transitions.access.projects import spent
 from db.views.rows import Job
@@ -23,7 +23,7 @@ from evaluator.types import DeviceKind
 from evolution.types import RunStatus
 
 KEEP_S = 20.0
-"""For this long after its start one device stays free for the first Candidate of another project's Run."""
+"""For this long after its Baselines are timed a device stays free for the first Candidate of another project's Run."""
 _UNCHARGED = (CONTROL, PROPOSE)  # these queues use no device time; dollars are reserved before they are spent
 _FORGETS = 0.3
 
@@ -96,25 +96,29 @@ def charge_actual(s: Session, job: Job) -> None:
 def must_stay_free(s: Session, queue: str, project_id: str, worker: str) -> bool:
     """Tell whether this worker should skip the ready Jobs of `project_id` for another project's first Candidate.
 
-    Admission and Baselines of a Run wait for a device once. Its first Candidate, which follows within seconds, would
-    wait for a whole slot again. So one worker stays free for it, until it comes or KEEP_S have passed.
+    Admission and Baselines of a Run wait for a device once. Its first Candidate, which can be judged as soon as
+    Baselines are timed, would wait for a whole slot again. So one worker stays free for it, until it comes or KEEP_S
+    have passed.
     """
     moment = now(s)
+    ready_at = case((BaselineRow.settled_at > RunRow.started_at, BaselineRow.settled_at), else_=RunRow.started_at)
     kinds = [kind for kind in DeviceKind if queue.endswith(kind.value)]
     judging = select(JobRow.id).where(
         JobRow.run_id == RunRow.id, JobRow.queue == queue, JobRow.kind != JobKind.BUILD, JobRow.state == "claimed"
     )
     beginner = s.execute(
-        select(RunRow.project_id, RunRow.started_at)
+        select(RunRow.project_id, ready_at.label("ready_at"))
+        .join(BaselineRow, BaselineRow.id == RunRow.baseline_id)
         .where(
+            BaselineRow.state == "timed",
             RunRow.status == RunStatus.RUNNING,
             RunRow.device_kind.in_(kinds),
             RunRow.project_id != project_id,
-            RunRow.started_at > moment - timedelta(seconds=KEEP_S),
+            ready_at > moment - timedelta(seconds=KEEP_S),
             RunRow.spent_device_s == 0.0,
             ~judging.exists(),
         )
-        .order_by(RunRow.started_at)
+        .order_by(ready_at)
         .limit(1)
     ).one_or_none()
     if beginner is None:
@@ -124,6 +128,6 @@ def must_stay_free(s: Session, queue: str, project_id: str, worker: str) -> bool
         return False
     if share.kept_until is not None and share.kept_until > moment:
         return share.kept_by == worker
-    share.kept_by, share.kept_until = worker, beginner.started_at + timedelta(seconds=KEEP_S)
+    share.kept_by, share.kept_until = worker, beginner.ready_at + timedelta(seconds=KEEP_S)
     s.flush()
     return True

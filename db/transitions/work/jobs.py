@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from datetime import timedelta
 from typing import Any
 
-from sqlalchemy import ScalarSelect, func, select, union, update
+from sqlalchemy import ScalarSelect, func, or_, select, union, update
 from sqlalchemy.engine import CursorResult
 from sqlalchemy.orm import Session
 
@@ -28,6 +28,13 @@ from db.views.rows import Job
 from evolution.types import RunStatus
 
 RENUDGE_S = 5.0
+_UNTIMED = (
+    select(BaselineRow.id)
+    .join(RunRow, RunRow.baseline_id == BaselineRow.id)
+    .where(RunRow.id == JobRow.run_id, BaselineRow.state == "open")
+    .exists()
+)
+"""A Candidate is judged against a Baseline, so its Job waits for them."""
 _SWEEP_LOCK = 7_713_002
 _SWEEP_BATCH = 200
 
@@ -38,7 +45,7 @@ def claim(s: Session, queues: Sequence[str], worker: str, lease_s: float) -> Job
     Fair over projects (see `fair_queueing`). Within one, confirmations come first (a Run's budget reserves time for
     them, and later work is measured against their outcome), then the oldest. One conditional UPDATE, so that two
     workers never get the same Job. Commit before working on it. A Job beyond its Run's budget is dropped here, before
-    it costs anything; a Job beyond its project's quota waits.
+    it costs anything; a Job beyond its project's quota waits, and so does a judgement until Baselines are timed.
     """
     for queue in queues:
         if (row := _claim(s, queue, worker, lease_s)) is not None:
@@ -103,7 +110,7 @@ def _take_next(s: Session, queue: str, project_id: str, worker: str, lease_s: fl
 def _picks(s: Session, queue: str, project_id: str) -> list[ScalarSelect[str]]:
     """Return a project's oldest ready confirmation, then its oldest ready Job; an index finds each."""
     ready = select(JobRow.id).where(JobRow.queue == queue, JobRow.state == "ready", JobRow.project_id == project_id)
-    first = [ready.where(JobRow.kind == JobKind.CONFIRM), ready]
+    first = [ready.where(JobRow.kind == JobKind.CONFIRM), ready.where(or_(JobRow.kind != JobKind.JUDGE, ~_UNTIMED))]
     picks = [query.order_by(JobRow.id).limit(1) for query in first]
     if s.get_bind().dialect.name == "postgresql":
         picks = [query.with_for_update(skip_locked=True) for query in picks]

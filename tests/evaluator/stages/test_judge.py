@@ -260,7 +260,7 @@ def test_what_the_judge_has_no_memory_for_is_refused_and_it_lives_on(judge, monk
         assert found.verdict is Verdict.INVALID_REFERENCE
         assert "workload small needs too much memory" in found.reason
         assert "Make the workload smaller" in found.reason
-        patch.setattr(serve, "baseline", full)
+        patch.setattr(serve, "baseline_so_far", full)
         told = serve.answer(judge, json.dumps({"id": 7, "op": "baseline", "problem": to_json(problem())}))
         assert told == {"id": 7, "ok": False, "error": "OutOfMemoryError: tried to allocate 12 GiB"}
     assert admit(judge, problem()).verdict is Verdict.PASSED
@@ -334,7 +334,7 @@ def test_a_child_that_was_started_beside_work_that_failed_is_ended(judge, monkey
         started.append(begin(*arguments))
         return started[-1]
 
-    def fail(checker, sizes, how):
+    def fail(checker, sizes):
         raise EvaluatorError("nobody let go of the device")
 
     begin = judge.children.start
