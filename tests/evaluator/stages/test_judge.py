@@ -17,7 +17,7 @@ from evaluator.screening.screen import screen
 from evaluator.stages.admit import admit
 from evaluator.stages.build import build
 from evaluator.stages.judge import Judge
-from evaluator.types import Evaluation, Verdict
+from evaluator.types import Admission, Evaluation, Problem, Verdict
 from tests.evaluator.rooms import CPP, candidate, eager_only, forward, problem
 
 
@@ -264,6 +264,26 @@ def test_what_the_judge_has_no_memory_for_is_refused_and_it_lives_on(judge, monk
         told = serve.answer(judge, json.dumps({"id": 7, "op": "baseline", "problem": to_json(problem())}))
         assert told == {"id": 7, "ok": False, "error": "OutOfMemoryError: tried to allocate 12 GiB"}
     assert admit(judge, problem()).verdict is Verdict.PASSED
+
+
+def test_notes_come_before_the_reply_and_none_after_it(judge: Judge, monkeypatch: pytest.MonkeyPatch) -> None:
+    written: list[object] = []
+
+    def told(judge: Judge, one: Problem) -> Admission:
+        judge.session.on_wait()
+        judge.tell(stage="baseline", mode="eager", workload="small")
+        return admission
+
+    admission = admit(judge, problem())
+    monkeypatch.setattr(serve, "admit", told)
+    reply = serve.answer(judge, json.dumps({"id": 7, "op": "admit", "problem": to_json(problem())}), written.append)
+    assert reply["ok"]
+    assert written == [
+        {"id": 7, "note": {"stage": "wait"}},
+        {"id": 7, "note": {"stage": "baseline", "mode": "eager", "workload": "small"}},
+    ]
+    judge.session.on_wait()
+    assert len(written) == 2, "it would be taken for a note of the next request"
 
 
 def test_a_general_domain_has_other_layouts(judge: Judge) -> None:
