@@ -1,10 +1,10 @@
 """Serve a long-lived judge on standard input and output: one JSON request per line, one JSON reply per line.
 
 Request: {"id", "op": admit|baseline|build|judge|confirm|describe|ping, "problem", "candidate", "champion", "baseline",
-"quick", "patient"}.
-Reply: {"id", "ok": true, "result": ...} or {"id", "ok": false, "error": "..."}. Any number of {"id", "note": {...}}
-may come before it: what the judge is doing now, for people who wait. The end of standard input ends the judge and every
-child.
+"quick", "patient", "notes"}.
+Reply: {"id", "ok": true, "result": ...} or {"id", "ok": false, "error": "..."}. Where "notes" is true, any number of
+{"id", "note": {...}} may come before it: what the judge is doing now, for people who wait. The end of standard input
+ends the judge and every child.
 """
 
 from __future__ import annotations
@@ -103,7 +103,8 @@ def answer(judge: Judge, line: str, write: Callable[[Mapping[str, Any]], None] =
         if not isinstance(request, dict):
             raise SchemaError("a request must be a JSON object")
         ident = request.get("id")
-        judge.tell = lambda **note: write({"id": ident, "note": note})
+        if request.get("notes") is True:
+            judge.tell = lambda **note: write({"id": ident, "note": note})
         return {"id": ident, "ok": True, "result": _perform(judge, request)}
     except (EvaluatorError, ValueError, RecursionError, torch.OutOfMemoryError) as error:
         return {"id": ident, "ok": False, "error": f"{type(error).__name__}: {error}"[:4000]}

@@ -136,7 +136,8 @@ def test_a_cut_off_line_is_left_out_on_resume(tmp_path: Path) -> None:
 
 def test_the_summary_keeps_cached_runs_apart() -> None:
     row = {
-        "problem": "a", "message": "Not promoted: #1.", "label": "now", "cached": False, "champion": None, "judged_a_minute": 4.0, "first_verdict_s": 20.0,
+        "problem": "a", "message": "Not promoted: #1.",
+        "label": "now", "cached": False, "champion": None, "judged_a_minute": 4.0, "first_verdict_s": 20.0,
         "held": {"judging": 0.5}, "confirmations": [], "total_s": 70.0,
     }  # fmt: skip
     lines = inrun.summary([row, {**row, "judged_a_minute": 9.0}, {**row, "cached": True, "first_verdict_s": None}])
