@@ -56,11 +56,10 @@ def _baseline(judge: Judge, problem: Problem, known: BaselineReport | None, pati
     modes = [mode for mode in comparators.modes() if mode not in skipped]
     shown = [workload for workload in problem.workloads_for(judge.backend.kind) if not workload.held_out]
     _prepare(judge, problem, shown, modes)
-    if known is None:
-        comparators.await_all(problem, shown, modes if patience_s == math.inf else _SOON, patience_s)
-    elif patience_s and not judge.check_stage.prepare_ahead(problem):
+    if patience_s == math.inf:
         comparators.await_all(problem, shown, modes, patience_s)
-    comparators.advance()
+    else:
+        _await(judge, problem, shown, modes if known else [mode for mode in _SOON if mode in modes], patience_s)
     ready = [mode for mode in modes if all(comparators.is_ready(problem, w, mode) for w in shown)]
     if known is not None and not set(ready) & set(known.pending):
         return known
@@ -77,6 +76,16 @@ def _baseline(judge: Judge, problem: Problem, known: BaselineReport | None, pati
         pending=tuple(mode for mode in modes if mode not in ready),
         duration_s=round(time.perf_counter() - start, 3),
     )
+
+
+def _await(judge: Judge, problem: Problem, shown: Sequence[Workload], modes: Sequence[str], patience_s: float) -> None:
+    """Wait for modes to compile, and prepare cases for the next Candidates meanwhile."""
+    comparators, end = judge.session.comparators, time.monotonic() + patience_s
+    comparators.advance()
+    while time.monotonic() < end and not all(comparators.is_ready(problem, w, m) for w in shown for m in modes):
+        if not judge.check_stage.prepare_ahead(problem):
+            comparators.await_all(problem, shown, modes, end - time.monotonic())
+        comparators.advance()
 
 
 def _prepare(judge: Judge, problem: Problem, shown: Sequence[Workload], modes: Sequence[str]) -> None:

@@ -251,7 +251,7 @@ DENSE_ONLY = """class ModelNew(Base):
 
 
 def test_what_the_judge_has_no_memory_for_is_refused_and_it_lives_on(judge, monkeypatch):
-    def full(*_):
+    def full(*_, **__):
         raise torch.OutOfMemoryError("tried to allocate 12 GiB")
 
     with monkeypatch.context() as patch:
