@@ -1,10 +1,10 @@
 """Serve a long-lived judge on standard input and output: one JSON request per line, one JSON reply per line.
 
 Request: {"id", "op": admit|baseline|build|judge|confirm|describe|ping, "problem", "candidate", "champion", "baseline",
-"quick", "patient"}.
-Reply: {"id", "ok": true, "result": ...} or {"id", "ok": false, "error": "..."}. Any number of {"id", "note": {...}}
-may come before it: what the judge is doing now, for people who wait. The end of standard input ends the judge and every
-child.
+"quick", "patient", "notes"}.
+Reply: {"id", "ok": true, "result": ...} or {"id", "ok": false, "error": "..."}. Where "notes" is true, any number of
+{"id", "note": {...}} may come before it: what the judge is doing now, for people who wait. The end of standard input
+ends the judge and every child.
 """
 
 from __future__ import annotations
@@ -78,11 +78,6 @@ def serve(device: str, protocol: TimingProtocol = STANDARD) -> int:
     return 0
 
 
-def _write(channel: TextIO, message: Mapping[str, Any]) -> None:
-    channel.write(json.dumps(message, separators=(",", ":"), allow_nan=False) + "\n")
-    channel.flush()
-
-
 def _requests(judge: Judge) -> Iterator[str]:
     """Yield lines of standard input. While none comes, prepare for later ones."""
     while True:
@@ -94,6 +89,11 @@ def _requests(judge: Judge) -> Iterator[str]:
         yield line
 
 
+def _write(channel: TextIO, message: Mapping[str, Any]) -> None:
+    channel.write(json.dumps(message, separators=(",", ":"), allow_nan=False) + "\n")
+    channel.flush()
+
+
 def answer(judge: Judge, line: str, write: Callable[[Mapping[str, Any]], None] = lambda note: None) -> dict[str, Any]:
     """Return the reply to one request; `write` its notes. An unforeseen fault of ours ends the process, and its parent
     starts another."""
@@ -103,7 +103,8 @@ def answer(judge: Judge, line: str, write: Callable[[Mapping[str, Any]], None] =
         if not isinstance(request, dict):
             raise SchemaError("a request must be a JSON object")
         ident = request.get("id")
-        judge.tell = lambda **note: write({"id": ident, "note": note})
+        if request.get("notes") is True:
+            judge.tell = lambda **note: write({"id": ident, "note": note})
         return {"id": ident, "ok": True, "result": _perform(judge, request)}
     except (EvaluatorError, ValueError, RecursionError, torch.OutOfMemoryError) as error:
         return {"id": ident, "ok": False, "error": f"{type(error).__name__}: {error}"[:4000]}

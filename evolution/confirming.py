@@ -67,7 +67,7 @@ def _is_owed(state: SearchState, best: Elite) -> bool:
     So a Run overruns its time for the best one alone, and ends after that.
     """
     tried = [e.speedup for e in state.elites if e.confirms and not e.confirmed]
-    return best.low > _bar(state) and best.speedup > max(tried, default=0.0)
+    return not best.outdated and best.low > _bar(state) and best.speedup > max(tried, default=0.0)
 
 
 def _is_plateau(state: SearchState, best: Elite) -> bool:

@@ -74,6 +74,8 @@ class JudgeProcess:
         """
         process = self._running()
         request_id = str(next(self._ids))
+        if on_note is not None:
+            payload["notes"] = True
         deadline = time.monotonic() + deadline_s
         try:
             self._send(process, {"id": request_id, "op": op, **payload}, deadline)

@@ -160,9 +160,9 @@ def _result(
     resources: Mapping[str, Any],
     promotion: Promotion,
 ) -> Evaluation:
-    opinions = {times.workload.name: times.opinion.told(times.official_us) for times in found}
+    evidence["third_opinion"] = {times.workload.name: times.opinion.told(times.official_us()) for times in found}
     for times in found:
-        times.heed_opinion()
+        times.heed()
     logs = log_ratios_by_comparator(found)
     against = CHAMPION if trial.champion is not None else "fastest"
     on_held_out = [(t.workload, t.log_ratios[CHAMPION if trial.champion is not None else EAGER]) for t in hidden]

@@ -187,7 +187,7 @@ def main() -> None:
             subject = (request.get("candidate") or {}).get("source", "")
             with open(log, "a", encoding="utf-8") as file:
                 file.write(f"{request['op']} {subject.strip()}\n")
-        for note in NOTES.get(request["op"], ()):
+        for note in NOTES.get(request["op"], ()) if request.get("notes") else ():
             print(json.dumps({"id": request["id"], "note": note}), flush=True)
         try:
             reply = {"id": request["id"], "ok": True, "result": answer(request)}

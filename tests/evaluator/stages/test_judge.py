@@ -276,8 +276,10 @@ def test_notes_come_before_the_reply_and_none_after_it(judge: Judge, monkeypatch
 
     admission = admit(judge, problem())
     monkeypatch.setattr(serve, "admit", told)
-    reply = serve.answer(judge, json.dumps({"id": 7, "op": "admit", "problem": to_json(problem())}), written.append)
-    assert reply["ok"]
+    asked = {"id": 7, "op": "admit", "problem": to_json(problem())}
+    assert serve.answer(judge, json.dumps(asked), written.append)["ok"]
+    assert written == [], "only who asks for notes gets them"
+    assert serve.answer(judge, json.dumps({**asked, "notes": True}), written.append)["ok"]
     assert written == [
         {"id": 7, "note": {"stage": "wait"}},
         {"id": 7, "note": {"stage": "baseline", "mode": "eager", "workload": "small"}},
