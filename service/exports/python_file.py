@@ -21,9 +21,9 @@ _AFTER = """except Exception as _ww_error:  # no compiler, no Triton, another ve
 else:
     _ww_missing = None
 """
-_AFTER_NATIVE = """_ww_sys.modules["warpwright_native"] = _ww_replaced
-if _ww_replaced is None:
-    del _ww_sys.modules["warpwright_native"]
+_AFTER_NATIVE = """if _ww_replaced is not None:  # another kernel's, which gets what it has not
+    vars(_ww_replaced).update({**vars(_ww_native), **vars(_ww_replaced)})
+    _ww_sys.modules["warpwright_native"] = _ww_replaced
 """
 _MADE = "ModelNew = _ww_guard(__name__, UnguardedModelNew, _ww_reference, _WW, _ww_missing)\n"
 
@@ -36,7 +36,7 @@ def build(export: Export) -> str:
         f'"""{header(export)}"""\n',
         *([future] if future else []),
         _TOP + (_TOP_NATIVE if native else ""),
-        f"try:  # {_RULE[2:100]} the kernel, as it was verified",
+        f"try:  # {_RULE[2:80]} the kernel, as it was verified",
         indented(renamed(source)),
         _AFTER + (_AFTER_NATIVE if native else ""),
         f"{_RULE}\n# The reference that it was verified against. It runs where the kernel may not, and in --check.\n",
