@@ -67,6 +67,7 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
         "start",
         "first",
         "step",
+        "rest",
         *sizes,
         *(v for v, _ in kernel.outer),
     }
@@ -135,13 +136,13 @@ def _head(w: Writer) -> None:
         w.emit("zero = tl.zeros([1, 1], tl.float32)")
     if w.mode == "held":
         w.emit("j = tl.arange(0, BLOCK)[None, :]")
-    loops = list(kernel.outer)
-    for number, (variable, extent) in enumerate(loops):
-        inner = kernel.one
-        for _, other in loops[number + 1 :]:
-            inner = inner * other
-        text = "row" if inner.equals(1) else f"row // ({inner.text()})"
-        w.emit(f"{variable} = {text}" + (f" % ({extent.text()})" if number else ""))
+    rest = "row"
+    for variable, extent in reversed(kernel.outer[1:]):
+        w.emit(f"{variable} = {rest} % ({extent.text()})")
+        w.emit(f"rest = {rest} // ({extent.text()})")
+        rest = "rest"
+    for variable, _ in kernel.outer[:1]:
+        w.emit(f"{variable} = {rest}")
     w.used |= {"program", "blocks"}
 
 
