@@ -29,7 +29,7 @@ class TritonKernel:
     pointers: list[str]
 
 
-def _online_pairs(kernel: Kernel) -> dict[int, Expr]:
+def online_pairs(kernel: Kernel) -> dict[int, Expr]:
     """Return sums of exp(v - max(v)), by number, with the maximum that one pass computes together with them."""
     pairs: dict[int, Expr] = {}
     for expr in kernel.exprs():
@@ -74,7 +74,7 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
     pointers = [f"{n.name}_ptr" for n in [*kernel.loads(), *outputs]]
     w.used |= set(pointers)
     if mode == "streamed":
-        w.online = _online_pairs(kernel)
+        w.online = online_pairs(kernel)
     _head(w)
     if mode == "streamed":
         _streamed(w)

@@ -31,5 +31,7 @@ def test_sizes_that_differ_need_no_probe() -> None:
 
 
 def test_a_probe_that_the_reference_refuses_is_left_out() -> None:
-    source = problem("assert a0.shape == a1.shape\nreturn a0 + a1", "torch.randn(m), torch.randn(n)", sizes="m=7, n=7")
-    assert shapes(source, {"m": 8, "n": 8}, {"m": 6, "n": 6}) == [["m"], ["m"]]
+    source = problem(
+        "assert a0.shape == a1.shape\nreturn a0 + a1", "torch.randn(left), torch.randn(right)", sizes="left=7, right=7"
+    )
+    assert shapes(source, {"left": 8, "right": 8}, {"left": 6, "right": 6}) == [["left"], ["left"]]
