@@ -30,6 +30,7 @@ TUNABLES_OF = {
     "looped": ("TILE", "ELEMENTS", "RESIDENT", "STAGES"),
     "streamed": ("BLOCK", "ELEMENTS", "STAGES"),
 }
+WORTH_A_LOOK = 1.5  # times the best estimate: another way to read rows may still be faster
 LEAD = 4  # designs that are to differ, before the rest follows by rank
 
 
@@ -120,14 +121,18 @@ def ranked(drafts: Iterable[tuple[str, Draft]], workloads: list[list[Rows]]) -> 
         totals = [sum(estimate_us(rows, mode, draft.configuration) for rows in kernels) for kernels in workloads]
         return sum(math.log(total) for total in totals)
 
-    left = sorted(listed, key=cost)
-    lead: list[tuple[str, Draft]] = []
-    for entry in left:
-        designs = [_design(mode, draft, workloads) for mode, draft in lead]
-        if len(lead) < LEAD and all(_unlike(_design(*entry, workloads), design) for design in designs):
-            lead.append(entry)
-    rest = [entry for entry in left if not any(entry is chosen for chosen in lead)]
-    return [draft for _, draft in lead + rest]
+    costs = [cost(entry) for entry in listed]
+    left = sorted(range(len(listed)), key=costs.__getitem__)
+    designs = [_design(*entry, workloads) for entry in listed]
+    worst = costs[left[0]] + len(workloads) * math.log(WORTH_A_LOOK)
+    lead: list[int] = []
+    for number in left:  # each way to read rows at its best
+        if costs[number] <= worst and all(designs[number]["mode"] != designs[other]["mode"] for other in lead):
+            lead.append(number)
+    for number in left:
+        if len(lead) < LEAD and all(_unlike(designs[number], designs[other]) for other in lead):
+            lead.append(number)
+    return [listed[number][1] for number in (*lead, *(n for n in left if n not in lead))]
 
 
 def _design(mode: str, draft: Draft, workloads: list[list[Rows]]) -> dict[str, Any]:
