@@ -11,6 +11,8 @@ from synthesis.expr import INNER, Expr, Table
 from synthesis.graph.nodes import Formula, Node
 from synthesis.graph.sizes import Affine, Size
 
+SHORT_ROW = 64  # elements: 128 bytes of 16-bit values
+
 
 @dataclass(slots=True)
 class Store:
@@ -135,6 +137,23 @@ def unjoin(kernel: Kernel) -> Kernel:
         for store in kernel.stores:
             stores.append(Store(store.node, rebuild(store.value, table, change, memo, number), change(store.offset)))
     return Kernel(kernel.name, kernel.outer, part, stores, kernel.one)
+
+
+def share_loads(kernel: Kernel) -> Kernel:
+    """Return the kernel with its loops in an order that lets neighbouring rows read the same elements.
+
+    A loop that most accesses do not depend on goes inside the others: its rows share what they load. Rows that are too
+    short to fill a line of the cache keep their order.
+    """
+    loads = [e.data[1] for e in kernel.exprs() if e.op == "load" and e.full]
+    if min(kernel.length.values) < SHORT_ROW or any(e.op == "reduce" for e in kernel.exprs()):
+        return kernel
+
+    def shared(loop: tuple[str, Size]) -> bool:
+        apart = sum(offset.coefficient(loop[0]) is not None for offset in loads) + len(kernel.stores)
+        return 2 * apart <= len(loads) + len(kernel.stores)
+
+    return Kernel(kernel.name, tuple(sorted(kernel.outer, key=shared)), kernel.length, kernel.stores, kernel.one)
 
 
 def _affines(stores: Sequence[Store], exprs: Sequence[Expr]) -> list[Affine]:

@@ -12,9 +12,11 @@ from synthesis.cpp.module import write_module as write_cpp
 from synthesis.draft import Draft
 from synthesis.errors import Unsupported
 from synthesis.graph.aten import Graph
+from synthesis.graph.nodes import Node, Program
 from synthesis.graph.program import EXCLUDED_RULES, read_program
 from synthesis.kernel import Kernel
-from synthesis.plan import make_plan
+from synthesis.plan import Plan, Planner, make_plan
+from synthesis.ranking import Rows, ranked, rows_of
 from synthesis.triton.module import LONGEST_HELD
 from synthesis.triton.module import write_module as write_triton
 from synthesis.tuning import Configuration, configure, neighbours, read_tunables, shuffled_configurations
@@ -33,11 +35,22 @@ class Strategy:
     write: Write
     first: tuple[Configuration, ...] = ({},)
     lead: int = 0
+    mode: str = ""  # how rows with reductions are read, for the ranking
+
+
+def _planned(program: Program) -> tuple[Plan, Planner]:
+    """Return the plan and its planner. Raise Unsupported where it only calls libraries, as the reference does."""
+    plan, planner = make_plan(program)
+    calls = [s for s in plan.steps if isinstance(s, Node) and s.kind == "library"]
+    if calls and all(isinstance(s, Node) for s in plan.steps):
+        names = ", ".join(dict.fromkeys(c.fn.split(".")[1] if "." in c.fn else c.fn for c in calls))
+        raise Unsupported(f"nothing to fuse here: {len(calls)} of {len(calls)} operations are library calls ({names})")
+    return plan, planner
 
 
 def _cpp(keep: bool, title: str) -> Write:
     def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
-        plan, planner = make_plan(read_program(graphs, without))
+        plan, planner = _planned(read_program(graphs, without))
         return write_cpp(plan, planner, keep=keep, title=title)
 
     return write
@@ -73,7 +86,7 @@ CPU = (
 
 def _triton(modes: tuple[str, ...], title: str) -> Write:
     def write(graphs: Mapping[str, Graph], without: frozenset[str]) -> str:
-        plan, planner = make_plan(read_program(graphs, without))
+        plan, planner = _planned(read_program(graphs, without))
         lengths = [n for s in plan.steps if isinstance(s, Kernel) for n in s.length.values]
         if modes in (("held",), ("looped",)) and max(lengths, default=0) > 2 * LONGEST_HELD:
             raise Unsupported("rows too long for registers")
@@ -136,6 +149,7 @@ CUDA = (
         Language.TRITON,
         _triton(("held",), "Fused rows in Triton, each held in the registers of one program."),
         ({}, {"ELEMENTS": 16}, {"BLOCK": 2048}, {"TILE": 4096}, {"ELEMENTS": 8}, {"EVICT": "evict_first"}),
+        mode="held",
     ),
     Strategy(
         "rows in registers, the next ones on their way",
@@ -143,6 +157,7 @@ CUDA = (
         Language.TRITON,
         _rows("looped", "Fused rows in Triton, held one after the other; the next is loaded meanwhile."),
         ({}, {"STAGES": 3}, {"RESIDENT": 2}, {"ELEMENTS": 16}, {"TILE": 4096}),
+        mode="looped",
     ),
     Strategy(
         "rows streamed",
@@ -150,12 +165,14 @@ CUDA = (
         Language.TRITON,
         _triton(("streamed",), "Fused rows in Triton, each streamed block by block."),
         ({}, {"ELEMENTS": 8}, {"BLOCK": 2048}, {"STAGES": 1}, {"BLOCK": 8192}, {"STAGES": 2}),
+        mode="streamed",
     ),
     Strategy(
         "rows in registers or streamed",
         "Rows up to MAX_ROW are held in registers, longer ones streamed.",
         Language.TRITON,
         _triton(("held", "streamed"), "Fused rows in Triton: held in registers up to MAX_ROW, else streamed."),
+        mode="either",
     ),
 )
 
@@ -175,19 +192,32 @@ def sequence(graphs: Mapping[str, Graph], kind: DeviceKind, seed: int) -> Iterat
             continue
         if source.split("\n", 1)[1] not in {s.split("\n", 1)[1] for _, s in written}:
             written.append((strategy, source))
-    for draft in _ordered(written, seed):
+    for draft in _ordered(written, _rows_of(graphs), seed):
         if draft.source not in seen:
             seen.add(draft.source)
             yield draft
 
 
-def _ordered(written: list[tuple[Strategy, str]], seed: int) -> Iterator[Draft]:
-    rest = []
+def _rows_of(graphs: Mapping[str, Graph]) -> list[list[Rows]]:
+    for without in EXCLUDED_RULES:
+        try:
+            return rows_of(make_plan(read_program(graphs, without))[0])
+        except Unsupported:
+            continue
+    return []
+
+
+def _ordered(written: list[tuple[Strategy, str]], rows: list[list[Rows]], seed: int) -> Iterator[Draft]:
+    """Yield the leads of strategies that have some, then first Configurations (those of rows by rank), then others."""
+    rest, of_rows = [], []
     for strategy, source in written:
         firsts = [d for change in strategy.first for d in _configured(strategy, source, change)]
         yield from firsts[: strategy.lead]
-        rest.append(firsts[strategy.lead :])
-    for drafts in itertools.zip_longest(*rest):
+        if strategy.mode and strategy.mode in _modes(source):
+            of_rows += [(strategy.mode, d) for d in firsts]
+        else:
+            rest.append(firsts[strategy.lead :])
+    for drafts in itertools.zip_longest(ranked(of_rows, rows), *rest):
         yield from (d for d in drafts if d is not None)
     for strategy, source in written:
         for configuration in neighbours(*read_tunables(source)):
@@ -195,6 +225,12 @@ def _ordered(written: list[tuple[Strategy, str]], seed: int) -> Iterator[Draft]:
     for strategy, source in written:
         for configuration in shuffled_configurations(read_tunables(source)[0], seed):
             yield from _configured(strategy, source, configuration)
+
+
+def _modes(source: str) -> set[str]:
+    """Return the ways in which a source reads rows with reductions."""
+    found = {mode for mode in ("held", "looped", "streamed") if f"def _{mode}(" in source}
+    return found | ({"either"} if {"held", "streamed"} <= found else set())
 
 
 def _configured(strategy: Strategy, source: str, change: Configuration) -> Iterator[Draft]:
@@ -228,7 +264,7 @@ def propose(
     kind = DeviceKind(device_kind)
     drafts = list(sequence(graphs, kind, seed))
     if not drafts:
-        read_program(graphs)
+        _write(strategies(kind)[-1], graphs)  # says why
         raise Unsupported("no strategy fits this reference")
     known = set(tried)
     left = [d for d in drafts[min(number, len(drafts)) :] if d.source not in known and d.hash not in known]

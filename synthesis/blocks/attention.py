@@ -214,7 +214,10 @@ class Attention:
         listed = ", ".join([f"({', '.join(arguments)},)", f"({', '.join(sizes)}{',' if sizes else ''})"])
         kind, safe = host.dtype(self.found.q.dtype), self.found.safe
         host.lines.append(f"_attend({name}, {out}, {', '.join(numbers)}, {listed}, _TYPES[{kind}], safe={safe})")
-        return Code([text, JOIN], {"attend": LAUNCH}, dict(TUNABLES), pieces)
+        tunables = dict(TUNABLES)
+        if any(e.op == "reduce" for e in walk([self.k, self.v])):
+            tunables["ATTEND_WARPS"] = [8, 4, 2]  # each thread holds less of the rows that it reduces
+        return Code([text, JOIN], {"attend": LAUNCH}, tunables, pieces)
 
     def _kernel(self, name: str, loads: list[Node], sizes: list[str], row: Affine) -> tuple[str, set[str]]:
         depth, depth_v = self.found.q.shape[-1], self.shape[-1]
@@ -256,14 +259,20 @@ class Attention:
             "    total = tl.zeros([ROWS, 1], tl.float32)",
             "    acc = tl.zeros([ROWS, DEPTH_V], tl.float32)",
             f"    end = tl.minimum(tl.program_id(2) * span + span, {whole(self.keys)})",
+        ]
+        ready = {}
+        for letter, operand, extent, columns in (("k", self.k, depth, "DEPTH"), ("v", self.v, depth_v, "DEPTH_V")):
+            lines.append(f"    j_{letter} = tl.arange(0, {columns})[None, :]")
+            lines.append(f"    {letter}_column = j_{letter} < {whole(extent)}")
+            masks = ("", "", f"{letter}_column")
+            ready[letter] = writer({"n"}, "    ", masks=masks, column=f"j_{letter}").before_loop(operand, "BLOCK")
+        lines += [
             "    for start in range(tl.program_id(2) * span, end, BLOCK):",
             "        n = (start + tl.arange(0, BLOCK)[:, None]).to(INDEX)",
             "        key_inside = n < end",
-            "        j_k = tl.arange(0, DEPTH)[None, :]",
-            f"        k_column = j_k < {whole(depth)}",
             "        k_inside = key_inside & k_column",
         ]
-        w = writer({"n"}, "        ", masks=("k_inside", "key_inside", "k_column"), column="j_k")
+        w = writer({"n"}, "        ", masks=("k_inside", "key_inside", "k_column"), column="j_k", ready=ready["k"])
         lines.append(f'        product = tl.dot(q, tl.trans({w.operand(self.k, "k_tile")}), input_precision="ieee")')
         lines += ["        j_n = (start + tl.arange(0, BLOCK)[None, :]).to(INDEX)", "        n_column = j_n < end"]
         lines.append("        n_inside = row_inside & n_column")
@@ -276,11 +285,9 @@ class Attention:
             "        weights = tl.exp2((score - shift) * 1.4426950408889634)",
             "        scale = tl.exp2((peak - shift) * 1.4426950408889634)",
             "        total = total * scale + tl.sum(weights, axis=1, keep_dims=True)",
-            "        j_v = tl.arange(0, DEPTH_V)[None, :]",
-            f"        v_column = j_v < {whole(depth_v)}",
             "        v_inside = key_inside & v_column",
         ]
-        w = writer({"n"}, "        ", masks=("v_inside", "key_inside", "v_column"), column="j_v")
+        w = writer({"n"}, "        ", masks=("v_inside", "key_inside", "v_column"), column="j_v", ready=ready["v"])
         lines += [
             f"        v = {w.operand(self.v, 'v_tile')}",
             '        acc = tl.dot(weights.to(TYPE), v, acc * scale, input_precision="ieee")',

@@ -81,6 +81,8 @@ class TileWriter(Writer):
     row_variables: frozenset[str] = frozenset()
     masks: tuple[str, str, str] = ("inside", "row_inside", "column_inside")
     column: str = INNER  # what the variable along the columns is called here
+    ready: dict[int, str] = field(default_factory=dict)  # loads before the loop, by number
+    spread: str = ""  # added to the place of a vector that is loaded as a tile
 
     def emit(self, text: str) -> None:
         self.lines.append(self.indent + (text if self.column == INNER else _COLUMN.sub(self.column, text)))
@@ -104,6 +106,8 @@ class TileWriter(Writer):
 
     def raw(self, expr: Expr, guard: str = "") -> str:
         """Return the load of a value in the type of memory."""
+        if expr.number in self.ready:
+            return self.ready[expr.number]
         node, offset, chosen = expr.data
         for (variable, extent), index in zip(chosen, expr.args, strict=True):
             if variable not in self.used:
@@ -116,7 +120,23 @@ class TileWriter(Writer):
         )
         mask = " & ".join(part for part in (mask, guard) if part)
         options = f", mask={mask}, other=0" if mask else ""
-        return f"tl.load({node.name}_ptr + {place_of(offset)}{options})"
+        return f"tl.load({node.name}_ptr + {place_of(offset)}{self.spread}{options})"
+
+    def before_loop(self, expr: Expr, rows: str) -> dict[int, str]:
+        """Load what is the same for every row of a tile, and return the names by number.
+
+        A vector along the columns is loaded as a whole tile of `rows`. Loaded as a vector it would have a thread for
+        each column, and the compiler would hold the whole tile that way: reductions then shuffle every element.
+        """
+        found = {}
+        for part in walk([expr]):
+            if part.op == "load" and not part.args and id(part.data[0]) not in self.given:
+                names = {v for v, _ in part.data[1].terms}
+                if not names & self.row_variables:
+                    self.spread = f" + tl.zeros([{rows}, 1], tl.int32)" if part.full else ""
+                    found[part.number] = self.assign(part.hint, self.raw(part))
+                    self.spread = ""
+        return found
 
     def operand(self, expr: Expr, hint: str) -> str:
         """Return the name of a value as an operand of a product, in the product's TYPE."""

@@ -12,6 +12,7 @@ from evaluator.sandbox.pool import ChildPool
 from evaluator.types import DeviceKind, Problem
 from synthesis.errors import TraceError
 from synthesis.graph.aten import Graph, read_reply
+from synthesis.graph.probes import join, probes
 
 TRACER = "warpwright_tracer"
 TIMEOUT_S = 90.0
@@ -20,11 +21,8 @@ TIMEOUT_S = 90.0
 def request_for(problem: Problem, kind: DeviceKind) -> dict[str, Any]:
     """Return the tracer's request: every Workload of a device kind that is not held out."""
     workloads = [w for w in problem.workloads_for(kind) if not w.held_out] or list(problem.workloads_for(kind))
-    return {
-        "source": problem.source,
-        "workloads": [{"name": w.name, "sizes": dict(w.sizes)} for w in workloads],
-        "train": problem.train,
-    }
+    listed = [{"name": w.name, "sizes": dict(w.sizes)} for w in workloads]
+    return {"source": problem.source, "workloads": listed, "probes": probes(listed), "train": problem.train}
 
 
 def capture(
@@ -34,10 +32,11 @@ def capture(
 
     Raise TraceError when the reference cannot be traced, CageError when this machine fails.
     """
+    request = request_for(problem, kind)
     tracer = Path(__file__).with_name("trace.py").read_bytes()
     with pool.start(name="trace", files={f"{TRACER}.py": tracer}, operations=TRACER) as child:
         try:
-            reply = child.request("trace", timeout_s=timeout_s, **request_for(problem, kind))
+            reply = child.request("trace", timeout_s=timeout_s, **request)
         except ChildFault as fault:
             raise TraceError(str(fault)) from fault
-    return read_reply(json.dumps(reply), problem.source)
+    return join(read_reply(json.dumps(reply), problem.source), request["probes"])

@@ -4,8 +4,9 @@ Standard library and torch only, and no other module of ours, so that this one f
 
     python -I trace.py < request.json > reply.json
 
-Request: `{"source": str, "workloads": [{"name": str, "sizes": {...}}], "train": bool}`. Reply: `{"graphs": [{...}]}` or
-`{"error": str}`; `graph.aten` defines and checks a graph. The reply is a claim by hostile code: its reader limits the
+Request: `{"source": str, "workloads": [{"name": str, "sizes": {...}}], "probes": [...], "train": bool}`; probes are
+workloads that the reference may refuse. Reply: `{"graphs": [{...}]}` or `{"error": str}`; `graph.aten` defines and
+checks a graph. The reply is a claim by hostile code: its reader limits the
 size and trusts nothing.
 
 Tensors are fake (`FakeTensorMode`), so no workload is too large. A recipe that needs real values is run for real.
@@ -195,11 +196,21 @@ def trace(source: str, workload: Mapping[str, Any], *, train: bool = False) -> d
         return _graph(source, workload, train, None)
 
 
+def _probed(request: Mapping[str, Any], train: bool) -> list[dict[str, Any]]:
+    """Trace the sizes that the reference may refuse."""
+    found = []
+    for workload in request.get("probes", ()):
+        with contextlib.suppress(Exception):
+            found.append(_graph(request["source"], workload, train, FakeTensorMode(allow_non_fake_inputs=True)))
+    return found
+
+
 def reply(request: Mapping[str, Any]) -> dict[str, Any]:
     """Answer a request with graphs, or with the reference's error."""
     try:
         train = bool(request.get("train", False))
-        return {"graphs": [trace(request["source"], w, train=train) for w in request["workloads"]]}
+        graphs = [trace(request["source"], w, train=train) for w in request["workloads"]]
+        return {"graphs": graphs + _probed(request, train)}
     except Exception as error:  # noqa: BLE001  whatever the reference raises is the answer
         return {"error": f"{type(error).__name__}: {error}"[:2000]}
 

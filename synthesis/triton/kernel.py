@@ -29,7 +29,7 @@ class TritonKernel:
     pointers: list[str]
 
 
-def _online_pairs(kernel: Kernel) -> dict[int, Expr]:
+def online_pairs(kernel: Kernel) -> dict[int, Expr]:
     """Return sums of exp(v - max(v)), by number, with the maximum that one pass computes together with them."""
     pairs: dict[int, Expr] = {}
     for expr in kernel.exprs():
@@ -67,13 +67,14 @@ def write_kernel(kernel: Kernel, mode: str, *, exact: bool) -> TritonKernel:
         "start",
         "first",
         "step",
+        "rest",
         *sizes,
         *(v for v, _ in kernel.outer),
     }
     pointers = [f"{n.name}_ptr" for n in [*kernel.loads(), *outputs]]
     w.used |= set(pointers)
     if mode == "streamed":
-        w.online = _online_pairs(kernel)
+        w.online = online_pairs(kernel)
     _head(w)
     if mode == "streamed":
         _streamed(w)
@@ -135,13 +136,13 @@ def _head(w: Writer) -> None:
         w.emit("zero = tl.zeros([1, 1], tl.float32)")
     if w.mode == "held":
         w.emit("j = tl.arange(0, BLOCK)[None, :]")
-    loops = list(kernel.outer)
-    for number, (variable, extent) in enumerate(loops):
-        inner = kernel.one
-        for _, other in loops[number + 1 :]:
-            inner = inner * other
-        text = "row" if inner.equals(1) else f"row // ({inner.text()})"
-        w.emit(f"{variable} = {text}" + (f" % ({extent.text()})" if number else ""))
+    rest = "row"
+    for variable, extent in reversed(kernel.outer[1:]):
+        w.emit(f"{variable} = {rest} % ({extent.text()})")
+        w.emit(f"rest = {rest} // ({extent.text()})")
+        rest = "rest"
+    for variable, _ in kernel.outer[:1]:
+        w.emit(f"{variable} = {rest}")
     w.used |= {"program", "blocks"}
 
 

@@ -10,7 +10,7 @@ from synthesis.blocks.block import Code
 from synthesis.cpp.module import header, model_class
 from synthesis.graph.nodes import Node, Program
 from synthesis.host import BLOCK, Host
-from synthesis.kernel import Kernel, unjoin
+from synthesis.kernel import Kernel, share_loads, unjoin
 from synthesis.plan import Plan, Planner
 from synthesis.triton.kernel import TritonKernel, join_kernels, write_kernel
 from synthesis.triton.prelude import prelude
@@ -162,7 +162,7 @@ def _memory(host: Host, written: TritonKernel) -> list[str]:
 
 def _launch_tiles(host: Host, steps: Sequence[Kernel]) -> list[TritonKernel]:
     """Write element-wise kernels that follow each other and do not need each other: one launch."""
-    kernels = [write_kernel(unjoin(step), "tiled", exact=_exact(step)) for step in steps]
+    kernels = [write_kernel(share_loads(unjoin(step)), "tiled", exact=_exact(step)) for step in steps]
     if len({id(n) for k in kernels for n in k.writes} & {id(n) for k in kernels for n in k.reads}):
         return [k for step in steps for k in _launch_tiles(host, [step])]
     names = {p: a for k in kernels for p, a in zip(k.pointers, _memory(host, k), strict=True)}

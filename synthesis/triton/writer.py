@@ -31,6 +31,7 @@ QUICK = {
     "tanh": "_quick_tanh",
     "sigmoid": "tl.sigmoid",
     "silu": "_quick_silu",
+    "rsqrt": "tl.rsqrt",
 }
 CALLS = {
     "abs": "tl.abs",
@@ -171,7 +172,8 @@ class Writer:
         by_row = any(v != INNER for v, _ in offset.terms)
         mask = ("inside" if by_row else "column_inside") if expr.full else "row_inside"
         place = place_of(offset) if by_row or expr.full else f"{place_of(offset)} + row * 0"
-        hint = ", eviction_policy=EVICT" if expr.full and offset.without(INNER).terms else ""
+        once = all(offset.coefficient(v) is not None for v, _ in self.kernel.outer)  # else other rows read it too
+        hint = ", eviction_policy=EVICT" if expr.full and once and self.kernel.outer else ""
         text = f"tl.load({node.name}_ptr + {place}, mask={mask}{f' & {guard}' if guard else ''}, other=0{hint})"
         if expr.type == "f":
             return f"{text}.to(tl.float32)"

@@ -17,6 +17,7 @@ import torch
 from evaluator.child import warpwright_native
 from synthesis.graph import trace
 from synthesis.graph.aten import Graph, read_reply
+from synthesis.graph.probes import join, probes
 
 ROOT = Path(__file__).resolve().parents[2]
 sys.modules["warpwright_native"] = warpwright_native  # where a Candidate finds it
@@ -50,8 +51,9 @@ def sizes_of(source: str, device: str | None = None) -> list[dict[str, Any]]:
 def graphs(source: str, workloads: Sequence[Mapping[str, Any]]) -> dict[str, Graph]:
     """Trace the graphs; each workload is {"name": ..., size: value, ...}."""
     requests = [{"name": w["name"], "sizes": {k: v for k, v in w.items() if k != "name"}} for w in workloads]
-    reply = trace.reply({"source": source, "workloads": requests})
-    return read_reply(json.dumps(reply), source)
+    further = probes(requests)
+    reply = trace.reply({"source": source, "workloads": requests, "probes": further})
+    return join(read_reply(json.dumps(reply), source), further)
 
 
 @functools.cache

@@ -1,0 +1,63 @@
+"""Row kernels are ranked by a roofline before any is timed, and references that only call libraries are told."""
+
+from __future__ import annotations
+
+import pytest
+
+from evaluator.types import DeviceKind, Language
+from synthesis.draft import Draft
+from synthesis.errors import Unsupported
+from synthesis.ranking import Rows, estimate_us, ranked
+from synthesis.strategies import propose, sequence
+from tests.synthesis.checking import graphs, problem
+
+STREAMED = {"BLOCK": 4096, "ELEMENTS": 16, "STAGES": 3}
+HELD = {"TILE": 2048, "ELEMENTS": 32}
+LONG = Rows(rows=1024, length=128256, item_bytes=2, loads=1, stores=0, passes=1)
+UNALIGNED = Rows(rows=1024, length=50257, item_bytes=2, loads=1, stores=0, passes=1)
+SQUARE = Rows(rows=4096, length=4096, item_bytes=2, loads=1, stores=1, passes=2)
+
+
+def draft(name: str, **configuration: int) -> Draft:
+    source = f"{name} {configuration}"
+    return Draft(source=source, language=Language.TRITON, strategy=name, notes="", configuration=configuration)
+
+
+def test_copies_ahead_pay_for_aligned_rows_alone() -> None:
+    few = {**STREAMED, "BLOCK": 1024, "ELEMENTS": 32}
+    assert estimate_us(LONG, "streamed", few) < estimate_us(LONG, "streamed", {**few, "STAGES": 1})
+    assert estimate_us(UNALIGNED, "streamed", STREAMED) > estimate_us(UNALIGNED, "streamed", {**STREAMED, "STAGES": 1})
+
+
+def test_rows_in_registers_are_read_once() -> None:
+    assert estimate_us(SQUARE, "held", HELD) < estimate_us(SQUARE, "streamed", STREAMED)
+
+
+def test_registers_that_overflow_cost() -> None:
+    row = Rows(rows=8192, length=16384, item_bytes=2, loads=4, stores=1, passes=2)
+    assert estimate_us(row, "held", {**HELD, "ELEMENTS": 64}) > estimate_us(row, "held", {**HELD, "ELEMENTS": 16})
+
+
+def test_the_first_are_unlike_each_other() -> None:
+    listed = [
+        ("streamed", draft("streamed", **STREAMED)),
+        ("either", draft("either", **{**HELD, **STREAMED, "MAX_ROW": 16384})),  # streams rows that are so long
+        ("streamed", draft("streamed", **{**STREAMED, "STAGES": 1})),
+    ]
+    assert [d.configuration["STAGES"] for d in ranked(listed, [[LONG]])[:2]] in ([3, 1], [1, 3])
+
+
+def test_first_proposals_for_a_softmax() -> None:
+    source = problem("return torch.softmax(a0, -1)", "torch.randn(rows, n).bfloat16()")
+    traced = graphs(source, [{"name": "wide", "rows": 4096, "n": 2048}])
+    names = [d.strategy for _, d in zip(range(3), sequence(traced, DeviceKind.CUDA, 0), strict=False)]
+    assert names[0] == "rows in registers"
+    assert len(set(names[:2])) == 2
+
+
+@pytest.mark.parametrize("kind", DeviceKind)
+def test_a_reference_that_only_calls_libraries_is_told(kind: DeviceKind) -> None:
+    source = problem("return F.conv1d(F.conv1d(a0, a1), a1)", "torch.randn(1, 4, 64), torch.randn(4, 4, 3)")
+    traced = graphs(source, [{"name": "w"}])
+    with pytest.raises(Unsupported, match="nothing to fuse here: 2 of 2 operations are library calls"):
+        propose(traced, kind, number=0)
