@@ -174,7 +174,6 @@ def _result(
     evidence["promote"] = decision.promote
     pairs = len(found[0].measurements)
     evidence["confirm"] = {**decision.evidence(), "against": against, "process_pairs": pairs, "plain": plain}
-    evidence["third_opinion"] = opinions
     note = "" if decision.promote else f"not promoted: {'; '.join(decision.why_not)}"
     measurements = [times.merged() for times in found]
     ratios = speedups(logs, len(found))
