@@ -7,8 +7,10 @@ of method: Triton's own warm-up path (`JITFunction.warmup`), which needs no devi
 
 from __future__ import annotations
 
+import os
 import sys
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from types import SimpleNamespace
@@ -22,6 +24,7 @@ from evaluator.child.protocol.framing import Operation
 from evaluator.child.protocol.layout import TensorSpec, read_tree
 
 _AUTOTUNE_CONFIGS = 8  # per autotuned kernel; more would only cost time
+_MOST_THREADS, _CORES_A_THREAD = 6, 3  # one thread for so many cores: several children build at once
 
 # Properties of a Hopper GPU, for launch heuristics (persistent grids ask for the number of SMs).
 _PROPERTIES = {
@@ -75,26 +78,34 @@ class _OfflineDriver:
         return lambda call, **options: [1.0, 1.0, 1.0]
 
 
-@contextmanager
-def recording(capability: int = 90) -> Iterator[list[Launch]]:
-    """Compile Triton launches for compute capability `capability` while entered, and append them to the list.
+@dataclass(slots=True)
+class Recorded:
+    """The launches that compiled, and why one did not: complete when `recording` ends."""
 
-    Compilation errors pass through unchanged (triton.compiler.errors.CompilationError and friends). The stand-in driver
-    stays for the life of the process: such a child never launches anything.
+    launches: list[Launch] = field(default_factory=list)
+    failed: str = ""
+
+
+@contextmanager
+def recording(capability: int = 90) -> Iterator[Recorded]:
+    """Compile Triton launches for compute capability `capability` while entered, and record them.
+
+    A launch returns before its kernel has compiled: kernels compile in threads, beside each other, and `forward` goes
+    on. A compilation error ends up in the record. The stand-in driver stays for the life of the process: such a child
+    never launches anything.
     """
     import triton  # noqa: PLC0415  only a child that judges Triton loads it
     from triton.backends.compiler import GPUTarget  # noqa: PLC0415
     from triton.runtime.autotuner import Autotuner  # noqa: PLC0415
     from triton.runtime.jit import JITFunction  # noqa: PLC0415
 
-    launches: list[Launch] = []
+    begun: list[tuple[Any, tuple[int, ...]]] = []
     compile_only = JITFunction.run
 
     def run(self: Any, *args: Any, grid: Any, warmup: bool, **options: Any) -> Any:
         kernel = compile_only(self, *args, grid=grid, warmup=True, **options)
         if kernel is not None and not warmup:
-            launches.append(_launch(self, kernel, grid, args, options))
-            _compile_launcher(kernel)
+            begun.append((kernel, _grid(self, grid, args, options)))
         return kernel
 
     def autotune(self: Any, *args: Any, **options: Any) -> Any:
@@ -105,24 +116,53 @@ def recording(capability: int = 90) -> Iterator[list[Launch]]:
 
     patches = (mock.patch.object(JITFunction, "run", run), mock.patch.object(Autotuner, "run", autotune))
     triton.runtime.driver.set_active(_OfflineDriver(GPUTarget("cuda", capability, 32)))
-    with patches[0], patches[1]:
-        yield launches
+    found = Recorded()
+    with ThreadPoolExecutor(_threads()) as threads:
+        with patches[0], patches[1], triton.AsyncCompileMode(threads, ignore_errors=True):
+            yield found
+        for kernel, grid in begun:
+            try:
+                found.launches.append(_launch(kernel, grid))
+            except Exception as error:  # noqa: BLE001  compilers raise anything: the device will decide
+                found.failed = _said(error)
+        list(threads.map(_compile_launcher, _one_of_each_signature([kernel for kernel, _ in begun])))
 
 
-def _launch(function: Any, kernel: Any, grid: Any, args: tuple[Any, ...], options: dict[str, Any]) -> Launch:
+def _threads() -> int:
+    """Return how many kernels compile at once."""
+    return max(1, min(_MOST_THREADS, len(os.sched_getaffinity(0)) // _CORES_A_THREAD))
+
+
+def _grid(function: Any, grid: Any, args: tuple[Any, ...], options: dict[str, Any]) -> tuple[int, ...]:
     if callable(grid):
         names = dict(zip(function.arg_names, args, strict=False))
         grid = grid({**names, **{key: value for key, value in options.items() if key in function.arg_names}})
+    return tuple(int(size) for size in grid)
+
+
+def _launch(begun: Any, grid: tuple[int, ...]) -> Launch:
+    """Return a launch, once its kernel has compiled. Raise the compiler's error."""
+    kernel = begun.result()
     metadata = kernel.metadata
     return Launch(
         name=str(metadata.name),
-        grid=tuple(int(size) for size in grid),
+        grid=grid,
         num_warps=int(metadata.num_warps),
         num_stages=int(getattr(metadata, "num_stages", 0)),
         shared_bytes=int(metadata.shared),
         code_hash=str(kernel.hash),
         cubin=bytes(kernel.asm["cubin"]),
     )
+
+
+def _one_of_each_signature(begun: Iterable[Any]) -> list[Any]:
+    """Return kernels that compiled, one for each signature: those with the same signature share a launcher."""
+    found: dict[str, Any] = {}
+    for one in begun:
+        with suppress(Exception):  # it did not compile
+            kernel = one.result()
+            found.setdefault(repr(kernel.src.signature), kernel)
+    return list(found.values())
 
 
 def _compile_launcher(kernel: Any) -> None:
@@ -133,6 +173,10 @@ def _compile_launcher(kernel: Any) -> None:
     if hasattr(driver, "make_launcher"):
         with suppress(Exception):  # without a C compiler or libcuda it is compiled at its launch
             driver.CudaLauncher(kernel.src, kernel.metadata)
+
+
+def _said(error: Exception) -> str:
+    return f"{type(error).__name__}: {error}"[:500]
 
 
 def triton_runtime(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
@@ -153,15 +197,15 @@ def compile_ahead(request: dict[str, Any], fds: list[int]) -> dict[str, Any]:
     del fds
     compiler_caches.restore()
     module, failed = sys.modules["candidate"], ""
-    with recording(request["capability"]) as launches:
+    with recording(request["capability"]) as found:
         for shapes in request["shapes"]:
             try:
                 with torch.no_grad(), torch.device("meta"):
                     model = module.ModelNew(*_made(shapes["init"])).to("meta").eval()
                     model(*_made(shapes["inputs"]))
             except Exception as error:  # noqa: BLE001  code that needs values, or is wrong: the device will decide
-                failed = f"{type(error).__name__}: {error}"[:500]
-    return {"compiled": len(launches), "failed": failed}
+                failed = _said(error)
+    return {"compiled": len(found.launches), "failed": failed or found.failed}
 
 
 def _made(shapes: Mapping[str, Any]) -> list[Any]:

@@ -1,7 +1,9 @@
 """Triton compiles for an absent GPU, launch by launch."""
 
 import importlib.util
+import os
 import sys
+import threading
 from pathlib import Path
 
 import pytest
@@ -32,6 +34,11 @@ def _broken(x, BLOCK: tl.constexpr):
     tl.store(x + tl.arange(0, BLOCK), nowhere)  # noqa: F821
 
 
+@triton.jit
+def _store_number(x, BLOCK: tl.constexpr):
+    tl.store(x + tl.arange(0, BLOCK), 7.0)
+
+
 @pytest.fixture(autouse=True)
 def _private_cache(monkeypatch, tmp_path):
     monkeypatch.setenv("TRITON_CACHE_DIR", str(tmp_path))
@@ -40,9 +47,9 @@ def _private_cache(monkeypatch, tmp_path):
 def test_launches_are_compiled_and_recorded():
     x = torch.empty(1000, 64, device="meta", dtype=torch.bfloat16)
     y = torch.empty_like(x)
-    with recording(90) as launches:
+    with recording(90) as found:
         _add_one[lambda meta: (triton.cdiv(x.numel(), meta["BLOCK"]),)](x, y, x.numel())
-    (launch,) = launches
+    (launch,) = found.launches
     assert launch.name == "_add_one"
     assert launch.grid == (63,)
     assert launch.num_warps == 4
@@ -51,10 +58,32 @@ def test_launches_are_compiled_and_recorded():
     assert int(usage["registers"]) > 4
 
 
-def test_a_compile_error_comes_through():
+def test_a_compile_error_is_told_and_stops_nothing_else():
     x = torch.empty(64, device="meta")
-    with recording(90), pytest.raises(triton.compiler.errors.CompilationError, match="nowhere"):
+    with recording(90) as found:
         _broken[(1,)](x, BLOCK=64)
+        _add_one[(1,)](x, x, 64)
+    assert [launch.name for launch in found.launches] == ["_add_one"]
+    assert "CompilationError" in found.failed
+    assert "nowhere" in found.failed
+
+
+def test_kernels_compile_beside_each_other(monkeypatch):
+    both = threading.Barrier(2, timeout=60.0)
+    real = triton.compiler.compile
+
+    def compile_together(*args, **options):
+        both.wait()
+        return real(*args, **options)
+
+    monkeypatch.setattr(triton.compiler, "compile", compile_together)
+    monkeypatch.setattr(os, "sched_getaffinity", lambda pid: set(range(6)))
+    kernel = triton.JITFunction(_store_number.fn)  # it has not bound the real compiler yet
+    x = torch.empty(64, device="meta")
+    with recording(90) as found:
+        kernel[(1,)](x, BLOCK=64)
+        kernel[(1,)](x, BLOCK=32)
+    assert (len(found.launches), found.failed) == (2, "")
 
 
 def _load(monkeypatch, name, path):
