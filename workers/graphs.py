@@ -5,6 +5,7 @@ from __future__ import annotations
 import threading
 from collections import OrderedDict
 from collections.abc import Mapping
+from dataclasses import dataclass, field
 from functools import cache
 
 from evaluator.errors import CageError
@@ -16,34 +17,63 @@ from workers.deadline import Deadline
 from workers.errors import StepFailed
 
 KEPT_PROBLEMS = 32
+MOST_AT_ONCE = 4  # each needs a cage with torch
 
 Key = tuple[str, DeviceKind]
+Found = Mapping[str, Graph] | TraceError
+
+
+@dataclass(slots=True)
+class _Trace:
+    """A Problem's graphs, once they are found. Its lock is held by the thread that traces."""
+
+    lock: threading.Lock = field(default_factory=threading.Lock)
+    found: Found | None = None
 
 
 class Graphs:
-    """Keeps the graphs of the newest Problems. One thread at a time traces."""
+    """Keeps the graphs of the newest Problems. One thread traces a Problem; others that want it wait for that."""
 
     def __init__(self) -> None:
-        self._graphs: OrderedDict[Key, Mapping[str, Graph] | TraceError] = OrderedDict()
+        self._traces: OrderedDict[Key, _Trace] = OrderedDict()
         self._lock = threading.Lock()
+        self._at_once = threading.BoundedSemaphore(MOST_AT_ONCE)
 
     def of(self, problem: Problem, kind: DeviceKind, deadline: Deadline) -> Mapping[str, Graph]:
         """Return the graphs of a Problem by Workload. Raises TraceError, and StepFailed if this machine is at fault."""
-        key = (problem.hash, kind)
-        if not self._lock.acquire(timeout=deadline.remaining_s):
-            raise StepFailed("tracing another reference takes too long")
+        trace = self._trace_of((problem.hash, kind))
+        if not trace.lock.acquire(timeout=deadline.remaining_s):
+            raise StepFailed("tracing this reference takes too long")
         try:
-            if key not in self._graphs:
-                self._graphs[key] = _trace(problem, kind, deadline)
-                while len(self._graphs) > KEPT_PROBLEMS:
-                    self._graphs.popitem(last=False)
-            self._graphs.move_to_end(key)
-            graphs = self._graphs[key]
+            if trace.found is None:
+                trace.found = self._take(problem, kind, deadline)
         finally:
-            self._lock.release()
-        if isinstance(graphs, TraceError):
-            raise graphs
-        return graphs
+            trace.lock.release()
+        if isinstance(trace.found, TraceError):
+            raise trace.found
+        return trace.found
+
+    def is_begun(self, problem: Problem, kind: DeviceKind) -> bool:
+        """Return whether a Problem's graphs are known, or a thread traces them."""
+        with self._lock:
+            trace = self._traces.get((problem.hash, kind))
+        return trace is not None and (trace.found is not None or trace.lock.locked())
+
+    def _trace_of(self, key: Key) -> _Trace:
+        with self._lock:
+            trace = self._traces.setdefault(key, _Trace())
+            self._traces.move_to_end(key)
+            while len(self._traces) > KEPT_PROBLEMS:
+                self._traces.popitem(last=False)
+        return trace
+
+    def _take(self, problem: Problem, kind: DeviceKind, deadline: Deadline) -> Found:
+        if not self._at_once.acquire(timeout=deadline.remaining_s):
+            raise StepFailed("tracing other references takes too long")
+        try:
+            return _trace(problem, kind, deadline)
+        finally:
+            self._at_once.release()
 
 
 @cache
@@ -52,7 +82,7 @@ def shared() -> Graphs:
     return Graphs()
 
 
-def _trace(problem: Problem, kind: DeviceKind, deadline: Deadline) -> Mapping[str, Graph] | TraceError:
+def _trace(problem: Problem, kind: DeviceKind, deadline: Deadline) -> Found:
     """Return the graphs, or the error that every later Proposal will get too. Raises StepFailed."""
     try:
         with ChildPool(DeviceKind.CPU) as pool:

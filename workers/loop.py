@@ -13,6 +13,7 @@ from sqlalchemy.orm import Session
 
 from db.engine import read_session, write_session
 from db.queues import JobKind, Nudge
+from db.repositories.work import proposing
 from db.repositories.work.jobs import payload
 from db.transitions.work import devices
 from db.transitions.work.fair_queueing import charge_actual
@@ -52,12 +53,28 @@ def work(context: Context, queue: str) -> int:
         with write_session(context.engine) as s:
             job = claim(s, [queue], context.name, context.settings.lease_s)
         if job is None:
+            if queue == PROPOSE and _prepare_proposals(context):
+                continue  # Proposals may be waiting by now
             break
         if queue == PROPOSE or queue in BUILDS:
             context.nudge([queue])  # so that another thread or worker can take the next one meanwhile
         run_job(context, job)
         done += 1
     return done
+
+
+def _prepare_proposals(context: Context) -> bool:
+    """Prepare for a Problem that is being admitted; return true if that took time.
+
+    A failure occurs again in its Proposals, which report it.
+    """
+    with read_session(context.engine) as s:
+        upcoming = proposing.upcoming(s)
+    try:
+        return any(context.proposers.prepare(one) for one in upcoming)
+    except StepFailed as failure:
+        log.warning("proposals.not_prepared", error=str(failure))
+        return False
 
 
 def run_job(context: Context, job: Job) -> None:

@@ -11,7 +11,7 @@ from sqlalchemy.orm import Session
 from db.clock import now
 from db.ids import new_id
 from db.packing import load_baseline
-from db.queues import JobKind, Nudge
+from db.queues import PROPOSE, JobKind, Nudge
 from db.repositories import champions
 from db.tables.core import AdmissionRow, BaselineRow, EvaluationRow, RunRow
 from db.tables.queue import DeviceRow
@@ -32,11 +32,11 @@ def progress(s: Session, run: RunRow, status: RunStatus) -> None:
 
 
 def seek_admission(s: Session, run: RunRow) -> list[Nudge]:
-    """Find a valid Admission, join an open one, or order one."""
+    """Find a valid Admission, join an open one, or order one. Proposers may prepare meanwhile."""
     row, nudges = _seek(s, run, AdmissionRow, "accepted", JobKind.ADMIT)
     run.admission_id = row.id
     if row.state != "accepted":
-        return nudges
+        return [*nudges, PROPOSE] if run.kind == RunKind.OPTIMISE else nudges
     emit(s, run.id, "problem.admitted", problem_id=run.problem_id, admission_id=row.id, cached=True)
     return seek_baseline(s, run)
 

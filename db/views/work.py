@@ -36,6 +36,15 @@ class AdmitWork:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
+class Upcoming:
+    """A Problem that is being admitted, and the Proposers that a Run will ask about it then."""
+
+    problem: Problem
+    device_kind: DeviceKind
+    proposers: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
 class BaselineWork:
     """Time the Baselines of an admitted Problem: op `baseline`. `baseline` has those that were ready earlier.
 

@@ -229,7 +229,7 @@ def test_a_new_run_is_announced_once_it_is_committed(
 ) -> None:
     """On the message broker itself where there is one: what a worker would take."""
     start(client)
-    assert nudges == ["cpu"]
+    assert nudges == ["cpu", "propose"], "Proposers prepare while the Problem is admitted"
     if stack.has_broker:
         with redis.Redis.from_url(settings.redis_url) as broker:
             message = json.loads(broker.lindex("cpu", 0))

@@ -52,10 +52,16 @@ class Shop:
         (self.folder / "recorded.jsonl").write_text("".join(json.dumps({"source": s}) + "\n" for s in sources))
         return "replay:recorded.jsonl"
 
-    def start(self, *sources: str, reference: str = "class Model: ...", candidates: int = 50) -> Run:
+    def start(
+        self,
+        *sources: str,
+        reference: str = "class Model: ...",
+        candidates: int = 50,
+        proposers: tuple[str, ...] = (),
+    ) -> Run:
         engine = self.contexts[0].engine if self.contexts else self.context().engine
         problem = Problem(name="p", source=reference, workloads=(Workload(name="small", sizes={"rows": 4}),))
-        config = RunConfig(proposers=(self.record(*sources),), islands=1, in_flight=4)
+        config = RunConfig(proposers=proposers or (self.record(*sources),), islands=1, in_flight=4)
         with write_session(engine) as s:
             stored = problems.create_problem(s, "default", problem)
             return run_writes.create_run(

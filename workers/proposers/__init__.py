@@ -7,12 +7,15 @@ from __future__ import annotations
 import threading
 import time
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
 
-from db.views.work import Call, ProposalResult, ProposeWork
+from db.views.work import Call, ProposalResult, ProposeWork, Upcoming
 from evolution.types import Arm, Operator, ProposalOutcome
 from runtime.settings import Settings
+from synthesis import TraceError
 from workers.deadline import Deadline
+from workers.graphs import shared
 from workers.proposers.base import Proposer, Request, none
 from workers.proposers.dispatch import DispatchProposer
 from workers.proposers.model import checked_models
@@ -24,19 +27,21 @@ from workers.proposers.tune import TuneProposer
 
 @dataclass(frozen=True, slots=True)
 class Registered:
-    """A Proposer's factory, called once in a worker, and its deadline. `suffixed`: its arms are called NAME:SUFFIX."""
+    """A Proposer's factory, called once in a worker, and its deadline. `suffixed`: its arms are called NAME:SUFFIX.
+    `traces`: it asks for the reference's graphs."""
 
     make: Callable[[Settings], Proposer]
     deadline_s: Callable[[Settings], float] = lambda settings: settings.proposal_deadline_s
     suffixed: bool = False
+    traces: bool = False
 
 
 PROPOSERS: Mapping[str, Registered] = {
     "dispatch": Registered(DispatchProposer),
-    "model": Registered(checked_models),
+    "model": Registered(checked_models, traces=True),
     "replay": Registered(ReplayProposer, suffixed=True),
     "seed": Registered(SeedProposer),
-    "synthesiser": Registered(SynthesiserProposer, lambda settings: settings.synthesis_deadline_s),
+    "synthesiser": Registered(SynthesiserProposer, lambda settings: settings.synthesis_deadline_s, traces=True),
     "tune": Registered(TuneProposer),
 }
 
@@ -71,6 +76,20 @@ class Proposers:
         deadline = Deadline(self._table[name].deadline_s(self._settings))
         result = self._proposer(name).propose(Request(work=work, deadline=deadline, notes=notes, hold=hold))
         return replace(result, duration_s=time.monotonic() - started)
+
+    def prepare(self, upcoming: Upcoming) -> bool:
+        """Trace a reference for its first Proposals, caged like theirs; return false if there is no need.
+
+        Raises StepFailed.
+        """
+        arms = (Arm(proposer=name, operator=Operator.CREATE) for name in upcoming.proposers)
+        names = (registered_name(arm, self._settings, self._table) for arm in arms)
+        needed = any(name is not None and self._table[name].traces for name in names)
+        if not needed or shared().is_begun(upcoming.problem, upcoming.device_kind):
+            return False
+        with suppress(TraceError):  # the Proposals will tell
+            shared().of(upcoming.problem, upcoming.device_kind, Deadline(self._settings.synthesis_deadline_s))
+        return True
 
     def _proposer(self, name: str) -> Proposer:
         with self._lock:

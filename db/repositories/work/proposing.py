@@ -12,17 +12,18 @@ from db.packing import load_baseline
 from db.repositories import memory
 from db.tables.core import AdmissionRow, BaselineRow, CandidateRow, EvaluationRow, ProblemRow, ProposalRow, RunRow
 from db.tables.texts import load_text
-from db.views.work import Approach, Lesson, ParentView, ProposeWork
+from db.views.work import Approach, Lesson, ParentView, ProposeWork, Upcoming
 from evaluator.schema import from_json
 from evaluator.types import Admission, DeviceKind, Evaluation, Language, Problem, Ratio, Stage, Verdict
 from evolution.arms import is_free
-from evolution.types import Arm, Budget, Operator, RunConfig
+from evolution.types import Arm, Budget, Operator, RunConfig, RunKind, RunStatus
 
 _RECENT = 200
 _MOST_LESSONS = 10
 _MOST_TRIED = 1000
 _FASTEST = 8  # so many of the fastest earlier answers in a prompt, and as many of the newest
 _MOST_RELATIVES = 16
+_MOST_UPCOMING = 8
 _SAID_CHARACTERS = 320  # a plan of up to three sentences
 
 
@@ -70,6 +71,25 @@ def propose_work(s: Session, proposal_id: str, *, calls: int) -> ProposeWork:
         calls=calls,
         tokens_left=None if budget.tokens is None else max(0, budget.tokens - run.spent_tokens),
         usd_left=None if budget.usd is None else max(0.0, budget.usd - run.spent_usd),
+    )
+
+
+def upcoming(s: Session) -> tuple[Upcoming, ...]:
+    """Return what Proposals will be made for once it is admitted, the oldest Runs first."""
+    rows = s.execute(
+        select(ProblemRow.body, RunRow.device_kind, RunRow.config)
+        .join(RunRow, RunRow.problem_id == ProblemRow.id)
+        .where(RunRow.status.in_((RunStatus.QUEUED, RunStatus.ADMITTING)), RunRow.kind == RunKind.OPTIMISE)
+        .order_by(RunRow.id)
+        .limit(_MOST_UPCOMING)
+    )
+    return tuple(
+        Upcoming(
+            problem=from_json(Problem, row.body),
+            device_kind=DeviceKind(row.device_kind),
+            proposers=tuple(from_json(RunConfig, row.config).proposers),
+        )
+        for row in rows
     )
 
 
